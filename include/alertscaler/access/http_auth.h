@@ -1,0 +1,31 @@
+/*
+ * Prometheus' `http_config`: how a plain HTTP service is talked to, and as whom. Secrets are in
+ * files, which are looked at before each request and read again when they have changed.
+ */
+#ifndef ALERTSCALER_ACCESS_HTTP_AUTH_H
+#define ALERTSCALER_ACCESS_HTTP_AUTH_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/port/clock.h>
+#include <alertscaler/port/http.h>
+
+struct as_http_auth;
+
+/* Borrows both. Reads no file yet. */
+struct as_http_auth *as_http_auth_new(const struct as_http_settings *settings,
+                                      const struct as_clock *clock) AS_MUST_USE;
+struct as_http_auth *as_http_auth_free(struct as_http_auth *auth);
+
+/*
+ * Fills tls, proxy_url and headers of `request`: `extra` (header lines, NULL at the end; or NULL)
+ * and then those of the settings. What is filled in is good until the next call. 0; or a negative
+ * errno with an error that names key and file of a secret that cannot be read.
+ */
+int as_http_auth_apply(struct as_http_auth *auth, const char *const *extra,
+                       struct as_http_request *request, struct as_error *error) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct as_http_auth *, as_http_auth_free)
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * The concrete adapters behind the ports. Only app/main.c knows them and fills the one table; all
+ * others reach them through it.
+ */
+#ifndef ALERTSCALER_APP_ADAPTERS_H
+#define ALERTSCALER_APP_ADAPTERS_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/net/server.h>
+#include <alertscaler/port/audit.h>
+#include <alertscaler/port/clock.h>
+#include <alertscaler/port/http.h>
+#include <alertscaler/port/source.h>
+#include <alertscaler/port/store.h>
+#include <alertscaler/port/target.h>
+
+struct event_base;
+
+/* For metrics: one transfer of the HTTP client ended. */
+typedef void as_transfer_fn(void *context, const char *client_name, const char *operation,
+                            const char *code, int64_t duration_us);
+
+/* For metrics: one request to monitoring was answered, or not. */
+typedef void as_source_answer_fn(void *context, const char *source, const char *outcome,
+                                 int64_t duration_us);
+
+struct as_outside; /* HTTP client, timers, child processes: what ports act through */
+
+struct as_adapters {
+    int (*open_store)(const struct as_state_settings *settings, struct as_store **store_out,
+                      struct as_error *error) AS_MUST_USE;
+    int (*open_audit)(const struct as_action_log_settings *settings, struct as_audit **audit_out,
+                      struct as_error *error) AS_MUST_USE;
+    struct as_outside *(*new_outside)(struct event_base *base, const struct as_clock *clock,
+                                      as_transfer_fn *observer, void *context)AS_MUST_USE;
+    void (*free_outside)(struct as_outside *outside);
+    struct as_http *(*get_http)(struct as_outside *outside); /* borrowed */
+    /* Borrows outside and settings until the port is closed. */
+    int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
+                       struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;
+    struct as_source_port *(*new_source)(struct as_outside *outside,
+                                         const struct as_settings *settings,
+                                         as_source_answer_fn *observer, void *context)AS_MUST_USE;
+    int (*new_server)(struct event_base *base, const struct as_http_server_config *config,
+                      const struct as_http_handler *handler, struct as_http_server **server_out,
+                      struct as_error *error) AS_MUST_USE;
+};
+
+#endif

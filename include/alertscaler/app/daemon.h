@@ -1,0 +1,25 @@
+/*
+ * The daemon: life cycle of everything that serves.
+ */
+#ifndef ALERTSCALER_APP_DAEMON_H
+#define ALERTSCALER_APP_DAEMON_H
+
+#include <stdbool.h>
+
+#include <alertscaler/base/attr.h>
+
+struct as_adapters;
+
+struct as_daemon_options {
+    const struct as_adapters *adapters;
+    const char *config_file;
+    const char *listen_address;
+    bool enable_admin_api;
+    bool dry_run; /* whatever the configuration says */
+};
+
+/* Runs until SIGTERM or SIGINT. The exit status: 0 after an orderly stop, 1 when it could not start
+ * or stop so. */
+int as_daemon_run(const struct as_daemon_options *options) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * What the engine is told of a configuration: the same for the daemon and for everything that tries
+ * rules without it.
+ */
+#ifndef ALERTSCALER_APP_ENGINE_CONFIG_H
+#define ALERTSCALER_APP_ENGINE_CONFIG_H
+
+#include <stdint.h>
+
+#include <alertscaler/config/settings.h>
+#include <alertscaler/core/engine.h>
+
+/* Borrows the watchdog's matchers. */
+struct as_engine_config as_engine_config_make(const struct as_settings *settings, uint64_t seed);
+
+#endif

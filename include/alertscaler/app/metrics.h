@@ -1,0 +1,63 @@
+/*
+ * The metrics of /metrics: counts what happens, reads what is, prints both. docs/metrics.md
+ * describes each for users.
+ *
+ * Label values are words of ours, names from the configuration, or bounded in number: what is
+ * beyond a family's bound is counted under "other". Nothing from an alert's labels becomes one.
+ * Counting something for the second time does not allocate.
+ */
+#ifndef ALERTSCALER_APP_METRICS_H
+#define ALERTSCALER_APP_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/app/view.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/core/engine.h>
+
+struct as_metrics;
+
+enum as_notification_result {
+    AS_NOTIFICATION_OK,          /* 200 */
+    AS_NOTIFICATION_INVALID,     /* 400, 405, 413, ...: what was sent is at fault */
+    AS_NOTIFICATION_DENIED,      /* 401, 403 */
+    AS_NOTIFICATION_UNAVAILABLE, /* 503 */
+    AS_NOTIFICATION_RESULT_COUNT
+};
+
+struct as_metrics *as_metrics_new(void) AS_MUST_USE;
+struct as_metrics *as_metrics_free(struct as_metrics *metrics);
+
+/* For as_shell_callbacks.effect: alerts, decisions, actions. */
+void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *effect);
+void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification_result result);
+/* For as_http_handler.answered; `handler` is static memory, "" counts as "other". */
+void as_metrics_on_http(struct as_metrics *metrics, const char *handler, int status,
+                        int64_t duration_us);
+/* For as_http_client_observer_fn. */
+void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,
+                          const char *operation, const char *code, int64_t duration_us);
+/* A request to monitoring; both texts are few. */
+void as_metrics_on_source(struct as_metrics *metrics, const char *source, const char *outcome,
+                          int64_t duration_us);
+/* For as_storage_callbacks.committed. */
+void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
+                          size_t records, size_t log_bytes);
+/* After loading the configuration, at start too. */
+void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now);
+
+/* Appends the exposition: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. */
+enum as_metrics_format { AS_METRICS_TEXT, AS_METRICS_OPENMETRICS };
+void as_metrics_print(struct as_metrics *metrics, const struct as_view *view,
+                      enum as_metrics_format format, struct as_buf *out);
+
+/* What a client that sends this Accept header (NULL: none) is given, and its content type. */
+enum as_metrics_format as_metrics_choose_format(const char *accept);
+const char *as_metrics_get_content_type(enum as_metrics_format format);
+
+AS_DEFINE_CLEANUP(struct as_metrics *, as_metrics_free)
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * A rehearsal: the engine in virtual time, with targets, pods and queries that are only said to be
+ * so. What `alertscaler test`, `replay --rules` and `backtest` run rules in. Nothing is stored and
+ * nothing outside is touched; a commit succeeds at once, an observation and a scaling likewise.
+ *
+ * A size that was set is the observed size from then on. Times are wall-clock times that only move
+ * forward.
+ */
+#ifndef ALERTSCALER_APP_REHEARSAL_H
+#define ALERTSCALER_APP_REHEARSAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/engine.h>
+
+struct as_rehearsal;
+
+/* Called during as_rehearsal_notify and _advance, at the virtual time of the record; records are
+ * good for the call. Each may be NULL. */
+struct as_rehearsal_callbacks {
+    void (*decision)(void *context, as_wall_time at, const struct as_decision_record *record);
+    void (*action)(void *context, as_wall_time at, const struct as_action_record *record);
+    void (*notification)(void *context, as_wall_time at,
+                         const struct as_notification_record *record);
+    void (*incident)(void *context, as_wall_time at, const struct as_incident_record *record);
+    /* A query that was never set was asked for. */
+    void (*no_data)(void *context, as_wall_time at, const struct as_query *query);
+    void *context;
+};
+
+struct as_rehearsal_config {
+    const struct as_ruleset *ruleset; /* borrowed, like what `engine` points to */
+    struct as_engine_config engine;   /* its resync_us is taken as 0 */
+    as_wall_time start;
+    struct as_rehearsal_callbacks callbacks;
+};
+
+struct as_rehearsal *as_rehearsal_new(const struct as_rehearsal_config *config) AS_MUST_USE;
+struct as_rehearsal *as_rehearsal_free(struct as_rehearsal *rehearsal);
+
+/*
+ * The world as it is from now on. `target` is a target's name in the rule files or its id; a size
+ * of -1: it cannot be found (404), which is also how targets begin. Copied.
+ */
+void as_rehearsal_set_size(struct as_rehearsal *rehearsal, const char *target, int32_t replicas);
+int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal,
+                              const char *target); /* -1: none */
+/* Without a call, a target has as many pods as replicas, Running and ready for long, named
+ * <target>-1 and so on, that ask for nothing. */
+void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
+                           const struct as_pod_seen *pods, size_t count);
+/* The answer to a query of this text, in which white space outside of quotes does not count; one
+ * that was never set has no data. */
+void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
+                            const struct as_query_result *result);
+
+/* Goes to `to`, and through every deadline up to it. */
+void as_rehearsal_advance(struct as_rehearsal *rehearsal, as_wall_time to);
+/* The same, but the deadlines of `to` itself are left to the next call: what is set and notified
+ * now comes before them. */
+void as_rehearsal_approach(struct as_rehearsal *rehearsal, as_wall_time to);
+
+/* Hands over a notification now, and carries out what comes of it. */
+void as_rehearsal_notify(struct as_rehearsal *rehearsal,
+                         const struct as_notification *notification);
+
+as_wall_time as_rehearsal_get_now(const struct as_rehearsal *rehearsal);
+
+AS_DEFINE_CLEANUP(struct as_rehearsal *, as_rehearsal_free)
+
+#endif

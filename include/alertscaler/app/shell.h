@@ -1,0 +1,89 @@
+/*
+ * The shell around the engine: stamps events with the time, steps the engine, and carries out the
+ * effects in order through ports. The daemon runs it on real ones, the simulator in a virtual
+ * world.
+ *
+ * When the storage fails, the shell is of no more use (its engine is ahead of what is durable): the
+ * owner frees it and restores a new one from the store, as after a crash. Everything that waits has
+ * to be answered 503 then.
+ */
+#ifndef ALERTSCALER_APP_SHELL_H
+#define ALERTSCALER_APP_SHELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/app/storage.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/core/engine.h>
+#include <alertscaler/port/clock.h>
+#include <alertscaler/port/source.h>
+#include <alertscaler/port/store.h>
+#include <alertscaler/port/target.h>
+#include <alertscaler/wire/record.h>
+
+struct as_shell;
+
+struct as_shell_callbacks {
+    /* What became of a notification is known, but not durable. Borrowed for the call. */
+    void (*outcome)(void *context, uint64_t request, const struct as_notification_record *record);
+    void (*answer)(void *context, uint64_t request); /* it is durable: 200 */
+    /* Sees each effect before it is carried out (metrics, log). May be NULL. */
+    void (*effect)(void *context, const struct as_effect *effect);
+    void (*deadline)(void *context, as_mono_time deadline); /* call as_shell_wake then */
+    void *context;
+};
+
+struct as_shell_config {
+    const struct as_clock *clock;
+    struct as_target_port *targets;
+    struct as_source_port *source;
+    struct as_storage *storage;
+    const char *instance;                /* for records; copied */
+    const char *boot;                    /* identifies this run of the machine; copied */
+    const char *version, *config_digest; /* copied */
+    struct as_engine_config engine;
+    const struct as_ruleset *ruleset; /* borrowed until as_shell_reload */
+    struct as_shell_callbacks callbacks;
+};
+
+/*
+ * Restores the engine from `store` (whose thread has not been started yet), appends the `start`
+ * record and begins. 0; -EBADMSG for damaged state, -EEXIST for contradicting state, or the store's
+ * error.
+ */
+int as_shell_new(const struct as_shell_config *config, struct as_store *store,
+                 struct as_shell **shell_out, struct as_error *error) AS_MUST_USE;
+struct as_shell *as_shell_free(struct as_shell *shell);
+
+/* Hands a notification over; `outcome` comes within the call, `answer` when it is durable. */
+void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
+                     uint64_t request);
+
+void as_shell_on_durable(struct as_shell *shell,
+                         uint64_t ticket); /* of the storage's callback, status 0 */
+void as_shell_wake(struct as_shell *shell);
+
+/* New rules and settings; the old rule set may be freed afterwards. */
+void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
+                     const struct as_engine_config *engine, const char *config_digest,
+                     struct as_target_port *targets, struct as_source_port *source,
+                     const char *credential);
+void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
+                                   const char *problem);
+void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record);
+
+/* Begins nothing new from here on. When as_shell_is_idle, as_shell_record_stop is the last thing to
+ * do. */
+void as_shell_stop(struct as_shell *shell);
+bool as_shell_is_idle(const struct as_shell *shell);
+void as_shell_record_stop(struct as_shell *shell);
+
+const struct as_engine *as_shell_get_engine(const struct as_shell *shell);
+bool as_shell_is_ready(const struct as_shell *shell); /* its start record is durable */
+
+AS_DEFINE_CLEANUP(struct as_shell *, as_shell_free)
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * What this binary is made of.
+ */
+#ifndef ALERTSCALER_APP_VERSION_H
+#define ALERTSCALER_APP_VERSION_H
+
+#include <stddef.h>
+
+struct as_library {
+    const char *name;
+    const char *version; /* the one that is loaded, not the one compiled against */
+};
+
+const char *as_version_get(void); /* "0.1.0" */
+const char *as_version_get_revision(
+    void); /* of the source: "f27d349", "f27d349-dirty", "unknown" */
+size_t as_version_get_libraries(const struct as_library **libraries_out);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * What the daemon shows of itself: one look at its parts, for metrics and the API. Everything is
+ * borrowed for the call it is passed to.
+ */
+#ifndef ALERTSCALER_APP_VIEW_H
+#define ALERTSCALER_APP_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/app/storage.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/engine.h>
+#include <alertscaler/core/ruleset.h>
+
+struct as_view {
+    as_mono_time mono;
+    as_wall_time wall, started;
+    const struct as_engine *engine; /* NULL while there is none (the storage failed) */
+    struct as_storage *storage;     /* NULL likewise */
+    const struct as_ruleset *ruleset;
+    const char *config_digest;
+    const char *action_log_path; /* NULL: there is no such file */
+    const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */
+    bool dry_run;
+    unsigned connections;
+    size_t unanswered; /* notifications that wait until they are durable */
+};
+
+typedef void as_view_fn(void *context, struct as_view *view_out);
+
+#endif

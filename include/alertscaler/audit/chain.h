@@ -1,0 +1,72 @@
+/*
+ * The chain of the action log: numbering, hashing and checking records.
+ *
+ * A line is the record's canonical JSON: one object, keys sorted by their bytes at every level, no
+ * white space, no key twice. `hash` is the hex SHA-256 of that JSON with `seq` and `prev`, without
+ * `hash` (and without the line's end); `prev` is the `hash` of the record before, 64 zeros for the
+ * first; `seq` is 1, 2, 3, ... Who can write the file can also write a new chain: what it proves is
+ * that a file belongs, whole and in order, to a hash that is known from elsewhere.
+ */
+#ifndef ALERTSCALER_AUDIT_CHAIN_H
+#define ALERTSCALER_AUDIT_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/port/audit.h>
+
+/*
+ * A record that is not yet in the chain: its canonical JSON without `hash`, `prev` and `seq`.
+ * Each `at_` is the offset at which the member `"hash":"...",` (with its comma) is put in: that of
+ * the opening quote of the first key that sorts after it. There always is one, because every record
+ * has `time`; so no comma is ever needed in front. at_hash <= at_prev <= at_seq < size.
+ */
+struct as_audit_record {
+    const char *json;
+    size_t size;
+    size_t at_hash, at_prev, at_seq;
+};
+
+struct as_chain; /* hashing state, reused; not for two threads at once */
+
+struct as_chain *as_chain_new(void) AS_MUST_USE;
+struct as_chain *as_chain_free(struct as_chain *chain);
+
+/* Appends the line with its '\n' to `lines` (which may fail: check it at the end) and moves the
+ * head on by one. */
+void as_chain_seal(struct as_chain *chain, const struct as_audit_record *record,
+                   struct as_audit_head *head, struct as_buf *lines);
+
+enum as_chain_outcome {
+    AS_CHAIN_OK,
+    AS_CHAIN_MALFORMED, /* not the canonical form of a record */
+    AS_CHAIN_CHANGED,   /* its hash does not fit its content */
+    AS_CHAIN_BROKEN     /* it is not the one that follows: lines were removed, inserted, swapped */
+};
+
+/* Reads seq and hash of one line (without '\n') and checks its form and its hash. */
+int as_chain_check_line(struct as_chain *chain, const char *line, size_t size,
+                        struct as_audit_head *head_out, char prev_out[AS_AUDIT_HASH_SIZE],
+                        struct as_error *error) AS_MUST_USE;
+
+/* Checks a log line by line. The first line may have any number; the later ones follow it. */
+struct as_chain_verify {
+    struct as_chain *chain; /* borrowed */
+    bool started;
+    uint64_t first_seq;
+    struct as_audit_head head; /* of the last good line */
+};
+
+#define AS_CHAIN_VERIFY_INIT(hashing) ((struct as_chain_verify){.chain = (hashing)})
+
+/* An enum as_chain_outcome; other than AS_CHAIN_OK with an error, and the state stays as it was. */
+int as_chain_verify_line(struct as_chain_verify *verify, const char *line, size_t size,
+                         struct as_error *error) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct as_chain *, as_chain_free)
+
+#endif

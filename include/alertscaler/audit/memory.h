@@ -1,0 +1,35 @@
+/*
+ * The action log in memory, for tests and the simulator. As with as_store_memory, the medium
+ * outlives its users; a crash may take away what was not synced.
+ */
+#ifndef ALERTSCALER_AUDIT_MEMORY_H
+#define ALERTSCALER_AUDIT_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/port/audit.h>
+
+struct as_audit_memory; /* the medium */
+
+struct as_audit_memory *as_audit_memory_new(void) AS_MUST_USE;
+struct as_audit_memory *as_audit_memory_free(struct as_audit_memory *memory);
+
+/* A sink on the medium, for close() by its user. A torn last line is cut off. */
+struct as_audit *as_audit_memory_attach(struct as_audit_memory *memory) AS_MUST_USE;
+
+/* All lines, NUL-terminated, good until the next append. */
+const char *as_audit_memory_get_lines(const struct as_audit_memory *memory, size_t *size_out);
+
+/* Bytes from the start that a power loss cannot take, and cutting down to `size` bytes. */
+size_t as_audit_memory_get_synced(const struct as_audit_memory *memory);
+void as_audit_memory_cut(struct as_audit_memory *memory, size_t size);
+
+/* The append or sync after `calls` more good ones fails with `status` (a failing append writes the
+ * first `torn` bytes), and so do all later ones until the next attach. UINT64_MAX: never. */
+void as_audit_memory_fail(struct as_audit_memory *memory, uint64_t calls, int status, size_t torn);
+
+AS_DEFINE_CLEANUP(struct as_audit_memory *, as_audit_memory_free)
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Memory of our own: small allocations whose failure ends the process (a crash is a tested path).
+ * Memory whose size a peer chooses goes through as_buf, whose failure is an outcome.
+ */
+#ifndef ALERTSCALER_BASE_ALLOC_H
+#define ALERTSCALER_BASE_ALLOC_H
+
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+
+void *as_xmalloc(size_t size) AS_MUST_USE;
+void *as_xcalloc(size_t count, size_t size) AS_MUST_USE; /* zeroed; overflow ends the process */
+void *as_xrealloc_array(void *old, size_t count, size_t size) AS_MUST_USE;
+char *as_xstrdup(const char *text) AS_MUST_USE;
+char *as_xstrndup(const char *text, size_t size) AS_MUST_USE;
+char *as_xasprintf(const char *format, ...) AS_MUST_USE AS_PRINTF(1, 2);
+
+/* For AS_CLEANUP on locals got from the functions above: AS_CLEANUP(as_free_p) char *text. */
+void as_free_p(void *pointer_to_pointer);
+
+/*
+ * Makes room for one more element in a growing array: *array_io has `count` elements of `size`
+ * bytes and room for *capacity_io. Doubles. Returns the (possibly moved) array.
+ */
+void *as_xgrow(void *array, size_t count, size_t *capacity_io, size_t size) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Text for a person about what went wrong, built from the inside out:
+ * set "HTTP 409", wrap "patch", wrap "scale shop/checkout" reads "scale shop/checkout: patch: HTTP
+ * 409". Fixed size, cut at the end when too long; a NULL error is allowed everywhere and ignored.
+ */
+#ifndef ALERTSCALER_BASE_ERROR_H
+#define ALERTSCALER_BASE_ERROR_H
+
+#include <alertscaler/base/attr.h>
+
+#define AS_ERROR_SIZE 512
+
+struct as_error {
+    char text[AS_ERROR_SIZE];
+};
+
+#define AS_ERROR_INIT ((struct as_error){.text = ""})
+
+void as_error_set(struct as_error *error, const char *format, ...) AS_PRINTF(2, 3);
+void as_error_wrap(struct as_error *error, const char *format, ...) AS_PRINTF(2, 3);
+
+/* As as_error_set, with ": " and the text of the errno value `code` (positive or negative) behind.
+ */
+void as_error_set_errno(struct as_error *error, int code, const char *format, ...) AS_PRINTF(3, 4);
+
+#endif

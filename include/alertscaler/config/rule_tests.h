@@ -1,0 +1,90 @@
+/*
+ * A file of rule tests (docs/testing.md), read and checked with the rules that it tests. What a
+ * test says is a list of events in the order in which they happen: at one moment first what is so
+ * from then on, then alerts in the order of the file, and last what is expected.
+ */
+#ifndef ALERTSCALER_CONFIG_RULE_TESTS_H
+#define ALERTSCALER_CONFIG_RULE_TESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/config/config.h>
+#include <alertscaler/config/diagnostics.h>
+#include <alertscaler/core/labels.h>
+#include <alertscaler/core/observation.h>
+#include <alertscaler/core/query.h>
+
+#define AS_RULE_TEST_TIME_MAX (366 * AS_US_PER_DAY) /* how long a test may take */
+
+enum as_rule_test_event_kind {
+    AS_RULE_TEST_SIZE,  /* a target's size, also as someone else sets it */
+    AS_RULE_TEST_PODS,  /* a target's pods */
+    AS_RULE_TEST_QUERY, /* what a query returns */
+    AS_RULE_TEST_FIRE,
+    AS_RULE_TEST_RESOLVE,
+    AS_RULE_TEST_EXPECT_TARGET,
+    AS_RULE_TEST_EXPECT_ALERT
+};
+
+struct as_rule_test_alert {
+    struct as_labels *labels, *annotations;
+    int64_t starts_us; /* after the test's start; -1: not said */
+    const char *receiver;
+};
+
+/* What is not expected is -1, false or NULL. */
+struct as_rule_test_expected {
+    int32_t replicas, desired;
+    bool has_reason;
+    enum as_reason reason;
+    const char *rule;
+};
+
+struct as_rule_test_event {
+    int64_t at_us; /* after the test's start */
+    enum as_rule_test_event_kind kind;
+    uint32_t order, line; /* in the file */
+    const char *target;   /* its name or id */
+    int32_t replicas;     /* size */
+    const struct as_pod_seen *pods;
+    size_t pod_count;
+    const char *query;
+    struct as_query_result result;
+    struct as_rule_test_alert alert;       /* fire, resolve; of expect_alert its labels alone */
+    struct as_rule_test_expected expected; /* expect_target */
+    bool is_queued;                        /* expect_alert: it was; else `outcome` */
+    enum as_reason outcome;
+};
+
+struct as_rule_test {
+    const char *name;
+    uint32_t line;
+    as_wall_time start;
+    struct as_rule_test_event *events;
+    size_t event_count;
+};
+
+struct as_rule_tests {
+    char *path;
+    struct as_config *config; /* with the rules; the settings are defaults where none are named */
+    struct as_rule_test *tests;
+    size_t test_count;
+    struct as_arena arena;
+};
+
+/* Everything that is wrong with the file, the rules and the configuration is added to `diagnostics`
+ * (at least one error where the result is not AS_CONFIG_OK), unsorted. */
+int as_rule_tests_load(const char *path, struct as_rule_tests **tests_out,
+                       struct as_diagnostics *diagnostics) AS_MUST_USE;
+struct as_rule_tests *as_rule_tests_free(struct as_rule_tests *tests);
+
+/* "queued", or the word of a reason. */
+const char *as_rule_test_get_outcome_word(bool is_queued, enum as_reason outcome);
+
+AS_DEFINE_CLEANUP(struct as_rule_tests *, as_rule_tests_free)
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * What alertscaler.yaml says, with every default filled in. Texts are never empty: NULL where not
+ * given. Paths that were relative in the file are relative to the file's folder, as one would open
+ * them from the working directory.
+ */
+#ifndef ALERTSCALER_CONFIG_SETTINGS_H
+#define ALERTSCALER_CONFIG_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/core/bounds.h>
+#include <alertscaler/core/matcher.h>
+
+struct as_header_settings { /* one row of http_headers */
+    const char *name;
+    const char **values;
+    size_t value_count;
+    const char **files; /* values that are secrets, re-read when they change */
+    size_t file_count;
+};
+
+/* Prometheus' http_config. */
+struct as_http_settings {
+    struct {
+        const char *username, *username_file, *password_file;
+    } basic_auth;
+    struct {
+        const char *type; /* "Bearer" where only the file is given */
+        const char *credentials_file;
+    } authorization;
+    struct {
+        const char *ca_file, *cert_file, *key_file, *server_name;
+        bool insecure_skip_verify;
+    } tls;
+    struct as_header_settings *headers;
+    size_t header_count;
+    const char *proxy_url;
+};
+
+/* What targets inherit that do not say otherwise. */
+struct as_target_defaults {
+    struct as_bounds_config bounds; /* max is not among them: 0 */
+    bool dry_run;
+};
+
+struct as_alertmanager_settings {
+    const char **urls; /* none: no resync */
+    size_t url_count;
+    int64_t resync_interval_us;
+    struct as_http_settings http;
+};
+
+struct as_prometheus_settings {
+    const char *url; /* NULL: none */
+    int64_t timeout_us;
+    struct as_http_settings http;
+};
+
+struct as_cluster_settings {
+    const char *name;
+    const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
+    const char *context;    /* NULL: the kubeconfig's current one */
+};
+
+struct as_provider_option {
+    const char *key, *value;
+};
+
+struct as_provider_settings {
+    const char *name;
+    const char *type; /* "http", "aws", ... */
+    int64_t timeout_us;
+    struct as_http_settings http;
+    struct as_provider_option *options; /* of the other types: what stands there besides */
+    size_t option_count;
+};
+
+struct as_token_settings { /* a bearer token that the receiver accepts */
+    const char *name;      /* of the credential, in the action log */
+    const char *file;      /* re-read when it changes */
+};
+
+struct as_receiver_settings {
+    uint64_t max_body;
+    uint32_t max_connections;
+    int64_t incident_expiry_us, stale_window_us;
+    struct as_token_settings *tokens; /* none: everyone may send */
+    size_t token_count;
+    struct as_matcher *watchdog; /* count 0: none */
+    size_t watchdog_count;
+    int64_t watchdog_within_us;
+};
+
+struct as_limit_settings {
+    uint32_t actions_max; /* 0: no limit */
+    int64_t actions_per_us;
+    int64_t scale_down_milli_percent; /* 0: no limit */
+    int64_t scale_down_per_us;
+};
+
+enum as_store_type { AS_STORE_SQLITE, AS_STORE_KUBERNETES };
+
+struct as_state_settings {
+    enum as_store_type store;
+    const char *path;      /* sqlite */
+    const char *namespace; /* kubernetes */
+};
+
+struct as_action_log_settings {
+    const char *path;
+    uint64_t max_size; /* rotated beyond it */
+    uint32_t keep;     /* rotated files that are kept */
+};
+
+struct as_settings {
+    const char *
+        *rule_files; /* as written: paths and globs relative to the configuration's folder */
+    size_t rule_file_count;
+    struct as_target_defaults defaults;
+    struct as_alertmanager_settings alertmanager;
+    struct as_prometheus_settings prometheus;
+    struct as_cluster_settings *clusters; /* always one named `default` among them */
+    size_t cluster_count;
+    struct as_provider_settings *providers;
+    size_t provider_count;
+    struct as_receiver_settings receiver;
+    struct as_limit_settings limits;
+    struct as_state_settings state;
+    struct as_action_log_settings action_log;
+    bool dry_run;
+};
+
+const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,
+                                                             const char *name);
+const struct as_cluster_settings *as_settings_find_cluster(const struct as_settings *settings,
+                                                           const char *name);
+
+#endif

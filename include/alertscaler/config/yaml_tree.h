@@ -1,0 +1,110 @@
+/*
+ * A YAML document as a tree in which every key and value knows its place.
+ *
+ * Plain YAML only: no aliases, anchors, tags, merge keys, further documents, duplicate keys, or
+ * keys that are not scalars. Bounded: AS_YAML_SIZE_MAX bytes, AS_YAML_DEPTH_MAX levels,
+ * AS_YAML_NODES_MAX nodes.
+ */
+#ifndef ALERTSCALER_CONFIG_YAML_TREE_H
+#define ALERTSCALER_CONFIG_YAML_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/config/diagnostics.h>
+
+#define AS_YAML_SIZE_MAX  ((size_t)16 * 1024 * 1024)
+#define AS_YAML_DEPTH_MAX 32
+#define AS_YAML_NODES_MAX 1000000
+
+struct as_yaml_place {
+    uint32_t line, column, end_column; /* as in struct as_diagnostic */
+};
+
+enum as_yaml_kind { AS_YAML_SCALAR, AS_YAML_LIST, AS_YAML_MAP };
+
+struct as_yaml_node {
+    enum as_yaml_kind kind;
+    bool is_plain;  /* a scalar without quotes: it may be a number, true, or nothing */
+    bool is_flawed; /* an error was reported for it; further ones are not */
+    struct as_yaml_place place;
+    uint32_t count; /* of items, or of pairs */
+    union {
+        struct {
+            const char *text; /* NUL-terminated, valid UTF-8 without NUL */
+            size_t size;
+        };
+        const struct as_yaml_node *const *items;
+        const struct as_yaml_pair *pairs; /* in the order of the file */
+    };
+};
+
+struct as_yaml_pair {
+    const struct as_yaml_node *key; /* a scalar */
+    const struct as_yaml_node *value;
+};
+
+struct as_yaml_tree;
+
+/*
+ * Parses a whole text; `file` is its name for diagnostics, copied. AS_YAML_FLAWED: there is a tree,
+ * for finding more errors in, but something in it is not allowed; -EINVAL: there is none. Both with
+ * at least one diagnostic. A text without a document (empty, or comments only) is -EINVAL.
+ */
+enum as_yaml_outcome { AS_YAML_OK, AS_YAML_FLAWED };
+int as_yaml_parse(const char *file, const char *text, size_t size,
+                  struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out) AS_MUST_USE;
+
+/* Reads and parses a file. As above; also the negative errno of the reading, with a diagnostic. */
+int as_yaml_load(const char *path, struct as_diagnostics *diagnostics,
+                 struct as_yaml_tree **tree_out) AS_MUST_USE;
+
+/*
+ * The same for files of other programs, in which anchors, aliases, merge keys and tags are allowed:
+ * an alias is the very node it stands for, with that node's place, and tags mean nothing (but
+ * !!str). What aliases stand for counts against the bounds, so that a walk over the tree is
+ * bounded. A text without a document is a scalar of nothing.
+ */
+int as_yaml_parse_foreign(const char *file, const char *text, size_t size,
+                          struct as_diagnostics *diagnostics,
+                          struct as_yaml_tree **tree_out) AS_MUST_USE;
+int as_yaml_load_foreign(const char *path, struct as_diagnostics *diagnostics,
+                         struct as_yaml_tree **tree_out) AS_MUST_USE;
+struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree);
+
+const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree);
+const char *as_yaml_get_file(const struct as_yaml_tree *tree);
+const char *as_yaml_get_text(const struct as_yaml_tree *tree, size_t *size_out);
+
+/* The value of a key; NULL where it is absent or `node` (which may be NULL) is no map. */
+const struct as_yaml_node *as_yaml_find(const struct as_yaml_node *node, const char *key);
+
+/* A plain scalar that is empty, `~` or `null`. */
+bool as_yaml_is_null(const struct as_yaml_node *node);
+
+/* "a list", "a map", "text in quotes", "nothing", "`abc`": for "expected ..., found %s". */
+#define AS_YAML_FOUND_SIZE 80
+const char *as_yaml_describe(const struct as_yaml_node *node, char text_out[AS_YAML_FOUND_SIZE]);
+
+/* The place of a byte of a scalar's text. False where the text does not stand in the file as it is:
+ * with escapes, or folded. */
+bool as_yaml_find_inside(const struct as_yaml_tree *tree, const struct as_yaml_node *scalar,
+                         size_t offset, struct as_yaml_place *place_out);
+
+enum as_yaml_show { AS_YAML_SHOW, AS_YAML_HIDE }; /* hidden: the line may hold a secret */
+
+/* Adds an error at a node of the tree, unless the node is flawed. */
+void as_yaml_report(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                    enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
+                    ...) AS_PRINTF(5, 6);
+
+/* The same with a warning, also where the node is flawed. */
+void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
+                  ...) AS_PRINTF(5, 6);
+
+AS_DEFINE_CLEANUP(struct as_yaml_tree *, as_yaml_free)
+
+#endif

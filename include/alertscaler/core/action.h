@@ -1,0 +1,62 @@
+/*
+ * What a rule does: one of five actions, as written under rules[] and in decision documents.
+ */
+#ifndef ALERTSCALER_CORE_ACTION_H
+#define ALERTSCALER_CORE_ACTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum as_action_kind {
+    AS_ACTION_SCALE_UP,
+    AS_ACTION_SCALE_DOWN,
+    AS_ACTION_SCALE_TO,
+    AS_ACTION_TRACK,
+    AS_ACTION_PASS_THROUGH,
+    AS_ACTION_KIND_COUNT
+};
+
+const char *as_action_kind_get_word(enum as_action_kind kind); /* "scale_up", ... */
+
+/* `by: N`, or `by: P%` with `at_least: N`. */
+struct as_amount {
+    bool is_percent;
+    int64_t size;          /* N */
+    int64_t milli_percent; /* 50 % is 50000 */
+    int64_t at_least;      /* 1 where not given */
+};
+
+/* One row of a step table: the last step whose bound the value strictly crosses gives the amount.
+ */
+struct as_step {
+    bool is_above; /* else below */
+    double bound;
+    struct as_amount amount;
+};
+
+#define AS_STEPS_MAX 32
+
+enum as_goal { AS_GOAL_VALUE, AS_GOAL_AVERAGE_VALUE, AS_GOAL_UTILIZATION };
+
+/* What `of:` may select; decision documents only say cpu or memory. */
+enum as_resource { AS_RESOURCE_CPU, AS_RESOURCE_MEMORY, AS_RESOURCE_COUNT };
+
+struct as_track {
+    enum as_goal goal;
+    double value;              /* X, or the percentage P of utilization (70 for 70%) */
+    enum as_resource resource; /* utilization only */
+    bool of_limits;            /* of: *_limits; else requests */
+    bool is_resource;          /* the per-pod samples are cpu or memory (`resource`) usage */
+};
+
+struct as_action {
+    enum as_action_kind kind;
+    struct as_amount amount;     /* scale_up, scale_down without steps */
+    int64_t size;                /* scale_to */
+    const struct as_step *steps; /* owned by the rule or the document; NULL without a table */
+    size_t step_count;
+    struct as_track track;
+};
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What Alertmanager says is firing: the answer to a resync.
+ */
+#ifndef ALERTSCALER_CORE_ALERT_LIST_H
+#define ALERTSCALER_CORE_ALERT_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/labels.h>
+
+#define AS_ALERT_LIST_MAX 100000 /* alerts; more is an error of the reading */
+
+struct as_listed_alert {
+    uint64_t fingerprint;
+    bool is_suppressed; /* silenced, inhibited or muted: it fires, and nobody is notified */
+    as_wall_time starts_at;
+    const struct as_labels *labels, *annotations;
+    const char *const *receivers; /* that its routes lead to */
+    size_t receiver_count;
+};
+
+struct as_alert_list {
+    const char *error; /* NULL: all that there is was read, from every Alertmanager; else why not */
+    const struct as_listed_alert *alerts; /* ascending by fingerprint, each once */
+    size_t count;
+};
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * The decision: everything known about one target at one moment in, a size and a reason out. Pure:
+ * no clock, no I/O, no allocation, nothing kept. The reference is docs/decision.md; the gates stand
+ * in the code in its order. Sizes are 0 .. 2^31-1 and saturate; values are doubles, NaN and
+ * infinities are "unavailable". Times in the future count as now. The cost is linear in pods,
+ * samples, events and recommendations.
+ */
+#ifndef ALERTSCALER_CORE_DECIDE_H
+#define ALERTSCALER_CORE_DECIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/action.h>
+#include <alertscaler/core/bounds.h>
+#include <alertscaler/core/pod.h>
+#include <alertscaler/core/query.h>
+#include <alertscaler/core/reason.h>
+
+struct as_pod {
+    const char *name; /* "" where not given: has no samples */
+    enum as_pod_phase phase;
+    enum as_tristate ready;
+    bool deleting;
+    as_maybe_time start_time, ready_since;
+    double resource[AS_RESOURCE_COUNT]; /* NaN where absent */
+};
+
+struct as_proposal {
+    const char *rule;     /* NULL where not given */
+    const char *incident; /* NULL where none is named */
+    struct as_action action;
+    bool has_value;
+    double value;
+    const struct as_sample *samples; /* NULL where none were given; ascending by pod, each once */
+    size_t sample_count;
+    const char *error; /* why there is no value; NULL where there is one */
+};
+
+struct as_scale_event {
+    as_wall_time at;
+    int32_t change;
+};
+
+struct as_recommendation {
+    as_wall_time at;
+    int32_t replicas;
+};
+
+struct as_decide_input {
+    as_wall_time now;
+    const char *target; /* its id; NULL where not given */
+    struct as_bounds_config config;
+    bool dry_run;
+    int32_t replicas, status_replicas;
+    bool has_pods;
+    const struct as_pod *pods; /* ascending by name (bytes) */
+    size_t pod_count;
+    as_maybe_time last_up, last_down;
+    const struct as_scale_event *events; /* ascending by time */
+    size_t event_count;
+    const struct as_recommendation *recommendations;
+    size_t recommendation_count;
+    struct {
+        bool paused, in_progress, budget_exhausted, guarded;
+    } flags;
+    const struct as_proposal *proposals;
+    size_t proposal_count;
+};
+
+enum as_direction { AS_DIRECTION_NONE, AS_DIRECTION_UP, AS_DIRECTION_DOWN };
+const char *as_direction_get_word(enum as_direction direction); /* "none", "up", "down" */
+
+struct as_proposal_result {
+    bool has_size;
+    int32_t desired;
+    bool within_tolerance;
+    bool no_opinion; /* a step table of which no step was crossed: neither a size nor missing */
+    enum as_reason reason; /* when !has_size */
+};
+
+enum as_gate {
+    AS_GATE_SWITCHED_OFF,
+    AS_GATE_OUT_OF_BOUNDS,
+    AS_GATE_COMBINE,
+    AS_GATE_STABILIZE,
+    AS_GATE_POLICIES,
+    AS_GATE_BOUNDS,
+    AS_GATE_COOLDOWN,
+    AS_GATE_HOLDS,
+    AS_GATE_DRY_RUN,
+    AS_GATE_COUNT
+};
+const char *as_gate_get_word(enum as_gate gate); /* "switched_off", "out_of_bounds", ... */
+
+enum as_limit { /* bits, in the order in which they are listed */
+                AS_LIMIT_MIN = 1,
+                AS_LIMIT_MAX = 2,
+                AS_LIMIT_STABILIZATION = 4,
+                AS_LIMIT_POLICY = 8
+};
+
+struct as_decision {
+    enum as_direction direction; /* of `would` where there is one, else of `desired` */
+    int32_t replicas, desired;
+    bool has_would;
+    int32_t would; /* the size that a lock, hold or dry run held back */
+    enum as_reason reason;
+    const char *rule; /* the winning proposal's, or NULL */
+    size_t trail_count;
+    struct {
+        enum as_gate gate;
+        int32_t desired;
+    } trail[AS_GATE_COUNT];
+    unsigned limited_by; /* of enum as_limit */
+    bool has_recommendation;
+    int32_t recommendation; /* combined, before stabilization; to be remembered by the caller */
+    as_maybe_time next_evaluation;
+};
+
+/*
+ * Decides. `results` has room for input->proposal_count results, filled in the same order.
+ * `decision_out->rule` borrows from the input. The input is valid (as the decoder or the engine
+ * makes it).
+ */
+void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
+               struct as_decision *decision_out);
+
+#endif

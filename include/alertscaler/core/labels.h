@@ -1,0 +1,39 @@
+/*
+ * A label set (or a set of annotations): immutable, sorted by name, in one block of memory.
+ * An absent label is the empty string, as in Prometheus.
+ */
+#ifndef ALERTSCALER_CORE_LABELS_H
+#define ALERTSCALER_CORE_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+
+struct as_label {
+    const char *name;
+    const char *value;
+};
+
+struct as_labels {
+    uint32_t count;
+    uint32_t bytes; /* of names and values with their NULs */
+    struct as_label items[];
+};
+
+/* Copies `pairs` (in any order). 0; -EEXIST when a name comes twice; -EMSGSIZE above 16 MiB. */
+int as_labels_new(const struct as_label *pairs, size_t count,
+                  struct as_labels **labels_out) AS_MUST_USE;
+struct as_labels *as_labels_free(struct as_labels *labels);
+struct as_labels *as_labels_copy(const struct as_labels *labels) AS_MUST_USE;
+
+const char *as_labels_get(const struct as_labels *labels, const char *name); /* "" where absent */
+bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
+
+/* Alertmanager's fingerprint: FNV-1a 64 over the sorted labels, each `name 0xFF value 0xFF`. */
+uint64_t as_labels_get_fingerprint(const struct as_labels *labels);
+
+AS_DEFINE_CLEANUP(struct as_labels *, as_labels_free)
+
+#endif

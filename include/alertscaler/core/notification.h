@@ -1,0 +1,46 @@
+/*
+ * A notification as Alertmanager sent it, already checked: what the receiver hands to the engine.
+ */
+#ifndef ALERTSCALER_CORE_NOTIFICATION_H
+#define ALERTSCALER_CORE_NOTIFICATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/base/random.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/labels.h>
+
+enum as_alert_status { AS_ALERT_FIRING, AS_ALERT_RESOLVED };
+
+struct as_alert {
+    enum as_alert_status status;
+    uint64_t fingerprint;
+    as_wall_time starts_at;
+    as_wall_time ends_at; /* year 1 where open */
+    struct as_labels *labels;
+    struct as_labels *annotations;
+};
+
+/* All texts owned, never NULL ("" where absent). */
+struct as_notification {
+    char id[AS_ULID_SIZE];
+    char *receiver; /* un-quoted */
+    char *group_key;
+    char *reason; /* notification_reason */
+    uint64_t truncated;
+    struct as_alert *alerts;
+    size_t alert_count;
+    /* from the request, filled by the receiver */
+    char *remote;
+    char *credential; /* the credential's name, never its secret */
+    char *traceparent;
+    char body_sha256[65];
+    uint64_t body_size;
+};
+
+struct as_notification *as_notification_free(struct as_notification *notification);
+
+AS_DEFINE_CLEANUP(struct as_notification *, as_notification_free)
+
+#endif

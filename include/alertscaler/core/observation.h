@@ -1,0 +1,67 @@
+/*
+ * What a target's adapter says: the answer to "how large is it", and to "set this size".
+ */
+#ifndef ALERTSCALER_CORE_OBSERVATION_H
+#define ALERTSCALER_CORE_OBSERVATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/action.h>
+#include <alertscaler/core/pod.h>
+#include <alertscaler/core/reason.h>
+
+#define AS_VERSION_SIZE                                                                            \
+    256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
+#define AS_MESSAGE_SIZE 256 /* of the other side's words, cut */
+
+/* One pod of the target, with what all its containers together ask for (sidecars included). */
+struct as_pod_seen {
+    const char *name;
+    enum as_pod_phase phase;
+    enum as_tristate ready;
+    bool deleting;
+    as_maybe_time start_time, ready_since;
+    double requests[AS_RESOURCE_COUNT], limits[AS_RESOURCE_COUNT]; /* cores, bytes; NaN: a container
+                                                                      says none */
+};
+
+struct as_observation {
+    enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
+                                unreachable,  throttled, rejected, timeout */
+    int32_t replicas;        /* the size asked for: spec.replicas */
+    int32_t status_replicas; /* the size that is */
+    int32_t min, max;        /* the other side's own bounds; -1: none */
+    bool in_progress;
+    char version[AS_VERSION_SIZE];  /* "" where it has none */
+    bool has_pods;                  /* they were asked for, and the target's kind has them */
+    const struct as_pod_seen *pods; /* ascending by name (bytes) */
+    size_t pod_count;
+    int http_status;        /* 0: no answer */
+    int64_t retry_after_us; /* 0: not said */
+    char message[AS_MESSAGE_SIZE];
+};
+
+struct as_scale_request {
+    int32_t from, to;
+    char version[AS_VERSION_SIZE]; /* of the observation it rests on */
+    const char *decision_id;
+    const char *rule;
+    const char *alert; /* the alertname of the incident behind it, for events; "" where unknown */
+};
+
+struct as_scale_result {
+    enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
+                               throttled, rejected, timeout */
+    bool is_ambiguous;      /* not applied as far as known, but it may have been */
+    int http_status;
+    int64_t retry_after_us;
+    unsigned attempts;
+    char method[8];
+    char path[512]; /* of the requested object, cut */
+    char message[AS_MESSAGE_SIZE];
+};
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * What is known of a pod besides its resources: Kubernetes' words.
+ */
+#ifndef ALERTSCALER_CORE_POD_H
+#define ALERTSCALER_CORE_POD_H
+
+enum as_pod_phase {
+    AS_POD_PENDING,
+    AS_POD_RUNNING,
+    AS_POD_SUCCEEDED,
+    AS_POD_FAILED,
+    AS_POD_UNKNOWN
+};
+
+enum as_tristate { AS_FALSE, AS_TRUE, AS_UNKNOWN };
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Finds the rules that match an alert at a cost that does not depend on the number of rules that
+ * cannot: rules are indexed by one equality (or a plain alternation `a|b|c`) matcher each,
+ * preferring the value that the fewest rules share; rules without one are tried for every alert.
+ */
+#ifndef ALERTSCALER_CORE_RULE_INDEX_H
+#define ALERTSCALER_CORE_RULE_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/labels.h>
+#include <alertscaler/core/ruleset.h>
+
+struct as_rule_index;
+
+/* Borrows the rule set, which must outlive the index. */
+struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset) AS_MUST_USE;
+struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
+
+/*
+ * The indices of all rules (also disabled ones) whose matchers match and whose receivers include
+ * one of `receivers`, ascending. The array belongs to the index and is good until the next call.
+ */
+size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
+                           const char *const *receivers, size_t receiver_count,
+                           const uint32_t **rules_out);
+
+AS_DEFINE_CLEANUP(struct as_rule_index *, as_rule_index_free)
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * What the rule files say, checked: targets and rules. Immutable after loading; the engine borrows
+ * it and is handed a new one by the event `new rules`.
+ */
+#ifndef ALERTSCALER_CORE_RULESET_H
+#define ALERTSCALER_CORE_RULESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/action.h>
+#include <alertscaler/core/decide.h>
+#include <alertscaler/core/matcher.h>
+#include <alertscaler/core/template.h>
+
+enum as_target_kind { AS_TARGET_KUBERNETES, AS_TARGET_NODE_GROUP, AS_TARGET_KIND_COUNT };
+const char *as_target_kind_get_word(enum as_target_kind kind); /* "kubernetes", "node_group" */
+
+/*
+ * A target's address: the keys under `kubernetes` (always, in this order: cluster, apiVersion,
+ * kind, namespace, name; defaults filled in) or under `node_group` (provider first, then as
+ * written).
+ */
+struct as_address_field {
+    char *key;
+    struct as_template *value;
+};
+
+struct as_target_config {
+    char *name;
+    enum as_target_kind kind;
+    struct as_address_field *address;
+    size_t address_count;
+    bool is_templated;
+    char **allow_namespaces; /* globs; counts 0 where not given */
+    size_t allow_namespace_count;
+    char **allow_names;
+    size_t allow_name_count;
+    struct as_bounds_config bounds;
+    bool dry_run;
+    uint32_t *after; /* indices of targets */
+    size_t after_count;
+};
+
+/* Where the value of `track`, `pass_through` and step tables comes from. */
+enum as_source_kind { AS_SOURCE_NONE, AS_SOURCE_ANNOTATION, AS_SOURCE_LABEL, AS_SOURCE_QUERY };
+
+struct as_source {
+    enum as_source_kind kind;
+    char *name;                /* of the annotation or label */
+    struct as_template *query; /* PromQL; label values go into it quoted */
+    bool per_pod;              /* the query gives one sample a pod ... */
+    char *pod_label;           /* ... named by this label */
+};
+
+/* What a rule does when its incident was resolved. */
+enum as_ending_kind { AS_ENDING_NOTHING, AS_ENDING_GIVE_BACK, AS_ENDING_SCALE };
+
+struct as_ending {
+    enum as_ending_kind kind;
+    int64_t after_us;           /* give_back: from the end to the first step */
+    int64_t step_milli_percent; /* give_back: of what there is to give back when it ends */
+    struct as_action action;    /* scale: scale_down (without steps) or scale_to */
+};
+
+enum as_guard_kind { AS_GUARD_ABSENT, AS_GUARD_WAIVED, AS_GUARD_QUERY };
+
+struct as_rule {
+    char *name;
+    struct as_matcher *matchers;
+    size_t matcher_count;
+    char **receivers; /* none: any */
+    size_t receiver_count;
+    uint32_t target; /* index into targets */
+    struct as_action action;
+    struct as_step *steps; /* what action.steps points to */
+    struct as_source source;
+    enum as_guard_kind guard_kind; /* waived: `guard: none` */
+    struct as_template *guard;     /* PromQL that has to return a sample; with AS_GUARD_QUERY */
+    struct as_ending on_resolved;
+    int64_t every_us;   /* 0: none */
+    uint32_t max_steps; /* 0: no limit */
+    bool dry_run;
+    bool enabled;
+};
+
+struct as_ruleset {
+    struct as_target_config *targets;
+    size_t target_count;
+    struct as_rule *rules;
+    size_t rule_count;
+    char digest[65]; /* hex SHA-256 over the rule files' bytes in order of their names */
+};
+
+struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset);
+
+AS_DEFINE_CLEANUP(struct as_ruleset *, as_ruleset_free)
+
+#endif

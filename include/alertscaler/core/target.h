@@ -1,0 +1,56 @@
+/*
+ * A target's identity after templates: the address with all values known, and its id.
+ *
+ *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>
+ *   node_group/<provider>/<name, or url where there is no name>
+ */
+#ifndef ALERTSCALER_CORE_TARGET_H
+#define ALERTSCALER_CORE_TARGET_H
+
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/core/labels.h>
+#include <alertscaler/core/ruleset.h>
+
+#define AS_TARGET_ID_MAX 1024 /* bytes of an id, with NUL */
+
+struct as_target_field {
+    const char *key;
+    const char *value;
+};
+
+struct as_target_ref { /* one block of memory */
+    enum as_target_kind kind;
+    size_t field_count;
+    const char *id;
+    struct as_target_field fields[];
+};
+
+/*
+ * Fills the templates of `config` from an alert. 0; or AS_TARGET_NOT_ALLOWED with an error that
+ * says why: a missing label, an empty or too long result, a name that Kubernetes would not accept,
+ * one outside `allow`.
+ */
+enum as_target_outcome { AS_TARGET_OK, AS_TARGET_NOT_ALLOWED };
+int as_target_ref_new(const struct as_target_config *config, const struct as_labels *labels,
+                      const struct as_labels *annotations, struct as_target_ref **ref_out,
+                      struct as_error *error) AS_MUST_USE;
+/* From values that were checked before (the store's); everything is copied. */
+struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *id,
+                                         const struct as_target_field *fields,
+                                         size_t field_count) AS_MUST_USE;
+struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUST_USE;
+
+/* NULL where a key of an address may have this value (templates filled in); else static text that
+ * says what is expected. */
+const char *as_target_check_value(enum as_target_kind kind, const char *key, const char *value);
+
+struct as_target_ref *as_target_ref_free(struct as_target_ref *ref);
+const char *as_target_ref_get(const struct as_target_ref *ref,
+                              const char *key); /* "" where absent */
+
+AS_DEFINE_CLEANUP(struct as_target_ref *, as_target_ref_free)
+
+#endif

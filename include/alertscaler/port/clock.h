@@ -1,0 +1,14 @@
+/*
+ * Port: the two clocks. The system's, or the simulator's.
+ */
+#ifndef ALERTSCALER_PORT_CLOCK_H
+#define ALERTSCALER_PORT_CLOCK_H
+
+#include <alertscaler/base/time.h>
+
+struct as_clock {
+    as_mono_time (*get_mono)(const struct as_clock *self); /* never goes back */
+    as_wall_time (*get_wall)(const struct as_clock *self); /* may jump either way */
+};
+
+#endif

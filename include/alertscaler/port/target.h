@@ -1,0 +1,31 @@
+/*
+ * Port: something with a size. One attempt a call; deciding whether to try again is the engine's.
+ */
+#ifndef ALERTSCALER_PORT_TARGET_H
+#define ALERTSCALER_PORT_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/core/observation.h>
+#include <alertscaler/core/target.h>
+
+/* Comes exactly once for each call, in a later turn of the loop; `result` is good during the
+ * callback. */
+typedef void as_target_observed_fn(void *context, uint64_t ticket,
+                                   const struct as_observation *result);
+typedef void as_target_scaled_fn(void *context, uint64_t ticket,
+                                 const struct as_scale_result *result);
+
+struct as_target_port {
+    /* Reads the size, and the pods where they are asked for and there are such things. `ref` is
+     * borrowed for the call. */
+    void (*observe)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    bool with_pods, as_target_observed_fn *done, void *context);
+    /* Sets an absolute size on the condition that the target is still as observed. */
+    void (*scale)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
+    void (*close)(struct as_target_port *self); /* no callback after it; frees it too */
+};
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * Every limit of the source adapters, in one place.
+ */
+#ifndef ALERTSCALER_SOURCE_LIMITS_H
+#define ALERTSCALER_SOURCE_LIMITS_H
+
+#include <alertscaler/base/time.h>
+
+/* Bytes of an answer. */
+#define AS_QUERY_RESPONSE_MAX      ((size_t)16 * 1024 * 1024)
+#define AS_ALERT_LIST_RESPONSE_MAX ((size_t)64 * 1024 * 1024)
+
+/* One list; a query's time is configured. */
+#define AS_ALERT_LIST_TIMEOUT_US (10 * AS_US_PER_S)
+
+#endif

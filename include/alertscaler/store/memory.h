@@ -1,0 +1,37 @@
+/*
+ * The store in memory, for tests and the simulator. It can be told to fail, and it outlives its
+ * users: what was committed is there for the next as_store_memory_attach, as a file's content is
+ * after a crash.
+ */
+#ifndef ALERTSCALER_STORE_MEMORY_H
+#define ALERTSCALER_STORE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/port/store.h>
+
+struct as_store_memory; /* the medium */
+
+struct as_store_memory *as_store_memory_new(void) AS_MUST_USE;
+struct as_store_memory *as_store_memory_free(struct as_store_memory *memory);
+
+/* A store on the medium, for close() by its user. Only one at a time is used. */
+struct as_store *as_store_memory_attach(struct as_store_memory *memory) AS_MUST_USE;
+
+/*
+ * The commit after `commits` more good ones fails with `status` (negative errno), and so do all
+ * later ones until the next attach. `applied`: the changes are kept all the same (an fsync that
+ * failed after the write). UINT64_MAX: never.
+ */
+void as_store_memory_fail(struct as_store_memory *memory, uint64_t commits, int status,
+                          bool applied);
+
+uint64_t as_store_memory_get_commits(const struct as_store_memory *memory); /* good ones so far */
+size_t as_store_memory_get_count(const struct as_store_memory *memory, enum as_store_kind kind);
+
+AS_DEFINE_CLEANUP(struct as_store_memory *, as_store_memory_free)
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The store in one SQLite file: WAL, synchronous=FULL, locked for this process alone, one table a
+ * kind. The operator's sqlite3 can open it while alertscaler is stopped.
+ */
+#ifndef ALERTSCALER_STORE_SQLITE_H
+#define ALERTSCALER_STORE_SQLITE_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/port/store.h>
+
+#define AS_STORE_SQLITE_SCHEMA 1 /* PRAGMA user_version of the files this version writes */
+
+/*
+ * Opens or creates (mode 0600) the file; its directory must be there. The content is checked
+ * (PRAGMA quick_check) unless the file is large and was closed cleanly.
+ *
+ * 0; or with an error that says what to do: -EBUSY (another process has it), -EBADMSG (corrupt, or
+ * no state file of alertscaler), -EPROTO (written by a newer version), -EACCES, -EROFS, -ENOENT,
+ * -ENOTDIR, -EISDIR, -ENOSPC, -EIO and other negative errno.
+ */
+int as_store_sqlite_open(const char *path, struct as_store **store_out,
+                         struct as_error *error) AS_MUST_USE;
+
+#endif

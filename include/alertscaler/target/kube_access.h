@@ -1,0 +1,67 @@
+/*
+ * How to reach a Kubernetes cluster, and as whom: in-cluster service account or kubeconfig, with
+ * tokens that rotate and credential plugins that run without blocking.
+ *
+ * Where neither is configured: a pod's service account, else the files of $KUBECONFIG, else
+ * ~/.kube/config.
+ */
+#ifndef ALERTSCALER_TARGET_KUBE_ACCESS_H
+#define ALERTSCALER_TARGET_KUBE_ACCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/port/http.h>
+#include <alertscaler/target/env.h>
+
+struct as_kube_access_config {
+    const char *kubeconfig; /* path of a file; NULL: see above */
+    const char *context;    /* NULL: the current-context */
+};
+
+struct as_kube_access;
+
+/* 0; or a negative errno with an error that names file and key. */
+int as_kube_access_new(const struct as_kube_access_config *config, const struct as_target_env *env,
+                       struct as_kube_access **access_out, struct as_error *error) AS_MUST_USE;
+struct as_kube_access *as_kube_access_free(struct as_kube_access *access);
+
+struct as_kube_connection {    /* borrowed, good until the next call on the access */
+    const char *server;        /* "https://10.0.0.1:443", no slash at the end */
+    const char *authorization; /* a whole header line, or NULL */
+    const char *proxy_url;
+    struct as_http_tls tls;
+    uint64_t generation; /* of the credentials, for as_kube_access_renew */
+};
+
+enum as_kube_access_outcome { AS_KUBE_ACCESS_READY, AS_KUBE_ACCESS_PENDING };
+
+/* READY; or PENDING while a credential plugin runs (then wait); or a negative errno with an error
+ * where there are no credentials to be had now. */
+int as_kube_access_get(struct as_kube_access *access, struct as_kube_connection *connection_out,
+                       struct as_error *error) AS_MUST_USE;
+
+/* Told once, in a later turn, when what was pending has ended, either way; then ask again. */
+struct as_kube_waiter {
+    void (*ready)(void *context);
+    void *context;
+    LIST_ENTRY(as_kube_waiter) entry;
+};
+
+LIST_HEAD(as_kube_waiters, as_kube_waiter);
+
+/* `waiter` is the caller's and stays where it is until it is told or cancelled. */
+void as_kube_access_wait(struct as_kube_access *access, struct as_kube_waiter *waiter);
+void as_kube_waiter_cancel(struct as_kube_waiter *waiter);
+
+/* The server did not accept the credentials of this generation (401). True where asking again can
+ * give others; false for static ones. */
+bool as_kube_access_renew(struct as_kube_access *access, uint64_t generation) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct as_kube_access *, as_kube_access_free)
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Target adapter: every kind of one Kubernetes cluster that has a scale subresource. GET and
+ * conditional PUT of `scale`; an Event on the scaled object for each action, as HPA's.
+ */
+#ifndef ALERTSCALER_TARGET_KUBERNETES_H
+#define ALERTSCALER_TARGET_KUBERNETES_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/port/target.h>
+#include <alertscaler/target/env.h>
+#include <alertscaler/target/kube_access.h>
+
+/* Takes over `access`; `env` is borrowed. Close it with the port's close, not from a callback. */
+struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
+                                         const struct as_target_env *env) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * All targets behind one port: a reference goes to the adapter of its kind, by `cluster` or by
+ * `provider`.
+ *
+ * Where the settings say nothing about clusters and none can be found, targets of the cluster
+ * `default` answer `unreachable` with the reason: a configuration with node groups only needs no
+ * cluster. A cluster that is configured must be usable.
+ */
+#ifndef ALERTSCALER_TARGET_REGISTRY_H
+#define ALERTSCALER_TARGET_REGISTRY_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/port/target.h>
+#include <alertscaler/target/env.h>
+
+/*
+ * Borrows settings and env until the port is closed (not from a callback). 0; or a negative errno
+ * with an error that names the cluster and what is wrong with its kubeconfig.
+ */
+int as_target_registry_new(const struct as_settings *settings, const struct as_target_env *env,
+                           struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
+
+#endif

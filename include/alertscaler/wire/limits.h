@@ -1,0 +1,23 @@
+/*
+ * How large what a peer sends may be, once it is within the limit on the body. Reaching one of
+ * these refuses the whole document with a text that names the place.
+ */
+#ifndef ALERTSCALER_WIRE_LIMITS_H
+#define ALERTSCALER_WIRE_LIMITS_H
+
+#include <stddef.h>
+
+#define AS_PAYLOAD_ALERTS_MAX      1000000 /* alerts in one notification */
+#define AS_PAYLOAD_LABELS_MAX      1024    /* labels, or annotations, of one alert */
+#define AS_PAYLOAD_LABEL_NAME_MAX  1024    /* bytes */
+#define AS_PAYLOAD_LABEL_VALUE_MAX 65536   /* bytes; annotations too */
+#define AS_PAYLOAD_TEXT_MAX        65536   /* bytes of any other text: receiver, groupKey, ... */
+#define AS_PAYLOAD_TIME_MAX        64      /* bytes of a time */
+#define AS_PAYLOAD_RECEIVERS_MAX   1000    /* that one alert of a list is routed to */
+
+/* Bytes of memory that reading a body of `size` bytes may take. The smallest alerts take some 15
+ * times their size, others much less; a body of "[],[],..." would take eighty times. */
+#define AS_PAYLOAD_MEMORY_MAX(size)                                                                \
+    ((size) < ((size_t)16 << 20) ? ((size_t)1 << 20) + 24 * (size) : (size_t)400 << 20)
+
+#endif

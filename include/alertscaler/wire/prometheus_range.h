@@ -1,0 +1,53 @@
+/*
+ * Prometheus' HTTP API, range queries: POST /api/v1/query_range. Instant queries:
+ * wire/prometheus.h.
+ */
+#ifndef ALERTSCALER_WIRE_PROMETHEUS_RANGE_H
+#define ALERTSCALER_WIRE_PROMETHEUS_RANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/labels.h>
+#include <alertscaler/wire/prometheus.h>
+
+#define AS_PROMETHEUS_RANGE_PATH "/api/v1/query_range"
+#define AS_PROMETHEUS_POINTS_MAX 11000 /* of one series that Prometheus gives in one answer */
+
+struct as_range {
+    as_wall_time from, to; /* both are asked for */
+    int64_t step_us;       /* whole milliseconds */
+};
+
+/* Appends the form that asks for `query` over `range`. */
+void as_prometheus_encode_range(const char *query, const struct as_range *range, int64_t timeout_us,
+                                struct as_buf *out);
+
+struct as_range_point {
+    as_wall_time at;
+    double value; /* may be NaN or infinite */
+};
+
+struct as_range_series { /* good for the call */
+    const struct as_labels *labels;
+    const struct as_range_point *points; /* ascending; where there is a gap there is none */
+    size_t count;
+};
+
+/* Must not use jansson. */
+typedef void as_range_visit_fn(void *context, const struct as_range_series *series);
+
+/*
+ * Reads the body of a 200 and visits each series. NO_DATA: there was none. With every outcome but
+ * ANSWERED and NO_DATA there is an error; series may have been visited before it was found.
+ * Warnings do not count: a history may have gaps.
+ */
+enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t size,
+                                                      as_range_visit_fn *visit, void *context,
+                                                      struct as_error *error) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * What the engine remembers, as JSON documents for the store.
+ *
+ * A moment is kept in both clocks with the boot it belongs to: after a restart within the same boot
+ * the monotonic time holds exactly, whatever the wall clock did meanwhile; after a reboot the wall
+ * clock is all there is, and a time in the future counts as now.
+ */
+#ifndef ALERTSCALER_WIRE_STATE_H
+#define ALERTSCALER_WIRE_STATE_H
+
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/incident.h>
+
+struct as_state_clock {
+    const char *boot; /* identifies this run of the machine */
+    as_mono_time mono;
+    as_wall_time wall;
+};
+
+void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
+                              struct as_buf *out);
+void as_state_encode_target(const struct as_target_state *state, const char *boot,
+                            struct as_buf *out);
+void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
+                            struct as_buf *out);
+
+/*
+ * Decode one document and hand it to `use`, for whose duration it is good. Return what `use`
+ * returns; or -EBADMSG with an error for a document that is not one of these.
+ */
+typedef int as_state_incident_fn(void *context, const struct as_incident_state *state);
+typedef int as_state_target_fn(void *context, const struct as_target_state *state);
+typedef int as_state_intent_fn(void *context, const struct as_intent_state *state);
+
+int as_state_decode_incident(const char *json, size_t size, const struct as_state_clock *clock,
+                             as_state_incident_fn *use, void *context,
+                             struct as_error *error) AS_MUST_USE;
+int as_state_decode_target(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_target_fn *use, void *context,
+                           struct as_error *error) AS_MUST_USE;
+int as_state_decode_intent(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_intent_fn *use, void *context,
+                           struct as_error *error) AS_MUST_USE;
+
+#endif

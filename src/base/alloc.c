@@ -1,0 +1,87 @@
+/*
+ * Memory of our own: see the header. Failure is abort() without a word: there may be no memory left
+ * to say one, and a crash is a path that recovery has to survive anyway.
+ */
+#include <alertscaler/base/alloc.h>
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 8
+
+/* malloc(0) may be NULL; ours never is. */
+void *as_xmalloc(size_t size)
+{
+    void *memory = malloc(size ? size : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+void *as_xcalloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+void *as_xrealloc_array(void *old, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        abort();
+    void *memory = realloc(old, total ? total : 1);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+char *as_xstrdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(as_xmalloc(size), text, size);
+}
+
+char *as_xstrndup(const char *text, size_t size)
+{
+    size_t length = strnlen(text, size);
+    char *copy = as_xmalloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *as_xasprintf(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        abort();
+    return text;
+}
+
+void as_free_p(void *pointer_to_pointer)
+{
+    void **pointer = pointer_to_pointer;
+    free(*pointer);
+    *pointer = NULL;
+}
+
+void *as_xgrow(void *array, size_t count, size_t *capacity_io, size_t size)
+{
+    if (count < *capacity_io)
+        return array;
+    size_t capacity = *capacity_io ? *capacity_io : FIRST_CAPACITY / 2;
+    if (__builtin_mul_overflow(capacity, (size_t)2, &capacity))
+        abort();
+    array = as_xrealloc_array(array, capacity, size);
+    *capacity_io = capacity;
+    return array;
+}

@@ -1,0 +1,97 @@
+/*
+ * A list of chunks, filled from front to back. A reset keeps chunks of the usual size up to
+ * AS_ARENA_KEEP, so that steps and documents of the usual size ask the allocator for nothing.
+ */
+#include <alertscaler/base/arena.h>
+
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define CHUNK_SIZE ((size_t)16 * 1024)
+
+struct as_arena_chunk {
+    struct as_arena_chunk *next;
+    size_t size, used;
+    alignas(max_align_t) unsigned char data[];
+};
+
+static struct as_arena_chunk *chunk_get(struct as_arena *arena, size_t size)
+{
+    struct as_arena_chunk *chunk = arena->spare;
+    if (chunk && size <= CHUNK_SIZE) {
+        arena->spare = chunk->next;
+        return chunk;
+    }
+    if (size < CHUNK_SIZE)
+        size = CHUNK_SIZE;
+    chunk = as_xmalloc(sizeof(*chunk) + size);
+    *chunk = (struct as_arena_chunk){.size = size};
+    return chunk;
+}
+
+void *as_arena_alloc_raw(struct as_arena *arena, size_t size)
+{
+    const size_t align = alignof(max_align_t);
+    if (size > SIZE_MAX / 2)
+        abort();
+    size = (size + align - 1) / align * align;
+
+    struct as_arena_chunk *chunk = arena->chunks;
+    if (!chunk || chunk->size - chunk->used < size) {
+        chunk = chunk_get(arena, size);
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+    }
+    void *memory = chunk->data + chunk->used;
+    chunk->used += size;
+    return memory;
+}
+
+void *as_arena_alloc(struct as_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        abort();
+    return memset(as_arena_alloc_raw(arena, bytes), 0, bytes);
+}
+
+char *as_arena_strdup(struct as_arena *arena, const char *text)
+{
+    if (!text)
+        return NULL;
+    const size_t size = strlen(text) + 1;
+    return memcpy(as_arena_alloc_raw(arena, size), text, size);
+}
+
+void as_arena_reset(struct as_arena *arena)
+{
+    size_t kept = 0;
+    for (const struct as_arena_chunk *chunk = arena->spare; chunk; chunk = chunk->next)
+        kept += chunk->size;
+    while (arena->chunks) {
+        struct as_arena_chunk *chunk = arena->chunks;
+        arena->chunks = chunk->next;
+        if (chunk->size != CHUNK_SIZE || kept + chunk->size > AS_ARENA_KEEP) {
+            free(chunk);
+            continue;
+        }
+        kept += chunk->size;
+        chunk->used = 0;
+        chunk->next = arena->spare;
+        arena->spare = chunk;
+    }
+}
+
+void as_arena_deinit(struct as_arena *arena)
+{
+    as_arena_reset(arena);
+    while (arena->spare) {
+        struct as_arena_chunk *chunk = arena->spare;
+        arena->spare = chunk->next;
+        free(chunk);
+    }
+}

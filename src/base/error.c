@@ -1,0 +1,65 @@
+/*
+ * Text for a person, of fixed size: never allocates, so it works when memory is what went wrong.
+ * Each text is built aside first, because the arguments may point into the error itself.
+ */
+#include <alertscaler/base/error.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+/* Appends to `text`, which holds *size_io bytes of AS_ERROR_SIZE; cuts between characters. */
+static void append(char *text, size_t *size_io, const char *more)
+{
+    size_t size = as_str_cut_utf8(more, strlen(more), AS_ERROR_SIZE - 1 - *size_io);
+    memcpy(text + *size_io, more, size);
+    *size_io += size;
+    text[*size_io] = '\0';
+}
+
+AS_PRINTF(2, 0)
+static void build(struct as_error *error, const char *format, va_list arguments, const char *rest)
+{
+    char head[AS_ERROR_SIZE + 1] = "", text[AS_ERROR_SIZE];
+    size_t size = 0;
+    if (vsnprintf(head, sizeof(head), format, arguments) < 0)
+        head[0] = '\0';
+    append(text, &size, head);
+    if (!as_str_is_empty(rest)) {
+        append(text, &size, ": ");
+        append(text, &size, rest);
+    }
+    memcpy(error->text, text, size + 1);
+}
+
+void as_error_set(struct as_error *error, const char *format, ...)
+{
+    if (!error)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    build(error, format, arguments, NULL);
+    va_end(arguments);
+}
+
+void as_error_wrap(struct as_error *error, const char *format, ...)
+{
+    if (!error)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    build(error, format, arguments, error->text);
+    va_end(arguments);
+}
+
+void as_error_set_errno(struct as_error *error, int code, const char *format, ...)
+{
+    if (!error)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    build(error, format, arguments, strerror(code < 0 ? -code : code));
+    va_end(arguments);
+}
