@@ -1,0 +1,335 @@
+/*
+ * The gates, in the order of docs/decision.md: each is one function, changes or holds the size, and
+ * says so in the trail. Gates before "no change" work on a wish; those behind it hold back a change
+ * that is made up. What a proposal wants is computed in decide_propose.c and decide_track.c;
+ * windows and policies in decide_behavior.c.
+ */
+#include "decide_private.h"
+
+#include <assert.h>
+
+#include <alertscaler/base/attr.h>
+
+struct run {
+    const struct as_decide_input *input;
+    const struct as_proposal_result *results;
+    struct as_decision *decision;
+    int32_t size;          /* as the gates have left it so far */
+    struct as_move move;   /* direction NONE: no change is wanted */
+    bool has_hold;         /* a gate has turned the wish into "stay" */
+    enum as_reason hold;   /* why */
+    bool within_tolerance; /* a winning proposal says so */
+    bool is_locked;        /* by the cooldown */
+    int64_t locked_until;
+};
+
+const char *as_direction_get_word(enum as_direction direction)
+{
+    static const char *const words[] = {
+        [AS_DIRECTION_NONE] = "none", [AS_DIRECTION_UP] = "up", [AS_DIRECTION_DOWN] = "down"};
+
+    assert((size_t)direction < AS_ARRAY_SIZE(words));
+    return words[direction];
+}
+
+const char *as_gate_get_word(enum as_gate gate)
+{
+    static const char *const words[AS_GATE_COUNT] = {
+        [AS_GATE_SWITCHED_OFF] = "switched_off", [AS_GATE_OUT_OF_BOUNDS] = "out_of_bounds",
+        [AS_GATE_COMBINE] = "combine",           [AS_GATE_STABILIZE] = "stabilize",
+        [AS_GATE_POLICIES] = "policies",         [AS_GATE_BOUNDS] = "bounds",
+        [AS_GATE_COOLDOWN] = "cooldown",         [AS_GATE_HOLDS] = "holds",
+        [AS_GATE_DRY_RUN] = "dry_run",
+    };
+
+    assert((size_t)gate < AS_GATE_COUNT);
+    return words[gate];
+}
+
+static void note(struct run *run, enum as_gate gate)
+{
+    struct as_decision *decision = run->decision;
+
+    assert(decision->trail_count < AS_GATE_COUNT);
+    decision->trail[decision->trail_count].gate = gate;
+    decision->trail[decision->trail_count++].desired = run->size;
+}
+
+static enum as_direction get_direction(const struct run *run, int32_t size)
+{
+    return size > run->input->replicas   ? AS_DIRECTION_UP
+           : size < run->input->replicas ? AS_DIRECTION_DOWN
+                                         : AS_DIRECTION_NONE;
+}
+
+static void hold(struct run *run, enum as_reason why)
+{
+    run->has_hold = true;
+    run->hold = why;
+}
+
+static int32_t get_distance(const struct run *run)
+{
+    return (int32_t)as_decide_get_distance(run->input, run->move.direction, run->size);
+}
+
+/* A gate leaves less of the wish; where it leaves nothing, `why` is why. */
+static void cut(struct run *run, int32_t distance, enum as_limit limit, enum as_reason why)
+{
+    run->size =
+        run->input->replicas + (run->move.direction == AS_DIRECTION_UP ? distance : -distance);
+    run->decision->limited_by |= limit;
+    if (distance == 0)
+        hold(run, why);
+}
+
+/* The change is made up, but not to be done now. */
+static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
+{
+    run->decision->has_would = true;
+    run->decision->would = run->size;
+    run->decision->reason = why;
+    run->size = run->input->replicas;
+    note(run, gate);
+}
+
+/* 1. A size of 0 where min is above it is somebody's switch, and is left alone. */
+static bool gate_switched_off(struct run *run)
+{
+    if (run->input->replicas > 0 || run->input->config.min == 0)
+        return false;
+    run->decision->reason = AS_REASON_DISABLED;
+    note(run, AS_GATE_SWITCHED_OFF);
+    note(run, AS_GATE_COMBINE);
+    note(run, AS_GATE_BOUNDS);
+    return true;
+}
+
+/* 2. As HPA: a size outside the bounds is brought back before anything else is asked. */
+static bool gate_out_of_bounds(struct run *run)
+{
+    const struct as_bounds_config *config = &run->input->config;
+    bool above = run->input->replicas > config->max, below = run->input->replicas < config->min;
+
+    if (!config->enforce_bounds || (!above && !below))
+        return false;
+    run->size = above ? config->max : config->min;
+    run->decision->reason = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;
+    note(run, AS_GATE_OUT_OF_BOUNDS);
+    note(run, AS_GATE_COMBINE);
+    note(run, AS_GATE_BOUNDS);
+    return true;
+}
+
+struct tally {
+    const struct as_proposal *winner; /* the first with the highest size; NULL: no sizes */
+    int32_t highest;
+    bool wants_down, is_missing, within_tolerance;
+};
+
+static struct tally count_proposals(const struct run *run)
+{
+    struct tally tally = {0};
+
+    for (size_t i = 0; i < run->input->proposal_count; i++) {
+        const struct as_proposal_result *result = &run->results[i];
+        if (!result->has_size) {
+            tally.is_missing |= !result->no_opinion;
+            continue;
+        }
+        tally.wants_down |= result->desired < run->input->replicas;
+        if (!tally.winner || result->desired > tally.highest) {
+            tally.winner = &run->input->proposals[i];
+            tally.highest = result->desired;
+            tally.within_tolerance = false;
+        }
+        if (result->desired == tally.highest)
+            tally.within_tolerance |= result->within_tolerance;
+    }
+    return tally;
+}
+
+/* 4. The highest wins, because one rule's "enough" does not answer another's "too few". What cannot
+ * be known never makes the size smaller, and is not remembered as an opinion. */
+static void gate_combine(struct run *run)
+{
+    const struct as_decide_input *input = run->input;
+    struct tally tally = count_proposals(run);
+
+    if (tally.is_missing && (!tally.winner || tally.highest < input->replicas)) {
+        hold(run, AS_REASON_METRIC_UNAVAILABLE);
+    } else if (tally.winner) {
+        run->size = tally.highest;
+        run->decision->rule = tally.winner->rule;
+        run->decision->has_recommendation = true;
+        run->decision->recommendation = tally.highest;
+        run->within_tolerance = tally.within_tolerance;
+        if (tally.highest == input->replicas && tally.wants_down)
+            hold(run, AS_REASON_VETOED);
+    }
+    enum as_direction direction = get_direction(run, run->size);
+    run->move.direction = direction;
+    run->move.wanted = get_distance(run);
+    run->move.bound = as_decide_get_distance(
+        input, direction, direction == AS_DIRECTION_UP ? input->config.max : input->config.min);
+    note(run, AS_GATE_COMBINE);
+}
+
+/* 5. A wish counts only as far as it has been one for the whole window. */
+static void gate_stabilize(struct run *run)
+{
+    if (run->move.direction == AS_DIRECTION_NONE || !run->input->config.has_behavior)
+        return;
+    int32_t distance = as_decide_stabilize(run->input, &run->move);
+    if (distance >= get_distance(run))
+        return;
+    cut(run, distance, AS_LIMIT_STABILIZATION, AS_REASON_STABILIZED);
+    note(run, AS_GATE_STABILIZE);
+}
+
+/* 6. No faster than the policies allow. */
+static void gate_policies(struct run *run)
+{
+    if (get_direction(run, run->size) == AS_DIRECTION_NONE || !run->input->config.has_behavior)
+        return;
+    int32_t distance = as_decide_get_allowance(run->input, run->move.direction);
+    if (distance >= get_distance(run))
+        return;
+    cut(run, distance, AS_LIMIT_POLICY, AS_REASON_RATE_LIMITED);
+    note(run, AS_GATE_POLICIES);
+}
+
+/* 7. Only the bound ahead counts: a scale-up must not shrink what is already above max. */
+static void gate_bounds(struct run *run)
+{
+    bool up = run->move.direction == AS_DIRECTION_UP;
+
+    if (get_direction(run, run->size) != AS_DIRECTION_NONE && get_distance(run) > run->move.bound)
+        cut(run, run->move.bound > 0 ? (int32_t)run->move.bound : 0,
+            up ? AS_LIMIT_MAX : AS_LIMIT_MIN, up ? AS_REASON_AT_MAX : AS_REASON_AT_MIN);
+    note(run, AS_GATE_BOUNDS);
+}
+
+/* 8. Nothing to be done: the reason is that of the gate that last held the size. */
+static bool gate_no_change(struct run *run)
+{
+    if (run->size != run->input->replicas)
+        return false;
+    run->decision->reason = run->has_hold           ? run->hold
+                            : run->within_tolerance ? AS_REASON_WITHIN_TOLERANCE
+                                                    : AS_REASON_NO_CHANGE;
+    return true;
+}
+
+static void lock_after(struct run *run, as_maybe_time last, int64_t cooldown_us)
+{
+    if (!last.set || as_decide_get_age(run->input->now, last.at) >= cooldown_us)
+        return;
+    int64_t end = as_time_add(last.at.us, cooldown_us);
+    if (!run->is_locked || end > run->locked_until)
+        run->locked_until = end;
+    run->is_locked = true;
+}
+
+/* 9. The target's lock. A surge right after a scale-down is answered at once, unless up_after_down
+ * says otherwise; a scale-down always waits. */
+static bool gate_cooldown(struct run *run)
+{
+    const struct as_decide_input *input = run->input;
+    const struct as_cooldown *cooldown = &input->config.cooldown;
+
+    if (run->move.direction == AS_DIRECTION_UP) {
+        lock_after(run, input->last_up, cooldown->up_us);
+        lock_after(run, input->last_down, cooldown->up_after_down_us);
+    } else {
+        lock_after(run, input->last_up, cooldown->down_us);
+        lock_after(run, input->last_down, cooldown->down_us);
+    }
+    if (run->is_locked)
+        hold_back(run, AS_GATE_COOLDOWN, AS_REASON_COOLDOWN);
+    return run->is_locked;
+}
+
+/* 10. What others have to say about it. */
+static bool gate_holds(struct run *run)
+{
+    const struct as_decide_input *input = run->input;
+    bool down = get_direction(run, run->size) == AS_DIRECTION_DOWN;
+    const struct {
+        bool holds;
+        enum as_reason why;
+    } rows[] = {
+        {input->flags.paused, AS_REASON_PAUSED},
+        {input->flags.in_progress, AS_REASON_IN_PROGRESS},
+        {input->flags.guarded && down, AS_REASON_GUARDED},
+        {input->flags.budget_exhausted, AS_REASON_BUDGET},
+    };
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (rows[i].holds) {
+            hold_back(run, AS_GATE_HOLDS, rows[i].why);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 11. Everything but the change. */
+static bool gate_dry_run(struct run *run)
+{
+    if (run->input->dry_run)
+        hold_back(run, AS_GATE_DRY_RUN, AS_REASON_DRY_RUN);
+    return run->input->dry_run;
+}
+
+static void pass_gates(struct run *run)
+{
+    if (gate_switched_off(run))
+        return;
+    if (!gate_out_of_bounds(run)) {
+        gate_combine(run);
+        gate_stabilize(run);
+        gate_policies(run);
+        gate_bounds(run);
+        if (gate_no_change(run) || gate_cooldown(run))
+            return;
+        run->decision->reason = AS_REASON_SCALED;
+    }
+    if (!gate_holds(run))
+        (void)gate_dry_run(run);
+}
+
+/* Where a lock, a window or a policy's period held the size back: when the answer will first be
+ * another. The end of a lock always changes the reason, if nothing else. */
+static void find_next_evaluation(struct run *run)
+{
+    bool by_behavior =
+        (run->decision->limited_by & (AS_LIMIT_STABILIZATION | AS_LIMIT_POLICY)) != 0;
+    int64_t next = run->is_locked ? run->locked_until : INT64_MAX;
+
+    if (!run->is_locked && !by_behavior)
+        return;
+    if (run->input->config.has_behavior) {
+        int64_t relief = as_decide_find_relief(run->input, &run->move);
+        next = relief < next ? relief : next;
+    }
+    if (next != INT64_MAX)
+        run->decision->next_evaluation = (as_maybe_time){.set = true, .at = {next}};
+}
+
+void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
+               struct as_decision *decision_out)
+{
+    struct run run = {
+        .input = input, .results = results, .decision = decision_out, .size = input->replicas};
+
+    *decision_out = (struct as_decision){.replicas = input->replicas};
+    /* 3. Also where gate 1 or 2 ends it: the record shows what the rules ask for. */
+    for (size_t i = 0; i < input->proposal_count; i++)
+        results[i] = as_decide_propose(input, &input->proposals[i]);
+    pass_gates(&run);
+    decision_out->desired = run.size;
+    decision_out->direction =
+        get_direction(&run, decision_out->has_would ? decision_out->would : run.size);
+    find_next_evaluation(&run);
+}

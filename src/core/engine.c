@@ -1,0 +1,255 @@
+/*
+ * The engine's steps: what each event leads to, its tickets and its deadlines.
+ *
+ * Invariants after each step: a target in a phase other than idle has exactly one observation,
+ * request or commit under way; a size is set only after the commit of its intent; commits are
+ * answered in the order in which they were asked for.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+static int incident_compare(const struct incident *a, const struct incident *b)
+{
+    return (a->fingerprint > b->fingerprint) - (a->fingerprint < b->fingerprint);
+}
+
+static int target_compare(const struct target *a, const struct target *b)
+{
+    return strcmp(a->ref->id, b->ref->id);
+}
+
+static int deadline_compare(const struct target *a, const struct target *b)
+{
+    if (a->deadline.us != b->deadline.us)
+        return a->deadline.us > b->deadline.us ? 1 : -1;
+    return target_compare(a, b);
+}
+
+static int ticket_compare(const struct target *a, const struct target *b)
+{
+    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
+}
+
+static int group_compare(const struct group *a, const struct group *b)
+{
+    /* rules of one set lie in one array: their order is that of the files */
+    return (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+RB_GENERATE(incident_tree, incident, by_fingerprint, incident_compare)
+RB_GENERATE(target_tree, target, by_id, target_compare)
+RB_GENERATE(deadline_tree, target, by_deadline, deadline_compare)
+RB_GENERATE(ticket_tree, target, by_ticket, ticket_compare)
+RB_GENERATE(group_tree, group, in_target, group_compare)
+
+struct as_engine *as_engine_new(const struct as_engine_config *config,
+                                const struct as_ruleset *ruleset)
+{
+    struct as_engine *engine = as_xcalloc(1, sizeof(*engine));
+    engine->config = *config;
+    engine->ruleset = ruleset;
+    engine->index = as_rule_index_new(ruleset);
+    as_random_init(&engine->random, config->seed);
+    RB_INIT(&engine->incidents);
+    TAILQ_INIT(&engine->open);
+    TAILQ_INIT(&engine->resolved);
+    TAILQ_INIT(&engine->graveyard);
+    RB_INIT(&engine->targets);
+    RB_INIT(&engine->deadlines);
+    RB_INIT(&engine->tickets);
+    TAILQ_INIT(&engine->gone);
+    STAILQ_INIT(&engine->waiters);
+    RB_INIT(&engine->asks);
+    TAILQ_INIT(&engine->answered);
+    limits_init(engine);
+    after_init(engine);
+    engine->list_due = AS_MONO_NEVER;
+    engine->watchdog_seen.us = INT64_MIN;
+    return engine;
+}
+
+static void graveyard_empty(struct as_engine *engine)
+{
+    struct incident *incident;
+    while ((incident = TAILQ_FIRST(&engine->graveyard))) {
+        TAILQ_REMOVE(&engine->graveyard, incident, in_order);
+        incident_free(incident);
+    }
+    struct ask *ask;
+    while ((ask = TAILQ_FIRST(&engine->answered))) {
+        TAILQ_REMOVE(&engine->answered, ask, in_target);
+        ask_free(ask);
+    }
+    struct target *target;
+    while ((target = TAILQ_FIRST(&engine->gone))) {
+        TAILQ_REMOVE(&engine->gone, target, in_gone);
+        target_free(target);
+    }
+}
+
+static void waiter_free(struct waiter *waiter)
+{
+    free(waiter->kick);
+    free(waiter);
+}
+
+struct as_engine *as_engine_free(struct as_engine *engine)
+{
+    if (!engine)
+        return NULL;
+    graveyard_empty(engine);
+    struct waiter *waiter;
+    while ((waiter = STAILQ_FIRST(&engine->waiters))) {
+        STAILQ_REMOVE_HEAD(&engine->waiters, next);
+        waiter_free(waiter);
+    }
+    struct incident *incident, *next_incident;
+    RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
+        bindings_drop(engine, incident);
+        RB_REMOVE(incident_tree, &engine->incidents, incident);
+        incident_free(incident);
+    }
+    struct target *target, *next_target;
+    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next_target) {
+        RB_REMOVE(target_tree, &engine->targets, target);
+        sources_drop(engine, target);
+        target_free(target);
+    }
+    graveyard_empty(engine);
+    limits_deinit(engine);
+    after_deinit(engine);
+    as_rule_index_free(engine->index);
+    as_arena_deinit(&engine->arena);
+    free(engine->effects);
+    free(engine);
+    return NULL;
+}
+
+static void on_committed(struct as_engine *engine, uint64_t ticket)
+{
+    struct waiter *waiter = STAILQ_FIRST(&engine->waiters);
+    if (!waiter || waiter->ticket != ticket)
+        return;
+    STAILQ_REMOVE_HEAD(&engine->waiters, next);
+
+    if (waiter->has_request)
+        effect_add(engine, AS_EFFECT_ANSWER)->ticket = waiter->request;
+    if (waiter->target) {
+        struct target *target = waiter->target;
+        target->pins--;
+        if (target->phase == PHASE_INTENT)
+            actions_on_intent(engine, target);
+        else
+            target_settle_down(engine, target);
+    }
+    for (size_t i = 0; i < waiter->kick_count; i++) {
+        waiter->kick[i]->pins--;
+        if (waiter->kick[i]->phase == PHASE_IDLE)
+            target_settle_down(engine, waiter->kick[i]);
+    }
+    waiter_free(waiter);
+}
+
+static struct target *find_by_ticket(struct as_engine *engine, uint64_t ticket, enum phase phase)
+{
+    struct target key = {.ticket = ticket};
+    struct target *target = RB_FIND(ticket_tree, &engine->tickets, &key);
+    return target && target->phase == phase ? target : NULL;
+}
+
+static void on_deadline(struct as_engine *engine)
+{
+    incidents_expire(engine);
+    alerts_on_deadline(engine);
+    struct target *target;
+    while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
+           target->deadline.us <= engine->mono.us) {
+        target_set_deadline(engine, target, AS_MONO_NEVER);
+        target_on_deadline(engine, target);
+    }
+}
+
+static void on_rules(struct as_engine *engine, const struct as_event *event)
+{
+    const struct as_limits limits = engine->config.limits;
+    as_rule_index_free(engine->index);
+    engine->generation++;
+    engine->ruleset = event->ruleset;
+    if (!watchdog_is_same(&engine->config, &event->config))
+        engine->watchdog_seen.us = INT64_MIN;
+    engine->config = event->config;
+    engine->index = as_rule_index_new(event->ruleset);
+    limits_on_rules(engine, &limits);
+    targets_stop_sampling(engine);
+    bindings_remake_all(engine);
+    alerts_resume(engine);
+}
+
+static void on_start(struct as_engine *engine)
+{
+    restore_finish(engine);
+    limits_restore(engine);
+    bindings_remake_all(engine);
+    alerts_resume(engine);
+}
+
+void as_engine_step(struct as_engine *engine, const struct as_event *event,
+                    struct as_effects *effects_out)
+{
+    graveyard_empty(engine);
+    as_arena_reset(&engine->arena);
+    engine->effect_count = 0;
+    engine->mono = event->mono;
+    engine->wall = event->wall;
+
+    struct target *target;
+    switch (event->kind) {
+    case AS_EVENT_START: on_start(engine); break;
+    case AS_EVENT_NOTIFICATION: incidents_handle(engine, event->notification, event->ticket); break;
+    case AS_EVENT_COMMITTED: on_committed(engine, event->ticket); break;
+    case AS_EVENT_OBSERVED:
+        if ((target = find_by_ticket(engine, event->ticket, PHASE_OBSERVING)))
+            target_on_observed(engine, target, event->observation);
+        break;
+    case AS_EVENT_SCALED:
+        if ((target = find_by_ticket(engine, event->ticket, PHASE_SCALING)))
+            actions_on_scaled(engine, target, event->result);
+        break;
+    case AS_EVENT_QUERIED: target_on_queried(engine, event->ticket, event->answer); break;
+    case AS_EVENT_LISTED: alerts_on_listed(engine, event->ticket, event->list); break;
+    case AS_EVENT_DEADLINE: on_deadline(engine); break;
+    case AS_EVENT_RULES: on_rules(engine, event); break;
+    case AS_EVENT_STOP:
+        engine->stopping = true;
+        targets_stop_sampling(engine);
+        break;
+    }
+    *effects_out = (struct as_effects){engine->effects, engine->effect_count};
+}
+
+as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
+{
+    as_mono_time deadline = incidents_get_deadline(engine);
+    const as_mono_time list = alerts_get_deadline(engine);
+    if (list.us < deadline.us)
+        deadline = list;
+    const struct target *target =
+        RB_MIN(deadline_tree, (struct deadline_tree *)(uintptr_t)&engine->deadlines);
+    if (target && target->deadline.us < deadline.us)
+        deadline = target->deadline;
+    return deadline;
+}
+
+bool as_engine_is_idle(const struct as_engine *engine)
+{
+    return engine->busy_count == 0 && STAILQ_EMPTY(&engine->waiters);
+}
+
+struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
+{
+    return (struct as_engine_counts){engine->open_count, engine->target_count, engine->busy_count};
+}

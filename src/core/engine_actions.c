@@ -1,0 +1,372 @@
+/*
+ * Actions: the intent is committed before the size is set, the outcome with its lock after it.
+ *
+ * A request whose answer was lost may have been carried out, or may still be. It is kept as the
+ * target's `maybe` (also in the store): when the size is then found to be the one it asked for, it
+ * is recorded as applied and starts its lock, so that the same incident does not act twice. It ends
+ * when it is found, when what it was conditional on is gone, or after MAYBE_US. Meanwhile the
+ * target is decided anew, but only the same size is asked for again: whichever request wins, it is
+ * known.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+struct intent *intent_free(struct intent *intent)
+{
+    if (!intent)
+        return NULL;
+    free(intent->rule);
+    free(intent->version);
+    free(intent);
+    return NULL;
+}
+
+void actions_begin(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    as_ulid_print(engine->wall, &engine->random, intent->action_id);
+    memcpy(intent->decision_id, outcome->id, AS_ULID_SIZE);
+    intent->rule = as_xstrdup(decision->rule ? decision->rule : "");
+    intent->from = observation->replicas;
+    intent->to = decision->desired;
+    intent->version = as_xstrdup(observation->version);
+    intent->at = moment_now(engine);
+    intent->serial = engine->next_serial;
+    intent->generation = engine->generation;
+    target->intent = intent;
+    limits_note_begun(engine, target, intent->from, intent->to);
+
+    effect_put_intent(engine, target, intent, false);
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_INTENT);
+}
+
+static const char *get_alert_name(struct target *target, const char *rule)
+{
+    const struct group *group = group_find(target, rule);
+    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->labels, "alertname") : "";
+}
+
+static void send(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    target_set_phase(engine, target, PHASE_SCALING);
+    intent->sent = engine->mono;
+    struct as_scale_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    *request = (struct as_scale_request){
+        .from = intent->from,
+        .to = intent->to,
+        .decision_id = intent->decision_id,
+        .rule = intent->rule,
+        .alert = get_alert_name(target, intent->rule),
+    };
+    memcpy(request->version, intent->version, strlen(intent->version) + 1);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.request = request;
+}
+
+static struct as_action_record *record_action(struct as_engine *engine, struct target *target,
+                                              const struct intent *intent, enum as_reason outcome)
+{
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    const struct origin *origin = &target->origin;
+    *record = (struct as_action_record){
+        .id = as_arena_strdup(&engine->arena, intent->action_id),
+        .decision = as_arena_strdup(&engine->arena, intent->decision_id),
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .rule = as_arena_strdup(&engine->arena, intent->rule),
+        .from = intent->from,
+        .to = intent->to,
+        .outcome = outcome,
+        .message = "",
+        .method = "",
+        .path = "",
+        .version = as_arena_strdup(&engine->arena, intent->version),
+        .attempts = 1,
+        .duration_us = engine->mono.us - intent->sent.us,
+        .since_notification_us = origin->set ? engine->mono.us - origin->notified.us : -1,
+        .since_alert_us = origin->set ? engine->wall.us - origin->alert.us : -1,
+    };
+    if (origin->set && record->since_alert_us < 0)
+        record->since_alert_us = 0;
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    return record;
+}
+
+/* The winner's rule, and in a scale-up all that wanted up: the highest size is an answer to them
+ * too. Which these were is known only of the rules in force. */
+static bool group_took_part(const struct as_engine *engine, const struct group *group,
+                            const struct intent *intent)
+{
+    if (group->rule->dry_run || intent->rule[0] == '\0') /* bounds are enforced for nobody */
+        return false;
+    if (strcmp(group->rule->name, intent->rule) == 0)
+        return true;
+    if (intent->to < intent->from || intent->generation != engine->generation)
+        return false;
+    const struct as_action *action = &group->rule->action;
+    if (group->rule->source.kind != AS_SOURCE_NONE)
+        return group->wants_up; /* by its value then; after a restart nobody knows */
+    return action->kind == AS_ACTION_SCALE_UP ||
+           (action->kind == AS_ACTION_SCALE_TO && action->size > intent->from);
+}
+
+static bool incident_took_part(const struct incident *incident, const struct intent *intent)
+{
+    return incident->serial <= intent->serial && incident->opened.mono.us <= intent->at.mono.us;
+}
+
+/* Whether the incident was due when it was decided. By rules that have changed since, that cannot
+ * be told any more: then it was. */
+static bool binding_was_due(const struct as_engine *engine, const struct binding *binding,
+                            const struct intent *intent)
+{
+    if (incident_is_held(binding->incident) &&
+        binding->incident->silenced.mono.us <= intent->at.mono.us)
+        return false;
+    return intent->generation != engine->generation ||
+           binding_get_due_unheld(binding).us <= intent->at.mono.us;
+}
+
+/* Counts the action for the incidents that took part in its decision. */
+static void count_step(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    struct group *group;
+    struct binding *binding;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        if (!group_took_part(engine, group, intent) ||
+            !rule_keeps_progress(group->rule, target->config))
+            continue;
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            if (!incident_took_part(binding->incident, intent) ||
+                !binding_was_due(engine, binding, intent))
+                continue;
+            if (binding->steps++ == 0)
+                binding->origin = intent->from;
+            binding->applied = moment_now(engine);
+            effect_put_incident(engine, binding->incident);
+        }
+    }
+}
+
+/* After a scale: when the lock ends, else when a rule is due again. */
+static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
+{
+    as_mono_time next = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    if (!target->config)
+        return next;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    const int64_t lock = is_up ? cooldown->up_us : cooldown->down_us;
+    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    if (lock > 0) {
+        next.us = as_time_add(engine->mono.us, lock);
+        return sampled.us < next.us ? sampled
+                                    : next; /* windows want the samples of the lock, too */
+    }
+    const as_mono_time due = decisions_get_next_due(engine, target);
+    return due.us < next.us ? due : next;
+}
+
+/* The size is set: starts the lock, and has the outcome committed before anything else happens to
+ * the target. */
+static void apply(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    const bool is_up = intent->to > intent->from;
+    *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
+    history_add_event(engine, target, intent->to - intent->from);
+    endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    target->replicas = target->desired = intent->to;
+    limits_note_ended(engine, target, intent->from, intent->to, true);
+    target->failures = target->conflicts = 0;
+    target->failure = AS_REASON_APPLIED;
+    target->origin.set = false;
+    count_step(engine, target, intent);
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
+    effect_delete_intent(engine, target);
+    target_set_deadline(engine, target, get_next_look(engine, target, is_up));
+}
+
+static void await_outcome(struct as_engine *engine, struct target *target)
+{
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_OUTCOME);
+}
+
+/* The intent that was being carried out is none any more; an older one may still be in question. */
+static void store_maybe(struct as_engine *engine, struct target *target)
+{
+    if (target->maybe)
+        effect_put_intent(engine, target, target->maybe, true);
+    else
+        effect_delete_intent(engine, target);
+}
+
+/* The intent is committed: sends it, unless new rules have come since it was decided. */
+void actions_on_intent(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    if (intent->generation == engine->generation) {
+        send(engine, target);
+        return;
+    }
+    intent->sent = engine->mono;
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->message = "not sent, as the rules have changed since it was decided";
+    record->attempts = 0;
+    limits_note_ended(engine, target, intent->from, intent->to, false);
+    target->intent = intent_free(intent);
+    target->dirty = true;
+    store_maybe(engine, target);
+    await_outcome(engine, target);
+}
+
+void actions_on_scaled(struct as_engine *engine, struct target *target,
+                       const struct as_scale_result *result)
+{
+    struct intent *intent = target->intent;
+    target->intent = NULL;
+    struct as_action_record *record = record_action(engine, target, intent, result->outcome);
+    record->http_status = result->http_status;
+    record->message = as_arena_strdup(&engine->arena, result->message);
+    record->method = as_arena_strdup(&engine->arena, result->method);
+    record->path = as_arena_strdup(&engine->arena, result->path);
+    record->attempts = result->attempts;
+
+    if (result->outcome == AS_REASON_APPLIED) {
+        /* an earlier request was conditional on an older version: it cannot win any more */
+        target->maybe = intent_free(target->maybe);
+        apply(engine, target, intent);
+        intent_free(intent);
+    } else {
+        target->failure = result->outcome;
+        if (result->is_ambiguous) {
+            intent_free(target->maybe);
+            target->maybe = intent;
+            intent->outcome = result->outcome;
+            intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
+        } else {
+            limits_note_ended(engine, target, intent->from, intent->to, false);
+            intent_free(intent);
+        }
+        store_maybe(engine, target);
+        target_back_off(engine, target, result->outcome, result->retry_after_us);
+    }
+    await_outcome(engine, target);
+}
+
+static void drop_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    target->maybe = NULL;
+    limits_note_ended(engine, target, maybe->from, maybe->to, false);
+    intent_free(maybe);
+    effect_delete_intent(engine, target);
+    effect_commit(engine);
+}
+
+/* The observation is newer than the request, so one for another version has lost. */
+static bool has_lost(const struct intent *intent, const struct as_observation *observation)
+{
+    return intent->version[0] && observation->version[0] &&
+           strcmp(intent->version, observation->version) != 0;
+}
+
+/* True: the request of which nobody knew was carried out, and its outcome is being committed. */
+bool actions_settle_maybe(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation)
+{
+    struct intent *maybe = target->maybe;
+    if (observation->replicas == maybe->to) {
+        struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
+        record->is_late = true;
+        record->message = "found to be done when the target was observed again";
+        target->maybe = NULL;
+        apply(engine, target, maybe);
+        intent_free(maybe);
+        await_outcome(engine, target);
+        return true;
+    }
+    const bool is_news = maybe->restored;
+    if (is_news) {
+        struct as_action_record *record =
+            record_action(engine, target, maybe, AS_REASON_SUPERSEDED);
+        record->is_late = true;
+        record->message = "not found to be done after a restart; decided anew";
+        maybe->outcome = AS_REASON_SUPERSEDED;
+        maybe->restored = false;
+    }
+    if (has_lost(maybe, observation) || maybe->until.us <= engine->mono.us) {
+        drop_maybe(engine, target);
+    } else if (is_news) {
+        effect_put_intent(engine, target, maybe, true);
+        effect_commit(engine);
+    }
+    return false;
+}
+
+/* A target that cannot be observed and that nothing refers to any more is not waited for for ever.
+ */
+void actions_give_up_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    if (maybe->until.us > engine->mono.us)
+        return;
+    if (maybe->restored) {
+        struct as_action_record *record =
+            record_action(engine, target, maybe, AS_REASON_SUPERSEDED);
+        record->is_late = true;
+        record->message = "the target could not be observed, and no rule leads to it any more";
+    }
+    drop_maybe(engine, target);
+}
+
+/* The target could not be observed. Recorded when it is news, or when a notification waits for an
+ * answer. */
+void actions_record_failure(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
+{
+    struct asked *asked = &target->asked;
+    if (target->failure == observation->outcome && asked->total == asked->told) {
+        target->failure_repeats++;
+        return;
+    }
+    char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, id);
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_action_record){
+        .id = id,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .outcome = observation->outcome,
+        .http_status = observation->http_status,
+        .message = as_arena_strdup(&engine->arena, observation->message),
+        .method = "GET",
+        .path = "",
+        .version = "",
+        .attempts = 1,
+        .repeats = target->failure_repeats,
+        .since_notification_us = -1,
+        .since_alert_us = -1,
+    };
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    effect_commit(engine);
+    asked->told = asked->total;
+    target->failure = observation->outcome;
+    target->failure_repeats = 0;
+}

@@ -1,0 +1,123 @@
+/*
+ * The effects of one step, in order. What they point to lives in the step's arena or in the engine,
+ * and in both cases until the next step.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind)
+{
+    engine->effects = as_xgrow(engine->effects, engine->effect_count, &engine->effect_capacity,
+                               sizeof(*engine->effects));
+    struct as_effect *effect = &engine->effects[engine->effect_count++];
+    *effect = (struct as_effect){.kind = kind};
+    return effect;
+}
+
+struct waiter *effect_commit_awaited(struct as_engine *engine)
+{
+    struct waiter *waiter = as_xcalloc(1, sizeof(*waiter));
+    waiter->ticket = ++engine->next_ticket;
+    STAILQ_INSERT_TAIL(&engine->waiters, waiter, next);
+    effect_add(engine, AS_EFFECT_COMMIT)->ticket = waiter->ticket;
+    return waiter;
+}
+
+void effect_commit(struct as_engine *engine)
+{
+    effect_add(engine, AS_EFFECT_COMMIT);
+}
+
+void effect_put_incident(struct as_engine *engine, const struct incident *incident)
+{
+    struct as_incident_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = incident_get_state(incident);
+    struct as_progress *progress = as_arena_alloc(
+        &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
+    state->progress = progress;
+    for (uint32_t i = 0; i < incident->kept_count; i++)
+        progress[state->progress_count++] = incident->kept[i];
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        if (binding->steps == 0)
+            continue;
+        progress[state->progress_count++] = (struct as_progress){
+            .rule = binding->group->rule->name,
+            .target = binding->group->target->ref->id,
+            .steps = binding->steps,
+            .applied = binding->applied,
+            .origin = binding->origin,
+        };
+    }
+    effect_add(engine, AS_EFFECT_PUT_INCIDENT)->incident = state;
+}
+
+void effect_put_target(struct as_engine *engine, struct target *target)
+{
+    target->is_stored = true;
+    struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_target_state){
+        .id = target->ref->id,
+        .last_up = target->last_up,
+        .last_down = target->last_down,
+        .dry_last_up = target->dry_last_up,
+        .dry_last_down = target->dry_last_down,
+        .keep_us = target->keep_us,
+        .events = target->events,
+        .event_count = target->event_count,
+        .recommendations = target->recommendations,
+        .recommendation_count = target->recommendation_count,
+    };
+    endings_fill_state(engine, target, state);
+    effect_add(engine, AS_EFFECT_PUT_TARGET)->target = state;
+}
+
+void effect_put_intent(struct as_engine *engine, const struct target *target,
+                       const struct intent *intent, bool maybe)
+{
+    struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_intent_state){
+        .ref = target->ref,
+        .action_id = intent->action_id,
+        .decision_id = intent->decision_id,
+        .rule = intent->rule,
+        .from = intent->from,
+        .to = intent->to,
+        .at = intent->at,
+        .maybe = maybe,
+        .outcome = intent->outcome,
+    };
+    const size_t size = strlen(intent->version) + 1;
+    memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
+    effect_add(engine, AS_EFFECT_PUT_INTENT)->intent = state;
+}
+
+void effect_delete_intent(struct as_engine *engine, const struct target *target)
+{
+    effect_add(engine, AS_EFFECT_DELETE_INTENT)->target_id = target->ref->id;
+}
+
+void effect_incident_record(struct as_engine *engine, const struct incident *incident,
+                            enum as_incident_event event, const char *notification)
+{
+    struct as_incident_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    struct as_incident_target *targets =
+        as_arena_alloc(&engine->arena, incident->binding_count, sizeof(*targets));
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        targets[i] = binding_get_target(&incident->bindings[i]);
+    }
+    *record = (struct as_incident_record){
+        .event = event,
+        .fingerprint = incident->fingerprint,
+        .starts_at = incident->starts_at,
+        .labels = incident->labels,
+        .notification = notification,
+        .targets = targets,
+        .target_count = incident->binding_count,
+    };
+    effect_add(engine, AS_EFFECT_RECORD_INCIDENT)->incident_record = record;
+}

@@ -1,0 +1,447 @@
+/*
+ * Incidents: opened by the first firing, kept open by repeats, held while Alertmanager suppresses
+ * the alert, closed by resolved, by a newer start or by expiry. It makes no difference whether a
+ * notification says so or the list of alerts: a firing alert of a notification is handled as one
+ * that is listed with one receiver.
+ *
+ * A resolved incident is remembered until the stale window has passed, also one whose firing never
+ * came: a peer of Alertmanager that retries may deliver the old firing after the resolved.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define RECEIVERS_MAX 64 /* that an incident remembers */
+
+struct as_incident_state incident_get_state(const struct incident *incident)
+{
+    return (struct as_incident_state){
+        .fingerprint = incident->fingerprint,
+        .is_open = incident->is_open,
+        .starts_at = incident->starts_at,
+        .opened = incident->opened,
+        .seen = incident->seen,
+        .resolved = incident->resolved,
+        .silenced = incident->silenced,
+        .receivers = (const char *const *)incident->receivers,
+        .receiver_count = incident->receiver_count,
+        .labels = incident->labels,
+        .annotations = incident->annotations,
+    };
+}
+
+struct as_incident_target binding_get_target(const struct binding *binding)
+{
+    const struct target *target = binding->group->target;
+    return (struct as_incident_target){
+        .target = target->ref->id,
+        .rule = binding->group->rule->name,
+        .has_replicas = target->has_size,
+        .replicas = target->replicas,
+    };
+}
+
+struct incident *incident_find(struct as_engine *engine, uint64_t fingerprint)
+{
+    struct incident key = {.fingerprint = fingerprint};
+    return RB_FIND(incident_tree, &engine->incidents, &key);
+}
+
+/* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
+ * to it. */
+void incident_bury(struct as_engine *engine, struct incident *incident)
+{
+    if (incident->is_open) {
+        TAILQ_REMOVE(&engine->open, incident, in_order);
+        engine->open_count--;
+    } else {
+        TAILQ_REMOVE(&engine->resolved, incident, in_order);
+    }
+    RB_REMOVE(incident_tree, &engine->incidents, incident);
+    TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
+}
+
+static void touch_targets(struct as_engine *engine, struct cause *cause,
+                          const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        struct target *target = incident->bindings[i].group->target;
+        if (cause->notification)
+            target_ask(engine, target, cause->notification, incident->starts_at);
+        cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
+                                  sizeof(struct target *));
+        cause->touched[cause->touched_count++] = target;
+    }
+}
+
+/* Commits what came of the cause; its targets are evaluated then. */
+struct waiter *cause_commit(struct as_engine *engine, struct cause *cause)
+{
+    struct waiter *waiter = effect_commit_awaited(engine);
+    for (size_t i = 0; i < cause->touched_count; i++)
+        target_touch(engine, cause->touched[i], waiter);
+    free(cause->touched);
+    *cause = (struct cause){0};
+    return waiter;
+}
+
+static bool has_receiver(const struct incident *incident, const char *receiver)
+{
+    for (uint32_t i = 0; i < incident->receiver_count; i++) {
+        if (strcmp(incident->receivers[i], receiver) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* False where there is none that the incident does not remember already, or can. */
+static bool add_receivers(struct incident *incident, const struct as_listed_alert *alert)
+{
+    const uint32_t before = incident->receiver_count;
+    for (size_t i = 0; i < alert->receiver_count && incident->receiver_count < RECEIVERS_MAX; i++) {
+        if (has_receiver(incident, alert->receivers[i]))
+            continue;
+        incident->receivers = as_xrealloc_array(incident->receivers, incident->receiver_count + 1,
+                                                sizeof(*incident->receivers));
+        incident->receivers[incident->receiver_count++] = as_xstrdup(alert->receivers[i]);
+    }
+    return incident->receiver_count > before;
+}
+
+static void set_seen(const struct as_engine *engine, struct incident *incident)
+{
+    incident->seen = moment_now(engine);
+    incident->seen_ticket = engine->next_ticket;
+    incident->missed = 0;
+}
+
+static struct incident *incident_new(struct as_engine *engine, const struct as_listed_alert *alert,
+                                     bool is_open)
+{
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    const struct as_moment now = moment_now(engine);
+    incident->fingerprint = alert->fingerprint;
+    incident->serial = ++engine->next_serial;
+    incident->is_open = is_open;
+    incident->starts_at = alert->starts_at;
+    incident->opened = now;
+    incident->resolved = is_open ? AS_MOMENT_NEVER : now;
+    incident->silenced = AS_MOMENT_NEVER;
+    incident->seen_stored = now.mono;
+    set_seen(engine, incident);
+    (void)add_receivers(incident, alert);
+    return incident;
+}
+
+static void incident_insert(struct as_engine *engine, struct incident *incident)
+{
+    RB_INSERT(incident_tree, &engine->incidents, incident);
+    if (incident->is_open) {
+        TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+        engine->open_count++;
+    } else {
+        TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
+    }
+}
+
+static struct as_alert_outcome outcome_of(enum as_reason reason)
+{
+    return (struct as_alert_outcome){.reason = reason};
+}
+
+/* The rules are copied: a later alert of the same notification may unbind the incident. */
+static struct as_alert_outcome outcome_bound(struct as_engine *engine,
+                                             const struct incident *incident, bool is_queued,
+                                             enum as_reason reason)
+{
+    const size_t count = incident->binding_count;
+    const char **rules = as_arena_alloc(&engine->arena, count, sizeof(char *));
+    for (size_t i = 0; i < count; i++)
+        rules[i] = incident->bindings[i].group->rule->name;
+    return (struct as_alert_outcome){
+        .is_queued = is_queued, .reason = reason, .rules = rules, .rule_count = count};
+}
+
+static struct as_alert_outcome incident_open(struct as_engine *engine, struct cause *cause,
+                                             const struct as_listed_alert *alert)
+{
+    struct incident *incident = incident_new(engine, alert, true);
+    switch (bindings_make(engine, incident, alert->labels, alert->annotations)) {
+    case BIND_OK: break;
+    case BIND_NO_RULE: incident_free(incident); return outcome_of(AS_REASON_NO_RULE);
+    case BIND_DISABLED: incident_free(incident); return outcome_of(AS_REASON_RULE_DISABLED);
+    case BIND_NOT_ALLOWED: incident_free(incident); return outcome_of(AS_REASON_TARGET_NOT_ALLOWED);
+    }
+    incident->labels = as_labels_copy(alert->labels);
+    incident->annotations = as_labels_copy(alert->annotations);
+    incident_insert(engine, incident);
+    effect_put_incident(engine, incident);
+    effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
+    touch_targets(engine, cause, incident);
+    return outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+}
+
+/* Ends an open incident. What it vetoed may happen now, so its targets are asked again. */
+static void incident_end(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         enum as_incident_event event)
+{
+    effect_incident_record(engine, incident, event, cause->notification);
+    touch_targets(engine, cause, incident);
+    if (event == AS_INCIDENT_CLOSED)
+        endings_begin(engine, incident);
+    bindings_drop(engine, incident);
+}
+
+static bool is_used_up(const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        if (!binding_is_used_up(&incident->bindings[i]))
+            return false;
+    }
+    return incident->binding_count > 0;
+}
+
+static bool is_annotated_anew(struct as_engine *engine, struct incident *incident,
+                              const struct as_listed_alert *alert)
+{
+    if (as_labels_equal(incident->annotations, alert->annotations))
+        return false;
+    struct incident *old = as_xcalloc(1, sizeof(*old)); /* effects may still point to them */
+    old->annotations = incident->annotations;
+    TAILQ_INSERT_TAIL(&engine->graveyard, old, in_order);
+    incident->annotations = as_labels_copy(alert->annotations);
+    return true;
+}
+
+/* The same alert through more of Alertmanager's receivers: rules for those match it now. */
+static bool is_rerouted(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                        const struct as_listed_alert *alert)
+{
+    if (!add_receivers(incident, alert))
+        return false;
+    bindings_remake(engine, incident);
+    touch_targets(engine, cause, incident);
+    return true;
+}
+
+/* Held from now on, or no longer: what it proposes is another thing either way. */
+static bool is_held_anew(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         bool is_suppressed)
+{
+    if (incident_is_held(incident) == is_suppressed)
+        return false;
+    incident->silenced = is_suppressed ? moment_now(engine) : AS_MOMENT_NEVER;
+    incident->late_until.us = as_time_add(engine->mono.us, engine->config.stale_window_us);
+    effect_incident_record(engine, incident,
+                           is_suppressed ? AS_INCIDENT_SILENCED : AS_INCIDENT_UNSILENCED,
+                           cause->notification);
+    touch_targets(engine, cause, incident);
+    return true;
+}
+
+static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *cause,
+                                      struct incident *incident,
+                                      const struct as_listed_alert *alert)
+{
+    TAILQ_REMOVE(&engine->open, incident, in_order);
+    TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+    set_seen(engine, incident);
+
+    const uint32_t bound = incident->binding_count;
+    const bool annotated = is_annotated_anew(engine, incident, alert);
+    const bool rerouted = is_rerouted(engine, cause, incident, alert);
+    const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
+    const int64_t age = engine->mono.us - incident->seen_stored.us;
+    if (annotated || rerouted || turned ||
+        age > engine->config.incident_expiry_us / SEEN_STORE_PART) {
+        incident->seen_stored = engine->mono;
+        effect_put_incident(engine, incident);
+    }
+    return outcome_bound(engine, incident, turned || incident->binding_count > bound,
+                         is_used_up(incident) ? AS_REASON_MAX_STEPS : AS_REASON_DUPLICATE);
+}
+
+/* Peers of Alertmanager deliver out of order and retry: shortly after an alert was found to be
+ * suppressed, a firing of it may have been sent before. It must not end the silence that an
+ * operator has just set; if it is true, the next list says so. */
+static bool is_older_than_silence(const struct as_engine *engine, const struct cause *cause,
+                                  const struct incident *incident)
+{
+    return incident_is_held(incident) && cause->notification &&
+           engine->mono.us < incident->late_until.us;
+}
+
+/* The alert fires. */
+struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
+                                     const struct as_listed_alert *alert)
+{
+    struct incident *incident = incident_find(engine, alert->fingerprint);
+    const bool is_open = incident && incident->is_open;
+    if (alert->is_suppressed) /* nothing begins; what is open is held, whenever it began */
+        return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
+    if (!incident)
+        return incident_open(engine, cause, alert);
+
+    const bool is_newer = starts_later(alert->starts_at, incident->starts_at);
+    if (is_open && !is_newer && is_older_than_silence(engine, cause, incident))
+        return outcome_bound(engine, incident, false, AS_REASON_SILENCED);
+    if (is_open && !is_newer)
+        return repeat(engine, cause, incident, alert);
+    if (!is_open && !is_newer &&
+        engine->mono.us - incident->resolved.mono.us < engine->config.stale_window_us)
+        return outcome_of(AS_REASON_STALE);
+
+    if (is_open) /* its resolved was lost */
+        incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED);
+    incident_bury(engine, incident);
+    struct as_alert_outcome outcome = incident_open(engine, cause, alert);
+    if (!outcome.is_queued) /* else it was written anew under the same fingerprint */
+        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = alert->fingerprint;
+    return outcome;
+}
+
+/* Remembers that the alert was resolved, so that an old firing which comes later is known for what
+ * it is. */
+static struct as_alert_outcome remember_resolved(struct as_engine *engine,
+                                                 const struct as_listed_alert *alert)
+{
+    switch (bindings_check(engine, alert->labels, alert->receivers[0])) {
+    case BIND_NO_RULE: return outcome_of(AS_REASON_NO_RULE);
+    case BIND_DISABLED: return outcome_of(AS_REASON_RULE_DISABLED);
+    case BIND_OK:
+    case BIND_NOT_ALLOWED: break;
+    }
+    struct incident *incident = incident_new(engine, alert, false);
+    incident_insert(engine, incident);
+    effect_put_incident(engine, incident);
+    return outcome_of(AS_REASON_DUPLICATE);
+}
+
+/* Files the incident as resolved now. Of a later stretch than the one that was seen to begin: then
+ * that one's firing is still on the way. */
+static void set_resolved(struct as_engine *engine, struct incident *incident,
+                         as_wall_time starts_at)
+{
+    if (incident->is_open) {
+        TAILQ_REMOVE(&engine->open, incident, in_order);
+        engine->open_count--;
+    } else {
+        TAILQ_REMOVE(&engine->resolved, incident, in_order);
+    }
+    incident->is_open = false;
+    incident->silenced = AS_MOMENT_NEVER;
+    incident->resolved = moment_now(engine);
+    set_seen(engine, incident);
+    if (starts_at.us > incident->starts_at.us)
+        incident->starts_at = starts_at;
+    TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
+    effect_put_incident(engine, incident);
+}
+
+/* An open incident whose alert has ceased to fire. */
+void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                    as_wall_time starts_at)
+{
+    incident_end(engine, cause, incident, AS_INCIDENT_CLOSED);
+    set_resolved(engine, incident, starts_at);
+}
+
+static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct cause *cause,
+                                               const struct as_listed_alert *alert,
+                                               as_wall_time ends_at)
+{
+    struct incident *incident = incident_find(engine, alert->fingerprint);
+    if (!incident)
+        return remember_resolved(engine, alert);
+    if (!incident->is_open) {
+        if (alert->starts_at.us > incident->starts_at.us)
+            set_resolved(engine, incident, alert->starts_at);
+        return outcome_of(AS_REASON_DUPLICATE);
+    }
+    /* the end of an earlier stretch, delivered late */
+    if (alert->starts_at.us < incident->starts_at.us && ends_at.us < incident->starts_at.us)
+        return outcome_of(AS_REASON_STALE);
+
+    const struct as_alert_outcome outcome =
+        outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+    incident_close(engine, cause, incident, alert->starts_at);
+    return outcome;
+}
+
+static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cause *cause,
+                                            const struct as_notification *notification,
+                                            const struct as_alert *alert)
+{
+    const char *const receiver = notification->receiver;
+    const struct as_listed_alert seen = {
+        .fingerprint = alert->fingerprint,
+        .starts_at = alert->starts_at,
+        .labels = alert->labels,
+        .annotations = alert->annotations,
+        .receivers = &receiver,
+        .receiver_count = 1,
+    };
+    if (alert->status == AS_ALERT_RESOLVED)
+        return handle_resolved(engine, cause, &seen, alert->ends_at);
+    watchdog_see(engine, alert->labels);
+    return incident_see(engine, cause, &seen);
+}
+
+void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
+                      uint64_t request)
+{
+    struct as_alert_outcome *outcomes =
+        as_arena_alloc(&engine->arena, notification->alert_count, sizeof(*outcomes));
+    /* first in the log; its outcomes are filled in below, before anybody reads the effects */
+    struct as_notification_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_notification_record){notification, outcomes};
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
+    effect->ticket = request;
+    effect->notification = record;
+
+    struct cause cause = {.notification = notification->id};
+    for (size_t i = 0; i < notification->alert_count; i++)
+        outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
+
+    struct waiter *waiter = cause_commit(engine, &cause);
+    waiter->has_request = true;
+    waiter->request = request;
+}
+
+void incidents_expire(struct as_engine *engine)
+{
+    struct cause time_alone = {0};
+    const size_t effects = engine->effect_count;
+    struct incident *incident;
+    while ((incident = TAILQ_FIRST(&engine->open)) &&
+           incident->seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
+        incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED);
+        incident_bury(engine, incident);
+        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = incident->fingerprint;
+    }
+    while ((incident = TAILQ_FIRST(&engine->resolved)) &&
+           incident->resolved.mono.us + engine->config.stale_window_us <= engine->mono.us) {
+        incident_bury(engine, incident);
+        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = incident->fingerprint;
+    }
+    if (engine->effect_count > effects)
+        cause_commit(engine, &time_alone);
+}
+
+as_mono_time incidents_get_deadline(const struct as_engine *engine)
+{
+    as_mono_time deadline = AS_MONO_NEVER;
+    const struct incident *incident = TAILQ_FIRST(&engine->open);
+    if (incident)
+        deadline.us = as_time_add(incident->seen.mono.us, engine->config.incident_expiry_us);
+    incident = TAILQ_FIRST(&engine->resolved);
+    if (incident) {
+        const int64_t end = as_time_add(incident->resolved.mono.us, engine->config.stale_window_us);
+        if (end < deadline.us)
+            deadline.us = end;
+    }
+    return deadline;
+}

@@ -1,0 +1,575 @@
+/*
+ * The engine's own structures. Who changes what:
+ *
+ *   engine.c            steps, deadlines, tickets
+ *   engine_effects.c    the list of effects of one step
+ *   engine_incidents.c  incidents: opened, repeated, held, resolved, expired
+ *   engine_alerts.c     the list of what fires; the watchdog
+ *   engine_bindings.c   which open incident proposes something on which target; reload
+ *   engine_targets.c    a target's phases and timers
+ *   engine_sources.c    queries, and values from labels and annotations
+ *   engine_proposals.c  what rules want now
+ *   engine_endings.c    what they want because an incident was resolved
+ *   engine_decisions.c  from observation and proposals to a decision and its record
+ *   engine_history.c    what a target remembers: its changes, recommendations
+ *   engine_limits.c     how much may be begun and removed over all targets
+ *   engine_after.c      which target waits for which others
+ *   engine_actions.c    intents, results, what may have been done unseen
+ *   engine_restore.c    from the store
+ *   engine_view.c       for metrics and the API
+ *
+ * Long because so many source files share one state machine.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_PRIVATE_H
+#define ALERTSCALER_CORE_ENGINE_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include <bsd/sys/tree.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/core/engine.h>
+#include <alertscaler/core/rule_index.h>
+
+/* An incident without `every` and without a lock to wait for is looked at again this often. */
+#define REEVALUATE_US (60 * AS_US_PER_S)
+/* Named targets without incidents are observed this often, fewer than this many a second in all. */
+#define REFRESH_US         (60 * AS_US_PER_S)
+#define REFRESH_PER_SECOND 50
+/* How long a request whose answer was lost may still be carried out by the other side. */
+#define MAYBE_US         (90 * AS_US_PER_S)
+#define MAYBE_LOOK_US    (5 * AS_US_PER_S) /* and how often it is looked for, while others wait */
+#define BACKOFF_FIRST_US (1 * AS_US_PER_S)
+#define BACKOFF_MAX_US   (60 * AS_US_PER_S)
+#define BACKOFF_REFUSED_US                                                                         \
+    (15 * AS_US_PER_S) /* first wait after forbidden, not found, rejected                          \
+                        */
+#define RETRY_AFTER_MAX_US (10 * AS_US_PER_MIN)
+#define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
+#define KEEP_LOCKS_US      AS_US_PER_DAY
+#define LOOK_AGAIN_MIN_US  (10 * AS_US_PER_MS)
+/* How long a target waits at most for those that it is to be scaled after. */
+#define AFTER_MAX_US (30 * AS_US_PER_S)
+/* `seen` of an incident is stored when it is older than this part of the expiry. */
+#define SEEN_STORE_PART 16
+
+struct target;
+struct group;
+
+struct binding { /* one open incident, one rule that matches it, one target */
+    TAILQ_ENTRY(binding) in_group;
+    struct incident *incident;
+    struct group *group;
+    uint32_t steps;
+    struct as_moment applied;
+    int32_t origin; /* the size before the first step; -1: not known */
+};
+TAILQ_HEAD(binding_list, binding);
+
+struct group { /* the open incidents of one rule on one target */
+    RB_ENTRY(group) in_target;
+    struct target *target;
+    const struct as_rule *rule;
+    struct binding_list bindings; /* by the serials of their incidents */
+    size_t count;
+    bool wants_up; /* in the last decision */
+};
+RB_HEAD(group_tree, group);
+
+struct incident {
+    RB_ENTRY(incident) by_fingerprint;
+    TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
+    uint64_t fingerprint;
+    uint64_t serial; /* in order of opening */
+    bool is_open;
+    as_wall_time starts_at;
+    struct as_moment opened, seen, resolved;
+    as_mono_time seen_stored;
+    char **receivers;
+    uint32_t receiver_count;
+    struct as_moment silenced; /* since when it is held; unset: not */
+    as_mono_time late_until;   /* a firing notification may be older than the silence until then */
+    uint64_t seen_ticket;      /* lists with later tickets were asked for after it was last seen */
+    unsigned missed;           /* of those, in a row, as many did not name it */
+    struct as_labels *labels, *annotations;
+    struct binding *bindings;
+    uint32_t binding_count;
+    struct as_progress *kept; /* progress of rules that it is not bound to (yet, or any more) */
+    uint32_t kept_count;
+};
+RB_HEAD(incident_tree, incident);
+TAILQ_HEAD(incident_list, incident);
+
+struct ask { /* a query for one target's next decision */
+    RB_ENTRY(ask) by_ticket;
+    TAILQ_ENTRY(ask) in_target;
+    struct target *target;
+    const struct as_rule *rule; /* that asked first; good as long as the target's generation is */
+    uint64_t ticket;
+    struct as_query query;
+    bool is_answered;
+    struct as_query_result result;
+    struct as_arena arena; /* of its texts and samples */
+};
+RB_HEAD(ask_tree, ask);
+TAILQ_HEAD(ask_list, ask);
+
+struct ending { /* what a rule still has to do because its incident was resolved */
+    TAILQ_ENTRY(ending) in_target;
+    const struct as_rule *rule;
+    struct as_ending_state state;
+};
+TAILQ_HEAD(ending_list, ending);
+
+struct held { /* an observation while queries are not answered yet */
+    struct as_observation observation;
+    struct as_arena arena;
+};
+
+enum phase {
+    PHASE_IDLE,
+    PHASE_OBSERVING,
+    PHASE_SAMPLING, /* observed; answers to queries are awaited */
+    PHASE_INTENT,   /* its commit is awaited */
+    PHASE_SCALING,  /* the answer is awaited */
+    PHASE_OUTCOME   /* its commit is awaited */
+};
+
+struct intent {
+    char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
+    char *rule;
+    int32_t from, to;
+    char *version;
+    struct as_moment at;
+    as_mono_time sent, until;
+    enum as_reason outcome;
+    uint64_t serial;     /* of the youngest incident when it was decided */
+    uint64_t generation; /* of the rules that decided it */
+    bool restored;       /* from the store: nobody knows yet */
+};
+
+struct asked { /* what the next decision answers: notifications since the last */
+    char (*ids)[AS_ULID_SIZE];
+    size_t count, capacity;
+    uint64_t total, told; /* told: as many have had a record of a failed observation */
+    char last[AS_ULID_SIZE];
+    as_mono_time first;    /* arrival of the oldest */
+    as_wall_time youngest; /* startsAt of the alert that started last */
+};
+
+struct origin { /* what the change under way goes back to, over retries */
+    bool set;
+    as_mono_time notified;
+    as_wall_time alert; /* startsAt */
+};
+
+struct verdict { /* what tells one decision from the next */
+    bool set;
+    char id[AS_ULID_SIZE];
+    enum as_direction direction;
+    int32_t replicas, desired, would;
+    enum as_reason reason;
+    char *rule;
+    uint64_t repeats;
+};
+
+/* Of limits over all targets. */
+struct spent {
+    as_mono_time at;
+    int64_t amount;
+};
+struct window {
+    struct spent *items; /* ascending by time */
+    size_t count, capacity;
+    int64_t total;
+};
+struct turn { /* of one who waits for a place */
+    TAILQ_ENTRY(target) link;
+    bool is_waiting;
+    bool is_current;    /* it was said so by the last decision, or the one being made */
+    bool lacks_removal; /* waits for others to have removed, whatever there is of actions */
+    int64_t removal;
+};
+
+struct turn_after { /* of one that names others in `after` */
+    TAILQ_ENTRY(target) link;
+    bool is_held, is_begun;       /* begun: `until` counts */
+    const struct target *blocker; /* the first that was found at work; may be gone by now */
+    as_mono_time until;
+};
+
+struct target {
+    RB_ENTRY(target) by_id, by_deadline, by_ticket;
+    TAILQ_ENTRY(target) in_gone;
+    as_mono_time deadline;
+    uint64_t ticket;
+    enum phase phase;
+    struct as_target_ref *ref;
+    const struct as_target_config *config; /* NULL: no rule leads to it */
+    struct group_tree groups;
+    size_t open_bindings;
+    uint64_t generation; /* of the rules by which it is being evaluated */
+    unsigned pins;       /* waiters that point here */
+    bool dirty;          /* something happened since the last decision */
+    bool has_size;
+    int32_t replicas, status_replicas, desired;
+    struct as_moment observed;
+    struct as_moment last_up, last_down, dry_last_up, dry_last_down;
+    int64_t keep_us;
+    bool is_stored;               /* the store has something of it */
+    struct as_past_event *events; /* our changes, ascending by time */
+    size_t event_count, event_capacity;
+    struct as_past_recommendation *recommendations; /* ascending by time; none that a later one
+                                                       makes meaningless */
+    size_t recommendation_count, recommendation_capacity;
+    struct ask_list asks;
+    size_t ask_count, asks_open;
+    bool with_pods; /* they are asked for with the size */
+    struct held *held;
+    struct ending_list endings; /* by the time of their ends */
+    size_t ending_count;
+    char *entry;           /* the target's name in the rule files when an incident ended; or NULL */
+    struct intent *intent; /* being carried out */
+    struct intent *maybe;  /* answered by nobody, may still be carried out */
+    unsigned failures, conflicts;
+    as_mono_time retry; /* not before, whatever comes */
+    enum as_reason failure;
+    uint64_t failure_repeats;
+    struct asked asked;
+    struct origin origin;
+    struct verdict verdict, dry_verdict;
+    char last_decision[AS_ULID_SIZE];
+    as_wall_time decided_at;
+    LIST_ENTRY(target) of_entry; /* where there is a config: all targets of it */
+    struct turn turn;
+    struct turn_after turn_after;
+    int32_t managed;  /* its size, as far as it counts in the budget */
+    int64_t removing; /* by an action under way, or of which nobody knows */
+};
+RB_HEAD(target_tree, target);
+TAILQ_HEAD(target_list, target);
+LIST_HEAD(member_list, target);
+RB_HEAD(deadline_tree, target);
+RB_HEAD(ticket_tree, target);
+
+struct budget {                                  /* over all targets */
+    struct window begun;                         /* actions */
+    struct window removed[AS_TARGET_KIND_COUNT]; /* replicas, when it was done */
+    int64_t removing[AS_TARGET_KIND_COUNT];      /* the targets' sum */
+    int64_t managed[AS_TARGET_KIND_COUNT];       /* the targets' sum */
+    struct target_list waiting;                  /* the oldest first */
+};
+
+struct waiter { /* for a commit */
+    STAILQ_ENTRY(waiter) next;
+    uint64_t ticket;
+    bool has_request;
+    uint64_t request;
+    struct target *target; /* whose intent or outcome it is; or NULL */
+    struct target **kick;  /* to be evaluated then */
+    size_t kick_count, kick_capacity;
+};
+STAILQ_HEAD(waiter_list, waiter);
+
+/* What incidents begin and end by: a notification, the list of alerts, or time alone. */
+struct cause {
+    const char *notification; /* its id; NULL where it is none */
+    struct target **touched;  /* to be evaluated when it is committed; may repeat */
+    size_t touched_count, touched_capacity;
+};
+
+struct as_engine {
+    struct as_engine_config config;
+    const struct as_ruleset *ruleset;
+    struct as_rule_index *index;
+    struct as_random random;
+    uint64_t generation; /* of the rules */
+    bool stopping;
+
+    as_mono_time mono; /* of the event being handled */
+    as_wall_time wall;
+
+    struct incident_tree incidents;
+    struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
+    size_t open_count;
+    uint64_t next_serial;
+
+    struct target_tree targets;
+    struct deadline_tree deadlines;
+    struct ticket_tree tickets;
+    struct target_list gone; /* freed at the next step */
+    size_t target_count, busy_count, refreshed_count;
+    struct budget budget;
+    struct member_list *members;  /* one an entry of the rule set */
+    struct target_list held_back; /* for those in their `after`; in the order in which they were */
+
+    struct ask_tree asks;     /* that are not answered */
+    struct ask_list answered; /* of the last decisions; freed at the next step */
+
+    uint64_t list_ticket; /* of the list under way; 0: none is */
+    as_mono_time list_due;
+    unsigned list_failures; /* in a row */
+    as_mono_time watchdog_seen;
+
+    uint64_t next_ticket;
+    struct waiter_list waiters;
+
+    struct as_arena arena; /* of this step's effects */
+    struct as_effect *effects;
+    size_t effect_count, effect_capacity;
+};
+
+static inline struct as_moment moment_now(const struct as_engine *engine)
+{
+    return (struct as_moment){engine->mono, engine->wall};
+}
+
+static inline struct as_moment moment_get_later(struct as_moment a, struct as_moment b)
+{
+    return a.mono.us >= b.mono.us ? a : b;
+}
+
+/* The wall time that belongs to a moment on the timeline of the event being handled: ages stay
+ * exact when the clock jumps. */
+static inline as_maybe_time moment_get_wall(const struct as_engine *engine, struct as_moment moment)
+{
+    if (!as_moment_is_set(moment))
+        return (as_maybe_time){0};
+    return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
+}
+
+/* Alertmanager keeps its alert from being sent: the incident stays open, and moves nothing. */
+static inline bool incident_is_held(const struct incident *incident)
+{
+    return as_moment_is_set(incident->silenced);
+}
+
+/* Alertmanager's API cuts startsAt to milliseconds, its notifications do not: one stretch of firing
+ * has both. */
+static inline bool starts_later(as_wall_time start, as_wall_time than)
+{
+    return start.us - than.us >= AS_US_PER_MS;
+}
+
+RB_PROTOTYPE(incident_tree, incident, by_fingerprint, incident_compare)
+RB_PROTOTYPE(target_tree, target, by_id, target_compare)
+RB_PROTOTYPE(deadline_tree, target, by_deadline, deadline_compare)
+RB_PROTOTYPE(ticket_tree, target, by_ticket, ticket_compare)
+RB_PROTOTYPE(group_tree, group, in_target, group_compare)
+RB_PROTOTYPE(ask_tree, ask, by_ticket, ask_compare)
+
+/* engine_effects.c */
+struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind);
+struct waiter *effect_commit_awaited(struct as_engine *engine);
+void effect_commit(struct as_engine *engine); /* nobody waits */
+void effect_put_incident(struct as_engine *engine, const struct incident *incident);
+void effect_put_target(struct as_engine *engine, struct target *target);
+void effect_put_intent(struct as_engine *engine, const struct target *target,
+                       const struct intent *intent, bool maybe);
+void effect_delete_intent(struct as_engine *engine, const struct target *target);
+void effect_incident_record(struct as_engine *engine, const struct incident *incident,
+                            enum as_incident_event event, const char *notification);
+
+/* engine_incidents.c */
+void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
+                      uint64_t request);
+struct incident *incident_find(struct as_engine *engine, uint64_t fingerprint);
+struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
+                                     const struct as_listed_alert *alert);
+void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                    as_wall_time starts_at);
+struct waiter *cause_commit(struct as_engine *engine, struct cause *cause);
+void incidents_expire(struct as_engine *engine);
+as_mono_time incidents_get_deadline(const struct as_engine *engine);
+void incident_bury(struct as_engine *engine, struct incident *incident);
+void incident_free(struct incident *incident);
+struct as_incident_state incident_get_state(const struct incident *incident); /* without progress */
+struct as_incident_target binding_get_target(const struct binding *binding);
+
+/* engine_alerts.c */
+void alerts_resume(struct as_engine *engine);
+void alerts_on_deadline(struct as_engine *engine);
+as_mono_time alerts_get_deadline(const struct as_engine *engine);
+void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list);
+void watchdog_see(struct as_engine *engine, const struct as_labels *labels);
+bool watchdog_is_alive(const struct as_engine *engine);
+/* Prometheus evaluates and sends alerts of different groups so far apart (a minute each, unless
+ * configured otherwise). */
+#define WATCHDOG_SPREAD_US (2 * AS_US_PER_MIN)
+bool watchdog_proves(const struct as_engine *engine, struct as_moment moment);
+bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b);
+
+/* engine_bindings.c */
+enum bind_result { BIND_OK, BIND_NO_RULE, BIND_DISABLED, BIND_NOT_ALLOWED };
+enum bind_result bindings_make(struct as_engine *engine, struct incident *incident,
+                               const struct as_labels *labels, const struct as_labels *annotations);
+enum bind_result bindings_check(struct as_engine *engine, const struct as_labels *labels,
+                                const char *receiver);
+void bindings_remake(struct as_engine *engine, struct incident *incident);
+void bindings_drop(struct as_engine *engine, struct incident *incident);
+void bindings_remake_all(struct as_engine *engine); /* after new rules */
+bool rule_keeps_progress(const struct as_rule *rule, const struct as_target_config *config);
+bool binding_is_used_up(const struct binding *binding);
+as_mono_time binding_get_due_unheld(const struct binding *binding);
+as_mono_time binding_get_due(const struct binding *binding); /* never while it is held */
+as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target);
+struct group *group_find(struct target *target, const char *rule);
+
+/* engine_targets.c */
+struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);
+struct target *target_free(struct target *target);
+void target_touch(struct as_engine *engine, struct target *target, struct waiter *waiter);
+void target_ask(struct as_engine *engine, struct target *target, const char *notification,
+                as_wall_time starts_at);
+void target_evaluate(struct as_engine *engine, struct target *target);
+void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
+void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
+void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);
+void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                     int64_t retry_after_us);
+void target_set_keep(const struct as_engine *engine, struct target *target);
+void target_settle_down(struct as_engine *engine,
+                        struct target *target); /* idle again: what next? */
+void target_on_observed(struct as_engine *engine, struct target *target,
+                        const struct as_observation *observation);
+void target_on_queried(struct as_engine *engine, uint64_t ticket,
+                       const struct as_query_result *result);
+void target_on_deadline(struct as_engine *engine, struct target *target);
+void targets_make_named(struct as_engine *engine);
+void targets_stop_sampling(struct as_engine *engine);
+void asked_clear(struct asked *asked);
+
+/* engine_decisions.c */
+struct outcome { /* of deciding */
+    struct as_decision decision;
+    const char *id;   /* of its record, which may be an earlier one that says the same */
+    bool is_decided;  /* else nothing was proposed, and no bound enforced */
+    bool is_recorded; /* there are effects to commit */
+    as_mono_time due; /* when a proposal that is not due now will be */
+};
+as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);
+void decisions_make(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation, struct outcome *outcome_out);
+
+/* engine_sources.c */
+#define ASK_AGAIN_US (15 * AS_US_PER_S) /* where a rule does not say `every` */
+#define SOURCES_NO_GUARD                                                                           \
+    "# the guard's templates cannot be filled in" /* never met: it is not asked */
+void ask_free(struct ask *ask);
+void sources_ask(struct as_engine *engine, struct target *target);
+void sources_drop(struct as_engine *engine, struct target *target);
+struct target *sources_answer(struct as_engine *engine, uint64_t ticket,
+                              const struct as_query_result *result);
+const char *sources_get_guard(struct as_engine *engine, const struct as_rule *rule,
+                              const struct incident *incident);
+bool sources_is_guard_met(const struct target *target, const char *text);
+bool sources_is_same_for_all(const struct as_rule *rule);
+void sources_read(struct as_engine *engine, const struct target *target, const struct as_rule *rule,
+                  const struct incident *incident, struct as_proposal *proposal,
+                  const char **text_out);
+bool sources_need_pods(const struct target *target);
+void sources_fill_pods(struct as_engine *engine, const struct target *target,
+                       const struct as_observation *observation, struct as_decide_input *input);
+int64_t sources_get_interval(const struct target *target);
+
+/* engine_endings.c */
+void endings_begin(struct as_engine *engine, const struct incident *incident);
+bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas);
+bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
+                       int32_t replicas, struct as_action *action_out);
+bool endings_finish(struct as_engine *engine, struct target *target,
+                    const struct as_decision *decision, bool is_live);
+bool ending_is_proven(const struct as_engine *engine, const struct target *target,
+                      const struct ending *ending);
+as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
+void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
+                        int32_t from, int32_t to);
+bool endings_remake(struct as_engine *engine, struct target *target);
+void endings_restore(struct target *target, const struct as_target_state *state);
+void endings_fill_state(struct as_engine *engine, const struct target *target,
+                        struct as_target_state *state);
+void endings_free(struct target *target);
+
+/* engine_proposals.c */
+struct proposer { /* where a proposal comes from: an incident of a group (NULL: to stay), or an
+                     ending */
+    struct group *group;
+    const struct incident *incident;
+    const struct ending *ending;
+};
+struct proposals {
+    struct as_proposal *items;
+    struct proposer *origins; /* one an item */
+    size_t count;
+    bool has_dry;        /* a rule with dry_run is among the target's */
+    uint64_t *incidents; /* the first AS_RECORD_LIST_MAX */
+    size_t incident_count;
+    uint64_t incident_total;
+};
+void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
+                      struct proposals *proposals_out);
+void sources_check_pods(struct as_engine *engine, const struct as_observation *observation,
+                        struct proposals *proposals); /* of engine_sources.c */
+bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
+                          const struct proposals *proposals,
+                          const struct as_proposal_result *results,
+                          const struct as_decision *decision);
+void proposals_note_wishes(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas);
+
+/* engine_history.c */
+int64_t history_get_span(const struct as_engine *engine); /* of the changes that are kept */
+void history_add_event(struct as_engine *engine, struct target *target, int32_t change);
+void history_begin(struct as_engine *engine, struct target *target, int32_t replicas);
+bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas);
+void history_fill(struct as_engine *engine, const struct target *target,
+                  struct as_decide_input *input);
+void history_restore(struct target *target, const struct as_target_state *state);
+void history_free(struct target *target);
+
+/* engine_limits.c */
+void limits_init(struct as_engine *engine);
+void limits_deinit(struct as_engine *engine);
+/* True: the change would exceed a limit now, and the target waits for its turn. */
+bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+/* When one that was refused may fit; AS_MONO_NEVER: not by time alone. */
+as_mono_time limits_get_free_time(const struct as_engine *engine, const struct target *target,
+                                  int32_t from, int32_t to);
+void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+/* With the new size and `maybe` in the target: it does not end while it may still be done. */
+void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
+                       bool applied);
+void limits_on_evaluate(struct target *target);
+void limits_on_idle(struct as_engine *engine, struct target *target);
+void limits_forget(struct as_engine *engine, struct target *target);
+void limits_restore(struct as_engine *engine);
+void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
+
+/* engine_after.c */
+void after_init(struct as_engine *engine);
+void after_deinit(struct as_engine *engine);
+void after_reset(struct as_engine *engine); /* for a rule set, before its entries have targets */
+void target_set_config(struct as_engine *engine, struct target *target,
+                       const struct as_target_config *config);
+bool after_must_wait(struct as_engine *engine, struct target *target);
+void after_release(struct as_engine *engine, struct target *target);
+void after_forget(struct as_engine *engine, struct target *target);
+
+/* engine_actions.c */
+void actions_begin(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, const struct outcome *outcome);
+void actions_on_intent(struct as_engine *engine, struct target *target);
+void actions_on_scaled(struct as_engine *engine, struct target *target,
+                       const struct as_scale_result *result);
+bool actions_settle_maybe(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation);
+void actions_give_up_maybe(struct as_engine *engine, struct target *target);
+void actions_record_failure(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation);
+struct intent *intent_free(struct intent *intent);
+
+/* engine_restore.c */
+void restore_finish(struct as_engine *engine);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * What a target's rules want now.
+ *
+ * Incidents of one rule on one target propose the same, so a rule proposes once, for its oldest
+ * incident that may act now; but a rule with a source proposes once for each value that its
+ * incidents give. A rule none of whose incidents may act now proposes to stay (`by: 0`) if it may
+ * want up, and nothing if it wants down. An incident that Alertmanager holds back (silenced) never
+ * may.
+ */
+#include "engine_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#define FINGERPRINT_SIZE 17
+#define VALUES_MAX       32 /* of one rule */
+
+static bool is_due(const struct as_engine *engine, const struct binding *binding)
+{
+    return binding_get_due(binding).us <= engine->mono.us;
+}
+
+/* The oldest incident for which the rule may act now; NULL where there is none. */
+static const struct binding *find_due(const struct as_engine *engine, const struct group *group)
+{
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (is_due(engine, binding))
+            return binding;
+    }
+    return NULL;
+}
+
+static bool wants_to_stay(const struct as_action *action, int32_t replicas)
+{
+    switch (action->kind) {
+    case AS_ACTION_SCALE_UP:
+    case AS_ACTION_TRACK:
+    case AS_ACTION_PASS_THROUGH: return true;
+    case AS_ACTION_SCALE_TO: return action->size >= replicas;
+    case AS_ACTION_SCALE_DOWN:
+    case AS_ACTION_KIND_COUNT: break;
+    }
+    return false;
+}
+
+static void list_incidents(struct proposals *proposals, const struct group *group)
+{
+    proposals->incident_total += group->count;
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (proposals->incident_count == AS_RECORD_LIST_MAX)
+            return;
+        proposals->incidents[proposals->incident_count++] = binding->incident->fingerprint;
+    }
+}
+
+static char *print_fingerprint(struct as_engine *engine, uint64_t fingerprint)
+{
+    char *text = as_arena_alloc(&engine->arena, 1, FINGERPRINT_SIZE);
+    (void)snprintf(text, FINGERPRINT_SIZE, "%016llx", (unsigned long long)fingerprint);
+    return text;
+}
+
+static struct as_proposal *add(struct as_engine *engine, struct proposals *proposals,
+                               const struct as_rule *rule, uint64_t fingerprint,
+                               const struct as_action *action)
+{
+    struct as_proposal *proposal = &proposals->items[proposals->count];
+    *proposal = (struct as_proposal){
+        .rule = rule->name,
+        .incident = print_fingerprint(engine, fingerprint),
+        .action = *action,
+    };
+    return proposal;
+}
+
+static void propose_to_stay(struct as_engine *engine, struct proposals *proposals,
+                            struct group *group)
+{
+    static const struct as_action stay = {.kind = AS_ACTION_SCALE_UP, .amount = {.at_least = 1}};
+    (void)add(engine, proposals, group->rule, TAILQ_FIRST(&group->bindings)->incident->fingerprint,
+              &stay);
+    proposals->origins[proposals->count++] = (struct proposer){.group = group};
+}
+
+static bool has_value(const char *const *values, size_t count, const char *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(values[i], value) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void propose_values(struct as_engine *engine, struct target *target,
+                           struct proposals *proposals, struct group *group)
+{
+    const char *values[VALUES_MAX];
+    size_t count = 0;
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (!is_due(engine, binding))
+            continue;
+        const struct incident *incident = binding->incident;
+        const char *value;
+        struct as_proposal *proposal =
+            add(engine, proposals, group->rule, incident->fingerprint, &group->rule->action);
+        sources_read(engine, target, group->rule, incident, proposal, &value);
+        if (has_value(values, count, value))
+            continue;
+        proposals->origins[proposals->count++] =
+            (struct proposer){.group = group, .incident = incident};
+        if (sources_is_same_for_all(group->rule))
+            return;
+        if (count == VALUES_MAX - 1) {
+            proposal->has_value = false;
+            proposal->samples = NULL;
+            proposal->sample_count = 0;
+            proposal->error = "too many different values for one rule";
+            return;
+        }
+        values[count++] = value;
+    }
+}
+
+static void propose(struct as_engine *engine, struct target *target, struct proposals *proposals,
+                    struct group *group)
+{
+    const struct binding *due = find_due(engine, group);
+    const size_t before = proposals->count;
+    if (!due && wants_to_stay(&group->rule->action, target->replicas)) {
+        propose_to_stay(engine, proposals, group);
+    } else if (due && group->rule->source.kind != AS_SOURCE_NONE) {
+        propose_values(engine, target, proposals, group);
+    } else if (due) {
+        (void)add(engine, proposals, group->rule, due->incident->fingerprint, &group->rule->action);
+        proposals->origins[proposals->count++] =
+            (struct proposer){.group = group, .incident = due->incident};
+    }
+    if (proposals->count > before)
+        list_incidents(proposals, group);
+}
+
+static void propose_endings(struct as_engine *engine, struct target *target,
+                            struct proposals *proposals, bool with_dry)
+{
+    struct ending *ending;
+    TAILQ_FOREACH (ending, &target->endings, in_target) {
+        struct as_action action;
+        proposals->has_dry = proposals->has_dry || ending->rule->dry_run;
+        if ((ending->rule->dry_run && !with_dry) ||
+            !ending_get_action(engine, ending, target->replicas, &action))
+            continue;
+        (void)add(engine, proposals, ending->rule, ending->state.fingerprint, &action);
+        proposals->origins[proposals->count++] = (struct proposer){.ending = ending};
+    }
+}
+
+static size_t count_possible(const struct target *target)
+{
+    struct group *group;
+    size_t count = target->ending_count;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
+        count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
+    }
+    return count + 1; /* one is written to before it is known to count */
+}
+
+void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
+                      struct proposals *proposals_out)
+{
+    const size_t possible = count_possible(target);
+    struct proposals proposals = {
+        .items = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.items)),
+        .origins = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.origins)),
+        .incidents = as_arena_alloc(&engine->arena, AS_RECORD_LIST_MAX, sizeof(uint64_t)),
+    };
+    struct group *group;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        proposals.has_dry = proposals.has_dry || group->rule->dry_run;
+        if (with_dry || !group->rule->dry_run)
+            propose(engine, target, &proposals, group);
+    }
+    propose_endings(engine, target, &proposals, with_dry);
+    *proposals_out = proposals;
+}
+
+/* Who made the proposal that won; NULL where nobody's did (bounds are enforced for nobody). */
+static const struct proposer *find_winner(const struct proposals *proposals,
+                                          const struct as_proposal_result *results,
+                                          const struct as_decision *decision)
+{
+    const struct proposer *winner = NULL;
+    int32_t highest = -1;
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->items[i].rule != decision->rule || !results[i].has_size ||
+            results[i].desired <= highest)
+            continue;
+        highest = results[i].desired;
+        winner = &proposals->origins[i];
+    }
+    return winner;
+}
+
+/* Whether a decision to scale down lacks the proof that its rule asks for. */
+bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
+                          const struct proposals *proposals,
+                          const struct as_proposal_result *results,
+                          const struct as_decision *decision)
+{
+    if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
+        return false;
+    const struct proposer *winner = find_winner(proposals, results, decision);
+    if (!winner)
+        return false;
+    if (winner->ending)
+        return !ending_is_proven(engine, target, winner->ending);
+    const struct as_rule *rule = winner->group->rule;
+    return winner->incident && rule->guard_kind == AS_GUARD_QUERY &&
+           !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
+}
+
+/* Notes which rules wanted up: the action is an answer to them, too. */
+void proposals_note_wishes(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group)
+            proposals->origins[i].group->wants_up = false;
+    }
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group && results[i].has_size && results[i].desired > replicas)
+            proposals->origins[i].group->wants_up = true;
+    }
+}

@@ -1,0 +1,144 @@
+/*
+ * The engine as the store remembers it, before its first event.
+ */
+#include "engine_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
+{
+    struct as_progress *copies = as_xcalloc(count + 1, sizeof(*copies));
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = progress[i];
+        copies[i].rule = as_xstrdup(progress[i].rule);
+        copies[i].target = as_xstrdup(progress[i].target);
+    }
+    return copies;
+}
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct incident *const *left = a, *const *right = b;
+    const int64_t x = (*left)->seen.mono.us, y = (*right)->seen.mono.us;
+    return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
+}
+
+static int compare_resolved(const void *a, const void *b)
+{
+    const struct incident *const *left = a, *const *right = b;
+    const int64_t x = (*left)->resolved.mono.us, y = (*right)->resolved.mono.us;
+    return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
+}
+
+static void sort(struct incident_list *list, int (*compare)(const void *, const void *))
+{
+    struct incident *incident;
+    size_t count = 0, at = 0;
+    TAILQ_FOREACH (incident, list, in_order)
+        count++;
+    struct incident **incidents = as_xcalloc(count + 1, sizeof(struct incident *));
+    TAILQ_FOREACH (incident, list, in_order)
+        incidents[at++] = incident;
+    qsort(incidents, count, sizeof(struct incident *), compare);
+    TAILQ_INIT(list);
+    for (at = 0; at < count; at++)
+        TAILQ_INSERT_TAIL(list, incidents[at], in_order);
+    free(incidents);
+}
+
+/* Once all is there: the lists are in the order of their times, which the next deadline relies on;
+ * the store gives another. */
+void restore_finish(struct as_engine *engine)
+{
+    sort(&engine->open, compare_seen);
+    sort(&engine->resolved, compare_resolved);
+}
+
+int as_engine_restore_incident(struct as_engine *engine, const struct as_incident_state *state)
+{
+    struct incident key = {.fingerprint = state->fingerprint};
+    if (RB_FIND(incident_tree, &engine->incidents, &key))
+        return -EEXIST;
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    incident->fingerprint = state->fingerprint;
+    incident->serial = ++engine->next_serial;
+    incident->is_open = state->is_open;
+    incident->starts_at = state->starts_at;
+    incident->opened = state->opened;
+    incident->seen = state->seen;
+    incident->resolved = state->resolved;
+    incident->seen_stored = state->seen.mono;
+    /* `seen` is stored late, never by more than this */
+    if (state->is_open)
+        incident->seen.mono.us = as_time_add(incident->seen.mono.us,
+                                             engine->config.incident_expiry_us / SEEN_STORE_PART);
+    incident->silenced = state->silenced;
+    incident->late_until.us = INT64_MIN;
+    incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
+    for (size_t i = 0; i < state->receiver_count; i++)
+        incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
+    incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
+    incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
+    incident->kept = copy_progress(state->progress, state->progress_count);
+    incident->kept_count = (uint32_t)state->progress_count;
+    RB_INSERT(incident_tree, &engine->incidents, incident);
+    if (incident->is_open)
+        TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+    else
+        TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
+    engine->open_count += incident->is_open;
+    return 0;
+}
+
+/* A reference for an id alone: locks are found by it; the address comes with the first alert or
+ * rule. */
+static struct as_target_ref *ref_of_id(const char *id)
+{
+    const bool is_group = as_str_starts_with(id, "node_group/");
+    return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, NULL, 0);
+}
+
+int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
+{
+    struct target *target =
+        target_get(engine, state->ref ? as_target_ref_copy(state->ref) : ref_of_id(state->id));
+    if (target->is_stored)
+        return -EEXIST;
+    target->is_stored = true;
+    target->last_up = state->last_up;
+    target->last_down = state->last_down;
+    target->dry_last_up = state->dry_last_up;
+    target->dry_last_down = state->dry_last_down;
+    target->keep_us = state->keep_us;
+    history_restore(target, state);
+    endings_restore(target, state);
+    return 0;
+}
+
+int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
+{
+    struct target *target = target_get(engine, as_target_ref_copy(state->ref));
+    if (target->maybe)
+        return -EEXIST;
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
+    memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
+    intent->rule = as_xstrdup(state->rule);
+    intent->from = state->from;
+    intent->to = state->to;
+    intent->version = as_xstrdup(state->version);
+    intent->at = state->at;
+    intent->sent = state->at.mono;
+    intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
+    intent->outcome = state->outcome;
+    intent->serial = engine->next_serial;
+    intent->restored = !state->maybe;
+    target->maybe = intent;
+    target->dirty = true;
+    return 0;
+}

@@ -1,0 +1,100 @@
+/*
+ * A look at the engine from outside, for metrics and the API.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+
+#define CLOCK_JUMP_US AS_US_PER_S
+
+static struct as_moment lock_end(struct as_moment since, int64_t lock_us, as_mono_time now,
+                                 as_wall_time wall)
+{
+    if (!as_moment_is_set(since))
+        return AS_MOMENT_NEVER;
+    const as_mono_time end = {as_time_add(since.mono.us, lock_us)};
+    if (end.us <= now.us)
+        return AS_MOMENT_NEVER;
+    /* The two clocks are never read quite at once: unless the wall clock has jumped since, the end
+     * stays where it was said to be. */
+    const int64_t seen_now = wall.us + (end.us - now.us);
+    const int64_t seen_then = as_time_add(since.wall.us, lock_us);
+    const bool jumped = llabs(seen_now - seen_then) > CLOCK_JUMP_US;
+    return (struct as_moment){end, {jumped ? seen_now : seen_then}};
+}
+
+/* An incident is bound once a rule; it is counted by its first binding to the target. */
+static size_t count_incidents(const struct target *target)
+{
+    struct group *group;
+    const struct binding *binding;
+    size_t count = 0;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            const struct binding *first = binding->incident->bindings;
+            while (first->group->target != target)
+                first++;
+            count += first == binding;
+        }
+    }
+    return count;
+}
+
+static struct as_target_view make_view(const struct target *target, as_mono_time now,
+                                       as_wall_time wall)
+{
+    struct as_target_view view = {
+        .id = target->ref->id,
+        .name = target->config ? target->config->name : "",
+        .ref = target->ref,
+        .config = target->config,
+        .has_size = target->has_size,
+        .replicas = target->replicas,
+        .status_replicas = target->status_replicas,
+        .desired = target->desired,
+        .seen = target->observed,
+        .up_locked_until = AS_MOMENT_NEVER,
+        .down_locked_until = AS_MOMENT_NEVER,
+        .open_incidents = count_incidents(target),
+        .last_decision = target->last_decision[0] ? target->last_decision : NULL,
+        .last_reason = target->verdict.set ? target->verdict.reason : target->dry_verdict.reason,
+        .last_at = target->decided_at,
+        .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
+        .busy = target->phase != PHASE_IDLE,
+        .last_failure = target->failure,
+    };
+    if (target->config) {
+        const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+        view.up_locked_until =
+            moment_get_later(lock_end(target->last_up, cooldown->up_us, now, wall),
+                             lock_end(target->last_down, cooldown->up_after_down_us, now, wall));
+        view.down_locked_until =
+            moment_get_later(lock_end(target->last_up, cooldown->down_us, now, wall),
+                             lock_end(target->last_down, cooldown->down_us, now, wall));
+    }
+    return view;
+}
+
+void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                             as_target_visit_fn *visit, void *context)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        const struct as_target_view view = make_view(target, now, wall);
+        visit(context, &view);
+    }
+}
+
+void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
+                               void *context)
+{
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
+        struct as_incident_target targets[AS_RECORD_LIST_MAX];
+        size_t count = 0;
+        for (uint32_t i = 0; i < incident->binding_count && count < AS_RECORD_LIST_MAX; i++)
+            targets[count++] = binding_get_target(&incident->bindings[i]);
+        const struct as_incident_state state = incident_get_state(incident);
+        visit(context, &state, targets, count);
+    }
+}

@@ -1,0 +1,149 @@
+/*
+ * Label sets: one block of memory that holds the sorted array and, behind it, the texts.
+ *
+ * Alertmanager writes its labels sorted, so that sorting is the exception: it is done only where a
+ * pair is found out of order.
+ */
+#include <alertscaler/core/labels.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define BYTES_MAX (UINT32_C(16) << 20)
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct as_label *)a)->name, ((const struct as_label *)b)->name);
+}
+
+/* Sorts if need be; -EEXIST when a name comes twice. */
+static int sort(struct as_label *items, size_t count)
+{
+    int order = -1;
+
+    for (size_t i = 1; i < count && order < 0; i++)
+        order = compare_names(&items[i - 1], &items[i]);
+    if (order < 0)
+        return 0;
+    if (order == 0)
+        return -EEXIST;
+    qsort(items, count, sizeof(*items), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        if (compare_names(&items[i - 1], &items[i]) == 0)
+            return -EEXIST;
+    }
+    return 0;
+}
+
+static const char *move_text(char **end, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = memcpy(*end, text, size);
+
+    *end += size;
+    return copy;
+}
+
+int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels **labels_out)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += strlen(pairs[i].name) + strlen(pairs[i].value) + 2;
+        if (bytes > BYTES_MAX)
+            return -EMSGSIZE;
+    }
+
+    AS_CLEANUP(as_labels_free_p)
+    struct as_labels *labels = as_xmalloc(sizeof(*labels) + count * sizeof(*pairs) + bytes);
+    labels->count = (uint32_t)count;
+    labels->bytes = (uint32_t)bytes;
+    if (count)
+        memcpy(labels->items, pairs, count * sizeof(*pairs));
+
+    int r = sort(labels->items, count);
+    if (r < 0)
+        return r;
+
+    char *end = (char *)&labels->items[count];
+    for (size_t i = 0; i < count; i++) {
+        labels->items[i].name = move_text(&end, labels->items[i].name);
+        labels->items[i].value = move_text(&end, labels->items[i].value);
+    }
+    *labels_out = labels;
+    labels = NULL;
+    return 0;
+}
+
+struct as_labels *as_labels_free(struct as_labels *labels)
+{
+    free(labels);
+    return NULL;
+}
+
+struct as_labels *as_labels_copy(const struct as_labels *labels)
+{
+    size_t size = sizeof(*labels) + labels->count * sizeof(labels->items[0]) + labels->bytes;
+    struct as_labels *copy = as_xmalloc(size);
+    ptrdiff_t offset = (char *)copy - (const char *)labels;
+
+    memcpy(copy, labels, size);
+    for (uint32_t i = 0; i < copy->count; i++) {
+        copy->items[i].name += offset;
+        copy->items[i].value += offset;
+    }
+    return copy;
+}
+
+const char *as_labels_get(const struct as_labels *labels, const char *name)
+{
+    size_t low = 0, high = labels->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, labels->items[middle].name);
+        if (order == 0)
+            return labels->items[middle].value;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return "";
+}
+
+bool as_labels_equal(const struct as_labels *a, const struct as_labels *b)
+{
+    if (a->count != b->count || a->bytes != b->bytes)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (strcmp(a->items[i].name, b->items[i].name) != 0 ||
+            strcmp(a->items[i].value, b->items[i].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* FNV-1a over the text and the separator behind it. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    const uint64_t prime = UINT64_C(0x100000001b3);
+
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * prime;
+    return (hash ^ 0xFF) * prime;
+}
+
+uint64_t as_labels_get_fingerprint(const struct as_labels *labels)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (uint32_t i = 0; i < labels->count; i++) {
+        hash = hash_text(hash, labels->items[i].name);
+        hash = hash_text(hash, labels->items[i].value);
+    }
+    return hash;
+}

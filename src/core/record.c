@@ -1,0 +1,26 @@
+/*
+ * The words of the action log's records.
+ */
+#include <alertscaler/core/record.h>
+
+const char *as_incident_event_get_word(enum as_incident_event event)
+{
+    static const char *const words[] = {
+        [AS_INCIDENT_OPENED] = "opened",     [AS_INCIDENT_CLOSED] = "closed",
+        [AS_INCIDENT_EXPIRED] = "expired",   [AS_INCIDENT_SUPERSEDED] = "superseded",
+        [AS_INCIDENT_SILENCED] = "silenced", [AS_INCIDENT_UNSILENCED] = "unsilenced",
+    };
+    return words[event];
+}
+
+const char *as_record_kind_get_word(enum as_record_kind kind)
+{
+    static const char *const words[AS_RECORD_KIND_COUNT] = {
+        [AS_RECORD_START] = "start",       [AS_RECORD_STOP] = "stop",
+        [AS_RECORD_RELOAD] = "reload",     [AS_RECORD_NOTIFICATION] = "notification",
+        [AS_RECORD_DECISION] = "decision", [AS_RECORD_ACTION] = "action",
+        [AS_RECORD_INCIDENT] = "incident", [AS_RECORD_COMMAND] = "command",
+        [AS_RECORD_DENIED] = "denied",
+    };
+    return words[kind];
+}

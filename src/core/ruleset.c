@@ -1,0 +1,72 @@
+/*
+ * The end of a rule set's life; it is made by config from the rule files. Frees also what is only
+ * partly filled in (zeroed memory elsewhere), for a loader that gives up halfway.
+ */
+#include <alertscaler/core/ruleset.h>
+
+#include <assert.h>
+#include <stdlib.h>
+
+const char *as_target_kind_get_word(enum as_target_kind kind)
+{
+    static const char *const words[AS_TARGET_KIND_COUNT] = {
+        [AS_TARGET_KUBERNETES] = "kubernetes",
+        [AS_TARGET_NODE_GROUP] = "node_group",
+    };
+
+    assert((size_t)kind < AS_TARGET_KIND_COUNT);
+    return words[kind];
+}
+
+static void free_strings(char **strings, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(strings[i]);
+    free(strings);
+}
+
+static void deinit_target(struct as_target_config *target)
+{
+    for (size_t i = 0; i < target->address_count; i++) {
+        free(target->address[i].key);
+        as_template_free(target->address[i].value);
+    }
+    free(target->address);
+    free(target->name);
+    free_strings(target->allow_namespaces, target->allow_namespace_count);
+    free_strings(target->allow_names, target->allow_name_count);
+    free(target->after);
+}
+
+static void deinit_source(struct as_source *source)
+{
+    free(source->name);
+    as_template_free(source->query);
+    free(source->pod_label);
+}
+
+static void deinit_rule(struct as_rule *rule)
+{
+    for (size_t i = 0; i < rule->matcher_count; i++)
+        as_matcher_deinit(&rule->matchers[i]);
+    free(rule->matchers);
+    free(rule->name);
+    free_strings(rule->receivers, rule->receiver_count);
+    free(rule->steps);
+    deinit_source(&rule->source);
+    as_template_free(rule->guard);
+}
+
+struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)
+{
+    if (!ruleset)
+        return NULL;
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        deinit_target(&ruleset->targets[i]);
+    for (size_t i = 0; i < ruleset->rule_count; i++)
+        deinit_rule(&ruleset->rules[i]);
+    free(ruleset->targets);
+    free(ruleset->rules);
+    free(ruleset);
+    return NULL;
+}

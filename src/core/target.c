@@ -1,0 +1,402 @@
+/*
+ * From a target's configuration and an alert to one address. Labels are input, not commands: what
+ * comes out is checked in full here, before it comes near a URL, a lock or a log.
+ *
+ * In a `url`, what an alert contributes may consist of [A-Za-z0-9._-] only, must stand behind the
+ * host, and may not make a path segment of dots; so scheme, host and the author's path stay as
+ * written. Other values are checked by what they may hold once the templates are filled in.
+ */
+#include <alertscaler/core/target.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/str.h>
+
+#include "template_parts.h"
+
+#define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
+
+static bool is_lower_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+/* [a-z0-9]([-a-z0-9]*[a-z0-9])? */
+static bool is_dns_part(const char *text, size_t size)
+{
+    if (size == 0 || text[0] == '-' || text[size - 1] == '-')
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_lower_or_digit(text[i]) && text[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+/* RFC 1123 label. */
+static bool is_dns_label(const char *text, size_t size)
+{
+    return size <= 63 && is_dns_part(text, size);
+}
+
+/* RFC 1123 subdomain as Kubernetes reads it: parts of any length with dots between them. */
+static bool is_dns_subdomain(const char *text, size_t size)
+{
+    if (size > 253)
+        return false;
+    for (;;) {
+        const char *dot = memchr(text, '.', size);
+        size_t part = dot ? (size_t)(dot - text) : size;
+        if (!is_dns_part(text, part))
+            return false;
+        if (!dot)
+            return true;
+        text += part + 1;
+        size -= part + 1;
+    }
+}
+
+static bool is_namespace(const char *value)
+{
+    return is_dns_label(value, strlen(value));
+}
+
+static bool is_name(const char *value)
+{
+    return is_dns_subdomain(value, strlen(value));
+}
+
+/* "v1" or "apps/v1": a group is a subdomain, a version a label. */
+static bool is_api_version(const char *value)
+{
+    const char *slash = strchr(value, '/');
+    const char *version = slash ? slash + 1 : value;
+
+    return is_dns_label(version, strlen(version)) &&
+           (!slash || is_dns_subdomain(value, (size_t)(slash - value)));
+}
+
+/* [A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?, at most 63 bytes. */
+static bool is_kind(const char *value)
+{
+    size_t size = strlen(value);
+
+    if (size == 0 || size > 63 || value[size - 1] == '-' || !is_letter_or_digit(value[0]) ||
+        (value[0] >= '0' && value[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_letter_or_digit(value[i]) && value[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+/* Neither C0, DEL nor C1. */
+static bool is_without_controls(const char *value)
+{
+    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
+        if (*c < 0x20 || *c == 0x7F || (*c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0))
+            return false;
+    }
+    return *value && as_str_is_utf8(value, strlen(value));
+}
+
+/* The name of something in the configuration; without '/' because it stands inside an id. */
+static bool is_configured_name(const char *value)
+{
+    return is_without_controls(value) && !strchr(value, '/');
+}
+
+struct check {
+    const char *key;
+    bool (*is_valid)(const char *value);
+    const char *expected;
+};
+
+static const struct check kubernetes_checks[] = {
+    {"cluster", is_configured_name, "a cluster's name"},
+    {"apiVersion", is_api_version, "an API version like apps/v1"},
+    {"kind", is_kind, "a kind like Deployment"},
+    {"namespace", is_namespace, "a DNS label: a-z, 0-9 and -, at most 63 characters"},
+    {"name", is_name, "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
+};
+
+static const struct check node_group_checks[] = {
+    {"provider", is_configured_name, "a provider's name"},
+    {NULL, is_without_controls, "text without control characters"}, /* every other key */
+};
+
+static const struct check *find_check(enum as_target_kind kind, const char *key)
+{
+    bool is_kubernetes = kind == AS_TARGET_KUBERNETES;
+    const struct check *checks = is_kubernetes ? kubernetes_checks : node_group_checks;
+    size_t count =
+        is_kubernetes ? AS_ARRAY_SIZE(kubernetes_checks) : AS_ARRAY_SIZE(node_group_checks);
+
+    for (size_t i = 0; i < count; i++) {
+        if (!checks[i].key || strcmp(checks[i].key, key) == 0)
+            return &checks[i];
+    }
+    return NULL;
+}
+
+static int refuse(struct as_error *error, const char *key, const char *value, const char *why)
+{
+    size_t size = strlen(value), shown = as_str_cut_utf8(value, size, SHOWN_MAX);
+
+    as_error_set(error, "%s \"%.*s%s\": %s", key, (int)shown, value, shown < size ? "..." : "",
+                 why);
+    return AS_TARGET_NOT_ALLOWED;
+}
+
+/* Behind "scheme://host" and at a '/' or '?': there an alert may contribute. */
+static bool has_host(const char *url)
+{
+    const char *authority = strstr(url, "://");
+
+    if (!authority || authority == url)
+        return false;
+    authority += 3;
+    size_t size = strcspn(authority, "/?#\\");
+    return size > 0 && (authority[size] == '/' || authority[size] == '?');
+}
+
+static bool has_dot_segment(const char *url)
+{
+    const char *at = strstr(url, "://");
+
+    for (at = at ? at + 3 : url; *at && *at != '?' && *at != '#';) {
+        size_t size = strcspn(at, "/?#");
+        if ((size == 1 && at[0] == '.') || (size == 2 && at[0] == '.' && at[1] == '.'))
+            return true;
+        at += size + (at[size] == '/');
+    }
+    return false;
+}
+
+/* What the alert adds to a templated url; `url` is the result. */
+static int check_url(const struct as_template *template, const char *url,
+                     const struct as_labels *labels, const struct as_labels *annotations,
+                     struct as_error *error)
+{
+    for (size_t i = 0; i < template->part_count; i++) {
+        const struct template_part *part = &template->parts[i];
+        const char *value = template_part_get(part, labels, annotations);
+        if (part->kind == TEMPLATE_TEXT)
+            continue;
+        if (i == 0 || !has_host(template->parts[0].text))
+            return refuse(error, "url", template->text,
+                          "a template may stand only behind the host");
+        for (const char *c = value; *c; c++) {
+            if (!is_letter_or_digit(*c) && !strchr("._-", *c))
+                return refuse(error, part->text, value,
+                              "only letters, digits, '.', '_' and '-' may go into a url");
+        }
+    }
+    if (has_dot_segment(url))
+        return refuse(error, "url", url, "a path segment of dots");
+    return AS_TARGET_OK;
+}
+
+const char *as_target_check_value(enum as_target_kind kind, const char *key, const char *value)
+{
+    const struct check *check = find_check(kind, key);
+    return check && !check->is_valid(value) ? check->expected : NULL;
+}
+
+/* Appends the value with its NUL. */
+static int resolve_field(const struct as_target_config *config,
+                         const struct as_address_field *field, const struct as_labels *labels,
+                         const struct as_labels *annotations, struct as_buf *out,
+                         struct as_error *error)
+{
+    const char *expected = NULL;
+    struct as_buf value = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    int r = AS_TARGET_NOT_ALLOWED;
+
+    if (as_template_expand(field->value, labels, annotations, &value, error) < 0)
+        as_error_wrap(error, "%s", field->key);
+    else if (value.size == 0)
+        refuse(error, field->key, "", "empty");
+    else if ((expected = as_target_check_value(config->kind, field->key, value.data)))
+        refuse(error, field->key, value.data, expected);
+    else if (strcmp(field->key, "url") == 0 && !as_template_is_plain(field->value))
+        r = check_url(field->value, value.data, labels, annotations, error);
+    else
+        r = AS_TARGET_OK;
+    if (r == AS_TARGET_OK)
+        as_buf_append(out, value.data, value.size + 1);
+    as_buf_deinit(&value);
+    return r;
+}
+
+static const char *find_field(const struct as_target_ref *ref, const char *key)
+{
+    for (size_t i = 0; i < ref->field_count; i++) {
+        if (strcmp(ref->fields[i].key, key) == 0)
+            return ref->fields[i].value;
+    }
+    return NULL;
+}
+
+/* A list that is not given restricts nothing. */
+static bool is_allowed(char *const *globs, size_t count, const char *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (as_str_glob(globs[i], value))
+            return true;
+    }
+    return count == 0;
+}
+
+static const char *get_name(const struct as_target_ref *ref)
+{
+    const char *name = find_field(ref, "name");
+
+    return name ? name : as_target_ref_get(ref, "url");
+}
+
+static int check_allow(const struct as_target_config *config, const struct as_target_ref *ref,
+                       struct as_error *error)
+{
+    const char *name = get_name(ref);
+
+    if (config->kind == AS_TARGET_KUBERNETES) {
+        const char *namespace = as_target_ref_get(ref, "namespace");
+        if (!is_allowed(config->allow_namespaces, config->allow_namespace_count, namespace))
+            return refuse(error, "namespace", namespace, "not among the allowed namespaces");
+    }
+    if (!is_allowed(config->allow_names, config->allow_name_count, name))
+        return refuse(error, "name", name, "not among the allowed names");
+    return AS_TARGET_OK;
+}
+
+/* Without `allow`, what a template gives is never reached: config refuses such a target, and this
+ * holds even if it did not. */
+static bool is_unrestricted(const struct as_target_config *config)
+{
+    bool is_restricted = config->allow_name_count > 0 || (config->kind == AS_TARGET_KUBERNETES &&
+                                                          config->allow_namespace_count > 0);
+    return config->is_templated && !is_restricted;
+}
+
+static int print_id(const struct as_target_config *config, const struct as_target_ref *ref,
+                    struct as_buf *out, struct as_error *error)
+{
+    as_buf_append_str(out, as_target_kind_get_word(config->kind));
+    if (config->kind == AS_TARGET_KUBERNETES) {
+        for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++)
+            as_buf_printf(out, "/%s", as_target_ref_get(ref, kubernetes_checks[i].key));
+    } else {
+        as_buf_printf(out, "/%s/%s", as_target_ref_get(ref, "provider"), get_name(ref));
+    }
+    if (as_buf_check(out) < 0)
+        return refuse(error, "target", get_name(ref), "its id would be too long");
+    return AS_TARGET_OK;
+}
+
+/* One block: the reference and a copy of `texts`, a key and a value for each field and the id. */
+static struct as_target_ref *assemble(const struct as_target_config *config,
+                                      const struct as_buf *texts)
+{
+    size_t fields = config->address_count * sizeof(struct as_target_field);
+    struct as_target_ref *ref = as_xmalloc(sizeof(*ref) + fields + texts->size);
+    const char *at = memcpy(&ref->fields[config->address_count], texts->data, texts->size);
+
+    ref->kind = config->kind;
+    ref->field_count = config->address_count;
+    for (size_t i = 0; i < ref->field_count; i++) {
+        ref->fields[i].key = at;
+        at += strlen(at) + 1;
+        ref->fields[i].value = at;
+        at += strlen(at) + 1;
+    }
+    ref->id = at;
+    return ref;
+}
+
+int as_target_ref_new(const struct as_target_config *config, const struct as_labels *labels,
+                      const struct as_labels *annotations, struct as_target_ref **ref_out,
+                      struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf texts = AS_BUF_INIT(SIZE_MAX / 2);
+    AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+
+    if (is_unrestricted(config)) {
+        as_error_set(error, "target %s has templates but nothing under allow", config->name);
+        return AS_TARGET_NOT_ALLOWED;
+    }
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        as_buf_append(&texts, field->key, strlen(field->key) + 1);
+        int r = resolve_field(config, field, labels, annotations, &texts, error);
+        if (r != AS_TARGET_OK)
+            return r;
+    }
+    /* The id is made of the fields and stands behind them: once without it, once with it. */
+    size_t size = texts.size;
+    as_buf_append(&texts, "", 1);
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);
+    int r = check_allow(config, fields, error);
+    if (r == AS_TARGET_OK)
+        r = print_id(config, fields, &id, error);
+    if (r != AS_TARGET_OK)
+        return r;
+    texts.size = size;
+    as_buf_append(&texts, id.data, id.size + 1);
+    *ref_out = assemble(config, &texts);
+    return AS_TARGET_OK;
+}
+
+static const char *put_text(char **at_io, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *place = memcpy(*at_io, text, size);
+    *at_io += size;
+    return place;
+}
+
+struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *id,
+                                         const struct as_target_field *fields, size_t field_count)
+{
+    size_t size = strlen(id) + 1;
+    for (size_t i = 0; i < field_count; i++)
+        size += strlen(fields[i].key) + strlen(fields[i].value) + 2;
+
+    struct as_target_ref *ref = as_xmalloc(sizeof(*ref) + field_count * sizeof(*fields) + size);
+    ref->kind = kind;
+    ref->field_count = field_count;
+    char *at = (char *)&ref->fields[field_count];
+    ref->id = put_text(&at, id);
+    for (size_t i = 0; i < field_count; i++) {
+        ref->fields[i].key = put_text(&at, fields[i].key);
+        ref->fields[i].value = put_text(&at, fields[i].value);
+    }
+    return ref;
+}
+
+struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref)
+{
+    return as_target_ref_make(ref->kind, ref->id, ref->fields, ref->field_count);
+}
+
+struct as_target_ref *as_target_ref_free(struct as_target_ref *ref)
+{
+    free(ref);
+    return NULL;
+}
+
+const char *as_target_ref_get(const struct as_target_ref *ref, const char *key)
+{
+    const char *value = find_field(ref, key);
+
+    return value ? value : "";
+}
