@@ -1,0 +1,198 @@
+/*
+ * `http_config`, as in Prometheus' files, without what would put a secret into ours.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "tables.h"
+
+#define IN_HTTP(member) offsetof(struct as_http_settings, member)
+
+static const struct schema_field basic_auth_fields[] = {
+    {.key = "username", .type = SCHEMA_STRING, .offset = IN_HTTP(basic_auth.username)},
+    {.key = "username_file", .type = SCHEMA_PATH, .offset = IN_HTTP(basic_auth.username_file)},
+    {.key = "password_file",
+     .type = SCHEMA_PATH,
+     .is_required = true,
+     .offset = IN_HTTP(basic_auth.password_file)},
+    {0},
+};
+
+static void finish_basic_auth(struct loader *loader, const struct as_yaml_node *node,
+                              const struct as_yaml_node *at, void *object)
+{
+    schema_check_one_of(loader, node, at, (const char *const[]){"username", "username_file", NULL},
+                        true);
+}
+
+static const struct schema basic_auth = {
+    .name = "basic_auth",
+    .size = sizeof(struct as_http_settings),
+    .fields = basic_auth_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"password", "a password does not stand in this file: use `password_file`", true},
+            {0},
+        },
+    .finish = finish_basic_auth,
+};
+
+static const struct schema_field authorization_fields[] = {
+    {.key = "type",
+     .type = SCHEMA_STRING,
+     .offset = IN_HTTP(authorization.type),
+     .fallback = "Bearer"},
+    {.key = "credentials_file",
+     .type = SCHEMA_PATH,
+     .is_required = true,
+     .offset = IN_HTTP(authorization.credentials_file)},
+    {0},
+};
+
+static void finish_authorization(struct loader *loader, const struct as_yaml_node *node,
+                                 const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *type = as_yaml_find(node, "type");
+    if (!type || type->kind != AS_YAML_SCALAR)
+        return;
+    if (strcasecmp(type->text, "Basic") == 0)
+        loader_report(loader, type, "for Basic use `basic_auth`");
+    else if (strpbrk(type->text, " ,;:\"="))
+        loader_report(loader, type, "expected one word like Bearer");
+}
+
+static const struct schema authorization = {
+    .name = "authorization",
+    .size = sizeof(struct as_http_settings),
+    .fields = authorization_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"credentials", "credentials do not stand in this file: use `credentials_file`", true},
+            {0},
+        },
+    .finish = finish_authorization,
+};
+
+static const struct schema_field tls_fields[] = {
+    {.key = "ca_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.ca_file)},
+    {.key = "cert_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.cert_file)},
+    {.key = "key_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.key_file)},
+    {.key = "server_name", .type = SCHEMA_STRING, .offset = IN_HTTP(tls.server_name)},
+    {.key = "insecure_skip_verify",
+     .type = SCHEMA_BOOL,
+     .offset = IN_HTTP(tls.insecure_skip_verify),
+     .fallback = "false"},
+    {0},
+};
+
+static void finish_tls(struct loader *loader, const struct as_yaml_node *node,
+                       const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *cert = schema_find_key(node, "cert_file");
+    const struct as_yaml_node *key = schema_find_key(node, "key_file");
+    if (!cert != !key)
+        loader_report(loader, cert ? cert : key,
+                      "`cert_file` and `key_file` are needed both, or neither");
+}
+
+static const struct schema tls_config = {
+    .name = "tls_config",
+    .size = sizeof(struct as_http_settings),
+    .fields = tls_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"ca", "use `ca_file`", false},
+            {"cert", "use `cert_file`", false},
+            {"key", "a private key does not stand in this file: use `key_file`", true},
+            {0},
+        },
+    .finish = finish_tls,
+};
+
+static const struct schema_field header_fields[] = {
+    {.key = "values",
+     .type = SCHEMA_STRINGS,
+     .offset = offsetof(struct as_header_settings, values),
+     .count_offset = offsetof(struct as_header_settings, value_count)},
+    {.key = "files",
+     .type = SCHEMA_PATHS,
+     .offset = offsetof(struct as_header_settings, files),
+     .count_offset = offsetof(struct as_header_settings, file_count)},
+    {0},
+};
+
+/* Those that Prometheus reserves too: the client sets them itself, or they have keys of their own.
+ */
+static void finish_header(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    static const char *const reserved[] = {
+        "Authorization",      "Host",
+        "Content-Encoding",   "Content-Length",
+        "Content-Type",       "User-Agent",
+        "Connection",         "Keep-Alive",
+        "Proxy-Authenticate", "Proxy-Authorization",
+        "Www-Authenticate",   "Accept-Encoding",
+        "Transfer-Encoding",
+    };
+    const struct as_header_settings *header = object;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(reserved); i++) {
+        if (strcasecmp(header->name, reserved[i]) == 0)
+            loader_report(loader, at, "the header %s cannot be set here", reserved[i]);
+    }
+    if (!as_yaml_find(node, "values") && !as_yaml_find(node, "files"))
+        loader_report(loader, at, "`values` or `files` is needed");
+}
+
+static const struct schema http_header = {
+    .name = "http_headers",
+    .size = sizeof(struct as_header_settings),
+    .fields = header_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"secrets", "secrets do not stand in this file: use `files`", true},
+            {0},
+        },
+    .finish = finish_header,
+};
+
+static const struct schema_field http_fields[] = {
+    {.key = "basic_auth", .type = SCHEMA_MAP, .map = &basic_auth},
+    {.key = "authorization", .type = SCHEMA_MAP, .map = &authorization},
+    {.key = "tls_config", .type = SCHEMA_MAP, .map = &tls_config},
+    {.key = "http_headers",
+     .type = SCHEMA_NAMED,
+     .offset = IN_HTTP(headers),
+     .count_offset = IN_HTTP(header_count),
+     .max = 100,
+     .map = &http_header},
+    {.key = "proxy_url", .type = SCHEMA_URL, .offset = IN_HTTP(proxy_url)},
+    {0},
+};
+
+static void finish_http(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    schema_check_one_of(loader, node, at,
+                        (const char *const[]){"basic_auth", "authorization", NULL}, false);
+}
+
+const struct schema schema_http_config = {
+    .name = "http_config",
+    .size = sizeof(struct as_http_settings),
+    .fields = http_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"bearer_token",
+             "a token does not stand in this file: use `authorization` with "
+             "`credentials_file`",
+             true},
+            {"bearer_token_file", "use `authorization` with `credentials_file`", false},
+            {"oauth2", "`oauth2` is not supported: use `authorization` or `basic_auth`", false},
+            {0},
+        },
+    .finish = finish_http,
+};
+
+const struct schema *const schema_http_parts[] = {&basic_auth, &authorization, &tls_config,
+                                                  &http_header, NULL};

@@ -1,0 +1,92 @@
+/*
+ * `providers.<name>`: accounts for node groups. What a type needs besides is known for `http`; the
+ * keys of the other types are kept as texts, for the adapters to read.
+ */
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
+
+#include "tables.h"
+
+#define IN_PROVIDER(member) offsetof(struct as_provider_settings, member)
+
+static const char *const provider_types[] = {
+    "alibaba",      "aws", "azure", "baidu", "digitalocean", "equinix",
+    "externalgrpc", "gce", "gke",   "http",  "magnum",       NULL,
+};
+
+static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    const struct schema_field word = {.type = SCHEMA_WORD, .words = provider_types};
+    struct as_provider_settings *provider = object;
+    unsigned index = 0;
+    if (schema_parse_scalar(loader, &word, value, &index))
+        provider->type = provider_types[index];
+}
+
+/* Whether a key by this name takes a secret itself, not the name of a file that holds it. */
+static bool is_secret_key(const char *key)
+{
+    static const char *const words[] = {"password", "secret", "token", "credential", "private_key"};
+    static const char *const harmless[] = {"*_file", "*_path", "*_url", "*_env", "*_id"};
+    bool is_secret = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++)
+        is_secret = is_secret || strstr(key, words[i]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(harmless); i++)
+        is_secret = is_secret && !as_str_glob(harmless[i], key);
+    return is_secret;
+}
+
+static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_pair *pair, void *object)
+{
+    struct as_provider_settings *provider = object;
+    const struct as_yaml_node *type = as_yaml_find(node, "type");
+    if (!type || type->kind != AS_YAML_SCALAR || strcmp(type->text, "http") == 0)
+        return false;
+    if (is_secret_key(pair->key->text)) {
+        as_yaml_report(loader->tree, pair->key, AS_YAML_HIDE, loader->diagnostics,
+                       "a secret does not stand in this file: use `%s_file`", pair->key->text);
+        return true;
+    }
+    if (!provider->options)
+        provider->options = as_arena_alloc(loader->arena, node->count, sizeof(*provider->options));
+    struct as_provider_option *option = &provider->options[provider->option_count];
+    if (schema_parse_string(loader, pair->value, &option->value)) {
+        option->key = as_arena_strdup(loader->arena, pair->key->text);
+        provider->option_count++;
+    }
+    return true;
+}
+
+static const struct schema_field provider_fields[] = {
+    {.key = "type",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_type,
+     .expected = "word"},
+    {.key = "timeout",
+     .type = SCHEMA_DURATION,
+     .offset = IN_PROVIDER(timeout_us),
+     .min = AS_US_PER_MS,
+     .fallback = "10s"},
+    {.key = "http_config",
+     .type = SCHEMA_MAP,
+     .offset = IN_PROVIDER(http),
+     .map = &schema_http_config},
+    {0},
+};
+
+const struct schema schema_provider = {
+    .name = "providers",
+    .size = sizeof(struct as_provider_settings),
+    .fields = provider_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"url", "the address stands at the target: `node_group: {provider: ..., url: ...}`",
+             false},
+            {0},
+        },
+    .other = parse_option,
+};

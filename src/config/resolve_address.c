@@ -1,0 +1,307 @@
+/*
+ * A target's address: which keys it has, which of them hold templates, and what those may select.
+ * What stands there without a template is checked as if it were used.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
+
+#include "resolve.h"
+
+/* Kinds whose apiVersion is known. */
+static const struct {
+    const char *kind, *api_version; /* NULL: has no size */
+} kinds[] = {
+    {"Deployment", "apps/v1"}, {"StatefulSet", "apps/v1"},
+    {"ReplicaSet", "apps/v1"}, {"ReplicationController", "v1"},
+    {"DaemonSet", NULL},       {"Job", NULL},
+    {"CronJob", NULL},         {"Pod", NULL},
+};
+
+static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node)
+{
+    char hint[SUGGESTION_SIZE];
+    struct suggestion suggestion = suggestion_start(node->text);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, node->text) == 0) {
+            if (!kinds[i].api_version)
+                loader_report(&resolver->loader, node,
+                              "a %s has no scale subresource, and so no size", node->text);
+            return kinds[i].api_version;
+        }
+        if (kinds[i].api_version)
+            suggestion_offer(&suggestion, kinds[i].kind);
+    }
+    loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
+                  suggestion_print(&suggestion, hint));
+    return NULL;
+}
+
+/* One more field of the address. `node` is where its value stands, NULL for a default. */
+static void add_field(struct resolver *resolver, struct as_target_config *config, const char *key,
+                      const char *value, const struct as_yaml_node *node, bool *is_good)
+{
+    struct as_error error = AS_ERROR_INIT;
+    char found[AS_YAML_FOUND_SIZE];
+    struct as_template *template = NULL;
+    if (as_template_new(value, &template, &error) < 0) {
+        report_in_text(&resolver->loader, node, error.text);
+        *is_good = false;
+        return;
+    }
+    config->address[config->address_count++] =
+        (struct as_address_field){.key = as_xstrdup(key), .value = template};
+    if (!as_template_is_plain(template)) {
+        config->is_templated = true;
+        return;
+    }
+    const char *expected = as_target_check_value(config->kind, key, value);
+    if (expected && node) {
+        loader_report(&resolver->loader, node, "expected %s, found %s", expected,
+                      as_yaml_describe(node, found));
+        *is_good = false;
+    }
+}
+
+static bool is_template(const struct as_yaml_node *node)
+{
+    return node && node->kind == AS_YAML_SCALAR && strstr(node->text, "{{");
+}
+
+static void check_cluster(struct resolver *resolver, const struct as_yaml_node *node)
+{
+    char hint[SUGGESTION_SIZE];
+    const struct as_settings *settings = resolver->settings;
+    struct loader *loader = &resolver->loader;
+    if (!settings || !node || node->kind != AS_YAML_SCALAR || is_template(node) ||
+        as_settings_find_cluster(settings, node->text))
+        return;
+    struct suggestion suggestion = suggestion_start(node->text);
+    for (size_t i = 0; i < settings->cluster_count && !loader_is_full(loader); i++)
+        suggestion_offer(&suggestion, settings->clusters[i].name);
+    loader_report(loader, node, "there is no cluster `%s` under `clusters`%s", node->text,
+                  suggestion_print(&suggestion, hint));
+}
+
+static bool resolve_kubernetes(struct resolver *resolver, struct raw_target *raw,
+                               struct as_target_config *config)
+{
+    const struct as_yaml_node *node = as_yaml_find(raw->node, "kubernetes");
+    struct raw_kubernetes *from = &raw->kubernetes;
+    const struct as_yaml_node *kind = as_yaml_find(node, "kind");
+    if (from->kind && !as_yaml_find(node, "apiVersion")) {
+        if (is_template(kind))
+            loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
+        else
+            from->api_version = find_api_version(resolver, kind);
+    }
+    check_cluster(resolver, as_yaml_find(node, "cluster"));
+    const struct {
+        const char *key, *value;
+    } fields[] = {
+        {"cluster", from->cluster}, {"apiVersion", from->api_version},
+        {"kind", from->kind},       {"namespace", from->namespace},
+        {"name", from->name},
+    };
+    bool is_good = true;
+    config->kind = AS_TARGET_KUBERNETES;
+    config->address = as_xcalloc(AS_ARRAY_SIZE(fields), sizeof(*config->address));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(fields); i++) {
+        if (fields[i].value)
+            add_field(resolver, config, fields[i].key, fields[i].value,
+                      as_yaml_find(node, fields[i].key), &is_good);
+        else
+            is_good = false;
+    }
+    return is_good;
+}
+
+/* Scheme and host are the author's; a template may stand only behind them. */
+static bool check_group_url(struct resolver *resolver, const struct as_yaml_node *url)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    bool is_http =
+        as_str_starts_with(url->text, "http://") || as_str_starts_with(url->text, "https://");
+    const char *host = is_http ? strstr(url->text, "://") + 3 : "";
+    size_t size = strcspn(host, "/?#{");
+    if (size == 0 || host[size] == '{' || (!is_template(url) && strpbrk(url->text, " #"))) {
+        loader_report(&resolver->loader, url,
+                      is_template(url) ? "a template may stand only behind http://host/%s"
+                                       : "expected a URL like http://host:8080/group, found %s",
+                      is_template(url) ? "" : as_yaml_describe(url, found));
+        return false;
+    }
+    if (memchr(host, '@', size)) {
+        as_yaml_report(resolver->loader.tree, url, AS_YAML_HIDE, resolver->loader.diagnostics,
+                       "credentials do not stand in a URL: use `basic_auth` in the provider's "
+                       "`http_config`");
+        return false;
+    }
+    return true;
+}
+
+static bool check_http_group(struct resolver *resolver, const struct raw_target *raw)
+{
+    static const char *const keys[] = {"provider", "url", "name"};
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    const struct as_yaml_node *url = as_yaml_find(raw->node_group, "url");
+    bool is_good = true;
+    for (uint32_t i = 0; i < raw->node_group->count; i++) {
+        const struct as_yaml_node *key = raw->node_group->pairs[i].key;
+        bool is_known = false;
+        struct suggestion suggestion = suggestion_start(key->text);
+        for (size_t j = 0; j < AS_ARRAY_SIZE(keys); j++) {
+            is_known = is_known || strcmp(keys[j], key->text) == 0;
+            suggestion_offer(&suggestion, keys[j]);
+        }
+        if (!is_known)
+            loader_report(&resolver->loader, key, "unknown key %s for a provider of type http%s",
+                          as_yaml_describe(key, found), suggestion_print(&suggestion, hint));
+        is_good = is_good && is_known;
+    }
+    if (!url)
+        loader_report(&resolver->loader, raw->node_group,
+                      "key `url` is missing: a provider of type http needs the group's address");
+    return url && check_group_url(resolver, url) && is_good;
+}
+
+/* What is needed of the provider. */
+static bool check_provider(struct resolver *resolver, const struct raw_target *raw)
+{
+    char hint[SUGGESTION_SIZE];
+    const struct as_settings *settings = resolver->settings;
+    const struct as_yaml_node *node = as_yaml_find(raw->node_group, "provider");
+    if (is_template(node)) {
+        loader_report(&resolver->loader, node, "a provider cannot come from a template");
+        return false;
+    }
+    if (!settings)
+        return true;
+    const struct as_provider_settings *provider = as_settings_find_provider(settings, node->text);
+    if (!provider) {
+        struct suggestion suggestion = suggestion_start(node->text);
+        for (size_t i = 0; i < settings->provider_count && !loader_is_full(&resolver->loader); i++)
+            suggestion_offer(&suggestion, settings->providers[i].name);
+        loader_report(&resolver->loader, node, "there is no provider `%s` under `providers`%s",
+                      node->text, suggestion_print(&suggestion, hint));
+        return false;
+    }
+    if (!provider->type)
+        return false;
+    if (raw->is_used && is_unsupported("providers", "type", provider->type))
+        loader_report(&resolver->loader, node,
+                      "provider `%s` is of type `%s`, which is not supported yet", node->text,
+                      provider->type);
+    if (strcmp(provider->type, "http") == 0)
+        return check_http_group(resolver, raw);
+    if (!as_yaml_find(raw->node_group, "name")) {
+        loader_report(&resolver->loader, raw->node_group, "key `name` is missing");
+        return false;
+    }
+    return true;
+}
+
+static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw,
+                               struct as_target_config *config)
+{
+    const struct as_yaml_node *map = raw->node_group;
+    const struct as_yaml_node *provider = as_yaml_find(map, "provider");
+    bool is_good = check_provider(resolver, raw);
+    config->kind = AS_TARGET_NODE_GROUP;
+    config->address = as_xcalloc(map->count, sizeof(*config->address));
+    add_field(resolver, config, "provider", provider->text, provider, &is_good);
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_pair *pair = &map->pairs[i];
+        if (pair->value != provider)
+            add_field(resolver, config, pair->key->text, pair->value->text, pair->value, &is_good);
+    }
+    return is_good;
+}
+
+static void check_allow(struct resolver *resolver, const struct raw_target *raw,
+                        const struct as_target_config *config)
+{
+    bool is_kubernetes = config->kind == AS_TARGET_KUBERNETES;
+    const struct as_yaml_node *map = as_yaml_find(raw->node, "kubernetes");
+    bool needs_namespaces = is_kubernetes && is_template(as_yaml_find(map, "namespace"));
+    bool needs_names =
+        is_kubernetes ? is_template(as_yaml_find(map, "name")) : config->is_templated;
+    bool has_any = config->allow_namespace_count > 0 || config->allow_name_count > 0;
+    struct loader *loader = &resolver->loader;
+
+    if (!is_kubernetes && config->allow_namespace_count > 0)
+        loader_report(loader, schema_find_key(as_yaml_find(raw->node, "allow"), "namespaces"),
+                      "a node group has no namespace");
+    if (needs_namespaces && config->allow_namespace_count == 0)
+        loader_report(loader, raw->key,
+                      "the namespace comes from the alert: `allow: {namespaces: [...]}` must say "
+                      "which ones it may select");
+    if (needs_names && config->allow_name_count == 0)
+        loader_report(loader, raw->key,
+                      "the name comes from the alert: `allow: {names: [...]}` must say which ones "
+                      "it may select (['*'] for any)");
+    if (config->is_templated && !needs_namespaces && !needs_names && !has_any)
+        loader_report(loader, raw->key,
+                      "a part of the address comes from the alert: `allow` must say which "
+                      "namespaces or names it may select");
+}
+
+void resolve_address(struct resolver *resolver, struct raw_target *raw,
+                     struct as_target_config *config)
+{
+    const struct as_yaml_node *kubernetes = as_yaml_find(raw->node, "kubernetes");
+    bool is_good = false;
+    if (raw->node_group)
+        is_good = resolve_node_group(resolver, raw, config);
+    else if (kubernetes && kubernetes->kind == AS_YAML_MAP)
+        is_good = resolve_kubernetes(resolver, raw, config);
+    if (config->address_count > 0)
+        check_allow(resolver, raw, config);
+    raw->has_address = is_good && !config->is_templated;
+}
+
+struct located {
+    const struct raw_target *raw;
+    struct as_target_ref *ref;
+};
+
+static int compare_located(const void *left, const void *right)
+{
+    const struct located *a = left, *b = right;
+    int r = strcmp(a->ref->id, b->ref->id);
+    return r ? r : (a->raw->number > b->raw->number) - (a->raw->number < b->raw->number);
+}
+
+void check_addresses(struct resolver *resolver)
+{
+    struct located *items = as_xcalloc(resolver->target_count + 1, sizeof(*items));
+    size_t count = 0;
+    for (size_t i = 0; i < resolver->target_count; i++) {
+        struct as_error error = AS_ERROR_INIT;
+        const struct raw_target *raw = resolver->targets[i];
+        if (!raw->has_address)
+            continue;
+        items[count].raw = raw;
+        resolver->loader.tree = raw->tree;
+        if (as_target_ref_new(&resolver->ruleset->targets[i], NULL, NULL, &items[count].ref,
+                              &error) == AS_TARGET_OK)
+            count++;
+        else
+            loader_report(&resolver->loader, raw->key, "%s", error.text);
+    }
+    qsort(items, count, sizeof(*items), compare_located);
+    for (size_t i = 1; i < count; i++) {
+        const struct raw_target *first = items[i - 1].raw, *second = items[i].raw;
+        if (strcmp(items[i - 1].ref->id, items[i].ref->id) != 0)
+            continue;
+        resolver->loader.tree = second->tree;
+        loader_report(&resolver->loader, second->key, "the same object as target `%s` at %s:%u",
+                      first->name, as_yaml_get_file(first->tree), first->key->place.line);
+    }
+    for (size_t i = 0; i < count; i++)
+        as_target_ref_free(items[i].ref);
+    free(items);
+}

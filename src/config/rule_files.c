@@ -1,0 +1,106 @@
+/*
+ * What `rule_files` stands for: see the header. A pattern may match nothing, a file that is named
+ * must be there: as in Prometheus.
+ */
+#include "rule_files.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <alertscaler/base/alloc.h>
+
+void rule_files_deinit(struct rule_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->names[i]);
+    free(files->names);
+    *files = (struct rule_files){0};
+}
+
+void rule_files_add(struct rule_files *files, const char *path)
+{
+    files->names = as_xgrow(files->names, files->count, &files->capacity, sizeof(char *));
+    files->names[files->count++] = as_xstrdup(path);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+void rule_files_sort(struct rule_files *files)
+{
+    size_t kept = 0;
+    if (files->count == 0)
+        return;
+    qsort(files->names, files->count, sizeof(char *), compare_names);
+    for (size_t i = 0; i < files->count; i++) {
+        if (kept > 0 && strcmp(files->names[kept - 1], files->names[i]) == 0)
+            free(files->names[i]);
+        else
+            files->names[kept++] = files->names[i];
+    }
+    files->count = kept;
+}
+
+/* A folder that is not there holds no file that matches; one that cannot be read might. */
+static int stop_glob(const char *path, int error)
+{
+    return error != ENOENT && error != ENOTDIR;
+}
+
+/* Relative to the folder, whose own characters mean nothing special. */
+static char *make_pattern(const char *folder, const char *text)
+{
+    size_t size = text[0] == '/' ? 0 : strlen(folder), used = 0;
+    char *pattern = as_xmalloc(2 * size + strlen(text) + 2);
+    for (size_t i = 0; i < size; i++) {
+        if (strchr("*?[]\\", folder[i]))
+            pattern[used++] = '\\';
+        pattern[used++] = folder[i];
+    }
+    if (size > 0)
+        pattern[used++] = '/';
+    memcpy(pattern + used, text, strlen(text) + 1);
+    return pattern;
+}
+
+void rule_files_expand(struct rule_files *files, struct loader *loader,
+                       const struct as_yaml_node *node)
+{
+    const struct schema_field field = {.type = SCHEMA_PATH};
+    const char *path = NULL;
+    if (node->kind != AS_YAML_SCALAR || node->size == 0 ||
+        !schema_parse_scalar(loader, &field, node, &path))
+        return;
+    if (!strpbrk(node->text, "*?[")) {
+        if (access(path, R_OK) == 0)
+            rule_files_add(files, path);
+        else
+            loader_report(loader, node, "cannot read %s: %s", path, strerror(errno));
+        return;
+    }
+    AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, node->text);
+    glob_t found = {0};
+    int r = glob(escaped, GLOB_NOSORT, stop_glob, &found);
+    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
+        rule_files_add(files, found.gl_pathv[i]);
+    globfree(&found);
+    if (r == GLOB_NOMATCH)
+        as_yaml_warn(loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
+                     "no file matches this pattern");
+    else if (r != 0)
+        loader_report(loader, node, "cannot look for files that match this: %s",
+                      r == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+}
+
+char *rule_files_copy_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return as_xstrdup("");
+    return as_xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+}

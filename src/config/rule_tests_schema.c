@@ -1,0 +1,579 @@
+/*
+ * The tables of a file of rule tests.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/base/time.h>
+
+#include "rule_tests.h"
+
+#define AT_FIELD(of)                                                                               \
+    {                                                                                              \
+        .key = "at", .type = SCHEMA_DURATION, .is_required = true,                                 \
+        .offset = offsetof(struct of, at_us), .max = AS_RULE_TEST_TIME_MAX                         \
+    }
+
+/* --- resources and pods --- */
+
+static void parse_quantity(struct loader *loader, const struct as_yaml_node *value, double *out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (value->kind != AS_YAML_SCALAR || as_quantity_parse(value->text, value->size, out) != 0)
+        loader_report(loader, value, "expected a quantity like 250m, 1.5 or 512Mi, found %s",
+                      as_yaml_describe(value, found));
+}
+
+static void parse_cpu(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_quantity(loader, value, &((struct raw_resources *)object)->of[AS_RESOURCE_CPU]);
+}
+
+static void parse_memory(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_quantity(loader, value, &((struct raw_resources *)object)->of[AS_RESOURCE_MEMORY]);
+}
+
+static void init_resources(struct loader *loader, void *object)
+{
+    struct raw_resources *resources = object;
+    (void)loader;
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        resources->of[i] = (double)NAN;
+}
+
+static const struct schema_field resource_fields[] = {
+    {.key = "cpu", .type = SCHEMA_CUSTOM, .parse = parse_cpu, .expected = "quantity"},
+    {.key = "memory", .type = SCHEMA_CUSTOM, .parse = parse_memory, .expected = "quantity"},
+    {0},
+};
+
+const struct schema schema_test_resources = {
+    .name = "requests",
+    .size = sizeof(struct raw_resources),
+    .fields = resource_fields,
+    .init = init_resources,
+};
+
+#define IN_POD(member) offsetof(struct raw_pod, member)
+
+static const struct schema_field pod_fields[] = {
+    {.key = "name", .type = SCHEMA_STRING, .is_required = true, .offset = IN_POD(name)},
+    {.key = "phase",
+     .type = SCHEMA_WORD,
+     .offset = IN_POD(phase),
+     .words = (const char *const[]){"Pending", "Running", "Succeeded", "Failed", "Unknown", NULL},
+     .fallback = "Running"},
+    {.key = "ready",
+     .type = SCHEMA_WORD,
+     .offset = IN_POD(ready),
+     .words = (const char *const[]){"false", "true", "unknown", NULL},
+     .fallback = "true"},
+    {.key = "deleting", .type = SCHEMA_BOOL, .offset = IN_POD(deleting), .fallback = "false"},
+    {.key = "age", .type = SCHEMA_DURATION, .offset = IN_POD(age_us), .fallback = "1d"},
+    {.key = "ready_for", .type = SCHEMA_DURATION, .offset = IN_POD(ready_for_us)},
+    {.key = "requests",
+     .type = SCHEMA_MAP,
+     .offset = IN_POD(requests),
+     .map = &schema_test_resources},
+    {.key = "limits", .type = SCHEMA_MAP, .offset = IN_POD(limits), .map = &schema_test_resources},
+    {0},
+};
+
+static void init_pod(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_pod *)object)->ready_for_us = -1;
+}
+
+static void finish_pod(struct loader *loader, const struct as_yaml_node *node,
+                       const struct as_yaml_node *at, void *object)
+{
+    const struct raw_pod *pod = object;
+    (void)at;
+    if (pod->ready_for_us > pod->age_us)
+        loader_report(loader, as_yaml_find(node, "ready_for"), "longer than the pod's `age`");
+}
+
+const struct schema schema_test_pod = {
+    .name = "pods",
+    .size = sizeof(struct raw_pod),
+    .fields = pod_fields,
+    .init = init_pod,
+    .finish = finish_pod,
+};
+
+/* --- the state of a target --- */
+
+#define STATE_FIELDS(start)                                                                        \
+    {.key = "replicas",                                                                            \
+     .type = SCHEMA_INT,                                                                           \
+     .offset = (start) + offsetof(struct raw_state, replicas),                                     \
+     .min = 0,                                                                                     \
+     .max = AS_SIZE_MAX},                                                                          \
+    {                                                                                              \
+        .key = "pods", .type = SCHEMA_MAPS, .offset = (start) + offsetof(struct raw_state, pods),  \
+        .count_offset = (start) + offsetof(struct raw_state, pod_count), .map = &schema_test_pod,  \
+        .max = AS_SAMPLES_MAX                                                                      \
+    }
+
+static const struct schema_field state_fields[] = {STATE_FIELDS(0), {0}};
+
+static void init_state(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_state *)object)->replicas = -1;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct as_yaml_node *a = *(const struct as_yaml_node *const *)left;
+    const struct as_yaml_node *b = *(const struct as_yaml_node *const *)right;
+    int r = strcmp(a->text, b->text);
+    return r ? r : (a->place.line > b->place.line) - (a->place.line < b->place.line);
+}
+
+/* Pods have names of their own, as keys of maps have. */
+static void check_pod_names(struct loader *loader, const struct as_yaml_node *list)
+{
+    if (!list || list->kind != AS_YAML_LIST)
+        return;
+    const struct as_yaml_node **names = as_xcalloc(list->count, sizeof(*names));
+    size_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
+        if (name && name->kind == AS_YAML_SCALAR)
+            names[count++] = name;
+    }
+    if (count > 1)
+        qsort(names, count, sizeof(*names), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1]->text, names[i]->text) == 0)
+            loader_report(loader, names[i], "another pod has this name");
+    }
+    free(names);
+}
+
+static void take_state(struct loader *loader, const struct as_yaml_node *node,
+                       struct raw_state *state)
+{
+    const struct as_yaml_node *pods = as_yaml_find(node, "pods");
+    state->has_pods = pods != NULL;
+    check_pod_names(loader, pods);
+}
+
+static void finish_state(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    struct raw_state *state = object;
+    state->key = at;
+    take_state(loader, node, state);
+    if (!schema_find_key(node, "replicas") && !state->has_pods)
+        loader_report(loader, at, "`replicas` or `pods` is needed");
+    if (state->replicas < 0)
+        state->replicas = (int32_t)state->pod_count;
+}
+
+const struct schema schema_test_state = {
+    .name = "tests.targets",
+    .size = sizeof(struct raw_state),
+    .fields = state_fields,
+    .init = init_state,
+    .finish = finish_state,
+};
+
+/* --- labels --- */
+
+/* Values may look like numbers: they are text all the same. */
+static void parse_labels(struct loader *loader, const struct as_yaml_node *map,
+                         struct raw_labels *labels)
+{
+    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+        return;
+    struct as_label *pairs = as_arena_alloc(loader->arena, map->count, sizeof(*pairs));
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_node *key = map->pairs[i].key, *value = map->pairs[i].value;
+        char found[AS_YAML_FOUND_SIZE];
+        if (key->size == 0)
+            loader_report(loader, key, "a label needs a name");
+        if (value->kind != AS_YAML_SCALAR || value->size == 0 || as_yaml_is_null(value)) {
+            loader_report(loader, value, "expected the value of a label, found %s",
+                          as_yaml_describe(value, found));
+            continue;
+        }
+        pairs[i].name = as_arena_strdup(loader->arena, key->text);
+        pairs[i].value = as_arena_strdup(loader->arena, value->text);
+    }
+    *labels = (struct raw_labels){pairs, map->count};
+}
+
+static void parse_fire(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_labels(loader, value, &((struct raw_input *)object)->fire);
+}
+
+static void parse_resolve(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_labels(loader, value, &((struct raw_input *)object)->resolve);
+}
+
+static void parse_annotations(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_labels(loader, value, &((struct raw_input *)object)->annotations);
+}
+
+static void parse_alert(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_labels(loader, value, &((struct raw_expect *)object)->alert);
+}
+
+/* --- input --- */
+
+#define IN_INPUT(member) offsetof(struct raw_input, member)
+
+static const struct schema_field input_fields[] = {
+    AT_FIELD(raw_input),
+    {.key = "fire", .type = SCHEMA_CUSTOM, .parse = parse_fire, .expected = "map of labels"},
+    {.key = "resolve", .type = SCHEMA_CUSTOM, .parse = parse_resolve, .expected = "map of labels"},
+    {.key = "annotations",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_annotations,
+     .expected = "map of annotations"},
+    {.key = "starts",
+     .type = SCHEMA_DURATION,
+     .offset = IN_INPUT(starts_us),
+     .max = AS_RULE_TEST_TIME_MAX},
+    {.key = "every", .type = SCHEMA_DURATION, .offset = IN_INPUT(every_us), .min = AS_US_PER_S},
+    {.key = "until",
+     .type = SCHEMA_DURATION,
+     .offset = IN_INPUT(until_us),
+     .max = AS_RULE_TEST_TIME_MAX},
+    {.key = "receiver",
+     .type = SCHEMA_STRING,
+     .offset = IN_INPUT(receiver),
+     .fallback = "alertscaler"},
+    {.key = "target", .type = SCHEMA_STRING, .offset = IN_INPUT(target)},
+    STATE_FIELDS(IN_INPUT(state)),
+    {0},
+};
+
+static void init_input(struct loader *loader, void *object)
+{
+    struct raw_input *input = object;
+    (void)loader;
+    input->starts_us = -1;
+    input->state.replicas = -1;
+}
+
+/* Keys that only mean something beside another. */
+static void check_companions(struct loader *loader, const struct as_yaml_node *node,
+                             const char *const *keys, bool is_allowed, const char *beside)
+{
+    for (; *keys && !is_allowed; keys++) {
+        const struct as_yaml_node *key = schema_find_key(node, *keys);
+        if (key)
+            loader_report(loader, key, "`%s` goes only with %s", *keys, beside);
+    }
+}
+
+/* `every` and `until` say together how often an alert that fires is sent again. */
+static void check_repeats(struct loader *loader, const struct as_yaml_node *node,
+                          const struct raw_input *input)
+{
+    static const char *const keys[] = {"every", "until", NULL};
+    const struct as_yaml_node *every = schema_find_key(node, "every");
+    const struct as_yaml_node *until = schema_find_key(node, "until");
+    check_companions(loader, node, keys, schema_find_key(node, "fire") != NULL, "`fire`");
+    if (!every != !until)
+        loader_report(loader, every ? every : until, "`every` and `until` go together");
+    else if (until && input->until_us < input->at_us)
+        loader_report(loader, as_yaml_find(node, "until"), "earlier than `at`");
+    else if (input->every_us > 0 &&
+             (input->until_us - input->at_us) / input->every_us > REPEATS_MAX)
+        loader_report(loader, as_yaml_find(node, "every"), "more than %d repeats", REPEATS_MAX);
+}
+
+static void finish_input(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    static const char *const kinds[] = {"fire", "resolve", "target", NULL};
+    static const char *const of_alerts[] = {"annotations", "starts", "receiver", NULL};
+    static const char *const of_targets[] = {"replicas", "pods", NULL};
+    struct raw_input *input = object;
+    const bool is_target = as_yaml_find(node, "target") != NULL;
+    input->node = node;
+    take_state(loader, node, &input->state);
+    if (!schema_check_one_of(loader, node, at, kinds, true))
+        return;
+    check_companions(loader, node, of_alerts, !is_target, "`fire` or `resolve`");
+    check_companions(loader, node, of_targets, is_target, "`target`");
+    check_repeats(loader, node, input);
+    if (is_target && !input->state.has_pods && !schema_find_key(node, "replicas"))
+        loader_report(loader, at, "`replicas` or `pods` is needed");
+    if (input->starts_us > input->at_us)
+        loader_report(loader, as_yaml_find(node, "starts"), "later than `at`");
+}
+
+const struct schema schema_test_input = {
+    .name = "tests.input",
+    .size = sizeof(struct raw_input),
+    .fields = input_fields,
+    .init = init_input,
+    .finish = finish_input,
+};
+
+/* --- queries --- */
+
+#define IN_QUERY(member) offsetof(struct raw_query, member)
+
+static void parse_value(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    (void)schema_parse_number(loader, value, &((struct raw_query *)object)->value);
+}
+
+static void parse_samples(struct loader *loader, const struct as_yaml_node *map, void *object)
+{
+    struct raw_query *query = object;
+    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+        return;
+    if (map->count == 0 || map->count > AS_SAMPLES_MAX)
+        loader_report(loader, map, "expected from 1 to %d pods", AS_SAMPLES_MAX);
+    struct as_sample *samples = as_arena_alloc(loader->arena, map->count, sizeof(*samples));
+    for (uint32_t i = 0; i < map->count; i++) {
+        samples[i].pod = as_arena_strdup(loader->arena, map->pairs[i].key->text);
+        (void)schema_parse_number(loader, map->pairs[i].value, &samples[i].value);
+    }
+    query->samples = samples;
+    query->sample_count = map->count;
+}
+
+static const struct schema_field query_fields[] = {
+    {.key = "query", .type = SCHEMA_TEXT, .is_required = true, .offset = IN_QUERY(query)},
+    {.key = "at",
+     .type = SCHEMA_DURATION,
+     .offset = IN_QUERY(at_us),
+     .max = AS_RULE_TEST_TIME_MAX,
+     .fallback = "0s"},
+    {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
+    {.key = "pods", .type = SCHEMA_CUSTOM, .parse = parse_samples, .expected = "map of numbers"},
+    {.key = "error", .type = SCHEMA_STRING, .offset = IN_QUERY(error)},
+    {0},
+};
+
+static void finish_query(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    static const char *const kinds[] = {"value", "pods", "error", NULL};
+    ((struct raw_query *)object)->node = node;
+    (void)schema_check_one_of(loader, node, at, kinds, true);
+}
+
+const struct schema schema_test_query = {
+    .name = "tests.queries",
+    .size = sizeof(struct raw_query),
+    .fields = query_fields,
+    .finish = finish_query,
+};
+
+/* --- what is expected --- */
+
+#define IN_EXPECT(member) offsetof(struct raw_expect, member)
+
+const char *const test_outcomes[] = {
+    "queued",    "no_rule",       "duplicate", "stale", "silenced", "target_not_allowed",
+    "max_steps", "rule_disabled", NULL,
+};
+
+static void parse_reason(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct raw_expect *expect = object;
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    const bool is_scalar = value->kind == AS_YAML_SCALAR;
+    expect->expected.has_reason = true;
+    if (is_scalar && as_reason_find(value->text, &expect->expected.reason))
+        return;
+    struct suggestion suggestion = suggestion_start(is_scalar ? value->text : "");
+    for (int i = 0; i < AS_REASON_COUNT; i++)
+        suggestion_offer(&suggestion, as_reason_get_word((enum as_reason)i));
+    loader_report(loader, value, "expected a reason code, found %s%s",
+                  as_yaml_describe(value, found), suggestion_print(&suggestion, hint));
+}
+
+static const struct schema_field expect_fields[] = {
+    AT_FIELD(raw_expect),
+    {.key = "target", .type = SCHEMA_STRING, .offset = IN_EXPECT(target)},
+    {.key = "replicas",
+     .type = SCHEMA_INT,
+     .offset = IN_EXPECT(expected.replicas),
+     .min = 0,
+     .max = AS_SIZE_MAX},
+    {.key = "reason", .type = SCHEMA_CUSTOM, .parse = parse_reason, .expected = "reason code"},
+    {.key = "rule", .type = SCHEMA_STRING, .offset = IN_EXPECT(expected.rule)},
+    {.key = "desired",
+     .type = SCHEMA_INT,
+     .offset = IN_EXPECT(expected.desired),
+     .min = 0,
+     .max = AS_SIZE_MAX},
+    {.key = "alert", .type = SCHEMA_CUSTOM, .parse = parse_alert, .expected = "map of labels"},
+    {.key = "outcome", .type = SCHEMA_WORD, .offset = IN_EXPECT(outcome), .words = test_outcomes},
+    {0},
+};
+
+static void init_expect(struct loader *loader, void *object)
+{
+    struct raw_expect *expect = object;
+    (void)loader;
+    expect->expected.replicas = expect->expected.desired = -1;
+}
+
+static void finish_expect(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    static const char *const kinds[] = {"target", "alert", NULL};
+    static const char *const of_targets[] = {"replicas", "reason", "rule", "desired", NULL};
+    static const char *const of_alerts[] = {"outcome", NULL};
+    struct raw_expect *expect = object;
+    const bool is_target = as_yaml_find(node, "target") != NULL;
+    expect->node = node;
+    if (!schema_check_one_of(loader, node, at, kinds, true))
+        return;
+    check_companions(loader, node, of_targets, is_target, "`target`");
+    check_companions(loader, node, of_alerts, !is_target, "`alert`");
+    bool says_something = false;
+    for (const char *const *key = is_target ? of_targets : of_alerts; *key; key++)
+        says_something = says_something || schema_find_key(node, *key);
+    if (!says_something)
+        loader_report(loader, at, "%s is needed",
+                      is_target ? "one of `replicas`, `reason`, `rule` and `desired`"
+                                : "`outcome`");
+}
+
+const struct schema schema_test_expect = {
+    .name = "tests.expect",
+    .size = sizeof(struct raw_expect),
+    .fields = expect_fields,
+    .init = init_expect,
+    .finish = finish_expect,
+};
+
+/* --- tests and their file --- */
+
+#define IN_TEST(member) offsetof(struct raw_test, member)
+#define IN_FILE(member) offsetof(struct raw_test_file, member)
+
+static void parse_start(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (value->kind != AS_YAML_SCALAR ||
+        as_wall_time_parse(value->text, value->size, &((struct raw_test *)object)->start) != 0)
+        loader_report(loader, value, "expected a time like 2020-01-01T00:00:00Z, found %s",
+                      as_yaml_describe(value, found));
+}
+
+/* Names or ids of targets: the latter have characters that names do not. */
+static void parse_targets(struct loader *loader, const struct as_yaml_node *map, void *object)
+{
+    struct raw_test *test = object;
+    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+        return;
+    test->targets = as_arena_alloc(loader->arena, map->count, sizeof(*test->targets));
+    test->target_count = map->count;
+    for (uint32_t i = 0; i < map->count; i++) {
+        struct raw_state *state = &test->targets[i];
+        schema_fill_defaults(loader, &schema_test_state, state);
+        state->key = map->pairs[i].key;
+        schema_parse(loader, &schema_test_state, map->pairs[i].value, map->pairs[i].key, state);
+    }
+}
+
+static const struct schema_field test_fields[] = {
+    {.key = "name", .type = SCHEMA_STRING, .is_required = true, .offset = IN_TEST(name)},
+    {.key = "start",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_start,
+     .expected = "time",
+     .fallback = "2020-01-01T00:00:00Z"},
+    {.key = "targets",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_targets,
+     .expected = "map of targets"},
+    {.key = "input",
+     .type = SCHEMA_MAPS,
+     .offset = IN_TEST(input),
+     .count_offset = IN_TEST(input_count),
+     .map = &schema_test_input},
+    {.key = "queries",
+     .type = SCHEMA_MAPS,
+     .offset = IN_TEST(queries),
+     .count_offset = IN_TEST(query_count),
+     .map = &schema_test_query},
+    {.key = "expect",
+     .type = SCHEMA_MAPS,
+     .is_required = true,
+     .offset = IN_TEST(expect),
+     .count_offset = IN_TEST(expect_count),
+     .map = &schema_test_expect},
+    {0},
+};
+
+static void finish_test(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    struct raw_test *test = object;
+    test->node = at;
+    const struct as_yaml_node *expect = as_yaml_find(node, "expect");
+    if (expect && expect->kind == AS_YAML_LIST && expect->count == 0)
+        loader_report(loader, expect, "a test that expects nothing cannot fail");
+}
+
+const struct schema schema_test = {
+    .name = "tests",
+    .size = sizeof(struct raw_test),
+    .fields = test_fields,
+    .finish = finish_test,
+};
+
+static const struct schema_field file_fields[] = {
+    {.key = "rule_files",
+     .type = SCHEMA_PATHS,
+     .offset = IN_FILE(rule_files),
+     .count_offset = IN_FILE(rule_file_count)},
+    {.key = "config_file", .type = SCHEMA_PATH, .offset = IN_FILE(config_file)},
+    {.key = "tests",
+     .type = SCHEMA_MAPS,
+     .is_required = true,
+     .offset = IN_FILE(tests),
+     .count_offset = IN_FILE(test_count),
+     .map = &schema_test},
+    {0},
+};
+
+static void finish_file(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *files = as_yaml_find(node, "rule_files");
+    (void)object;
+    if (files && files->kind == AS_YAML_LIST && files->count == 0)
+        loader_report(loader, files, "expected at least one file, found an empty list");
+    if (!files && !as_yaml_find(node, "config_file"))
+        loader_report(loader, at, "`rule_files` or `config_file` is needed");
+}
+
+const struct schema schema_test_file = {
+    .name = "test file",
+    .size = sizeof(struct raw_test_file),
+    .fields = file_fields,
+    .finish = finish_file,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"evaluation_interval", "time goes from one event to the next, not in intervals",
+             false},
+            {"group_eval_order", "all rules are applied together, in no order", false},
+            {"rules", "this is a file of tests: rules stand in the files of `rule_files`", false},
+            {0},
+        },
+};

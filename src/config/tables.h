@@ -1,0 +1,105 @@
+/*
+ * The tables that files refer to in each other, and what a rule file is before its names are
+ * resolved.
+ */
+#ifndef ALERTSCALER_SRC_CONFIG_TABLES_H
+#define ALERTSCALER_SRC_CONFIG_TABLES_H
+
+#include <alertscaler/config/settings.h>
+#include <alertscaler/core/ruleset.h>
+
+#include "schema.h"
+
+struct raw_allow {
+    const char **namespaces, **names;
+    size_t namespace_count, name_count;
+};
+
+struct raw_kubernetes {
+    const char *cluster, *api_version, *kind, *namespace, *name;
+};
+
+struct raw_rule;
+
+/* `targets.<name>`, as written; `tree` with the nodes says where. */
+struct raw_target {
+    const char *name;
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *key, *node;
+    struct as_target_defaults policy;
+    struct raw_kubernetes kubernetes;
+    const struct as_yaml_node *node_group; /* NULL: a Kubernetes object */
+    struct raw_allow allow;
+    const char **after;
+    size_t after_count;
+    const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* the first that tracks each */
+    bool is_used;                                       /* by a rule */
+    bool has_address;                                   /* a good one, without templates */
+    uint32_t number;                                    /* its place in the rule set */
+};
+
+/* Queries are kept as nodes: they are compiled once everything is read. */
+struct raw_source {
+    const char *annotation, *label;
+    const struct as_yaml_node *query;
+    bool per_pod;
+    const char *pod_label;
+};
+
+struct raw_rule {
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *node;
+    const char *name;
+    const struct as_yaml_node *match;
+    const char **receivers;
+    size_t receiver_count;
+    const char *target;
+    struct as_action action; /* its steps lie in the loader's arena */
+    struct raw_source source;
+    const struct as_yaml_node *resource; /* of `of`; NULL: no utilization */
+    enum as_guard_kind guard_kind;
+    const struct as_yaml_node *guard; /* a query */
+    bool has_ending;                  /* on_resolved is there, and not `nothing` */
+    struct as_ending ending;
+    int64_t every_us;
+    int32_t max_steps;
+    bool once, dry_run, enabled;
+};
+
+struct raw_rule_file {
+    struct raw_target *targets;
+    size_t target_count;
+    struct raw_rule *rules;
+    size_t rule_count;
+};
+
+extern const struct schema schema_settings, schema_http_config, schema_provider, schema_policy,
+    schema_target, schema_rule, schema_rule_file;
+
+/* The tables that only the ones above refer to; up to NULL. */
+extern const struct schema *const schema_http_parts[],
+    *const schema_settings_parts[], *const schema_target_parts[], *const schema_rule_parts[];
+
+/* For `parse` of the five actions and of `on_resolved` (rule_actions.c); `object` is the rule. */
+void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_scale_down(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_track(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_pass_through(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object);
+
+/* A list of matchers, not empty; their texts are checked where they are compiled. */
+bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);
+
+/* One matcher into caller's memory. False, with an error reported at the place inside the text. */
+bool compile_matcher(struct loader *loader, const struct as_yaml_node *node,
+                     struct as_matcher *matcher);
+
+/* As loader_report, for an error whose text begins with "offset N: " where that is a place. */
+void report_in_text(struct loader *loader, const struct as_yaml_node *node, const char *text);
+
+/* Whether a table's key takes this word but nothing can be done with it; NULL: some word. */
+bool is_unsupported(const char *table, const char *key, const char *word);
+
+#endif

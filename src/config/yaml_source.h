@@ -1,0 +1,37 @@
+/*
+ * The text behind a YAML tree: from places to lines and back, for diagnostics. Lines end as libyaml
+ * counts them: at LF, CR, CR LF, NEL, LS and PS.
+ */
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_SOURCE_H
+#define ALERTSCALER_SRC_CONFIG_YAML_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/config/yaml_tree.h>
+
+struct yaml_source {
+    char *file;
+    char *text; /* a copy, NUL-terminated */
+    size_t size;
+    uint32_t *lines; /* offset of each line */
+    size_t line_count;
+};
+
+void yaml_source_init(struct yaml_source *source, const char *file, const char *text, size_t size);
+void yaml_source_deinit(struct yaml_source *source);
+
+struct as_yaml_place yaml_source_find_place(const struct yaml_source *source, size_t offset);
+
+/* The text from a place on; NULL where there is none, or it is too far right to be looked for. */
+const char *yaml_source_find_text(const struct yaml_source *source, struct as_yaml_place place);
+
+/* As as_yaml_find_inside. */
+bool yaml_source_find_inside(const struct yaml_source *source, const struct as_yaml_node *scalar,
+                             size_t offset, struct as_yaml_place *place_out);
+
+void yaml_source_report(const struct yaml_source *source, struct as_yaml_place place,
+                        enum as_severity severity, enum as_yaml_show show,
+                        struct as_diagnostics *diagnostics, const char *message);
+
+#endif
