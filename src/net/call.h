@@ -1,0 +1,65 @@
+/*
+ * One HTTP request of the client: its curl handle, what has come of the answer, and how it ended.
+ * Knows nothing of the loop or of other calls; client.c does.
+ */
+#ifndef NET_CALL_H
+#define NET_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <curl/curl.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/port/http.h>
+
+struct as_http_origin;
+struct event;
+
+enum as_http_call_state {
+    AS_HTTP_CALL_WAITING, /* for others to the same origin to end */
+    AS_HTTP_CALL_RUNNING, /* curl has it */
+    AS_HTTP_CALL_ENDED,   /* settled, not told yet */
+    AS_HTTP_CALL_TELLING  /* `done` is on the stack */
+};
+
+struct as_http_call {
+    TAILQ_ENTRY(as_http_call) link; /* of its origin, or of the ended ones */
+    enum as_http_call_state state;
+    struct as_http_origin *origin; /* while waiting or running */
+    struct event *wait_timer;      /* while waiting */
+    int64_t started_us, ended_us, deadline_us;
+    uint64_t ended_turn; /* of the client's loop */
+
+    CURL *easy;
+    CURLcode setup; /* the first option that curl refused */
+    struct curl_slist *headers, *connect_to;
+    const char *client_name, *operation;
+    as_http_done_fn *done;
+    void *context;
+
+    struct as_buf body;
+    size_t head_size; /* of the answer */
+    bool too_large;
+    bool was_begun, wants_again; /* a change: to be sent, and to be sent once more by curl */
+    char etag[256], retry_after[64], content_type[128], location[1024];
+    enum as_http_outcome outcome;
+    int status;
+    char error[CURL_ERROR_SIZE];
+};
+
+TAILQ_HEAD(as_http_call_list, as_http_call);
+
+/* Copies all of the request. Where something is wrong with it, `error` is not empty. */
+struct as_http_call *as_http_call_new(const struct as_http_request *request, as_http_done_fn *done,
+                                      void *context) AS_MUST_USE;
+struct as_http_call *as_http_call_free(struct as_http_call *call);
+
+/* Ended before curl had it: nothing was sent. */
+void as_http_call_settle_unsent(struct as_http_call *call, const char *error);
+/* Ended by curl. */
+void as_http_call_settle(struct as_http_call *call, CURLcode result);
+void as_http_call_get_response(const struct as_http_call *call, struct as_http_response *response);
+
+#endif

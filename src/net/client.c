@@ -1,0 +1,369 @@
+/*
+ * The HTTP client: curl's multi interface on libevent, by curl's own rules. Curl tells which
+ * sockets and which time to wait for; we tell it what happened, and never call it from inside its
+ * callbacks.
+ *
+ * Invariants: a call is on exactly one list, that of its origin (waiting or running) or the ended
+ * ones; `done` is called from on_deliver and nowhere else. So it comes in a later turn than the
+ * start, once, and starting or cancelling from inside it is safe.
+ *
+ * At most CALLS_PER_ORIGIN run against one scheme, host and port. Curl has such a limit too, but
+ * there a server that hangs can keep calls to others waiting.
+ */
+#include <alertscaler/net/client.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <event2/event.h>
+#include <uthash.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/time.h>
+
+#include "call.h"
+
+#define CALLS_PER_ORIGIN 64
+#define IDLE_CONNECTIONS 64L
+
+struct as_http_origin { /* "https://host:port", as written in the URLs */
+    struct as_http_client *client;
+    char *name;
+    unsigned running_count;
+    struct as_http_call_list running, waiting;
+    UT_hash_handle hh;
+};
+
+struct as_http_client {
+    struct as_http port; /* the first member: self of the port is the client */
+    struct event_base *base;
+    CURLM *multi;
+    struct event *timer, *deliver;
+    struct as_http_origin *origins;
+    struct as_http_call_list ended;
+    uint64_t turn; /* of on_deliver */
+    as_http_client_observer_fn *observer;
+    void *context;
+};
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
+}
+
+static struct event *make_event(struct as_http_client *client, evutil_socket_t fd, short what,
+                                event_callback_fn callback, void *context)
+{
+    struct event *event = event_new(client->base, fd, what, callback, context);
+    if (!event)
+        abort(); /* a small allocation of ours */
+    return event;
+}
+
+static void arm(struct event *timer, int64_t delay_us)
+{
+    struct timeval delay = {.tv_sec = delay_us / AS_US_PER_S, .tv_usec = delay_us % AS_US_PER_S};
+    if (evtimer_add(timer, &delay) != 0)
+        abort();
+}
+
+/* Where the path begins, or the end. */
+static size_t measure_origin(const char *url)
+{
+    const char *host = strstr(url, "://");
+    size_t scheme = host ? (size_t)(host - url) + 3 : 0;
+    return scheme + strcspn(url + scheme, "/?#");
+}
+
+static struct as_http_origin *get_origin(struct as_http_client *client, const char *url)
+{
+    struct as_http_origin *origin;
+    size_t size = measure_origin(url);
+    HASH_FIND(hh, client->origins, url, size, origin);
+    if (origin)
+        return origin;
+    origin = as_xcalloc(1, sizeof(*origin));
+    origin->client = client;
+    origin->name = as_xstrndup(url, size);
+    TAILQ_INIT(&origin->running);
+    TAILQ_INIT(&origin->waiting);
+    HASH_ADD_KEYPTR(hh, client->origins, origin->name, size, origin);
+    return origin;
+}
+
+static void drop_origin(struct as_http_client *client, struct as_http_origin *origin)
+{
+    if (!TAILQ_EMPTY(&origin->running) || !TAILQ_EMPTY(&origin->waiting))
+        return;
+    HASH_DEL(client->origins, origin);
+    free(origin->name);
+    free(origin);
+}
+
+/* Takes the call off its list, and away from curl. Its origin may be left without any. */
+static void detach(struct as_http_client *client, struct as_http_call *call)
+{
+    struct as_http_origin *origin = call->origin;
+    switch (call->state) {
+    case AS_HTTP_CALL_WAITING:
+        TAILQ_REMOVE(&origin->waiting, call, link);
+        event_free(call->wait_timer);
+        call->wait_timer = NULL;
+        break;
+    case AS_HTTP_CALL_RUNNING:
+        curl_multi_remove_handle(client->multi, call->easy);
+        TAILQ_REMOVE(&origin->running, call, link);
+        origin->running_count--;
+        break;
+    case AS_HTTP_CALL_ENDED: TAILQ_REMOVE(&client->ended, call, link); break;
+    case AS_HTTP_CALL_TELLING: break;
+    }
+    call->origin = NULL;
+}
+
+/* Settled: to be told in a later turn. */
+static void end(struct as_http_client *client, struct as_http_call *call)
+{
+    call->state = AS_HTTP_CALL_ENDED;
+    call->ended_us = now_us();
+    call->ended_turn = client->turn;
+    TAILQ_INSERT_TAIL(&client->ended, call, link);
+    arm(client->deliver, 0);
+}
+
+/* Gives a call that is on no list to curl. */
+static void run(struct as_http_client *client, struct as_http_origin *origin,
+                struct as_http_call *call)
+{
+    int64_t left_ms = (call->deadline_us - now_us() + 999) / 1000;
+    CURLcode code =
+        curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_ms > 1 ? (long)left_ms : 1L);
+    if (code != CURLE_OK || curl_multi_add_handle(client->multi, call->easy) != CURLM_OK) {
+        as_http_call_settle_unsent(call, "out of memory");
+        end(client, call);
+        return;
+    }
+    call->state = AS_HTTP_CALL_RUNNING;
+    call->origin = origin;
+    TAILQ_INSERT_TAIL(&origin->running, call, link);
+    origin->running_count++;
+}
+
+/* Somebody left: the next ones take the place. */
+static void go_on(struct as_http_client *client, struct as_http_origin *origin)
+{
+    struct as_http_call *next;
+    while (origin->running_count < CALLS_PER_ORIGIN && (next = TAILQ_FIRST(&origin->waiting))) {
+        detach(client, next);
+        run(client, origin, next);
+    }
+    drop_origin(client, origin);
+}
+
+static void collect(struct as_http_client *client)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read(client->multi, &left))) {
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        CURLcode result = message->data.result;
+        char *owner = NULL;
+        if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner) != CURLE_OK)
+            abort(); /* it was set */
+        struct as_http_call *call = (struct as_http_call *)(void *)owner;
+        struct as_http_origin *origin = call->origin;
+        as_http_call_settle(call, result);
+        detach(client, call);
+        end(client, call);
+        go_on(client, origin);
+    }
+}
+
+static void on_socket_ready(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_client *client = context;
+    int flags = (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    int running;
+    curl_multi_socket_action(client->multi, fd, flags, &running);
+    collect(client);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_client *client = context;
+    int running;
+    curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    collect(client);
+}
+
+/* Curl says what to wait for on a socket; the event is what it keeps for us with the socket. */
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context)
+{
+    struct as_http_client *client = context;
+    struct event *event = socket_context;
+    if (event)
+        event_free(event);
+    event = NULL;
+    short flags =
+        (short)((what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+    if (what != CURL_POLL_REMOVE && flags) {
+        event = make_event(client, fd, (short)(flags | EV_PERSIST), on_socket_ready, client);
+        if (event_add(event, NULL) != 0)
+            abort();
+    }
+    curl_multi_assign(client->multi, fd, event);
+    return 0;
+}
+
+static int watch_time(CURLM *multi, long timeout_ms, void *context)
+{
+    struct as_http_client *client = context;
+    if (timeout_ms < 0)
+        evtimer_del(client->timer);
+    else
+        arm(client->timer, timeout_ms * AS_US_PER_MS);
+    return 0;
+}
+
+static void observe(struct as_http_client *client, const struct as_http_call *call)
+{
+    static const char *const names[] = {[AS_HTTP_UNREACHABLE] = "unreachable",
+                                        [AS_HTTP_BROKEN] = "broken",
+                                        [AS_HTTP_TIMEOUT] = "timeout",
+                                        [AS_HTTP_TOO_LARGE] = "too_large"};
+    char status[12];
+    snprintf(status, sizeof(status), "%d", call->status);
+    const char *code = call->outcome == AS_HTTP_ANSWERED ? status : names[call->outcome];
+    if (client->observer && call->client_name)
+        client->observer(client->context, call->client_name, call->operation, code,
+                         call->ended_us - call->started_us);
+}
+
+static void on_deliver(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_client *client = context;
+    struct as_http_call *call;
+    client->turn++;
+    /* What ends meanwhile, by a start that fails at once, waits for the next turn. */
+    while ((call = TAILQ_FIRST(&client->ended)) && call->ended_turn < client->turn) {
+        struct as_http_response response;
+        detach(client, call);
+        call->state = AS_HTTP_CALL_TELLING;
+        observe(client, call);
+        as_http_call_get_response(call, &response);
+        call->done(call->context, &response);
+        as_http_call_free(call);
+    }
+}
+
+static void on_waited(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_call *call = context;
+    struct as_http_origin *origin = call->origin;
+    struct as_http_client *client = origin->client;
+    detach(client, call);
+    as_http_call_settle_unsent(call, "timed out waiting for other requests to the same server");
+    end(client, call);
+    drop_origin(client, origin);
+}
+
+static void await(struct as_http_origin *origin, struct as_http_call *call)
+{
+    call->state = AS_HTTP_CALL_WAITING;
+    call->origin = origin;
+    call->wait_timer = make_event(origin->client, -1, 0, on_waited, call);
+    arm(call->wait_timer, call->deadline_us - call->started_us);
+    TAILQ_INSERT_TAIL(&origin->waiting, call, link);
+}
+
+static struct as_http_call *start(struct as_http *self, const struct as_http_request *request,
+                                  as_http_done_fn *done, void *context)
+{
+    struct as_http_client *client = (struct as_http_client *)(void *)self;
+    struct as_http_call *call = as_http_call_new(request, done, context);
+    call->started_us = now_us();
+    call->deadline_us = as_time_add(call->started_us, request->timeout_us);
+    if (call->error[0] != '\0') {
+        as_http_call_settle_unsent(call, call->error);
+        end(client, call);
+        return call;
+    }
+    struct as_http_origin *origin = get_origin(client, request->url);
+    if (origin->running_count < CALLS_PER_ORIGIN)
+        run(client, origin, call);
+    else
+        await(origin, call);
+    drop_origin(client, origin);
+    return call;
+}
+
+static void cancel(struct as_http *self, struct as_http_call *call)
+{
+    struct as_http_client *client = (struct as_http_client *)(void *)self;
+    struct as_http_origin *origin = call->origin;
+    if (call->state == AS_HTTP_CALL_TELLING)
+        return; /* too late: it ends by itself */
+    detach(client, call);
+    as_http_call_free(call);
+    if (origin)
+        go_on(client, origin);
+}
+
+struct as_http_client *as_http_client_new(struct event_base *base,
+                                          as_http_client_observer_fn *observer, void *context)
+{
+    struct as_http_client *client = as_xcalloc(1, sizeof(*client));
+    client->port = (struct as_http){.start = start, .cancel = cancel};
+    client->base = base;
+    client->observer = observer;
+    client->context = context;
+    client->turn = 1;
+    TAILQ_INIT(&client->ended);
+    client->timer = make_event(client, -1, 0, on_time, client);
+    client->deliver = make_event(client, -1, 0, on_deliver, client);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(client->multi = curl_multi_init()))
+        abort(); /* a small allocation of ours */
+    curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+    curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, watch_time);
+    curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
+    return client;
+}
+
+struct as_http *as_http_client_get_port(struct as_http_client *client)
+{
+    return &client->port;
+}
+
+struct as_http_client *as_http_client_free(struct as_http_client *client)
+{
+    struct as_http_origin *origin, *next;
+    struct as_http_call *call;
+    if (!client)
+        return NULL;
+    while ((call = TAILQ_FIRST(&client->ended)))
+        cancel(&client->port, call);
+    HASH_ITER (hh, client->origins, origin, next) {
+        while ((call = TAILQ_FIRST(&origin->waiting))) {
+            detach(client, call);
+            as_http_call_free(call);
+        }
+        while ((call = TAILQ_FIRST(&origin->running))) {
+            detach(client, call);
+            as_http_call_free(call);
+        }
+        drop_origin(client, origin);
+    }
+    curl_multi_cleanup(client->multi); /* takes its sockets from us */
+    curl_global_cleanup();
+    event_free(client->timer);
+    event_free(client->deliver);
+    free(client);
+    return NULL;
+}

@@ -1,0 +1,355 @@
+/*
+ * One connection: bytes to requests, one at a time. Invariants: at most READ_AHEAD bytes wait
+ * unparsed; a body takes memory only for bytes that have arrived; while the handler owes a reply
+ * the connection stays, also when the peer is gone.
+ *
+ * Lingering: who answers an unfinished request and closes would destroy its own answer, because
+ * bytes that arrive at a closed socket make the kernel send RST, and a peer's kernel then drops
+ * what the peer has not read. So our side is shut, and what still comes is dropped, for a limited
+ * time and amount.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "connection.h"
+
+#define READ_AHEAD   ((size_t)64 * 1024)
+#define READ_AT_ONCE ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
+#define LINGER_MAX   ((size_t)64 * 1024 * 1024)
+
+void as_connection_refuse(struct as_connection *connection, int status, const char *reason)
+{
+    char body[160];
+    int size = snprintf(body, sizeof(body), "%s\n", reason);
+    connection->unread = true;
+    connection->exchange.handler_name = "invalid";
+    as_http_exchange_reply(&connection->exchange,
+                           &(struct as_http_answer){
+                               .status = status,
+                               .headers = status == 503 ? "Retry-After: 1\r\n" : NULL,
+                               .body = body,
+                               .body_size = (size_t)size,
+                               .close = true,
+                           });
+}
+
+void as_connection_expire(struct as_connection *connection)
+{
+    if (connection->state == AS_CONNECTION_HEAD || connection->state == AS_CONNECTION_BODY)
+        as_connection_refuse(connection, 408, "the request did not arrive in time");
+    else
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
+/* The answer is out: on to the next request, or to the end. */
+void as_connection_written(struct as_connection *connection)
+{
+    as_http_exchange_reset(&connection->exchange);
+    bool more = evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0;
+    bool close = connection->close_after || connection->server->draining;
+    if (connection->peer_gone || (close && !connection->unread && !more)) {
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    } else if (close) {
+        shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
+        as_connection_enter(connection, AS_CONNECTION_LINGERING);
+    } else {
+        as_connection_enter(connection, AS_CONNECTION_IDLE);
+    }
+    /* A reply from outside our own loop: go on from an event, not from the replier's stack. */
+    if (!connection->running && connection->state != AS_CONNECTION_CLOSED &&
+        (connection->peer_done || more))
+        bufferevent_trigger(connection->stream, EV_READ,
+                            BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void handle(struct as_connection *connection)
+{
+    struct as_http_handler *handler = &connection->server->handler;
+    connection->unread = false;
+    as_connection_enter(connection, AS_CONNECTION_HANDLING);
+    handler->handle(handler->context, &connection->exchange);
+}
+
+/* The head is there: asks the handler, then goes on to the body or straight to the handling. */
+static void start_request(struct as_connection *connection)
+{
+    static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct as_http_server *server = connection->server;
+    struct as_http_exchange *exchange = &connection->exchange;
+    const struct as_http_head *head = &exchange->head;
+    connection->unread = head->framing == AS_HTTP_BODY_CHUNKED ||
+                         (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > 0);
+    if (!server->handler.admit(server->handler.context, exchange)) {
+        assert(connection->state != AS_CONNECTION_HEAD); /* it has replied */
+        return;
+    }
+    assert(connection->state == AS_CONNECTION_HEAD); /* it has not */
+    if (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > server->config.max_body) {
+        as_connection_refuse(connection, 413, "the body is too large");
+    } else if (!connection->unread) {
+        handle(connection);
+    } else {
+        as_http_chunks_init(&connection->chunks);
+        as_connection_enter(connection, AS_CONNECTION_BODY);
+        if (head->expects_continue &&
+            evbuffer_get_length(bufferevent_get_input(connection->stream)) == 0)
+            as_connection_send(connection, &(struct iovec){go_on, strlen(go_on)}, 1);
+    }
+}
+
+/* The step functions return true where there may be more to do with what has arrived. */
+static bool step_head(struct as_connection *connection)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->stream);
+    struct as_http_exchange *exchange = &connection->exchange;
+    size_t size = evbuffer_get_length(input);
+    if (size == 0)
+        return false;
+    if (connection->state == AS_CONNECTION_IDLE) {
+        as_connection_enter(connection, AS_CONNECTION_HEAD);
+        exchange->started_us = connection->entered_us;
+    }
+    if (size > exchange->head.max)
+        size = exchange->head.max;
+    const char *bytes = (const char *)evbuffer_pullup(input, (ev_ssize_t)size);
+    if (!bytes) {
+        as_connection_refuse(connection, 503, "out of memory");
+        return true;
+    }
+    switch (as_http_head_parse(&exchange->head, bytes, size)) {
+    case AS_HTTP_PARSE_MORE: return false;
+    case AS_HTTP_PARSE_REFUSED:
+        as_connection_refuse(connection, exchange->head.status, exchange->head.reason);
+        return true;
+    case AS_HTTP_PARSE_DONE: break;
+    }
+    as_http_exchange_begin(exchange, bytes);
+    evbuffer_drain(input, exchange->head.size);
+    start_request(connection);
+    return true;
+}
+
+/* Takes body bytes out of libevent's buffer; false when there is no room for them. */
+static bool take_buffered(struct as_connection *connection, size_t size)
+{
+    struct as_buf *body = &connection->exchange.body;
+    char *room = as_buf_reserve(body, size);
+    if (!room)
+        return false;
+    int got = evbuffer_remove(bufferevent_get_input(connection->stream), room, size);
+    body->size += got > 0 ? (size_t)got : 0;
+    return true;
+}
+
+/*
+ * Reads what waits in a plain socket straight to its place: libevent reads 4 KiB a turn. End of
+ * file and errors are left for it to find.
+ */
+static bool take_waiting(struct as_connection *connection, size_t missing)
+{
+    struct as_buf *body = &connection->exchange.body;
+    size_t turn = 0;
+    while (missing > 0 && turn < READ_AT_ONCE) {
+        size_t size = missing < READ_AHEAD ? missing : READ_AHEAD;
+        char *room = as_buf_reserve(body, size);
+        if (!room)
+            return false;
+        ssize_t got = recv(connection->plain_fd, room, size, MSG_DONTWAIT);
+        if (got <= 0)
+            break;
+        body->size += (size_t)got;
+        missing -= (size_t)got;
+        turn += (size_t)got;
+    }
+    return true;
+}
+
+static bool step_length_body(struct as_connection *connection)
+{
+    struct as_buf *body = &connection->exchange.body;
+    size_t wanted = (size_t)connection->exchange.head.content_length; /* <= max_body */
+    size_t waiting = evbuffer_get_length(bufferevent_get_input(connection->stream));
+    size_t missing = wanted - body->size;
+    bool room = take_buffered(connection, waiting < missing ? waiting : missing);
+    if (room && body->size < wanted && connection->plain_fd >= 0)
+        room = take_waiting(connection, wanted - body->size);
+    if (!room) {
+        as_connection_refuse(connection, 503, "out of memory");
+        return true;
+    }
+    body->data[body->size] = '\0';
+    if (body->size < wanted)
+        return false;
+    handle(connection);
+    return true;
+}
+
+static bool step_chunked_body(struct as_connection *connection)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->stream);
+    struct as_buf *body = &connection->exchange.body;
+    size_t size = evbuffer_get_contiguous_space(input), used = 0;
+    if (size == 0)
+        return false;
+    const char *bytes = (const char *)evbuffer_pullup(input, (ev_ssize_t)size);
+    enum as_http_parse parsed = AS_HTTP_PARSE_MORE;
+    while (used < size && parsed == AS_HTTP_PARSE_MORE) {
+        size_t step, data_size;
+        const char *data;
+        parsed = as_http_chunks_step(&connection->chunks, bytes + used, size - used, &step, &data,
+                                     &data_size);
+        as_buf_append(body, data, data_size);
+        used += step;
+    }
+    evbuffer_drain(input, used);
+    if (parsed == AS_HTTP_PARSE_REFUSED)
+        as_connection_refuse(connection, connection->chunks.status, connection->chunks.reason);
+    else if (as_buf_check(body) != 0)
+        as_connection_refuse(connection, 413, "the body is too large");
+    else if (parsed == AS_HTTP_PARSE_DONE)
+        handle(connection);
+    return true;
+}
+
+static bool step_body(struct as_connection *connection)
+{
+    if (connection->exchange.head.framing == AS_HTTP_BODY_CHUNKED)
+        return step_chunked_body(connection);
+    return step_length_body(connection);
+}
+
+static bool step_lingering(struct as_connection *connection)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->stream);
+    size_t size = evbuffer_get_length(input);
+    connection->discarded += size;
+    evbuffer_drain(input, size);
+    if (connection->discarded > LINGER_MAX)
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    return false;
+}
+
+static bool step(struct as_connection *connection)
+{
+    switch (connection->state) {
+    case AS_CONNECTION_IDLE:
+    case AS_CONNECTION_HEAD: return step_head(connection);
+    case AS_CONNECTION_BODY: return step_body(connection);
+    case AS_CONNECTION_LINGERING: return step_lingering(connection);
+    case AS_CONNECTION_HANDLING:
+    case AS_CONNECTION_WRITING:
+    case AS_CONNECTION_CLOSED: break;
+    }
+    return false;
+}
+
+/* Does what can be done with what has arrived. */
+static void run(struct as_connection *connection)
+{
+    connection->running = true;
+    while (step(connection))
+        ;
+    connection->running = false;
+    bool owes = connection->state == AS_CONNECTION_HANDLING ||
+                connection->state == AS_CONNECTION_WRITING ||
+                connection->state == AS_CONNECTION_CLOSED;
+    if (connection->peer_done && !owes)
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
+static void on_readable(struct bufferevent *stream, void *context)
+{
+    run(context);
+}
+
+static void on_written(struct bufferevent *stream, void *context)
+{
+    struct as_connection *connection = context;
+    if (connection->state == AS_CONNECTION_WRITING)
+        as_connection_written(connection);
+}
+
+/* The end of what the peer sends need not be the end of what it reads: a reply owed is still sent.
+ */
+static void on_event(struct bufferevent *stream, short what, void *context)
+{
+    struct as_connection *connection = context;
+    connection->peer_done = true;
+    if (what & BEV_EVENT_ERROR) {
+        connection->peer_gone = true;
+        if (connection->state != AS_CONNECTION_HANDLING)
+            as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    }
+    if (connection->state != AS_CONNECTION_CLOSED)
+        run(connection);
+}
+
+static void print_remote(const struct sockaddr *peer, char *text, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    if (peer->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)peer;
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+        evutil_inet_ntop(mapped ? AF_INET : AF_INET6, &v6->sin6_addr.s6_addr[mapped ? 12 : 0], host,
+                         sizeof(host));
+        snprintf(text, size, mapped ? "%s:%u" : "[%s]:%u", host, ntohs(v6->sin6_port));
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)peer;
+        evutil_inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+        snprintf(text, size, "%s:%u", host, ntohs(v4->sin_port));
+    }
+}
+
+/* The one place where a stream is made: TLS wraps the descriptor here. */
+static struct bufferevent *make_stream(struct as_http_server *server, evutil_socket_t fd)
+{
+    return bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
+}
+
+struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
+                                         const struct sockaddr *peer)
+{
+    struct bufferevent *stream = make_stream(server, fd);
+    if (!stream) {
+        evutil_closesocket(fd);
+        return NULL;
+    }
+    struct as_connection *connection = as_xcalloc(1, sizeof(*connection));
+    connection->server = server;
+    connection->stream = stream;
+    connection->plain_fd = fd;
+    connection->exchange.connection = connection;
+    connection->exchange.text = AS_BUF_INIT(server->config.max_head);
+    connection->exchange.body = AS_BUF_INIT(server->config.max_body);
+    as_http_exchange_reset(&connection->exchange);
+    print_remote(peer, connection->exchange.remote, sizeof(connection->exchange.remote));
+    connection->state = AS_CONNECTION_CLOSED;
+    TAILQ_INSERT_TAIL(&server->queues[AS_CONNECTION_CLOSED].list, connection, link);
+    as_connection_enter(connection, AS_CONNECTION_IDLE);
+    connection->exchange.started_us = connection->entered_us;
+    bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
+    size_t max_head = server->config.max_head;
+    bufferevent_setwatermark(stream, EV_READ, 0, max_head > READ_AHEAD ? max_head : READ_AHEAD);
+    bufferevent_enable(stream, EV_READ); /* EV_WRITE is, and saying so would poll for it at once */
+    return connection;
+}
+
+struct as_connection *as_connection_free(struct as_connection *connection)
+{
+    bufferevent_free(connection->stream);
+    as_buf_deinit(&connection->exchange.text);
+    as_buf_deinit(&connection->exchange.body);
+    free(connection);
+    return NULL;
+}

@@ -1,0 +1,122 @@
+/*
+ * What server.c, connection.c and exchange.c share: one connection with its one exchange, and the
+ * server that owns them.
+ *
+ * A connection is always on exactly one list, and the list is its state. as_connection_enter is the
+ * only way from one to another. Each list is in the order of entry, so one timer a list is enough
+ * for all deadlines. A closed connection is freed by an event of its own, never under the feet of
+ * a caller.
+ */
+#ifndef NET_CONNECTION_H
+#define NET_CONNECTION_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <event2/util.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/net/http_parser.h>
+#include <alertscaler/net/server.h>
+
+struct bufferevent;
+struct event;
+struct evconnlistener;
+
+enum as_connection_state {
+    AS_CONNECTION_IDLE,      /* not a byte of the next request yet */
+    AS_CONNECTION_HEAD,      /* some */
+    AS_CONNECTION_BODY,      /* admitted */
+    AS_CONNECTION_HANDLING,  /* the handler owes a reply; no deadline of ours */
+    AS_CONNECTION_WRITING,   /* replied, the peer has not taken all of it */
+    AS_CONNECTION_LINGERING, /* replied before the request was read: see connection.c */
+    AS_CONNECTION_CLOSED
+};
+#define AS_CONNECTION_STATES (AS_CONNECTION_CLOSED + 1)
+
+struct as_http_exchange {
+    struct as_connection *connection;
+    struct as_http_head head;
+    struct as_buf text; /* the head's bytes, cut into strings in place */
+    struct as_buf body;
+    int64_t started_us;
+    const char *handler_name;
+    bool is_head_request, replied;
+    char remote[INET6_ADDRSTRLEN + 10];
+};
+
+struct as_connection {
+    TAILQ_ENTRY(as_connection) link;
+    struct as_http_server *server;
+    struct bufferevent *stream;
+    evutil_socket_t plain_fd; /* -1 where the bytes must go through the stream (TLS) */
+    enum as_connection_state state;
+    int64_t entered_us;
+    bool running;     /* as_connection_run is on the stack */
+    bool peer_done;   /* it has sent its last byte */
+    bool peer_gone;   /* nothing can be sent to it */
+    bool unread;      /* of the present request something has not been read */
+    bool close_after; /* what is being written */
+    size_t discarded;
+    struct as_http_chunks chunks;
+    struct as_http_exchange exchange;
+};
+
+TAILQ_HEAD(as_connection_list, as_connection);
+
+struct as_http_server {
+    struct event_base *base;
+    struct as_http_server_config config;
+    struct as_http_handler handler;
+    struct evconnlistener *listener;
+    uint16_t port;
+    struct event *resume; /* listens again after a failed accept */
+    bool accept_failed;   /* and that was logged */
+
+    struct as_connection_queue {
+        struct as_http_server *server;
+        struct as_connection_list list;
+        int64_t limit_us; /* 0: none */
+        struct event *timer;
+        bool armed;
+    } queues[AS_CONNECTION_STATES];
+    unsigned connections; /* but the closed ones */
+    struct event *reap;
+
+    struct as_buf out; /* the head of the answer that is being made */
+    time_t date_at;
+    char date[32];
+
+    bool draining;
+    void (*drained)(void *context);
+    void *drained_context;
+};
+
+int64_t as_http_server_now(void); /* monotonic, us */
+
+/* server.c */
+void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
+
+/* connection.c. open takes the descriptor, also when it fails (NULL). */
+struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
+                                         const struct sockaddr *peer);
+void as_connection_refuse(struct as_connection *connection, int status, const char *reason);
+void as_connection_expire(struct as_connection *connection); /* its state's time is over */
+void as_connection_written(struct as_connection *connection);
+struct as_connection *as_connection_free(struct as_connection *connection);
+
+/* exchange.c */
+void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_bytes);
+void as_http_exchange_reset(struct as_http_exchange *exchange);
+/* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
+bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
+
+/* listen.c: a listening, non-blocking socket; or a negative errno. */
+int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_out,
+                   struct as_error *error) AS_MUST_USE;
+
+#endif

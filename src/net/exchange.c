@@ -1,0 +1,246 @@
+/*
+ * One request as the handler sees it, and the answer on its way out.
+ *
+ * The answer leaves by one sendmsg from where it lies; what the socket does not take at once goes
+ * through the bufferevent. A bufferevent alone would cost a copy, two epoll_ctl and a turn of the
+ * loop for each answer.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "connection.h"
+
+#define KEEP_MEMORY 4096 /* between requests */
+
+static const struct status_phrase {
+    int status;
+    const char *phrase;
+} status_phrases[] = {
+    {200, "OK"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {422, "Unprocessable Content"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+};
+
+static const char *find_phrase(int status)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(status_phrases); i++)
+        if (status_phrases[i].status == status)
+            return status_phrases[i].phrase;
+    return "";
+}
+
+static const char *get_string(const struct as_http_exchange *exchange, struct as_http_span span)
+{
+    return exchange->text.data + span.at;
+}
+
+const char *as_http_exchange_get_method(const struct as_http_exchange *exchange)
+{
+    return get_string(exchange, exchange->head.method);
+}
+
+const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
+{
+    return exchange->head.path.size > 0 ? get_string(exchange, exchange->head.path) : "/";
+}
+
+const char *as_http_exchange_get_query(const struct as_http_exchange *exchange)
+{
+    return get_string(exchange, exchange->head.query);
+}
+
+const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name)
+{
+    size_t size = strlen(name);
+    for (unsigned i = 0; i < exchange->head.field_count; i++) {
+        const struct as_http_field *field = &exchange->head.fields[i];
+        if (field->name.size == size && strcasecmp(get_string(exchange, field->name), name) == 0)
+            return get_string(exchange, field->value);
+    }
+    return NULL;
+}
+
+const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out)
+{
+    if (size_out)
+        *size_out = exchange->body.size;
+    return exchange->body.size > 0 ? exchange->body.data : "";
+}
+
+const char *as_http_exchange_get_remote(const struct as_http_exchange *exchange)
+{
+    return exchange->remote;
+}
+
+void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name)
+{
+    exchange->handler_name = static_name;
+}
+
+/* Ends the text of `span` with a NUL. Behind each there is a byte that is not needed any more: a
+ * space, '?', ':' or the CR of its line. */
+static void cut(struct as_buf *text, struct as_http_span span)
+{
+    text->data[span.at + span.size] = '\0';
+}
+
+void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_bytes)
+{
+    const struct as_http_head *head = &exchange->head;
+    as_buf_append(&exchange->text, head_bytes, head->size);
+    assert(as_buf_check(&exchange->text) == 0); /* at most max_head */
+    cut(&exchange->text, head->method);
+    cut(&exchange->text, head->path);
+    cut(&exchange->text, head->query);
+    for (unsigned i = 0; i < head->field_count; i++) {
+        cut(&exchange->text, head->fields[i].name);
+        cut(&exchange->text, head->fields[i].value);
+    }
+    exchange->is_head_request = strcmp(as_http_exchange_get_method(exchange), "HEAD") == 0;
+}
+
+static void empty(struct as_buf *buf)
+{
+    if (buf->capacity > KEEP_MEMORY)
+        as_buf_deinit(buf);
+    as_buf_clear(buf);
+}
+
+/* For the next request. */
+void as_http_exchange_reset(struct as_http_exchange *exchange)
+{
+    as_http_head_init(&exchange->head, exchange->connection->server->config.max_head);
+    empty(&exchange->text);
+    empty(&exchange->body);
+    exchange->handler_name = "";
+    exchange->is_head_request = exchange->replied = false;
+}
+
+bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->stream);
+    size_t sent = 0;
+    if (connection->plain_fd >= 0 && evbuffer_get_length(output) == 0) {
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+        ssize_t result = sendmsg(connection->plain_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (result < 0 && errno != EAGAIN && errno != EINTR) {
+            connection->peer_gone = true;
+            return true;
+        }
+        sent = result > 0 ? (size_t)result : 0;
+    }
+    for (int i = 0; i < count; i++) {
+        size_t skip = sent < parts[i].iov_len ? sent : parts[i].iov_len;
+        sent -= skip;
+        if (skip < parts[i].iov_len &&
+            bufferevent_write(connection->stream, (const char *)parts[i].iov_base + skip,
+                              parts[i].iov_len - skip) != 0) {
+            connection->peer_gone = true; /* no memory for an answer: the peer asks again */
+            return true;
+        }
+    }
+    return evbuffer_get_length(output) == 0;
+}
+
+static const char *get_date(struct as_http_server *server)
+{
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now = time(NULL);
+    if (now == server->date_at)
+        return server->date;
+    struct tm tm;
+    if (!gmtime_r(&now, &tm))
+        return server->date;
+    server->date_at = now;
+    snprintf(server->date, sizeof(server->date), "%s, %02d %s %d %02d:%02d:%02d GMT",
+             days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour,
+             tm.tm_min, tm.tm_sec);
+    return server->date;
+}
+
+static void print_head(struct as_http_server *server, const struct as_http_exchange *exchange,
+                       const struct as_http_answer *answer, bool close)
+{
+    struct as_buf *out = &server->out;
+    as_buf_clear(out);
+    as_buf_append_str(out, "HTTP/1.1 ");
+    as_buf_append_i64(out, answer->status);
+    as_buf_append_char(out, ' ');
+    as_buf_append_str(out, find_phrase(answer->status));
+    as_buf_append_str(out, "\r\nDate: ");
+    as_buf_append_str(out, get_date(server));
+    if (answer->status != 204) {
+        as_buf_append_str(out, "\r\nContent-Type: ");
+        as_buf_append_str(out, answer->content_type ? answer->content_type
+                                                    : "text/plain; charset=utf-8");
+        as_buf_append_str(out, "\r\nX-Content-Type-Options: nosniff\r\nContent-Length: ");
+        as_buf_append_i64(out, (int64_t)answer->body_size);
+    }
+    as_buf_append_str(out, "\r\n");
+    if (close)
+        as_buf_append_str(out, "Connection: close\r\n");
+    else if (exchange->head.minor == 0)
+        as_buf_append_str(out, "Connection: keep-alive\r\n");
+    if (answer->headers)
+        as_buf_append_str(out, answer->headers);
+    as_buf_append_str(out, "\r\n");
+    assert(as_buf_check(out) == 0); /* the handler's own headers, not a peer's */
+}
+
+void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_http_answer *answer)
+{
+    struct as_connection *connection = exchange->connection;
+    struct as_http_server *server = connection->server;
+    assert(!exchange->replied);
+    exchange->replied = true;
+    connection->close_after =
+        answer->close || connection->unread || server->draining || !exchange->head.keep_alive;
+    bool sent = true;
+    if (!connection->peer_gone) {
+        print_head(server, exchange, answer, connection->close_after);
+        bool has_body =
+            answer->body_size > 0 && !exchange->is_head_request && answer->status != 204;
+        struct iovec parts[] = {{server->out.data, server->out.size},
+                                {(void *)(uintptr_t)answer->body, answer->body_size}};
+        sent = as_connection_send(connection, parts, has_body ? 2 : 1);
+    }
+    const char *name = exchange->handler_name;
+    int64_t duration_us = as_http_server_now() - exchange->started_us;
+    int status = answer->status; /* the answer may lie in what is reset now */
+    if (sent)
+        as_connection_written(connection);
+    else
+        as_connection_enter(connection, AS_CONNECTION_WRITING);
+    if (server->handler.answered)
+        server->handler.answered(server->handler.context, name, status, duration_us);
+}

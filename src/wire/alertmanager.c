@@ -1,0 +1,265 @@
+/*
+ * The list of firing alerts: see the header. An alert that cannot be read spoils the whole list:
+ * left out, it would look as if it had ended.
+ */
+#include <alertscaler/wire/alertmanager.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/limits.h>
+
+#include "field.h"
+#include "json_pool.h"
+#include "place.h"
+
+#define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
+#define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
+
+static int read_state(const struct place *place, const json_t *object, bool *is_suppressed_out)
+{
+    static const char *const states[] = {"active", "unprocessed", "suppressed"};
+    const json_t *status = place_find(object, "status");
+    const json_t *state = place_find(status, "state");
+    const char *text = json_string_value(state);
+    if (!text)
+        return place_fail(place, "status.state", NULL, state ? "expected a string" : "missing");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++) {
+        if (strcmp(text, states[i]) == 0) {
+            *is_suppressed_out = i == 2;
+            return 0;
+        }
+    }
+    return place_fail_with_text(place, "status.state", "active, suppressed or unprocessed", text);
+}
+
+static int read_receivers(const struct place *place, const json_t *object, struct as_arena *arena,
+                          struct as_listed_alert *alert)
+{
+    const json_t *array = place_find(object, "receivers");
+    size_t count = json_array_size(array);
+    if (array && !json_is_array(array))
+        return place_fail(place, "receivers", NULL, "expected an array, got %s",
+                          place_get_type_word(array));
+    if (count > AS_PAYLOAD_RECEIVERS_MAX)
+        return place_fail(place, "receivers", NULL, "more than %d", AS_PAYLOAD_RECEIVERS_MAX);
+    const char **names = as_arena_alloc(arena, count, sizeof(*names));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *name = json_object_get(json_array_get(array, i), "name");
+        if (!json_is_string(name) || json_string_length(name) > AS_PAYLOAD_TEXT_MAX)
+            return place_fail(place, "receivers", NULL, "expected objects with a name");
+        names[i] = as_arena_strdup(arena, json_string_value(name));
+    }
+    alert->receivers = names;
+    alert->receiver_count = count;
+    return 0;
+}
+
+static int read_alert(const struct place *place, const json_t *object, struct as_arena *arena,
+                      struct as_alertmanager_alert *alert)
+{
+    struct as_listed_alert *listed = &alert->listed;
+    struct as_labels *labels = NULL, *annotations = NULL;
+    if (!json_is_object(object))
+        return place_fail(place, "", NULL, "expected an object, got %s",
+                          place_get_type_word(object));
+    if (!place_find(object, "labels"))
+        return place_fail(place, "labels", NULL, "missing");
+    alert->updated_at = YEAR_ONE;
+    int r = place_read_labels(place, object, "labels", &labels);
+    listed->labels = labels;
+    if (r == 0)
+        r = place_read_labels(place, object, "annotations", &annotations);
+    listed->annotations = annotations;
+    if (r == 0)
+        r = place_read_time(place, object, "startsAt", true, &listed->starts_at);
+    if (r == 0)
+        r = place_read_time(place, object, "updatedAt", false, &alert->updated_at);
+    if (r == 0)
+        r = place_read_fingerprint(place, object, labels, &listed->fingerprint);
+    if (r == 0)
+        r = read_state(place, object, &listed->is_suppressed);
+    if (r == 0)
+        r = read_receivers(place, object, arena, listed);
+    return r;
+}
+
+static int read_alerts(struct place *place, const json_t *array,
+                       struct as_alertmanager_alerts *alerts)
+{
+    size_t count = json_array_size(array);
+    if (!json_is_array(array)) {
+        as_error_set(place->error, "expected an array of alerts, got %s",
+                     place_get_type_word(array));
+        return -EINVAL;
+    }
+    if (count > AS_ALERT_LIST_MAX) {
+        as_error_set(place->error, TOO_MANY);
+        return -EINVAL;
+    }
+    alerts->items = calloc(count ? count : 1, sizeof(*alerts->items));
+    if (!alerts->items) {
+        as_error_set(place->error, "not enough memory for %zu alerts", count);
+        return -ENOMEM;
+    }
+    place->in_alert = true;
+    for (size_t i = 0; i < count; i++) {
+        place->alert = i;
+        alerts->count = i + 1; /* freed also when only half read */
+        int r = read_alert(place, json_array_get(array, i), &alerts->arena, &alerts->items[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int decode(const char *json, size_t size, struct as_alertmanager_alerts **alerts_out,
+                  struct as_error *error)
+{
+    AS_CLEANUP(as_free_p)
+    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
+    struct place place = {.error = error, .pairs = pairs};
+    const json_t *root;
+    int r = place_load(json, size, &root, error);
+    if (r < 0)
+        return r;
+    AS_CLEANUP(as_alertmanager_alerts_free_p)
+    struct as_alertmanager_alerts *alerts = as_xcalloc(1, sizeof(*alerts));
+    alerts->arena = AS_ARENA_INIT;
+    r = read_alerts(&place, root, alerts);
+    if (r < 0)
+        return r;
+    *alerts_out = alerts;
+    alerts = NULL;
+    return 0;
+}
+
+int as_alertmanager_decode_alerts(const char *json, size_t size,
+                                  struct as_alertmanager_alerts **alerts_out,
+                                  struct as_error *error)
+{
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    int r = decode(json, size, alerts_out, error);
+    json_pool_leave();
+    return r;
+}
+
+struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanager_alerts *alerts)
+{
+    if (!alerts)
+        return NULL;
+    for (size_t i = 0; i < alerts->count; i++) {
+        as_labels_free((struct as_labels *)(uintptr_t)alerts->items[i].listed.labels);
+        as_labels_free((struct as_labels *)(uintptr_t)alerts->items[i].listed.annotations);
+    }
+    free(alerts->items);
+    as_arena_deinit(&alerts->arena);
+    free(alerts);
+    return NULL;
+}
+
+struct told { /* an alert, and the how many-th of all that we were told of */
+    const struct as_alertmanager_alert *alert;
+    size_t order;
+};
+
+static int compare_told(const void *a, const void *b)
+{
+    const struct told *x = a, *y = b;
+    uint64_t left = x->alert->listed.fingerprint, right = y->alert->listed.fingerprint;
+    if (left != right)
+        return left < right ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void unite_receivers(const struct told *told, size_t count, struct as_arena *arena,
+                            struct as_listed_alert *alert)
+{
+    size_t total = 0, kept = 0;
+    for (size_t i = 0; i < count; i++)
+        total += told[i].alert->listed.receiver_count;
+    const char **names = as_arena_alloc(arena, total, sizeof(*names));
+    total = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < told[i].alert->listed.receiver_count; k++)
+            names[total++] = told[i].alert->listed.receivers[k];
+    if (total > 0)
+        qsort(names, total, sizeof(*names), compare_names);
+    for (size_t i = 0; i < total; i++)
+        if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0)
+            names[kept++] = names[i];
+    alert->receivers = names;
+    alert->receiver_count = kept;
+}
+
+/* Of the same alert. */
+static struct as_listed_alert unite(const struct told *told, size_t count, struct as_arena *arena)
+{
+    const struct as_alertmanager_alert *newest = told[0].alert;
+    struct as_listed_alert alert = newest->listed;
+    for (size_t i = 1; i < count; i++) {
+        const struct as_alertmanager_alert *other = told[i].alert;
+        alert.is_suppressed = alert.is_suppressed && other->listed.is_suppressed;
+        if (other->listed.starts_at.us < alert.starts_at.us)
+            alert.starts_at = other->listed.starts_at;
+        if (other->updated_at.us > newest->updated_at.us)
+            newest = other;
+    }
+    alert.annotations = newest->listed.annotations;
+    unite_receivers(told, count, arena, &alert);
+    return alert;
+}
+
+void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t list_count,
+                           struct as_arena *arena, struct as_alert_list *merged_out)
+{
+    size_t total = 0, count = 0, same;
+    for (size_t i = 0; i < list_count; i++)
+        total += lists[i]->count;
+    struct told *told = as_arena_alloc(arena, total, sizeof(*told));
+    total = 0;
+    for (size_t i = 0; i < list_count; i++)
+        for (size_t k = 0; k < lists[i]->count; k++, total++)
+            told[total] = (struct told){&lists[i]->items[k], total};
+    if (total > 0)
+        qsort(told, total, sizeof(*told), compare_told);
+
+    struct as_listed_alert *alerts = as_arena_alloc(arena, total, sizeof(*alerts));
+    for (size_t i = 0; i < total; i += same) {
+        uint64_t fingerprint = told[i].alert->listed.fingerprint;
+        for (same = 1; i + same < total; same++)
+            if (told[i + same].alert->listed.fingerprint != fingerprint)
+                break;
+        alerts[count++] = unite(&told[i], same, arena);
+    }
+    *merged_out = (struct as_alert_list){.alerts = alerts, .count = count};
+    if (count > AS_ALERT_LIST_MAX) {
+        struct as_error error = AS_ERROR_INIT;
+        as_error_set(&error, TOO_MANY);
+        *merged_out = (struct as_alert_list){.error = as_arena_strdup(arena, error.text)};
+    }
+}
+
+void as_alertmanager_decode_error(const char *json, size_t size,
+                                  char text_out[AS_ALERTMANAGER_ERROR_SIZE])
+{
+    const char *text = NULL;
+    json_t *root;
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    root = json_loadb(json, size, JSON_DECODE_ANY, NULL);
+    if (root)
+        text =
+            json_is_string(root) ? json_string_value(root) : as_field_find_string(root, "message");
+    as_str_copy_line(text ? text : "", text_out, AS_ALERTMANAGER_ERROR_SIZE);
+    json_pool_leave();
+}

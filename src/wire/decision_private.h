@@ -1,0 +1,20 @@
+/*
+ * The words that decision documents use for the enums of the core, for reading and writing.
+ */
+#ifndef ALERTSCALER_WIRE_DECISION_PRIVATE_H
+#define ALERTSCALER_WIRE_DECISION_PRIVATE_H
+
+#include "strict.h"
+
+extern const struct as_strict_word as_decision_phases[];
+extern const struct as_strict_word as_decision_selects[];
+extern const struct as_strict_word as_decision_policy_types[];
+extern const struct as_strict_word as_decision_resources[];
+
+/* Actions have a decoder of their own: decision_action.c. Steps lie in the arena. */
+struct as_arena;
+struct as_action;
+int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena,
+                              struct as_action *action_out) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * One Pod of the Kubernetes API as what decisions need of it.
+ */
+#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_POD_H
+#define ALERTSCALER_SRC_WIRE_KUBERNETES_POD_H
+
+#include <jansson.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/core/observation.h>
+
+/* The name is borrowed from `item`. 0, or -EBADMSG with an error that names pod and field. */
+int as_kube_pod_read(const json_t *item, struct as_pod_seen *pod_out,
+                     struct as_error *error) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * The webhook payload. Decoding is jansson's parse and one walk over its tree; what comes out holds
+ * nothing of the tree. Errors name the place by the path of members that leads there.
+ */
+#include <alertscaler/wire/payload.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/wire/limits.h>
+
+#include "json_pool.h"
+#include "place.h"
+
+#define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
+#define OPEN_STATUS "firing"
+
+static int copy_text(const struct place *place, const json_t *object, const char *member,
+                     char **text_out)
+{
+    const char *text = NULL;
+    int r = place_read_text(place, object, member, AS_PAYLOAD_TEXT_MAX, &text);
+
+    if (r == 0)
+        *text_out = as_xstrdup(text ? text : "");
+    return r;
+}
+
+static int read_status(const struct place *place, const json_t *object,
+                       enum as_alert_status *status_out)
+{
+    const char *text = NULL;
+    int r = place_read_text(place, object, "status", AS_PAYLOAD_TEXT_MAX, &text);
+
+    if (r < 0)
+        return r;
+    if (!text)
+        return place_fail(place, "status", NULL, "missing");
+    if (strcmp(text, OPEN_STATUS) == 0)
+        *status_out = AS_ALERT_FIRING;
+    else if (strcmp(text, "resolved") == 0)
+        *status_out = AS_ALERT_RESOLVED;
+    else
+        return place_fail_with_text(place, "status", "\"firing\" or \"resolved\"", text);
+    return 0;
+}
+
+static int read_alert(const struct place *place, const json_t *object, struct as_alert *alert)
+{
+    if (!json_is_object(object))
+        return place_fail(place, "", NULL, "expected an object, got %s",
+                          place_get_type_word(object));
+    if (!place_find(object, "labels"))
+        return place_fail(place, "labels", NULL, "missing");
+
+    alert->ends_at = YEAR_ONE;
+    int r = read_status(place, object, &alert->status);
+    if (r == 0)
+        r = place_read_labels(place, object, "labels", &alert->labels);
+    if (r == 0)
+        r = place_read_labels(place, object, "annotations", &alert->annotations);
+    if (r == 0)
+        r = place_read_time(place, object, "startsAt", true, &alert->starts_at);
+    if (r == 0)
+        r = place_read_time(place, object, "endsAt", false, &alert->ends_at);
+    if (r == 0)
+        r = place_read_fingerprint(place, object, alert->labels, &alert->fingerprint);
+    return r;
+}
+
+static int read_alerts(struct place *place, const json_t *array, struct as_notification *result)
+{
+    size_t count = json_array_size(array);
+
+    if (!json_is_array(array))
+        return place_fail(place, "alerts", NULL, "expected an array, got %s",
+                          place_get_type_word(array));
+    if (count > AS_PAYLOAD_ALERTS_MAX)
+        return place_fail(place, "alerts", NULL, "more than %d", AS_PAYLOAD_ALERTS_MAX);
+    result->alerts = calloc(count ? count : 1, sizeof(*result->alerts));
+    if (!result->alerts)
+        return -ENOMEM;
+    place->in_alert = true;
+    for (size_t i = 0; i < count; i++) {
+        place->alert = i;
+        result->alert_count = i + 1; /* freed also when only half read */
+        int r = read_alert(place, json_array_get(array, i), &result->alerts[i]);
+        if (r < 0)
+            return r;
+    }
+    place->in_alert = false;
+    return 0;
+}
+
+static int read_truncated(const struct place *place, const json_t *root, uint64_t *truncated_out)
+{
+    const json_t *value = place_find(root, "truncatedAlerts");
+
+    if (!value)
+        return 0;
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return place_fail(place, "truncatedAlerts", NULL, "expected a whole number not below 0");
+    *truncated_out = (uint64_t)json_integer_value(value);
+    return 0;
+}
+
+/* Go's regexp.QuoteMeta puts a backslash before each of these. */
+static const char quoted_by_go[] = "\\.+*?()|[]{}^$";
+
+static void unquote(char *text)
+{
+    char *out = text;
+
+    for (const char *at = text; *at; at++) {
+        if (*at == '\\' && at[1] && strchr(quoted_by_go, at[1]))
+            at++;
+        *out++ = *at;
+    }
+    *out = '\0';
+}
+
+/* A sender may be configured to send anything; what is no payload at all gets told what to do. */
+static int check_kind(const json_t *root, struct as_error *error)
+{
+    const char *missing = NULL;
+
+    if (!json_is_object(root)) {
+        as_error_set(error, "expected a JSON object, got %s", place_get_type_word(root));
+        return -EINVAL;
+    }
+    if (!place_find(root, "alerts"))
+        missing = "alerts";
+    else if (!place_find(root, "version"))
+        missing = "version";
+    if (missing) {
+        as_error_set(error,
+                     "no \"%s\": not Alertmanager's webhook payload; remove the custom `payload` "
+                     "from the sender's webhook configuration",
+                     missing);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int read_root(const json_t *root, struct as_notification *result, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p)
+    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
+    struct place place = {.error = error, .pairs = pairs};
+    const char *version = NULL;
+    int r = check_kind(root, error);
+
+    if (r == 0)
+        r = place_read_text(&place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
+    if (r == 0)
+        r = copy_text(&place, root, "receiver", &result->receiver);
+    if (r == 0)
+        r = copy_text(&place, root, "groupKey", &result->group_key);
+    if (r == 0)
+        r = copy_text(&place, root, "notification_reason", &result->reason);
+    if (r == 0)
+        r = read_truncated(&place, root, &result->truncated);
+    if (r == 0)
+        r = read_alerts(&place, place_find(root, "alerts"), result);
+    if (r == 0)
+        unquote(result->receiver);
+    return r;
+}
+
+static int decode(const char *body, size_t size, struct as_notification **notification_out,
+                  struct as_error *error)
+{
+    const json_t *root;
+    int r = place_load(body, size, &root, error);
+    if (r < 0)
+        return r;
+    AS_CLEANUP(as_notification_free_p)
+    struct as_notification *result = as_xcalloc(1, sizeof(*result));
+    r = read_root(root, result, error);
+    if (r < 0)
+        return r;
+    result->remote = as_xstrdup("");
+    result->credential = as_xstrdup("");
+    result->traceparent = as_xstrdup("");
+    *notification_out = result;
+    result = NULL;
+    return 0;
+}
+
+/* What jansson makes of the body goes with the pool: nothing of it is freed one by one. */
+int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
+                      struct as_error *error)
+{
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    int r = decode(body, size, notification_out, error);
+    json_pool_leave();
+    return r;
+}
+
+static void write_labels(struct as_json_writer *json, const char *member,
+                         const struct as_labels *labels)
+{
+    as_json_write_key(json, member);
+    as_json_begin_object(json);
+    for (uint32_t i = 0; i < labels->count; i++)
+        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
+    as_json_end_object(json);
+}
+
+static void write_time(struct as_json_writer *json, const char *member, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+
+    as_wall_time_print_short(time, text);
+    as_json_write_member(json, member, text);
+}
+
+static const char *get_status_word(enum as_alert_status status)
+{
+    return status == AS_ALERT_FIRING ? OPEN_STATUS : "resolved";
+}
+
+static void write_alert(struct as_json_writer *json, const struct as_alert *alert)
+{
+    char fingerprint[17];
+
+    snprintf(fingerprint, sizeof(fingerprint), "%016" PRIx64, alert->fingerprint);
+    as_json_begin_object(json);
+    as_json_write_member(json, "status", get_status_word(alert->status));
+    write_labels(json, "labels", alert->labels);
+    write_labels(json, "annotations", alert->annotations);
+    write_time(json, "startsAt", alert->starts_at);
+    write_time(json, "endsAt", alert->ends_at);
+    as_json_write_member(json, "generatorURL", "");
+    as_json_write_member(json, "fingerprint", fingerprint);
+    as_json_end_object(json);
+}
+
+static const struct as_labels *get_labels(const struct as_alert *alert, bool of_annotations)
+{
+    return of_annotations ? alert->annotations : alert->labels;
+}
+
+static bool is_common(const struct as_notification *notification, const struct as_label *label,
+                      bool of_annotations)
+{
+    for (size_t i = 1; i < notification->alert_count; i++) {
+        const struct as_labels *others = get_labels(&notification->alerts[i], of_annotations);
+        if (strcmp(as_labels_get(others, label->name), label->value) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* What all alerts share; only the member `name` of it where one is given. */
+static void write_common(struct as_json_writer *json, const char *member,
+                         const struct as_notification *notification, bool of_annotations,
+                         const char *name)
+{
+    as_json_write_key(json, member);
+    as_json_begin_object(json);
+    if (notification->alert_count > 0) {
+        const struct as_labels *first = get_labels(&notification->alerts[0], of_annotations);
+        for (uint32_t i = 0; i < first->count; i++) {
+            const struct as_label *label = &first->items[i];
+            if ((!name || strcmp(name, label->name) == 0) &&
+                is_common(notification, label, of_annotations))
+                as_json_write_member(json, label->name, label->value);
+        }
+    }
+    as_json_end_object(json);
+}
+
+static void write_receiver(struct as_json_writer *json, const char *receiver)
+{
+    struct as_buf quoted = AS_BUF_INIT(SIZE_MAX / 2);
+
+    for (const char *c = receiver; *c; c++) {
+        if (strchr(quoted_by_go, *c))
+            as_buf_append_char(&quoted, '\\');
+        as_buf_append_char(&quoted, *c);
+    }
+    as_json_write_key(json, "receiver");
+    as_json_write_string_size(json, quoted.data, quoted.size);
+    as_buf_deinit(&quoted);
+}
+
+void as_payload_encode(const struct as_notification *notification, struct as_buf *out)
+{
+    struct as_json_writer json;
+    enum as_alert_status status = AS_ALERT_RESOLVED;
+
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        if (notification->alerts[i].status == AS_ALERT_FIRING)
+            status = AS_ALERT_FIRING;
+    }
+    as_json_init(&json, out, AS_JSON_ANY_ORDER | AS_JSON_HTML);
+    as_json_begin_object(&json);
+    write_receiver(&json, notification->receiver);
+    as_json_write_member(&json, "status", get_status_word(status));
+    as_json_write_key(&json, "alerts");
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < notification->alert_count; i++)
+        write_alert(&json, &notification->alerts[i]);
+    as_json_end_array(&json);
+    write_common(&json, "groupLabels", notification, false, "alertname");
+    write_common(&json, "commonLabels", notification, false, NULL);
+    write_common(&json, "commonAnnotations", notification, true, NULL);
+    as_json_write_member(&json, "externalURL", "");
+    as_json_write_member(&json, "version", "4");
+    as_json_write_member(&json, "groupKey", notification->group_key);
+    as_json_write_member_i64(&json, "truncatedAlerts", (int64_t)notification->truncated);
+    if (*notification->reason)
+        as_json_write_member(&json, "notification_reason", notification->reason);
+    as_json_end_object(&json);
+    as_buf_append_char(out, '\n');
+}

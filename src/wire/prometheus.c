@@ -1,0 +1,325 @@
+/*
+ * Answers to instant queries: see the header.
+ *
+ * A query that came with warnings is not used: Thanos and others warn when a part of the data could
+ * not be asked for, and half of a sum looks like less load. What is merely informational (`infos`)
+ * does no harm. One sample that is not a finite number spoils the answer: left out, it would count
+ * as missing, which is something else.
+ */
+#include <alertscaler/wire/prometheus.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/limits.h>
+
+#include "field.h"
+#include "json_pool.h"
+#include "place.h"
+
+#define QUOTED_MAX 64             /* bytes of a label's value in an error */
+#define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
+
+/* What is not a finite number, as Go writes it and as others do, and how we say it. */
+static const struct {
+    const char *text, *shown;
+} not_finite[] = {
+    {"NaN", "NaN"}, {"+Inf", "+Inf"}, {"-Inf", "-Inf"}, {"Inf", "+Inf"}, {"nan", "NaN"},
+};
+
+static void append_encoded(struct as_buf *out, const char *text)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (strchr(plain, *text)) {
+            as_buf_append_char(out, *text);
+        } else {
+            const char escape[3] = {'%', hex[byte >> 4], hex[byte & 15]};
+            as_buf_append(out, escape, sizeof(escape));
+        }
+    }
+}
+
+void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as_buf *out)
+{
+    char timeout[AS_DURATION_SIZE];
+    as_duration_print(timeout_us, timeout);
+    as_buf_append_str(out, "query=");
+    append_encoded(out, query);
+    as_buf_append_str(out, "&timeout=");
+    as_buf_append_str(out, timeout);
+}
+
+/* "errorType: error", of a document with status: error. */
+static void set_own_words(const json_t *root, struct as_error *error)
+{
+    const char *text = as_field_find_string(root, "error");
+    const char *type = as_field_find_string(root, "errorType");
+    as_error_set(error, "%s", as_str_is_empty(text) ? "an error without a text" : text);
+    if (!as_str_is_empty(type))
+        as_error_wrap(error, "%s", type);
+}
+
+static enum as_prometheus_outcome check_warnings(const json_t *root, struct as_error *error)
+{
+    const json_t *warnings = json_object_get(root, "warnings");
+    size_t count = json_array_size(warnings);
+    const char *first = json_string_value(json_array_get(warnings, 0));
+    if (count == 0)
+        return AS_PROMETHEUS_ANSWERED;
+    as_error_set(error, "query has warnings and may be incomplete: %s%s",
+                 first ? first : "(no text)", count > 1 ? " (and more)" : "");
+    return AS_PROMETHEUS_UNUSABLE;
+}
+
+/* `pair` is [time, "value"]. */
+static enum as_prometheus_outcome read_value(const json_t *pair, const char *of, double *value_out,
+                                             struct as_error *error)
+{
+    const json_t *member = json_array_get(pair, 1);
+    const char *text = json_string_value(member);
+    if (!text) {
+        as_error_set(error, "Prometheus: a sample without a value");
+        return AS_PROMETHEUS_INVALID;
+    }
+    if (as_number_parse_double(text, json_string_length(member), value_out) == 0)
+        return AS_PROMETHEUS_ANSWERED;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(not_finite); i++) {
+        if (strcmp(not_finite[i].text, text) == 0) {
+            as_error_set(error, "query returned %s%s", not_finite[i].shown, of);
+            return AS_PROMETHEUS_UNUSABLE;
+        }
+    }
+    as_error_set(error, "Prometheus: a sample whose value is not a number");
+    return AS_PROMETHEUS_INVALID;
+}
+
+/* The value of one series of a vector. `of`: which, for errors; "" or " for pod ...". */
+static enum as_prometheus_outcome read_series(const json_t *series, const char *of,
+                                              double *value_out, struct as_error *error)
+{
+    const json_t *pair = json_object_get(series, "value");
+    if (!pair && json_object_get(series, "histogram")) {
+        as_error_set(error,
+                     "query returned a native histogram%s, expected a number: use "
+                     "histogram_quantile() or the like",
+                     of);
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    return read_value(pair, of, value_out, error);
+}
+
+static enum as_prometheus_outcome read_time(const json_t *series, as_maybe_time *at_out,
+                                            struct as_error *error)
+{
+    const json_t *member = json_array_get(json_object_get(series, "value"), 0);
+    double seconds = json_number_value(member);
+    if (!json_is_number(member) || !(fabs(seconds) <= TIME_MAX_S)) {
+        as_error_set(error, "Prometheus: a sample without a time");
+        return AS_PROMETHEUS_INVALID;
+    }
+    *at_out = (as_maybe_time){true, {llround(seconds * (double)AS_US_PER_S)}};
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static enum as_prometheus_outcome read_number(const json_t *vector, struct as_query_result *result,
+                                              struct as_error *error)
+{
+    size_t count = json_array_size(vector);
+    if (count > 1) {
+        as_error_set(error,
+                     "query returned %zu series, expected one: aggregate with sum() or the like",
+                     count);
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    return read_series(json_array_get(vector, 0), "", &result->value, error);
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+    return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
+}
+
+/* A pod's name as it stands in an error. */
+static void quote(const char *pod, char text_out[QUOTED_MAX + 1])
+{
+    as_str_copy_line(pod, text_out, QUOTED_MAX + 1);
+}
+
+static enum as_prometheus_outcome read_sample(const json_t *series, const struct as_query *query,
+                                              struct as_arena *arena, struct as_sample *sample,
+                                              struct as_error *error)
+{
+    const char *pod = as_field_find_string(json_object_get(series, "metric"), query->pod_label);
+    char quoted[QUOTED_MAX + 1], of[QUOTED_MAX + 32];
+    if (as_str_is_empty(pod)) {
+        as_error_set(error, "query returned a series without the label `%s`: aggregate by it",
+                     query->pod_label);
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    quote(pod, quoted);
+    snprintf(of, sizeof(of), " for pod `%s`", quoted);
+    enum as_prometheus_outcome result = read_series(series, of, &sample->value, error);
+    if (result == AS_PROMETHEUS_ANSWERED)
+        result = read_time(series, &sample->at, error);
+    if (result == AS_PROMETHEUS_ANSWERED)
+        sample->pod = as_arena_strdup(arena, pod);
+    return result;
+}
+
+static enum as_prometheus_outcome check_unique(const struct as_sample *samples, size_t count,
+                                               const char *label, struct as_error *error)
+{
+    char quoted[QUOTED_MAX + 1];
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(samples[i - 1].pod, samples[i].pod) == 0) {
+            quote(samples[i].pod, quoted);
+            as_error_set(error, "query returned several series for pod `%s`: aggregate by `%s`",
+                         quoted, label);
+            return AS_PROMETHEUS_UNUSABLE;
+        }
+    }
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static enum as_prometheus_outcome read_per_pod(const json_t *vector, const struct as_query *query,
+                                               struct as_arena *arena,
+                                               struct as_query_result *result,
+                                               struct as_error *error)
+{
+    size_t count = json_array_size(vector);
+    if (count > AS_SAMPLES_MAX) {
+        as_error_set(error, "query returned %zu series, at most %d are taken", count,
+                     AS_SAMPLES_MAX);
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    struct as_sample *samples = as_arena_alloc(arena, count, sizeof(*samples));
+    for (size_t i = 0; i < count; i++) {
+        enum as_prometheus_outcome read =
+            read_sample(json_array_get(vector, i), query, arena, &samples[i], error);
+        if (read != AS_PROMETHEUS_ANSWERED)
+            return read;
+    }
+    qsort(samples, count, sizeof(*samples), compare_samples);
+    result->samples = samples;
+    result->sample_count = count;
+    return check_unique(samples, count, query->pod_label, error);
+}
+
+static enum as_prometheus_outcome read_vector(const json_t *vector, const struct as_query *query,
+                                              struct as_arena *arena,
+                                              struct as_query_result *result,
+                                              struct as_error *error)
+{
+    if (json_array_size(vector) == 0) {
+        as_error_set(error, "query returned no data");
+        return AS_PROMETHEUS_NO_DATA;
+    }
+    switch (query->form) {
+    case AS_QUERY_NUMBER: return read_number(vector, result, error);
+    case AS_QUERY_PER_POD: return read_per_pod(vector, query, arena, result, error);
+    case AS_QUERY_ANY: break;
+    }
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static enum as_prometheus_outcome read_scalar(const json_t *pair, const struct as_query *query,
+                                              struct as_query_result *result,
+                                              struct as_error *error)
+{
+    switch (query->form) {
+    case AS_QUERY_NUMBER: return read_value(pair, "", &result->value, error);
+    case AS_QUERY_PER_POD:
+        as_error_set(error, "query returned a scalar, expected one series a pod");
+        return AS_PROMETHEUS_UNUSABLE;
+    case AS_QUERY_ANY: break;
+    }
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static enum as_prometheus_outcome read_data(const json_t *data, const struct as_query *query,
+                                            struct as_arena *arena, struct as_query_result *result,
+                                            struct as_error *error)
+{
+    const char *type = as_field_find_string(data, "resultType");
+    const json_t *value = json_object_get(data, "result");
+    if (type && json_is_array(value)) {
+        if (strcmp(type, "vector") == 0)
+            return read_vector(value, query, arena, result, error);
+        if (strcmp(type, "scalar") == 0)
+            return read_scalar(value, query, result, error);
+        if (strcmp(type, "matrix") == 0 || strcmp(type, "string") == 0) {
+            as_error_set(error, "query returned a %s, expected an instant vector or a scalar",
+                         *type == 'm' ? "range vector" : type);
+            return AS_PROMETHEUS_UNUSABLE;
+        }
+    }
+    as_error_set(error, "Prometheus: not an answer to a query: no known data.resultType with a "
+                        "data.result");
+    return AS_PROMETHEUS_INVALID;
+}
+
+static enum as_prometheus_outcome decode(const char *json, size_t size,
+                                         const struct as_query *query, struct as_arena *arena,
+                                         struct as_query_result *result, struct as_error *error)
+{
+    const json_t *root;
+    if (place_load(json, size, &root, error) < 0) {
+        as_error_wrap(error, "Prometheus");
+        return AS_PROMETHEUS_INVALID;
+    }
+    const char *status = as_field_find_string(root, "status");
+    if (as_str_equal(status, "error")) {
+        set_own_words(root, error);
+        as_error_wrap(error, "Prometheus");
+        return AS_PROMETHEUS_REFUSED;
+    }
+    if (!as_str_equal(status, "success")) {
+        as_error_set(error, "Prometheus: not an answer to a query: no known status");
+        return AS_PROMETHEUS_INVALID;
+    }
+    enum as_prometheus_outcome checked = check_warnings(root, error);
+    return checked == AS_PROMETHEUS_ANSWERED
+               ? read_data(json_object_get(root, "data"), query, arena, result, error)
+               : checked;
+}
+
+enum as_prometheus_outcome as_prometheus_decode_query(const char *json, size_t size,
+                                                      const struct as_query *query,
+                                                      struct as_arena *arena,
+                                                      struct as_query_result *result_out)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct as_query_result result = {0};
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    enum as_prometheus_outcome read = decode(json, size, query, arena, &result, &error);
+    json_pool_leave();
+    if (read != AS_PROMETHEUS_ANSWERED) {
+        char *text = as_arena_alloc(arena, 1, AS_QUERY_ERROR_MAX);
+        as_str_copy_line(error.text, text, AS_QUERY_ERROR_MAX);
+        result = (struct as_query_result){.error = text};
+    }
+    *result_out = result;
+    return read;
+}
+
+void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_QUERY_ERROR_MAX])
+{
+    struct as_error error = AS_ERROR_INIT;
+    const json_t *root;
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    if (place_load(json, size, &root, NULL) == 0 &&
+        as_str_equal(as_field_find_string(root, "status"), "error"))
+        set_own_words(root, &error);
+    json_pool_leave();
+    as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);
+}

@@ -1,0 +1,167 @@
+/*
+ * Answers to range queries: see the header.
+ */
+#include <alertscaler/wire/prometheus_range.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/limits.h>
+
+#include "field.h"
+#include "json_pool.h"
+#include "place.h"
+
+#define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
+
+struct reading {
+    as_range_visit_fn *visit;
+    void *context;
+    struct as_range_point *points;
+    size_t capacity;
+    struct as_label *pairs;
+    size_t pair_capacity;
+    struct as_error *error;
+};
+
+static void append_seconds(struct as_buf *out, const char *key, int64_t us)
+{
+    const int64_t ms = us / AS_US_PER_MS;
+    as_buf_printf(out, "&%s=%s%lld.%03lld", key, ms < 0 ? "-" : "", (long long)(llabs(ms) / 1000),
+                  (long long)(llabs(ms) % 1000));
+}
+
+void as_prometheus_encode_range(const char *query, const struct as_range *range, int64_t timeout_us,
+                                struct as_buf *out)
+{
+    as_prometheus_encode_query(query, timeout_us, out);
+    append_seconds(out, "start", range->from.us);
+    append_seconds(out, "end", range->to.us);
+    append_seconds(out, "step", range->step_us);
+}
+
+static int fail(const struct reading *reading, const char *text)
+{
+    as_error_set(reading->error, "Prometheus: not an answer to a range query: %s", text);
+    return AS_PROMETHEUS_INVALID;
+}
+
+static int read_labels(struct reading *reading, json_t *metric, struct as_labels **labels_out)
+{
+    const char *key;
+    json_t *value;
+    size_t count = 0;
+
+    json_object_foreach(metric, key, value)
+    {
+        if (!json_is_string(value))
+            return fail(reading, "a label that is no text");
+        reading->pairs =
+            as_xgrow(reading->pairs, count, &reading->pair_capacity, sizeof(*reading->pairs));
+        reading->pairs[count++] = (struct as_label){key, json_string_value(value)};
+    }
+    if (as_labels_new(reading->pairs, count, labels_out) != 0)
+        return fail(reading, "labels that are too long");
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static double read_number(const char *text, size_t size)
+{
+    double value;
+
+    if (as_number_parse_double(text, size, &value) == 0)
+        return value;
+    if (strcmp(text, "+Inf") == 0 || strcmp(text, "Inf") == 0)
+        return HUGE_VAL;
+    return strcmp(text, "-Inf") == 0 ? -HUGE_VAL : (double)NAN;
+}
+
+/* `pair` is [time, "value"]. */
+static int read_point(const struct reading *reading, const json_t *pair,
+                      struct as_range_point *point)
+{
+    const json_t *time = json_array_get(pair, 0), *value = json_array_get(pair, 1);
+    const double seconds = json_number_value(time);
+
+    if (!json_is_number(time) || !(fabs(seconds) <= TIME_MAX_S) || !json_is_string(value))
+        return fail(reading, "a sample without time or value");
+    point->at.us = llround(seconds * 1000) * AS_US_PER_MS;
+    point->value = read_number(json_string_value(value), json_string_length(value));
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static int read_series(struct reading *reading, const json_t *series)
+{
+    const json_t *values = json_object_get(series, "values"), *pair;
+    AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
+    size_t i;
+
+    if (!json_is_array(values)) /* native histograms alone */
+        return json_object_get(series, "histograms") ? AS_PROMETHEUS_ANSWERED
+                                                     : fail(reading, "a series without values");
+    int status = read_labels(reading, json_object_get(series, "metric"), &labels);
+    if (status != AS_PROMETHEUS_ANSWERED)
+        return status;
+    json_array_foreach(values, i, pair)
+    {
+        reading->points =
+            as_xgrow(reading->points, i, &reading->capacity, sizeof(*reading->points));
+        status = read_point(reading, pair, &reading->points[i]);
+        if (status == AS_PROMETHEUS_ANSWERED && i > 0 &&
+            reading->points[i].at.us <= reading->points[i - 1].at.us)
+            status = fail(reading, "samples that are not in order");
+        if (status != AS_PROMETHEUS_ANSWERED)
+            return status;
+    }
+    reading->visit(reading->context,
+                   &(struct as_range_series){labels, reading->points, json_array_size(values)});
+    return AS_PROMETHEUS_ANSWERED;
+}
+
+static int read_document(struct reading *reading, const char *json, size_t size)
+{
+    const json_t *root, *series;
+    size_t i;
+
+    if (place_load(json, size, &root, reading->error) < 0) {
+        as_error_wrap(reading->error, "Prometheus");
+        return AS_PROMETHEUS_INVALID;
+    }
+    const json_t *data = json_object_get(root, "data");
+    const json_t *result = json_object_get(data, "result");
+    if (as_str_equal(as_field_find_string(root, "status"), "error")) {
+        const char *text = as_field_find_string(root, "error");
+        as_error_set(reading->error, "Prometheus: %s", text ? text : "an error without a text");
+        return AS_PROMETHEUS_REFUSED;
+    }
+    if (!as_str_equal(as_field_find_string(root, "status"), "success") ||
+        !as_str_equal(as_field_find_string(data, "resultType"), "matrix") || !json_is_array(result))
+        return fail(reading, "no matrix");
+    json_array_foreach(result, i, series)
+    {
+        const int status = read_series(reading, series);
+        if (status != AS_PROMETHEUS_ANSWERED)
+            return status;
+    }
+    return json_array_size(result) > 0 ? AS_PROMETHEUS_ANSWERED : AS_PROMETHEUS_NO_DATA;
+}
+
+enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t size,
+                                                      as_range_visit_fn *visit, void *context,
+                                                      struct as_error *error)
+{
+    struct reading reading = {.visit = visit, .context = context, .error = error};
+
+    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    const int outcome = read_document(&reading, json, size);
+    json_pool_leave();
+    free(reading.points);
+    free(reading.pairs);
+    return (enum as_prometheus_outcome)outcome;
+}

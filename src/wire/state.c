@@ -1,0 +1,531 @@
+/*
+ * State documents: written by the JSON writer, read by jansson. A document of another shape is
+ * damage and is refused whole.
+ */
+#include <alertscaler/wire/state.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/core/target.h>
+#include <alertscaler/wire/json_writer.h>
+
+static void write_moment(struct as_json_writer *json, const char *key, struct as_moment moment)
+{
+    as_json_write_key(json, key);
+    if (!as_moment_is_set(moment)) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_array(json);
+    as_json_write_i64(json, moment.mono.us);
+    as_json_write_i64(json, moment.wall.us);
+    as_json_end_array(json);
+}
+
+static void write_labels(struct as_json_writer *json, const char *key,
+                         const struct as_labels *labels)
+{
+    as_json_write_key(json, key);
+    as_json_begin_object(json);
+    for (uint32_t i = 0; labels && i < labels->count; i++)
+        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
+    as_json_end_object(json);
+}
+
+static void write_hex(struct as_json_writer *json, const char *key, uint64_t number)
+{
+    char text[17];
+    (void)snprintf(text, sizeof(text), "%016" PRIx64, number);
+    as_json_write_member(json, key, text);
+}
+
+static void write_progress(struct as_json_writer *json, const struct as_incident_state *state)
+{
+    as_json_write_key(json, "progress");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < state->progress_count; i++) {
+        const struct as_progress *progress = &state->progress[i];
+        as_json_begin_object(json);
+        write_moment(json, "applied", progress->applied);
+        as_json_write_member_i64(json, "origin", progress->origin);
+        as_json_write_member(json, "rule", progress->rule);
+        as_json_write_member_i64(json, "steps", progress->steps);
+        as_json_write_member(json, "target", progress->target);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
+                              struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    write_labels(&json, "annotations", state->annotations);
+    as_json_write_member(&json, "boot", boot);
+    write_hex(&json, "fingerprint", state->fingerprint);
+    write_labels(&json, "labels", state->labels);
+    as_json_write_member_bool(&json, "open", state->is_open);
+    write_moment(&json, "opened", state->opened);
+    write_progress(&json, state);
+    as_json_write_key(&json, "receivers");
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < state->receiver_count; i++)
+        as_json_write_string(&json, state->receivers[i]);
+    as_json_end_array(&json);
+    write_moment(&json, "resolved", state->resolved);
+    write_moment(&json, "seen", state->seen);
+    write_moment(&json, "silenced", state->silenced);
+    as_json_write_member_i64(&json, "starts_at", state->starts_at.us);
+    as_json_end_object(&json);
+}
+
+static void write_address(struct as_json_writer *json, const struct as_target_ref *ref)
+{
+    as_json_write_key(json, "address");
+    if (!ref) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_array(json);
+    for (size_t i = 0; i < ref->field_count; i++) {
+        as_json_begin_array(json);
+        as_json_write_string(json, ref->fields[i].key);
+        as_json_write_string(json, ref->fields[i].value);
+        as_json_end_array(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_history(struct as_json_writer *json, const struct as_target_state *state)
+{
+    as_json_write_key(json, "events");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < state->event_count; i++) {
+        as_json_begin_object(json);
+        write_moment(json, "at", state->events[i].at);
+        as_json_write_member_i64(json, "change", state->events[i].change);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_recommendations(struct as_json_writer *json, const struct as_target_state *state)
+{
+    as_json_write_key(json, "recommendations");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < state->recommendation_count; i++) {
+        as_json_begin_object(json);
+        write_moment(json, "at", state->recommendations[i].at);
+        as_json_write_member_i64(json, "replicas", state->recommendations[i].replicas);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_endings(struct as_json_writer *json, const struct as_target_state *state)
+{
+    as_json_write_key(json, "endings");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < state->ending_count; i++) {
+        const struct as_ending_state *ending = &state->endings[i];
+        as_json_begin_object(json);
+        write_moment(json, "applied", ending->applied);
+        write_moment(json, "ended", ending->ended);
+        write_hex(json, "fingerprint", ending->fingerprint);
+        as_json_write_member(json, "guard", ending->guard);
+        as_json_write_member_i64(json, "last", ending->last);
+        as_json_write_member_i64(json, "origin", ending->origin);
+        as_json_write_member_i64(json, "peak", ending->peak);
+        as_json_write_member(json, "rule", ending->rule);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+void as_state_encode_target(const struct as_target_state *state, const char *boot,
+                            struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    write_address(&json, state->ref);
+    as_json_write_member(&json, "boot", boot);
+    write_moment(&json, "dry_last_down", state->dry_last_down);
+    write_moment(&json, "dry_last_up", state->dry_last_up);
+    write_endings(&json, state);
+    as_json_write_member(&json, "entry", state->entry);
+    write_history(&json, state);
+    as_json_write_member(&json, "id", state->id);
+    as_json_write_member_i64(&json, "keep_us", state->keep_us);
+    if (state->ref)
+        as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
+    write_moment(&json, "last_down", state->last_down);
+    write_moment(&json, "last_up", state->last_up);
+    write_recommendations(&json, state);
+    as_json_end_object(&json);
+}
+
+void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
+                            struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "action", state->action_id);
+    write_address(&json, state->ref);
+    write_moment(&json, "at", state->at);
+    as_json_write_member(&json, "boot", boot);
+    as_json_write_member(&json, "decision", state->decision_id);
+    as_json_write_member_i64(&json, "from", state->from);
+    as_json_write_member(&json, "id", state->ref->id);
+    as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
+    as_json_write_member_bool(&json, "maybe", state->maybe);
+    as_json_write_member(&json, "outcome", as_reason_get_word(state->outcome));
+    as_json_write_member(&json, "rule", state->rule);
+    as_json_write_member_i64(&json, "to", state->to);
+    as_json_write_member(&json, "version", state->version);
+    as_json_end_object(&json);
+}
+
+/* A document being read: the first thing that is not as expected is its damage. */
+struct reader {
+    json_t *root;
+    const struct as_state_clock *clock;
+    bool same_boot;
+    struct as_arena arena;
+    struct as_error *error;
+    bool damaged;
+};
+
+static void damage(struct reader *reader, const char *key)
+{
+    if (!reader->damaged)
+        as_error_set(reader->error, "state document: \"%s\" is missing or of the wrong kind", key);
+    reader->damaged = true;
+}
+
+static const char *read_text(struct reader *reader, json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (!text)
+        damage(reader, key);
+    return text ? text : "";
+}
+
+static int64_t read_i64(struct reader *reader, json_t *object, const char *key, int64_t min,
+                        int64_t max)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < min ||
+        json_integer_value(value) > max) {
+        damage(reader, key);
+        return min;
+    }
+    return json_integer_value(value);
+}
+
+static bool read_bool(struct reader *reader, const char *key)
+{
+    const json_t *value = json_object_get(reader->root, key);
+    if (!json_is_boolean(value))
+        damage(reader, key);
+    return json_is_true(value);
+}
+
+/* Differences of times within this cannot overflow. */
+static bool is_time(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) > INT64_MIN / 4 &&
+           json_integer_value(value) < INT64_MAX / 4;
+}
+
+static struct as_moment read_moment(struct reader *reader, json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (json_is_null(value))
+        return AS_MOMENT_NEVER;
+    if (!json_is_array(value) || json_array_size(value) != 2 ||
+        !is_time(json_array_get(value, 0)) || !is_time(json_array_get(value, 1))) {
+        damage(reader, key);
+        return AS_MOMENT_NEVER;
+    }
+    struct as_moment moment = {.mono = {json_integer_value(json_array_get(value, 0))},
+                               .wall = {json_integer_value(json_array_get(value, 1))}};
+    const struct as_state_clock *clock = reader->clock;
+    if (!reader->same_boot) {
+        const int64_t age = clock->wall.us - moment.wall.us;
+        moment.mono.us = clock->mono.us - (age > 0 ? age : 0);
+    }
+    if (moment.mono.us > clock->mono.us)
+        moment.mono = clock->mono;
+    return moment;
+}
+
+static struct as_labels *read_labels(struct reader *reader, const char *key)
+{
+    json_t *object = json_object_get(reader->root, key);
+    const size_t count = json_object_size(object);
+    struct as_label *pairs = as_arena_alloc(&reader->arena, count, sizeof(*pairs));
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+    if (!json_is_object(object))
+        damage(reader, key);
+    json_object_foreach(object, name, value)
+    {
+        if (!json_is_string(value))
+            damage(reader, key);
+        pairs[i++] = (struct as_label){name, json_is_string(value) ? json_string_value(value) : ""};
+    }
+    struct as_labels *labels = NULL;
+    if (as_labels_new(pairs, count, &labels) != 0)
+        damage(reader, key);
+    return labels;
+}
+
+static int reader_open(struct reader *reader, const char *json, size_t size,
+                       const struct as_state_clock *clock, struct as_error *error)
+{
+    json_error_t problem;
+    *reader = (struct reader){.clock = clock, .error = error};
+    reader->root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
+    if (!json_is_object(reader->root)) {
+        as_error_set(error, "state document: not a JSON object");
+        json_decref(reader->root);
+        return -EBADMSG;
+    }
+    reader->same_boot = strcmp(read_text(reader, reader->root, "boot"), clock->boot) == 0;
+    return 0;
+}
+
+static void reader_close(struct reader *reader)
+{
+    json_decref(reader->root);
+    as_arena_deinit(&reader->arena);
+}
+
+static json_t *read_list(struct reader *reader, const char *key, size_t *count_out)
+{
+    json_t *list = json_object_get(reader->root, key);
+    if (!json_is_array(list))
+        damage(reader, key);
+    *count_out = json_array_size(list);
+    return list;
+}
+
+static void read_progress(struct reader *reader, struct as_incident_state *state)
+{
+    json_t *list = read_list(reader, "progress", &state->progress_count);
+    struct as_progress *progress =
+        as_arena_alloc(&reader->arena, state->progress_count, sizeof(*progress));
+    for (size_t i = 0; i < state->progress_count; i++) {
+        json_t *item = json_array_get(list, i);
+        progress[i] = (struct as_progress){
+            .rule = read_text(reader, item, "rule"),
+            .target = read_text(reader, item, "target"),
+            .steps = (uint32_t)read_i64(reader, item, "steps", 0, UINT32_MAX),
+            .applied = read_moment(reader, item, "applied"),
+            .origin = (int32_t)read_i64(reader, item, "origin", -1, INT32_MAX),
+        };
+    }
+    state->progress = progress;
+}
+
+static void read_receivers(struct reader *reader, struct as_incident_state *state)
+{
+    size_t count;
+    json_t *list = read_list(reader, "receivers", &count);
+    const char **receivers = as_arena_alloc(&reader->arena, count, sizeof(*receivers));
+    for (size_t i = 0; i < count; i++) {
+        receivers[i] = json_string_value(json_array_get(list, i));
+        if (!receivers[i])
+            damage(reader, "receivers");
+    }
+    state->receivers = receivers;
+    state->receiver_count = count;
+}
+
+static uint64_t read_hex(struct reader *reader, json_t *object, const char *key)
+{
+    const char *text = read_text(reader, object, key);
+    uint64_t number = 0;
+    if (as_number_parse_u64_hex(text, strlen(text), &number) != 0)
+        damage(reader, key);
+    return number;
+}
+
+int as_state_decode_incident(const char *json, size_t size, const struct as_state_clock *clock,
+                             as_state_incident_fn *use, void *context, struct as_error *error)
+{
+    struct reader reader;
+    int r = reader_open(&reader, json, size, clock, error);
+    if (r != 0)
+        return r;
+    struct as_labels *labels = read_labels(&reader, "labels");
+    struct as_labels *annotations = read_labels(&reader, "annotations");
+    struct as_incident_state state = {
+        .fingerprint = read_hex(&reader, reader.root, "fingerprint"),
+        .is_open = read_bool(&reader, "open"),
+        .starts_at = {read_i64(&reader, reader.root, "starts_at", INT64_MIN, INT64_MAX)},
+        .opened = read_moment(&reader, reader.root, "opened"),
+        .seen = read_moment(&reader, reader.root, "seen"),
+        .resolved = read_moment(&reader, reader.root, "resolved"),
+        .silenced = read_moment(&reader, reader.root, "silenced"),
+        .labels = labels,
+        .annotations = annotations,
+    };
+    read_progress(&reader, &state);
+    read_receivers(&reader, &state);
+    if (as_moment_is_set(state.resolved) == state.is_open)
+        damage(&reader, "resolved");
+    r = reader.damaged ? -EBADMSG : use(context, &state);
+    as_labels_free(labels);
+    as_labels_free(annotations);
+    reader_close(&reader);
+    return r;
+}
+
+static void read_events(struct reader *reader, struct as_target_state *state)
+{
+    json_t *list = read_list(reader, "events", &state->event_count);
+    struct as_past_event *events =
+        as_arena_alloc(&reader->arena, state->event_count, sizeof(*events));
+    for (size_t i = 0; i < state->event_count; i++) {
+        json_t *item = json_array_get(list, i);
+        events[i] = (struct as_past_event){
+            read_moment(reader, item, "at"),
+            (int32_t)read_i64(reader, item, "change", -INT32_MAX, INT32_MAX),
+        };
+    }
+    state->events = events;
+}
+
+static void read_recommendations(struct reader *reader, struct as_target_state *state)
+{
+    json_t *list = read_list(reader, "recommendations", &state->recommendation_count);
+    struct as_past_recommendation *items =
+        as_arena_alloc(&reader->arena, state->recommendation_count, sizeof(*items));
+    for (size_t i = 0; i < state->recommendation_count; i++) {
+        json_t *item = json_array_get(list, i);
+        items[i] = (struct as_past_recommendation){
+            read_moment(reader, item, "at"),
+            (int32_t)read_i64(reader, item, "replicas", 0, INT32_MAX),
+        };
+    }
+    state->recommendations = items;
+}
+
+static void read_endings(struct reader *reader, struct as_target_state *state)
+{
+    json_t *list = read_list(reader, "endings", &state->ending_count);
+    struct as_ending_state *endings =
+        as_arena_alloc(&reader->arena, state->ending_count, sizeof(*endings));
+    for (size_t i = 0; i < state->ending_count; i++) {
+        json_t *item = json_array_get(list, i);
+        endings[i] = (struct as_ending_state){
+            .rule = read_text(reader, item, "rule"),
+            .fingerprint = read_hex(reader, item, "fingerprint"),
+            .ended = read_moment(reader, item, "ended"),
+            .origin = (int32_t)read_i64(reader, item, "origin", 0, INT32_MAX),
+            .peak = (int32_t)read_i64(reader, item, "peak", -1, INT32_MAX),
+            .last = (int32_t)read_i64(reader, item, "last", -1, INT32_MAX),
+            .applied = read_moment(reader, item, "applied"),
+            .guard = read_text(reader, item, "guard"),
+        };
+    }
+    state->endings = endings;
+}
+
+/* The reference is made of the document; NULL where it is damaged. */
+static struct as_target_ref *read_ref(struct reader *reader)
+{
+    json_t *address = json_object_get(reader->root, "address");
+    const size_t count = json_array_size(address);
+    struct as_target_field *fields = as_arena_alloc(&reader->arena, count, sizeof(*fields));
+    if (!json_is_array(address))
+        damage(reader, "address");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(address, i);
+        fields[i].key = json_string_value(json_array_get(pair, 0));
+        fields[i].value = json_string_value(json_array_get(pair, 1));
+        if (!fields[i].key || !fields[i].value)
+            damage(reader, "address");
+    }
+    const char *kind = read_text(reader, reader->root, "kind");
+    const char *id = read_text(reader, reader->root, "id");
+    if (reader->damaged)
+        return NULL;
+    for (enum as_target_kind i = 0; i < AS_TARGET_KIND_COUNT; i++) {
+        if (strcmp(kind, as_target_kind_get_word(i)) == 0)
+            return as_target_ref_make(i, id, fields, count);
+    }
+    damage(reader, "kind");
+    return NULL;
+}
+
+int as_state_decode_target(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_target_fn *use, void *context, struct as_error *error)
+{
+    struct reader reader;
+    int r = reader_open(&reader, json, size, clock, error);
+    if (r != 0)
+        return r;
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *ref =
+        json_is_null(json_object_get(reader.root, "address")) ? NULL : read_ref(&reader);
+    struct as_target_state state = {
+        .id = read_text(&reader, reader.root, "id"),
+        .ref = ref,
+        .entry = read_text(&reader, reader.root, "entry"),
+        .last_up = read_moment(&reader, reader.root, "last_up"),
+        .last_down = read_moment(&reader, reader.root, "last_down"),
+        .dry_last_up = read_moment(&reader, reader.root, "dry_last_up"),
+        .dry_last_down = read_moment(&reader, reader.root, "dry_last_down"),
+        .keep_us = read_i64(&reader, reader.root, "keep_us", 0, INT64_MAX),
+    };
+    read_events(&reader, &state);
+    read_recommendations(&reader, &state);
+    read_endings(&reader, &state);
+    r = reader.damaged ? -EBADMSG : use(context, &state);
+    reader_close(&reader);
+    return r;
+}
+
+int as_state_decode_intent(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_intent_fn *use, void *context, struct as_error *error)
+{
+    struct reader reader;
+    int r = reader_open(&reader, json, size, clock, error);
+    if (r != 0)
+        return r;
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = read_ref(&reader);
+    struct as_intent_state state = {
+        .ref = ref,
+        .action_id = read_text(&reader, reader.root, "action"),
+        .decision_id = read_text(&reader, reader.root, "decision"),
+        .rule = read_text(&reader, reader.root, "rule"),
+        .from = (int32_t)read_i64(&reader, reader.root, "from", 0, INT32_MAX),
+        .to = (int32_t)read_i64(&reader, reader.root, "to", 0, INT32_MAX),
+        .at = read_moment(&reader, reader.root, "at"),
+        .maybe = read_bool(&reader, "maybe"),
+    };
+    const char *version = read_text(&reader, reader.root, "version");
+    if (strlen(version) >= sizeof(state.version))
+        damage(&reader, "version");
+    else
+        memcpy(state.version, version, strlen(version) + 1);
+    if (!as_reason_find(read_text(&reader, reader.root, "outcome"), &state.outcome))
+        damage(&reader, "outcome");
+    r = reader.damaged ? -EBADMSG : use(context, &state);
+    reader_close(&reader);
+    return r;
+}
