@@ -1,0 +1,131 @@
+/*
+ * A secret in a file that rotates: see the header.
+ */
+#include <alertscaler/access/secret_file.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+
+void as_secret_file_init(struct as_secret_file *file, const char *path)
+{
+    *file = (struct as_secret_file){.path = as_xstrdup(path), .check_at = {INT64_MIN}};
+}
+
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void as_secret_file_deinit(struct as_secret_file *file)
+{
+    wipe(file->text);
+    free(file->path);
+    *file = (struct as_secret_file){0};
+}
+
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool is_same(const struct as_secret_file *file, const struct stat *now)
+{
+    return file->text && file->device == now->st_dev && file->inode == now->st_ino &&
+           file->size == now->st_size && is_same_time(file->modified, now->st_mtim) &&
+           is_same_time(file->changed, now->st_ctim);
+}
+
+static int check_text(const char *text, size_t size, const char *path, struct as_error *error)
+{
+    if (size == 0) {
+        as_error_set(error, "%s: is empty", path);
+        return -EINVAL;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
+            as_error_set(error, "%s: holds a line break or another control character", path);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+static int read_text(const char *path, char **text_out, struct as_error *error)
+{
+    char *text;
+    size_t size;
+    int code = as_file_read(path, AS_SECRET_FILE_MAX, &text, &size);
+    if (code) {
+        as_error_set_errno(error, code, "%s", path);
+        return code;
+    }
+    while (size > 0 && memchr(" \t\r\n", text[size - 1], 4))
+        text[--size] = '\0';
+    code = check_text(text, size, path, error);
+    if (code) {
+        wipe(text);
+        return code;
+    }
+    *text_out = text;
+    return 0;
+}
+
+/* Looks before it reads: a change in between is then seen the next time. */
+static int refresh(struct as_secret_file *file, struct as_error *error)
+{
+    struct stat now;
+    char *text;
+    if (stat(file->path, &now) < 0) {
+        int code = -errno;
+        as_error_set_errno(error, code, "%s", file->path);
+        return code;
+    }
+    if (is_same(file, &now))
+        return 0;
+    int code = read_text(file->path, &text, error);
+    if (code)
+        return code;
+    wipe(file->text);
+    file->text = text;
+    file->device = now.st_dev;
+    file->inode = now.st_ino;
+    file->size = now.st_size;
+    file->modified = now.st_mtim;
+    file->changed = now.st_ctim;
+    return 0;
+}
+
+int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t check_every_us,
+                       const char **text_out, struct as_error *error)
+{
+    if (now.us >= file->check_at.us) {
+        struct as_error problem = AS_ERROR_INIT;
+        int code = refresh(file, &problem);
+        if (code && !file->text) {
+            as_error_set(error, "%s", problem.text);
+            return code;
+        }
+        if (code && !file->is_stale)
+            as_log(AS_LOG_WARN, "secret file unreadable, using its last content",
+                   AS_F("error", problem.text));
+        file->is_stale = code != 0;
+        file->check_at.us = as_time_add(now.us, check_every_us);
+    }
+    *text_out = file->text;
+    return 0;
+}
+
+void as_secret_file_expire(struct as_secret_file *file)
+{
+    file->check_at.us = INT64_MIN;
+    file->inode = 0;
+    file->size = -1;
+}

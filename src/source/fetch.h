@@ -1,0 +1,72 @@
+/*
+ * One request to a monitoring server, and everything that can go wrong before there is a body to
+ * read: said in one line that begins with the server's name.
+ */
+#ifndef ALERTSCALER_SRC_SOURCE_FETCH_H
+#define ALERTSCALER_SRC_SOURCE_FETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/access/http_auth.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/core/query.h>
+#include <alertscaler/source/monitoring.h>
+
+/* Takes out of the body of an error what the server says; "" where it does not. */
+typedef void as_server_read_error_fn(const char *json, size_t size,
+                                     char text_out[AS_QUERY_ERROR_MAX]);
+
+struct as_server {
+    const struct as_source_env *env;
+    const char *word; /* for metrics */
+    char *name;       /* for people: "Alertmanager http://am-1:9093" */
+    char *url;        /* of what is asked for; NULL: no such server is configured */
+    struct as_http_auth *auth;
+    int64_t timeout_us;
+    size_t max_response;
+    as_server_read_error_fn *read_error;
+};
+
+/* Makes url out of `base`, which may end in a slash or not (NULL: none), and `path`. The other
+ * members are the caller's to set. */
+void as_server_set_url(struct as_server *server, const char *base, const char *path);
+void as_server_deinit(struct as_server *server);
+
+enum as_fetch_outcome {
+    AS_FETCH_OK,
+    AS_FETCH_NO_DATA,
+    AS_FETCH_UNUSABLE,
+    AS_FETCH_REFUSED,
+    AS_FETCH_INVALID,
+    AS_FETCH_TOO_LARGE,
+    AS_FETCH_TIMEOUT,
+    AS_FETCH_UNREACHABLE
+};
+
+/* `body` is that of a success, NULL where the fetch has an error instead. */
+typedef void as_fetch_done_fn(void *context, const char *body, size_t size);
+
+struct as_fetch { /* the caller's, in its place until done or cancelled; begins all zero */
+    const struct as_server *server;
+    as_fetch_done_fn *done;
+    void *context;
+    struct as_http_call *transfer;
+    struct as_timer *timer;
+    as_mono_time started;
+    enum as_fetch_outcome outcome;
+    struct as_error error;
+};
+
+/* GET; or POST of a form, where there is one (with its NUL). `done` comes once, in a later turn. */
+void as_fetch_start(struct as_fetch *fetch, const struct as_server *server, const char *form,
+                    as_fetch_done_fn *done, void *context);
+/* The same for what cannot be asked: fails in a later turn. */
+void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const char *why,
+                   as_fetch_done_fn *done, void *context);
+void as_fetch_cancel(struct as_fetch *fetch);
+
+/* For metrics, when it is known what the answer is worth. */
+void as_fetch_count(const struct as_fetch *fetch, enum as_fetch_outcome outcome);
+
+#endif

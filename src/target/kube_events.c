@@ -1,0 +1,198 @@
+/*
+ * Events on scaled objects: see the header.
+ */
+#include "kube_events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+#include <alertscaler/wire/kubernetes.h>
+
+#include "kube_path.h"
+#include "outcome.h"
+
+struct seen {
+    UT_hash_handle hh; /* in order of insertion: the oldest is the first */
+    char uid[AS_KUBE_UID_SIZE];
+    char id[];
+};
+
+struct as_kube_events {
+    struct as_kube_client *client;
+    struct seen *seen;
+    unsigned in_flight;
+    int64_t tokens_us; /* of the token bucket: one event costs a second over the rate */
+    as_mono_time filled_at;
+    bool is_failing; /* said so */
+};
+
+#define EVENT_COST_US (AS_US_PER_S / AS_KUBE_EVENTS_PER_S)
+#define TOKENS_MAX_US (EVENT_COST_US * AS_KUBE_EVENTS_BURST)
+
+struct as_kube_events *as_kube_events_new(struct as_kube_client *client)
+{
+    struct as_kube_events *events = as_xcalloc(1, sizeof(*events));
+    events->client = client;
+    events->tokens_us = TOKENS_MAX_US;
+    events->filled_at = client->env->clock->get_mono(client->env->clock);
+    return events;
+}
+
+static void forget(struct as_kube_events *events, struct seen *seen)
+{
+    HASH_DEL(events->seen, seen);
+    free(seen);
+}
+
+struct as_kube_events *as_kube_events_free(struct as_kube_events *events)
+{
+    struct seen *seen, *next;
+    if (!events)
+        return NULL;
+    HASH_ITER (hh, events->seen, seen, next)
+        forget(events, seen);
+    free(events);
+    return NULL;
+}
+
+void as_kube_events_remember(struct as_kube_events *events, const char *id, const char *uid)
+{
+    struct seen *seen;
+    size_t size = strlen(id) + 1;
+    HASH_FIND_STR(events->seen, id, seen);
+    if (seen)
+        forget(events, seen);
+    else if (HASH_COUNT(events->seen) >= AS_KUBE_REMEMBERED_UIDS)
+        forget(events, events->seen);
+    seen = as_xcalloc(1, sizeof(*seen) + size);
+    memcpy(seen->id, id, size);
+    memcpy(seen->uid, uid, strnlen(uid, sizeof(seen->uid) - 1));
+    HASH_ADD_STR(events->seen, id, seen);
+}
+
+static bool take_token(struct as_kube_events *events)
+{
+    const struct as_clock *clock = events->client->env->clock;
+    as_mono_time now = clock->get_mono(clock);
+    events->tokens_us = as_time_add(events->tokens_us, now.us - events->filled_at.us);
+    events->filled_at = now;
+    if (events->tokens_us > TOKENS_MAX_US)
+        events->tokens_us = TOKENS_MAX_US;
+    if (events->tokens_us < EVENT_COST_US)
+        return false;
+    events->tokens_us -= EVENT_COST_US;
+    return true;
+}
+
+/* What an event of this result is called. NULL: none. */
+static const char *get_event_reason(const struct as_scale_result *result)
+{
+    if (result->outcome == AS_REASON_APPLIED)
+        return "SuccessfulRescale";
+    /* A conflict is decided again at once; what is not there can bear no event; a server that
+     * could not even be asked will not take one. */
+    if (result->outcome == AS_REASON_CONFLICT || result->outcome == AS_REASON_TARGET_NOT_FOUND ||
+        result->attempts == 0 || (result->http_status == 0 && !result->is_ambiguous))
+        return NULL;
+    return "FailedRescale";
+}
+
+static void write_message(struct as_buf *message, const struct as_scale_request *request,
+                          const struct as_scale_result *result)
+{
+    as_buf_printf(message, "New size: %d; reason: rule %s", request->to, request->rule);
+    if (!as_str_is_empty(request->alert))
+        as_buf_printf(message, " (alert %s)", request->alert);
+    as_buf_printf(message, "; decision %s", request->decision_id);
+    if (result->outcome != AS_REASON_APPLIED)
+        as_buf_printf(message, "; error: %s: %s", as_reason_get_word(result->outcome),
+                      result->message);
+}
+
+static int write_path(struct as_buf *path, const char *namespace_)
+{
+    as_buf_append_str(path, "/api/v1/namespaces");
+    int code = as_kube_path_append(path, as_str_is_empty(namespace_) ? "default" : namespace_);
+    as_buf_append_str(path, "/events");
+    return code ? code : as_buf_check(path);
+}
+
+static void note_failure(struct as_kube_events *events, const char *why)
+{
+    if (!events->is_failing)
+        as_log(AS_LOG_WARN, "events on scaled objects cannot be written", AS_F("error", why));
+    events->is_failing = true;
+}
+
+static void posted(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct as_kube_events *events = context;
+    const struct as_target_env *env = events->client->env;
+    struct as_outcome outcome;
+    struct as_kube_status status;
+    events->in_flight--;
+    as_outcome_init(&outcome, response, true, env->clock->get_wall(env->clock));
+    if (outcome.reason == AS_REASON_APPLIED) {
+        events->is_failing = false;
+        return;
+    }
+    if (as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0)
+        as_outcome_set_message(&outcome, status.message);
+    note_failure(events, outcome.message);
+}
+
+static void post(struct as_kube_events *events, const struct as_kube_event *event)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    as_kube_event_encode(event, &body);
+    if (write_path(&path, event->namespace_) < 0 || as_buf_check(&body) < 0)
+        return;
+    struct as_kube_request_spec spec = {
+        .method = "POST",
+        .path = path.data,
+        .operation = "create_event",
+        .body = body.data,
+        .body_size = body.size,
+        .max_response = AS_TARGET_RESPONSE_MAX,
+    };
+    events->in_flight++;
+    struct as_kube_request *request = as_kube_request_start(events->client, &spec, posted, events);
+    (void)request; /* cancelled with the client */
+}
+
+void as_kube_events_post(struct as_kube_events *events, const struct as_target_ref *ref,
+                         const char *namespace_, const struct as_scale_request *request,
+                         const struct as_scale_result *result)
+{
+    const char *reason = get_event_reason(result);
+    if (!reason)
+        return;
+    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT || !take_token(events)) {
+        note_failure(events, "too many at a time");
+        return;
+    }
+    struct seen *seen;
+    HASH_FIND_STR(events->seen, ref->id, seen);
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    write_message(&message, request, result);
+    const struct as_clock *clock = events->client->env->clock;
+    struct as_kube_event event = {
+        .api_version = as_target_ref_get(ref, "apiVersion"),
+        .kind = as_target_ref_get(ref, "kind"),
+        .namespace_ = namespace_,
+        .name = as_target_ref_get(ref, "name"),
+        .uid = seen ? seen->uid : "",
+        .reason = reason,
+        .message = message.data,
+        .is_warning = result->outcome != AS_REASON_APPLIED,
+        .at = clock->get_wall(clock),
+    };
+    post(events, &event);
+}

@@ -1,0 +1,28 @@
+/*
+ * The pods that a label selector names, in one namespace of a cluster: a list read page by page.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_KUBE_PODS_H
+#define ALERTSCALER_SRC_TARGET_KUBE_PODS_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/wire/kubernetes_pods.h>
+
+#include "kube_request.h"
+#include "outcome.h"
+
+struct as_kube_pod_list;
+
+/* `pods` are sorted, and good during the callback; there are none where the outcome is not
+ * AS_REASON_APPLIED. */
+typedef void as_kube_pod_list_done_fn(void *context, const struct as_outcome *outcome,
+                                      const struct as_kube_pods *pods);
+
+/* Copies the texts. `done` comes exactly once, in a later turn of the loop, unless cancelled
+ * first. */
+struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
+                                                const char *namespace_, const char *selector,
+                                                as_kube_pod_list_done_fn *done,
+                                                void *context) AS_MUST_USE;
+void as_kube_pod_list_cancel(struct as_kube_pod_list *list);
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * Target adapter for the scale subresources of one Kubernetes cluster: see the header.
+ *
+ * A call goes through discovery (mostly at hand), one request, and its answer, and with pods
+ * asked for, through the list of those that the answer's selector names. It never tries again
+ * by itself, but for two reasons that are the adapter's own: a 401 (in kube_request.c) and a path
+ * that discovery gave and that is gone (once). A scale always names the resourceVersion it rests
+ * on, so that the API server refuses it where somebody else was faster.
+ */
+#include <alertscaler/target/kubernetes.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+#include <alertscaler/wire/kubernetes.h>
+
+#include "kube_discovery.h"
+#include "kube_events.h"
+#include "kube_path.h"
+#include "kube_pods.h"
+#include "kube_request.h"
+#include "outcome.h"
+#include "scale_request.h"
+
+#define NOT_FOUND 404
+
+struct kubernetes {
+    struct as_target_port port;
+    const struct as_target_env *env;
+    struct as_kube_access *access;
+    struct as_kube_client client;
+    struct as_kube_discovery *discovery;
+    struct as_kube_events *events;
+    LIST_HEAD(, call) calls;
+};
+
+/* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, list. */
+struct call {
+    LIST_ENTRY(call) entry;
+    struct kubernetes *owner;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    as_target_scaled_fn *scaled;
+    void *context;
+    struct as_target_ref *ref;
+    struct as_scale_request wanted; /* owns its texts */
+    struct as_timer *timer;
+    bool is_waiting;
+    struct as_kube_discovery_waiter waiter;
+    struct as_kube_request *request;
+    struct as_kube_pod_list *list;
+    bool asked_twice;
+    bool with_pods;
+    bool is_cluster_wide;
+
+    struct as_outcome outcome;
+    struct as_kube_scale scale;      /* where the outcome is applied */
+    const struct as_kube_pods *pods; /* NULL: not known */
+    unsigned attempts;
+    char path[512];
+};
+
+static void proceed(struct call *call);
+
+static void free_call(struct call *call)
+{
+    const struct as_target_env *env = call->owner->env;
+    if (call->timer)
+        env->loop->cancel_timer(env->loop, call->timer);
+    if (call->is_waiting)
+        as_kube_discovery_waiter_cancel(&call->waiter);
+    if (call->request)
+        as_kube_request_cancel(call->request);
+    if (call->list)
+        as_kube_pod_list_cancel(call->list);
+    LIST_REMOVE(call, entry);
+    as_target_ref_free(call->ref);
+    as_scale_request_deinit(&call->wanted);
+    free(call);
+}
+
+static void tell_observed(struct call *call)
+{
+    struct as_observation observation = {
+        .replicas = call->scale.replicas,
+        .status_replicas = call->scale.status_replicas,
+        .min = -1,
+        .max = -1,
+    };
+    as_outcome_fill_observation(&call->outcome, &observation);
+    memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
+    if (call->pods) {
+        observation.has_pods = true;
+        observation.pods = call->pods->items;
+        observation.pod_count = call->pods->count;
+    }
+    call->observed(call->context, call->ticket, &observation);
+}
+
+static const char *get_namespace(const struct call *call)
+{
+    return call->is_cluster_wide ? "" : as_target_ref_get(call->ref, "namespace");
+}
+
+static void tell_scaled(struct call *call)
+{
+    struct as_scale_result result = {.attempts = call->attempts, .method = "PUT"};
+    as_outcome_fill_result(&call->outcome, &result);
+    memcpy(result.path, call->path, sizeof(result.path));
+    call->scaled(call->context, call->ticket, &result);
+    as_kube_events_post(call->owner->events, call->ref, get_namespace(call), &call->wanted,
+                        &result);
+}
+
+static void finish(void *context)
+{
+    struct call *call = context;
+    call->timer = NULL;
+    if (call->outcome.reason == AS_REASON_APPLIED && !as_str_is_empty(call->scale.uid))
+        as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
+    if (call->scaled)
+        tell_scaled(call);
+    else
+        tell_observed(call);
+    free_call(call);
+}
+
+/* Without a request: told in a later turn, because this one may still be the caller's. */
+static void finish_later(struct call *call)
+{
+    const struct as_target_env *env = call->owner->env;
+    call->timer = env->loop->start_timer(env->loop, 0, finish, call);
+}
+
+/* A webhook or a conversion may have made something else of what was asked for. */
+static void check_applied(struct call *call)
+{
+    if (!call->scaled || call->scale.replicas == call->wanted.to)
+        return;
+    call->outcome.reason = AS_REASON_REJECTED;
+    call->outcome.is_ambiguous = true;
+    snprintf(call->outcome.message, sizeof(call->outcome.message),
+             "asked for size %d, but the cluster made it %d (an admission webhook?)",
+             call->wanted.to, call->scale.replicas);
+}
+
+static void take_scale(struct call *call, const struct as_http_response *response)
+{
+    struct as_error error = AS_ERROR_INIT;
+    int code = as_kube_scale_decode(response->body, response->body_size, &call->scale, &error);
+    if (code == 0) {
+        check_applied(call);
+        return;
+    }
+    call->outcome.reason = AS_REASON_REJECTED;
+    call->outcome.is_ambiguous = call->scaled != NULL;
+    as_error_wrap(&error, "not a Scale object");
+    as_outcome_set_message(&call->outcome, error.text);
+}
+
+static void listed(void *context, const struct as_outcome *outcome, const struct as_kube_pods *pods)
+{
+    struct call *call = context;
+    call->list = NULL;
+    call->outcome = *outcome;
+    if (outcome->reason == AS_REASON_APPLIED)
+        call->pods = pods;
+    finish(call);
+}
+
+/* True where the call goes on with a list; else the pods are not known, and the message says why.
+ */
+static bool list_pods(struct call *call, const struct as_http_response *response)
+{
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(as_free_p) char *selector = NULL;
+    if (as_kube_selector_decode(response->body, response->body_size, &selector, &error) < 0) {
+        as_error_wrap(&error, "pods are not known");
+        as_outcome_set_message(&call->outcome, error.text);
+        return false;
+    }
+    if (!selector || call->is_cluster_wide) {
+        as_outcome_set_message(&call->outcome,
+                               selector ? "pods are not known: the object is in no namespace"
+                                        : "pods are not known: the scale subresource has no "
+                                          "selector");
+        return false;
+    }
+    call->list =
+        as_kube_pod_list_start(&call->owner->client, get_namespace(call), selector, listed, call);
+    return true;
+}
+
+/* True where the path itself is gone, and is to be looked up again. */
+static bool take_failure(struct call *call, const struct as_http_response *response)
+{
+    struct as_kube_status status = {0};
+    if (call->outcome.http_status > 0 &&
+        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
+        as_outcome_set_message(&call->outcome, status.message);
+        if (call->outcome.retry_after_us == 0)
+            call->outcome.retry_after_us = status.retry_after_us;
+    }
+    if (call->outcome.http_status != NOT_FOUND || status.names_object || call->asked_twice)
+        return false;
+    return as_kube_discovery_expire(call->owner->discovery,
+                                    as_target_ref_get(call->ref, "apiVersion"));
+}
+
+static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct call *call = context;
+    const struct as_clock *clock = call->owner->env->clock;
+    call->request = NULL;
+    call->attempts += attempts;
+    as_outcome_init(&call->outcome, response, call->scaled != NULL, clock->get_wall(clock));
+    if (call->outcome.reason == AS_REASON_APPLIED) {
+        take_scale(call, response);
+    } else if (take_failure(call, response)) {
+        call->asked_twice = true;
+        proceed(call);
+        return;
+    }
+    if (call->outcome.reason == AS_REASON_APPLIED && call->with_pods && list_pods(call, response))
+        return;
+    finish(call);
+}
+
+static int write_path(struct as_buf *path, const struct call *call, const char *plural)
+{
+    int code = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
+    if (!code && !call->is_cluster_wide) {
+        as_buf_append_str(path, "/namespaces");
+        code = as_kube_path_append(path, get_namespace(call));
+    }
+    if (!code)
+        code = as_kube_path_append(path, plural);
+    if (!code)
+        code = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
+    as_buf_append_str(path, "/scale");
+    return code ? code : as_buf_check(path);
+}
+
+static void write_body(struct as_buf *body, const struct call *call, const char *scale_version)
+{
+    struct as_kube_scale_update update = {
+        .api_version = scale_version,
+        .namespace_ = get_namespace(call),
+        .name = as_target_ref_get(call->ref, "name"),
+        .resource_version = call->wanted.version,
+        .replicas = call->wanted.to,
+    };
+    as_kube_scale_encode(&update, body);
+}
+
+static void request_scale(struct call *call, const struct as_kube_resource *resource)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    call->is_cluster_wide = !resource->is_namespaced;
+    if (call->scaled)
+        write_body(&body, call, resource->scale_version);
+    if (write_path(&path, call, resource->plural) < 0 || as_buf_check(&body) < 0) {
+        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
+                              "namespace or name cannot be part of a path");
+        finish_later(call);
+        return;
+    }
+    snprintf(call->path, sizeof(call->path), "%s", path.data);
+    struct as_kube_request_spec spec = {
+        .method = call->scaled ? "PUT" : "GET",
+        .path = path.data,
+        .operation = call->scaled ? "update_scale" : "get_scale",
+        .body = call->scaled ? body.data : NULL,
+        .body_size = body.size,
+        .max_response = AS_TARGET_RESPONSE_MAX,
+    };
+    call->request = as_kube_request_start(&call->owner->client, &spec, answered, call);
+}
+
+static void discovered(void *context, const struct as_outcome *failure)
+{
+    struct call *call = context;
+    call->is_waiting = false;
+    if (failure) {
+        call->outcome = *failure;
+        finish(call);
+        return;
+    }
+    proceed(call);
+}
+
+static void proceed(struct call *call)
+{
+    const char *api_version = as_target_ref_get(call->ref, "apiVersion");
+    const struct as_kube_resource *resource;
+    switch (as_kube_discovery_find(call->owner->discovery, api_version,
+                                   as_target_ref_get(call->ref, "kind"), &resource,
+                                   &call->outcome)) {
+    case AS_KUBE_FOUND: request_scale(call, resource); break;
+    case AS_KUBE_ASKING:
+        call->waiter = (struct as_kube_discovery_waiter){.ready = discovered, .context = call};
+        call->is_waiting = true;
+        as_kube_discovery_wait(call->owner->discovery, api_version, &call->waiter);
+        break;
+    case AS_KUBE_NOT_SCALABLE: finish_later(call); break;
+    }
+}
+
+static struct call *new_call(struct as_target_port *port, uint64_t ticket,
+                             const struct as_target_ref *ref, void *context)
+{
+    struct kubernetes *kubernetes = (struct kubernetes *)port;
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    call->owner = kubernetes;
+    call->ticket = ticket;
+    call->context = context;
+    call->ref = as_target_ref_copy(ref);
+    LIST_INSERT_HEAD(&kubernetes->calls, call, entry);
+    return call;
+}
+
+static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    bool with_pods, as_target_observed_fn *done, void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->observed = done;
+    call->with_pods = with_pods;
+    proceed(call);
+}
+
+static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->scaled = done;
+    as_scale_request_copy(request, &call->wanted);
+    proceed(call);
+}
+
+static void close_port(struct as_target_port *self)
+{
+    struct kubernetes *kubernetes = (struct kubernetes *)self;
+    struct call *call;
+    while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
+        free_call(call);
+    as_kube_discovery_free(kubernetes->discovery);
+    as_kube_client_deinit(&kubernetes->client);
+    as_kube_events_free(kubernetes->events);
+    as_kube_access_free(kubernetes->access);
+    free(kubernetes);
+}
+
+struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
+                                         const struct as_target_env *env)
+{
+    struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
+    kubernetes->port = (struct as_target_port){observe, scale, close_port};
+    kubernetes->env = env;
+    kubernetes->access = access;
+    as_kube_client_init(&kubernetes->client, env, access);
+    kubernetes->discovery = as_kube_discovery_new(&kubernetes->client);
+    kubernetes->events = as_kube_events_new(&kubernetes->client);
+    LIST_INIT(&kubernetes->calls);
+    return &kubernetes->port;
+}

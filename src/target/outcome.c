@@ -1,0 +1,135 @@
+/*
+ * What an HTTP answer means for a target: see the header. Every failure has exactly one reason; the
+ * rule for ambiguity is "unless the other side has said no, it may have been done".
+ */
+#include "outcome.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+
+static const struct {
+    int status;
+    enum as_reason reason;
+} statuses[] = {
+    {401, AS_REASON_FORBIDDEN},        {403, AS_REASON_FORBIDDEN},
+    {404, AS_REASON_TARGET_NOT_FOUND}, {409, AS_REASON_CONFLICT},
+    {410, AS_REASON_TARGET_NOT_FOUND}, {412, AS_REASON_CONFLICT},
+    {429, AS_REASON_THROTTLED},
+};
+
+static enum as_reason get_reason(int status)
+{
+    if (status >= 200 && status < 300)
+        return AS_REASON_APPLIED;
+    if (status >= 500)
+        return AS_REASON_UNREACHABLE;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(statuses); i++)
+        if (statuses[i].status == status)
+            return statuses[i].reason;
+    return AS_REASON_REJECTED; /* the other 4xx, and redirects, which are not followed */
+}
+
+void as_outcome_set_message(struct as_outcome *outcome, const char *message)
+{
+    if (as_str_is_empty(message))
+        return;
+    size_t size = as_str_cut_utf8(message, strlen(message), AS_MESSAGE_SIZE - 1);
+    for (size_t i = 0; i < size; i++)
+        outcome->message[i] =
+            (unsigned char)message[i] < ' ' || message[i] == 0x7f ? ' ' : message[i];
+    outcome->message[size] = '\0';
+}
+
+void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, const char *message)
+{
+    *outcome = (struct as_outcome){.reason = reason};
+    as_outcome_set_message(outcome, message);
+}
+
+static void init_answered(struct as_outcome *outcome, const struct as_http_response *response,
+                          as_wall_time now)
+{
+    outcome->http_status = response->status;
+    outcome->reason = get_reason(response->status);
+    outcome->is_ambiguous = response->status >= 500;
+    outcome->retry_after_us = as_outcome_parse_retry_after(response->retry_after, now);
+    if (outcome->reason != AS_REASON_APPLIED)
+        snprintf(outcome->message, sizeof(outcome->message), "HTTP %d", response->status);
+}
+
+void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *response,
+                     bool is_change, as_wall_time now)
+{
+    *outcome = (struct as_outcome){.is_ambiguous = true};
+    switch (response->outcome) {
+    case AS_HTTP_ANSWERED: init_answered(outcome, response, now); break;
+    case AS_HTTP_UNREACHABLE:
+        outcome->reason = AS_REASON_UNREACHABLE;
+        outcome->is_ambiguous = false;
+        break;
+    case AS_HTTP_BROKEN: outcome->reason = AS_REASON_UNREACHABLE; break;
+    case AS_HTTP_TIMEOUT: outcome->reason = AS_REASON_TIMEOUT; break;
+    case AS_HTTP_TOO_LARGE: outcome->reason = AS_REASON_REJECTED; break;
+    }
+    if (!is_change) {
+        outcome->is_ambiguous = false;
+        if (outcome->reason == AS_REASON_CONFLICT)
+            outcome->reason = AS_REASON_REJECTED; /* with what would a question conflict? */
+    }
+    if (response->outcome != AS_HTTP_ANSWERED)
+        as_outcome_set_message(outcome, response->error);
+}
+
+/* RFC 9110's preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT", which is all that servers
+ * still send. 0 or -EINVAL. */
+static int parse_http_date(const char *text, as_wall_time *time_out)
+{
+    struct tm date = {0};
+    char normal[AS_RFC3339_SIZE];
+    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &date);
+    if (!end || *end)
+        return -EINVAL;
+    size_t size = strftime(normal, sizeof(normal), "%Y-%m-%dT%H:%M:%SZ", &date);
+    return as_wall_time_parse(normal, size, time_out);
+}
+
+int64_t as_outcome_parse_retry_after(const char *text, as_wall_time now)
+{
+    int64_t seconds;
+    as_wall_time until;
+    if (as_str_is_empty(text))
+        return 0;
+    if (as_number_parse_i64(text, strlen(text), &seconds) < 0) {
+        if (parse_http_date(text, &until) < 0)
+            return 0;
+        seconds = (until.us - now.us) / AS_US_PER_S;
+    }
+    if (seconds <= 0)
+        return 0;
+    return seconds > AS_RETRY_AFTER_MAX_US / AS_US_PER_S ? AS_RETRY_AFTER_MAX_US
+                                                         : seconds * AS_US_PER_S;
+}
+
+void as_outcome_fill_observation(const struct as_outcome *outcome,
+                                 struct as_observation *observation)
+{
+    observation->outcome = outcome->reason;
+    observation->http_status = outcome->http_status;
+    observation->retry_after_us = outcome->retry_after_us;
+    memcpy(observation->message, outcome->message, sizeof(observation->message));
+}
+
+void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_result *result)
+{
+    result->outcome = outcome->reason;
+    result->is_ambiguous = outcome->is_ambiguous;
+    result->http_status = outcome->http_status;
+    result->retry_after_us = outcome->retry_after_us;
+    memcpy(result->message, outcome->message, sizeof(result->message));
+}

@@ -1,0 +1,44 @@
+/*
+ * What an HTTP answer means for a target: the table that every adapter shares.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_OUTCOME_H
+#define ALERTSCALER_SRC_TARGET_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/observation.h>
+#include <alertscaler/port/http.h>
+
+struct as_outcome {
+    enum as_reason reason;
+    bool is_ambiguous; /* the request may have been carried out all the same */
+    int http_status;   /* 0: no answer */
+    int64_t retry_after_us;
+    char message[AS_MESSAGE_SIZE];
+};
+
+/*
+ * The outcome of a transfer. `is_change`: the request would change something, so that a failure
+ * after it was sent is ambiguous. The message is the transport's error or "HTTP 409"; an adapter
+ * that finds a better one in the body puts it in its place.
+ */
+void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *response,
+                     bool is_change, as_wall_time now);
+
+/* An outcome without a transfer: nothing was sent. */
+void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, const char *message);
+
+/* `message` on one line, cut to fit; nothing happens where it is empty. */
+void as_outcome_set_message(struct as_outcome *outcome, const char *message);
+
+/* Retry-After: seconds or an HTTP date (RFC 9110); 0 where it is neither or in the past. */
+int64_t as_outcome_parse_retry_after(const char *text, as_wall_time now);
+
+void as_outcome_fill_observation(const struct as_outcome *outcome,
+                                 struct as_observation *observation);
+void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_result *result);
+
+#endif

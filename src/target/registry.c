@@ -1,0 +1,187 @@
+/*
+ * All targets behind one port: see the header. A cluster that is not there, and a cluster or
+ * provider that the settings do not know (which their check rules out), is a row whose port is an
+ * answer only.
+ */
+#include <alertscaler/target/registry.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/http_group.h>
+#include <alertscaler/target/kube_access.h>
+#include <alertscaler/target/kubernetes.h>
+
+#include "outcome.h"
+
+struct row {
+    enum as_target_kind kind;
+    const char *name;            /* of the cluster or provider */
+    struct as_target_port *port; /* NULL: `missing` says why */
+    struct as_error missing;
+};
+
+struct registry {
+    struct as_target_port port;
+    const struct as_target_env *env;
+    size_t row_count;
+    struct row *rows;
+    LIST_HEAD(, refusal) refusals;
+};
+
+/* A call that no adapter can take: told in the next turn. */
+struct refusal {
+    LIST_ENTRY(refusal) entry;
+    struct registry *owner;
+    struct as_timer *timer;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    as_target_scaled_fn *scaled;
+    void *context;
+    struct as_outcome outcome;
+};
+
+static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
+{
+    bool is_kubernetes = ref->kind == AS_TARGET_KUBERNETES;
+    const char *name = as_target_ref_get(ref, is_kubernetes ? "cluster" : "provider");
+    for (size_t i = 0; i < registry->row_count; i++) {
+        struct row *row = &registry->rows[i];
+        if (row->kind == ref->kind && strcmp(row->name, name) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void tell(void *context)
+{
+    struct refusal refusal = *(struct refusal *)context;
+    LIST_REMOVE((struct refusal *)context, entry);
+    free(context);
+    if (refusal.scaled) {
+        struct as_scale_result result = {.method = ""};
+        as_outcome_fill_result(&refusal.outcome, &result);
+        refusal.scaled(refusal.context, refusal.ticket, &result);
+    } else {
+        struct as_observation observation = {.min = -1, .max = -1};
+        as_outcome_fill_observation(&refusal.outcome, &observation);
+        refusal.observed(refusal.context, refusal.ticket, &observation);
+    }
+}
+
+static void refuse(struct registry *registry, const struct row *row, struct refusal how)
+{
+    struct refusal *refusal = as_xmalloc(sizeof(*refusal));
+    *refusal = how;
+    refusal->owner = registry;
+    as_outcome_init_local(&refusal->outcome, row ? AS_REASON_UNREACHABLE : AS_REASON_REJECTED,
+                          row ? row->missing.text : "no such cluster or provider is configured");
+    LIST_INSERT_HEAD(&registry->refusals, refusal, entry);
+    refusal->timer = registry->env->loop->start_timer(registry->env->loop, 0, tell, refusal);
+}
+
+static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    bool with_pods, as_target_observed_fn *done, void *context)
+{
+    struct registry *registry = (struct registry *)self;
+    const struct row *row = find_row(registry, ref);
+    if (row && row->port)
+        row->port->observe(row->port, ticket, ref, with_pods, done, context);
+    else
+        refuse(registry, row,
+               (struct refusal){.ticket = ticket, .observed = done, .context = context});
+}
+
+static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+{
+    struct registry *registry = (struct registry *)self;
+    const struct row *row = find_row(registry, ref);
+    if (row && row->port)
+        row->port->scale(row->port, ticket, ref, request, done, context);
+    else
+        refuse(registry, row,
+               (struct refusal){.ticket = ticket, .scaled = done, .context = context});
+}
+
+static void close_port(struct as_target_port *self)
+{
+    struct registry *registry = (struct registry *)self;
+    struct refusal *refusal;
+    while ((refusal = LIST_FIRST(&registry->refusals)) != NULL) {
+        registry->env->loop->cancel_timer(registry->env->loop, refusal->timer);
+        LIST_REMOVE(refusal, entry);
+        free(refusal);
+    }
+    for (size_t i = 0; i < registry->row_count; i++)
+        if (registry->rows[i].port)
+            registry->rows[i].port->close(registry->rows[i].port);
+    free(registry->rows);
+    free(registry);
+}
+
+/* Said nothing about: it may be missing. */
+static bool is_implied(const struct as_cluster_settings *cluster)
+{
+    return strcmp(cluster->name, "default") == 0 && !cluster->kubeconfig && !cluster->context;
+}
+
+static int open_cluster(struct row *row, const struct as_cluster_settings *cluster,
+                        const struct as_target_env *env, struct as_error *error)
+{
+    struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
+    struct as_kube_access *access;
+    row->kind = AS_TARGET_KUBERNETES;
+    row->name = cluster->name;
+    int code = as_kube_access_new(&config, env, &access, &row->missing);
+    if (code == 0) {
+        row->port = as_kubernetes_new(access, env);
+        return 0;
+    }
+    if (is_implied(cluster)) {
+        as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
+               AS_F("reason", row->missing.text));
+        return 0;
+    }
+    as_error_set(error, "%s", row->missing.text);
+    as_error_wrap(error, "cluster %s", cluster->name);
+    return code;
+}
+
+int as_target_registry_new(const struct as_settings *settings, const struct as_target_env *env,
+                           struct as_target_port **port_out, struct as_error *error)
+{
+    struct registry *registry = as_xcalloc(1, sizeof(*registry));
+    registry->port = (struct as_target_port){observe, scale, close_port};
+    registry->env = env;
+    registry->rows =
+        as_xcalloc(settings->cluster_count + settings->provider_count, sizeof(*registry->rows));
+    LIST_INIT(&registry->refusals);
+    for (size_t i = 0; i < settings->cluster_count; i++) {
+        struct row *row = &registry->rows[registry->row_count++];
+        int code = open_cluster(row, &settings->clusters[i], env, error);
+        if (code) {
+            close_port(&registry->port);
+            return code;
+        }
+    }
+    for (size_t i = 0; i < settings->provider_count; i++) {
+        const struct as_provider_settings *provider = &settings->providers[i];
+        struct row *row = &registry->rows[registry->row_count++];
+        row->kind = AS_TARGET_NODE_GROUP;
+        row->name = provider->name;
+        if (strcmp(provider->type, "http") == 0)
+            row->port = as_http_group_new(provider, env);
+        else
+            as_error_set(&row->missing, "providers of type %s are not supported yet",
+                         provider->type);
+    }
+    *port_out = &registry->port;
+    return 0;
+}

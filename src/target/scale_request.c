@@ -1,0 +1,30 @@
+/*
+ * A copy of a scale request: see the header.
+ */
+#include "scale_request.h"
+
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
+static char *copy_text(const char *text)
+{
+    return as_xstrdup(text ? text : "");
+}
+
+void as_scale_request_copy(const struct as_scale_request *request,
+                           struct as_scale_request *copy_out)
+{
+    *copy_out = *request;
+    copy_out->decision_id = copy_text(request->decision_id);
+    copy_out->rule = copy_text(request->rule);
+    copy_out->alert = copy_text(request->alert);
+}
+
+void as_scale_request_deinit(struct as_scale_request *copy)
+{
+    free((char *)copy->decision_id);
+    free((char *)copy->rule);
+    free((char *)copy->alert);
+    *copy = (struct as_scale_request){0};
+}

@@ -1,0 +1,13 @@
+/*
+ * A copy of a scale request, which a port's caller only lends for the call.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H
+#define ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H
+
+#include <alertscaler/core/observation.h>
+
+void as_scale_request_copy(const struct as_scale_request *request,
+                           struct as_scale_request *copy_out);
+void as_scale_request_deinit(struct as_scale_request *copy);
+
+#endif
