@@ -1,0 +1,115 @@
+/*
+ * What the files of the API share.
+ *
+ *   api.c            paths, methods, the short answers
+ *   api_reply.c      JSON answers: success, lists with an end, errors
+ *   api_parameters.c the query string
+ *   api_targets.c    targets, and the status as a whole
+ *   api_rules.c      rules
+ *   api_incidents.c  incidents
+ *   api_decisions.c  decisions: kept and answered
+ *   api_page.c       the page for people
+ */
+#ifndef ALERTSCALER_APP_API_PRIVATE_H
+#define ALERTSCALER_APP_API_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include <event2/keyvalq_struct.h>
+
+#include <alertscaler/app/api.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/wire/json_writer.h>
+
+#define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
+#define API_LIMIT_MAX 1000000
+
+#define DECISIONS_MAX       1000
+#define DECISIONS_BYTES_MAX ((size_t)16 * 1024 * 1024) /* of their records */
+#define DECISION_BYTES_MAX  ((size_t)1024 * 1024)      /* a longer one is kept without its record */
+
+struct kept_decision {
+    TAILQ_ENTRY(kept_decision) next;
+    char id[AS_ULID_SIZE];
+    as_wall_time at;
+    char *target, *target_name;
+    char *rule; /* NULL: none won */
+    enum as_reason reason;
+    enum as_direction direction;
+    int32_t replicas, desired;
+    bool has_would;
+    int32_t would;
+    char *record; /* JSON, as in the action log; NULL: too long */
+    size_t record_size;
+};
+TAILQ_HEAD(kept_decision_list, kept_decision);
+
+struct as_api {
+    struct as_api_config config;
+    char *instance;
+    struct kept_decision_list decisions; /* the newest first */
+    size_t decision_count, decision_bytes;
+    struct as_buf body; /* of the answer being made */
+};
+
+struct api_request {
+    struct as_api *api;
+    struct as_http_exchange *exchange;
+    const char *rest; /* of the path, behind a route that ends in '/' */
+    struct as_view view;
+    struct evkeyvalq parameters;
+    struct as_json_writer json;
+};
+
+/* api_reply.c */
+
+/* Writes {"status":"success","data": up to the value, which the caller writes to request->json. */
+void api_begin(struct api_request *request);
+void api_end(struct api_request *request); /* and sends it */
+void api_reply_text(struct api_request *request, int status, const char *text);
+void api_reply_body(struct api_request *request, const char *content_type, const char *headers);
+
+/* A list as the data: ends at its limit or where the answer would be too long, and says so. */
+struct api_list {
+    struct api_request *request;
+    size_t limit, count;
+    bool is_cut;
+    struct as_json_writer before; /* the item being written */
+    size_t size_before;
+};
+void api_list_begin(struct api_list *list, struct api_request *request, size_t limit);
+bool api_list_begin_item(struct api_list *list) AS_MUST_USE; /* false: write no more */
+void api_list_end_item(struct api_list *list);
+void api_list_end(struct api_list *list); /* and sends it */
+
+void api_write_time(struct api_request *request, const char *key, as_wall_time time);
+void api_write_moment(struct api_request *request, const char *key, struct as_moment moment);
+void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
+void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
+
+/* api_parameters.c: 0, or -EINVAL with an error for the client. */
+int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
+void api_parameters_deinit(struct api_request *request);
+const char *api_parameter_find(const struct api_request *request, const char *name); /* "": NULL */
+int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
+                            struct as_error *error) AS_MUST_USE;
+int api_parameter_get_time(const struct api_request *request, const char *name,
+                           as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
+/* request->rest, percent-decoded: memory for free(); NULL where that is not possible. */
+char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
+
+/* The rest: one function an answer. */
+void api_answer_status(struct api_request *request);
+void api_answer_targets(struct api_request *request);
+void api_answer_target(struct api_request *request);
+void api_answer_incidents(struct api_request *request);
+void api_answer_rules(struct api_request *request);
+void api_answer_decisions(struct api_request *request);
+void api_answer_decision(struct api_request *request);
+void api_answer_page(struct api_request *request);
+
+void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
+struct kept_decision *api_decision_free(struct kept_decision *decision);
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * Answers as Prometheus' API gives them: {"status":"success","data":...,"warnings":[...]} and
+ * {"status":"error","errorType":"bad_data","error":"..."}.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api_private.h"
+
+#define KEPT_BODY    ((size_t)1024 * 1024)
+#define TAIL_MAX     ((size_t)4096) /* what comes behind a list that has filled the answer */
+#define ERROR_MAX    ((size_t)4096) /* of a text for the client; it may quote a path */
+#define JSON_TYPE    "application/json"
+#define JSON_HEADERS "Cache-Control: no-store\r\n"
+
+static const char *get_error_type(int status)
+{
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = {
+        {400, "bad_data"},    {401, "unauthorized"},       {403, "forbidden"},
+        {404, "not_found"},   {405, "method_not_allowed"}, {413, "bad_data"},
+        {503, "unavailable"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(types); i++) {
+        if (types[i].status == status)
+            return types[i].type;
+    }
+    return "internal";
+}
+
+void as_api_reply_error(struct as_http_exchange *exchange, int status, const char *headers,
+                        const char *format, ...)
+{
+    char text[ERROR_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    if (vsnprintf(text, sizeof(text), format, arguments) < 0)
+        text[0] = '\0';
+    va_end(arguments);
+
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(6 * ERROR_MAX + 256);
+    struct as_json_writer json;
+    as_json_init(&json, &body, AS_JSON_ANY_ORDER);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "status", "error");
+    as_json_write_member(&json, "errorType", get_error_type(status));
+    as_json_write_member(&json, "error", text);
+    as_json_end_object(&json);
+    as_buf_append_char(&body, '\n');
+    as_http_exchange_reply(exchange, &(struct as_http_answer){
+                                         .status = status,
+                                         .content_type = JSON_TYPE,
+                                         .headers = headers,
+                                         .body = body.data,
+                                         .body_size = body.size,
+                                     });
+}
+
+void api_reply_text(struct api_request *request, int status, const char *text)
+{
+    as_http_exchange_reply(
+        request->exchange,
+        &(struct as_http_answer){.status = status, .body = text, .body_size = strlen(text)});
+}
+
+void api_reply_body(struct api_request *request, const char *content_type, const char *headers)
+{
+    struct as_buf *body = &request->api->body;
+    if (as_buf_check(body) != 0)
+        as_api_reply_error(request->exchange, 500, NULL, "the answer would be above %zu bytes",
+                           API_BODY_MAX);
+    else
+        as_http_exchange_reply(request->exchange, &(struct as_http_answer){
+                                                      .status = 200,
+                                                      .content_type = content_type,
+                                                      .headers = headers,
+                                                      .body = body->data,
+                                                      .body_size = body->size,
+                                                  });
+    if (body->capacity > KEPT_BODY)
+        as_buf_deinit(body);
+    as_buf_clear(body);
+    body->max = API_BODY_MAX;
+}
+
+void api_begin(struct api_request *request)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_init(json, &request->api->body, AS_JSON_ANY_ORDER);
+    as_json_begin_object(json);
+    as_json_write_member(json, "status", "success");
+    as_json_write_key(json, "data");
+}
+
+void api_end(struct api_request *request)
+{
+    as_json_end_object(&request->json);
+    as_buf_append_char(&request->api->body, '\n');
+    api_reply_body(request, JSON_TYPE, JSON_HEADERS);
+}
+
+void api_list_begin(struct api_list *list, struct api_request *request, size_t limit)
+{
+    *list = (struct api_list){.request = request, .limit = limit};
+    api_begin(request);
+    as_json_begin_array(&request->json);
+}
+
+bool api_list_begin_item(struct api_list *list)
+{
+    list->is_cut = list->is_cut || list->count == list->limit;
+    if (list->is_cut)
+        return false;
+    list->count++;
+    list->before = list->request->json;
+    list->size_before = list->request->api->body.size;
+    return true;
+}
+
+void api_list_end_item(struct api_list *list)
+{
+    struct as_buf *body = &list->request->api->body;
+    if (as_buf_check(body) == 0)
+        return;
+    list->is_cut = true;
+    list->request->json = list->before;
+    body->size = list->size_before;
+    body->failed = false;
+}
+
+void api_list_end(struct api_list *list)
+{
+    struct as_json_writer *json = &list->request->json;
+    list->request->api->body.max = API_BODY_MAX + TAIL_MAX;
+    as_json_end_array(json);
+    if (list->is_cut) {
+        as_json_write_key(json, "warnings");
+        as_json_begin_array(json);
+        as_json_write_string(json, "results truncated due to limit");
+        as_json_end_array(json);
+    }
+    api_end(list->request);
+}
+
+void api_write_time(struct api_request *request, const char *key, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    as_json_write_member(&request->json, key, text);
+}
+
+void api_write_text(struct api_request *request, const char *key, const char *text)
+{
+    if (text) {
+        as_json_write_member(&request->json, key, text);
+        return;
+    }
+    as_json_write_key(&request->json, key);
+    as_json_write_null(&request->json);
+}
+
+void api_write_moment(struct api_request *request, const char *key, struct as_moment moment)
+{
+    if (as_moment_is_set(moment))
+        api_write_time(request, key, moment.wall);
+    else
+        api_write_text(request, key, NULL);
+}
+
+void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size)
+{
+    if (has_size)
+        as_json_write_member_i64(&request->json, key, size);
+    else
+        api_write_text(request, key, NULL);
+}

@@ -1,0 +1,233 @@
+/*
+ * Rules, as the files say them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/number.h>
+
+#include "api_private.h"
+
+#define MATCHER_MAX    ((size_t)64 * 1024)
+#define NAME_FIRST     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:"
+#define NAME_CONTINUED NAME_FIRST "0123456789"
+
+static bool is_plain_name(const char *name)
+{
+    return *name && strchr(NAME_FIRST, *name) && name[strspn(name, NAME_CONTINUED)] == '\0';
+}
+
+static void print_quoted(struct as_buf *out, const char *text)
+{
+    as_buf_append_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            as_buf_append_char(out, '\\');
+        if (*text == '\n')
+            as_buf_append_str(out, "\\n");
+        else
+            as_buf_append_char(out, *text);
+    }
+    as_buf_append_char(out, '"');
+}
+
+static void write_matcher(struct as_json_writer *json, const struct as_matcher *matcher)
+{
+    static const char *const words[] = {
+        [AS_MATCHER_EQUAL] = "=",
+        [AS_MATCHER_NOT_EQUAL] = "!=",
+        [AS_MATCHER_REGEX] = "=~",
+        [AS_MATCHER_NOT_REGEX] = "!~",
+    };
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHER_MAX);
+    if (is_plain_name(matcher->name))
+        as_buf_append_str(&text, matcher->name);
+    else
+        print_quoted(&text, matcher->name);
+    as_buf_append_str(&text, words[matcher->op]);
+    print_quoted(&text, matcher->value);
+    as_json_write_string_size(json, text.data, text.size);
+}
+
+static void write_percent(struct as_json_writer *json, const char *key, double percent)
+{
+    char number[AS_NUMBER_SIZE], text[AS_NUMBER_SIZE + 1];
+    as_number_print_double(percent, number);
+    (void)snprintf(text, sizeof(text), "%s%%", number);
+    as_json_write_member(json, key, text);
+}
+
+static void write_amount(struct as_json_writer *json, const struct as_amount *amount)
+{
+    if (!amount->is_percent) {
+        as_json_write_member_i64(json, "by", amount->size);
+        return;
+    }
+    write_percent(json, "by", (double)amount->milli_percent / 1000);
+    as_json_write_member_i64(json, "at_least", amount->at_least);
+}
+
+static void write_source(struct as_json_writer *json, const struct as_source *source)
+{
+    switch (source->kind) {
+    case AS_SOURCE_NONE: break;
+    case AS_SOURCE_ANNOTATION: as_json_write_member(json, "annotation", source->name); break;
+    case AS_SOURCE_LABEL: as_json_write_member(json, "label", source->name); break;
+    case AS_SOURCE_QUERY:
+        as_json_write_member(json, "query", as_template_get_text(source->query));
+        if (!source->per_pod)
+            break;
+        as_json_write_member_bool(json, "per_pod", true);
+        as_json_write_member(json, "pod_label", source->pod_label);
+        break;
+    }
+}
+
+static void write_steps(struct as_json_writer *json, const struct as_action *action,
+                        const struct as_source *source)
+{
+    as_json_write_key(json, "value");
+    as_json_begin_object(json);
+    write_source(json, source);
+    as_json_end_object(json);
+    as_json_write_key(json, "steps");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < action->step_count; i++) {
+        const struct as_step *step = &action->steps[i];
+        as_json_begin_object(json);
+        as_json_write_key(json, step->is_above ? "above" : "below");
+        as_json_write_double(json, step->bound);
+        write_amount(json, &step->amount);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_track(struct as_json_writer *json, const struct as_track *track,
+                        const struct as_source *source)
+{
+    static const char *const resources[][2] = {
+        [AS_RESOURCE_CPU] = {"cpu_requests", "cpu_limits"},
+        [AS_RESOURCE_MEMORY] = {"memory_requests", "memory_limits"},
+    };
+    switch (track->goal) {
+    case AS_GOAL_VALUE:
+        as_json_write_key(json, "value");
+        as_json_write_double(json, track->value);
+        break;
+    case AS_GOAL_AVERAGE_VALUE:
+        as_json_write_key(json, "average_value");
+        as_json_write_double(json, track->value);
+        break;
+    case AS_GOAL_UTILIZATION:
+        write_percent(json, "utilization", track->value);
+        as_json_write_member(json, "of", resources[track->resource][track->of_limits]);
+        break;
+    }
+    write_source(json, source);
+}
+
+/* `{"scale_up": {...}}`; `source` is of an action that has one. */
+static void write_action(struct as_json_writer *json, const struct as_action *action,
+                         const struct as_source *source)
+{
+    as_json_begin_object(json);
+    as_json_write_key(json, as_action_kind_get_word(action->kind));
+    if (action->kind == AS_ACTION_SCALE_TO) {
+        as_json_write_i64(json, action->size);
+    } else {
+        as_json_begin_object(json);
+        if (action->kind == AS_ACTION_TRACK)
+            write_track(json, &action->track, source);
+        else if (action->kind == AS_ACTION_PASS_THROUGH)
+            write_source(json, source);
+        else if (action->step_count > 0)
+            write_steps(json, action, source);
+        else
+            write_amount(json, &action->amount);
+        as_json_end_object(json);
+    }
+    as_json_end_object(json);
+}
+
+static void write_ending(struct as_json_writer *json, const struct as_ending *ending)
+{
+    static const struct as_source none = {.kind = AS_SOURCE_NONE};
+    char after[AS_DURATION_SIZE];
+    switch (ending->kind) {
+    case AS_ENDING_NOTHING: as_json_write_string(json, "nothing"); break;
+    case AS_ENDING_GIVE_BACK:
+        as_duration_print(ending->after_us, after);
+        as_json_begin_object(json);
+        as_json_write_key(json, "give_back");
+        as_json_begin_object(json);
+        as_json_write_member(json, "after", after);
+        write_percent(json, "step", (double)ending->step_milli_percent / 1000);
+        as_json_end_object(json);
+        as_json_end_object(json);
+        break;
+    case AS_ENDING_SCALE: write_action(json, &ending->action, &none); break;
+    }
+}
+
+static void write_guard(struct as_json_writer *json, const struct as_rule *rule)
+{
+    switch (rule->guard_kind) {
+    case AS_GUARD_ABSENT: as_json_write_null(json); break;
+    case AS_GUARD_WAIVED: as_json_write_string(json, "none"); break;
+    case AS_GUARD_QUERY:
+        as_json_begin_object(json);
+        as_json_write_member(json, "query", as_template_get_text(rule->guard));
+        as_json_end_object(json);
+        break;
+    }
+}
+
+static void write_rule(struct api_request *request, const struct as_rule *rule)
+{
+    struct as_json_writer *json = &request->json;
+    char every[AS_DURATION_SIZE];
+    as_duration_print(rule->every_us, every);
+    as_json_begin_object(json);
+    as_json_write_member(json, "name", rule->name);
+    as_json_write_key(json, "match");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < rule->matcher_count; i++)
+        write_matcher(json, &rule->matchers[i]);
+    as_json_end_array(json);
+    as_json_write_key(json, "receivers");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < rule->receiver_count; i++)
+        as_json_write_string(json, rule->receivers[i]);
+    as_json_end_array(json);
+    as_json_write_member(json, "target", request->view.ruleset->targets[rule->target].name);
+    as_json_write_key(json, "action");
+    write_action(json, &rule->action, &rule->source);
+    as_json_write_key(json, "on_resolved");
+    write_ending(json, &rule->on_resolved);
+    api_write_text(request, "every", rule->every_us > 0 ? every : NULL);
+    api_write_size(request, "max_steps", rule->max_steps > 0, (int32_t)rule->max_steps);
+    as_json_write_key(json, "guard");
+    write_guard(json, rule);
+    as_json_write_member_bool(json, "dry_run", rule->dry_run);
+    as_json_write_member_bool(json, "enabled", rule->enabled);
+    as_json_end_object(json);
+}
+
+void api_answer_rules(struct api_request *request)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct api_list list;
+    size_t limit;
+    if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
+        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        return;
+    }
+    const struct as_ruleset *ruleset = request->view.ruleset;
+    api_list_begin(&list, request, limit);
+    for (size_t i = 0; i < ruleset->rule_count && api_list_begin_item(&list); i++) {
+        write_rule(request, &ruleset->rules[i]);
+        api_list_end_item(&list);
+    }
+    api_list_end(&list);
+}

@@ -1,0 +1,190 @@
+/*
+ * The status as a whole, and targets.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/app/version.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "api_private.h"
+
+static void write_libraries(struct as_json_writer *json)
+{
+    const struct as_library *libraries;
+    const size_t count = as_version_get_libraries(&libraries);
+    as_json_write_key(json, "libraries");
+    as_json_begin_object(json);
+    for (size_t i = 0; i < count; i++)
+        as_json_write_member(json, libraries[i].name, libraries[i].version);
+    as_json_end_object(json);
+}
+
+static void write_counts(struct as_json_writer *json, const struct as_view *view)
+{
+    const struct as_engine_counts counts =
+        view->engine ? as_engine_get_counts(view->engine) : (struct as_engine_counts){0};
+    const struct as_storage_counts storage =
+        view->storage ? as_storage_get_counts(view->storage) : (struct as_storage_counts){0};
+    as_json_write_member_i64(json, "targets", (int64_t)counts.targets);
+    as_json_write_member_i64(json, "incidents_open", (int64_t)counts.incidents_open);
+    as_json_write_member_i64(json, "connections", view->connections);
+    as_json_write_key(json, "queues");
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "notifications", (int64_t)view->unanswered);
+    as_json_write_member_i64(json, "storage", (int64_t)storage.waiting_batches);
+    as_json_write_member_i64(json, "targets", (int64_t)counts.targets_busy);
+    as_json_end_object(json);
+    as_json_write_key(json, "action_log");
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "seq", (int64_t)storage.head.seq);
+    as_json_write_member(json, "hash", storage.head.hash);
+    as_json_end_object(json);
+}
+
+void api_answer_status(struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct as_json_writer *json = &request->json;
+    api_begin(request);
+    as_json_begin_object(json);
+    as_json_write_member(json, "version", as_version_get());
+    as_json_write_member(json, "revision", as_version_get_revision());
+    write_libraries(json);
+    as_json_write_member(json, "instance", request->api->instance);
+    api_write_time(request, "started", view->started);
+    api_write_time(request, "time", view->wall);
+    as_json_write_member_bool(json, "ready", !view->not_ready);
+    api_write_text(request, "not_ready", view->not_ready);
+    as_json_write_member_bool(json, "leader", true);
+    as_json_write_member_bool(json, "dry_run", view->dry_run);
+    as_json_write_member(json, "config_digest", view->config_digest);
+    as_json_write_member(json, "rules_digest", view->ruleset->digest);
+    as_json_write_member_i64(json, "rules", (int64_t)view->ruleset->rule_count);
+    write_counts(json, view);
+    as_json_end_object(json);
+    api_end(request);
+}
+
+static void write_address(struct as_json_writer *json, const struct as_target_ref *ref)
+{
+    as_json_write_member(json, "kind", as_target_kind_get_word(ref->kind));
+    as_json_write_key(json, "address");
+    as_json_begin_object(json);
+    for (size_t i = 0; i < ref->field_count; i++)
+        as_json_write_member(json, ref->fields[i].key, ref->fields[i].value);
+    as_json_end_object(json);
+}
+
+static void write_last_decision(struct api_request *request, const struct as_target_view *target)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "last_decision");
+    if (!target->last_decision) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_object(json);
+    as_json_write_member(json, "id", target->last_decision);
+    api_write_time(request, "time", target->last_at);
+    as_json_write_member(json, "reason", as_reason_get_word(target->last_reason));
+    api_write_text(request, "rule", target->last_rule);
+    as_json_end_object(json);
+}
+
+static void write_target(struct api_request *request, const struct as_target_view *target)
+{
+    struct as_json_writer *json = &request->json;
+    const struct as_target_config *config = target->config;
+    const bool failed = target->last_failure != AS_REASON_APPLIED;
+    as_json_begin_object(json);
+    as_json_write_member(json, "id", target->id);
+    as_json_write_member(json, "name", target->name);
+    as_json_write_member_bool(json, "templated", config && config->is_templated);
+    write_address(json, target->ref);
+    api_write_size(request, "replicas", target->has_size, target->replicas);
+    api_write_size(request, "status_replicas", target->has_size, target->status_replicas);
+    api_write_size(request, "desired", target->has_size, target->desired);
+    api_write_moment(request, "seen", target->seen);
+    api_write_size(request, "min", config != NULL, config ? config->bounds.min : 0);
+    api_write_size(request, "max", config != NULL, config ? config->bounds.max : 0);
+    as_json_write_key(json, "locked_until");
+    as_json_begin_object(json);
+    api_write_moment(request, "up", target->up_locked_until);
+    api_write_moment(request, "down", target->down_locked_until);
+    as_json_end_object(json);
+    as_json_write_member_i64(json, "open_incidents", (int64_t)target->open_incidents);
+    as_json_write_member_bool(json, "dry_run",
+                              request->view.dry_run || (config && config->dry_run));
+    as_json_write_member_bool(json, "busy", target->busy);
+    write_last_decision(request, target);
+    api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);
+    as_json_end_object(json);
+}
+
+static void visit(const struct api_request *request, as_target_visit_fn *each, void *context)
+{
+    const struct as_view *view = &request->view;
+    if (view->engine)
+        as_engine_visit_targets(view->engine, view->mono, view->wall, each, context);
+}
+
+static void list_target(void *context, const struct as_target_view *target)
+{
+    struct api_list *list = context;
+    if (!api_list_begin_item(list))
+        return;
+    write_target(list->request, target);
+    api_list_end_item(list);
+}
+
+void api_answer_targets(struct api_request *request)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct api_list list;
+    size_t limit;
+    if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
+        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        return;
+    }
+    api_list_begin(&list, request, limit);
+    visit(request, list_target, &list);
+    api_list_end(&list);
+}
+
+struct target_search {
+    struct api_request *request;
+    const char *wanted; /* id or name */
+    bool by_name, is_found;
+};
+
+/* The first that fits: of a templated target's many the one whose id comes first is not meant. */
+static void write_if_wanted(void *context, const struct as_target_view *target)
+{
+    struct target_search *search = context;
+    const bool has_own_name = target->config && !target->config->is_templated;
+    const char *own = search->by_name ? (has_own_name ? target->name : "") : target->id;
+    if (search->is_found || strcmp(own, search->wanted) != 0)
+        return;
+    search->is_found = true;
+    api_begin(search->request);
+    write_target(search->request, target);
+    api_end(search->request);
+}
+
+void api_answer_target(struct api_request *request)
+{
+    AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
+    if (as_str_is_empty(wanted)) {
+        as_api_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
+        return;
+    }
+    struct target_search search = {.request = request, .wanted = wanted};
+    visit(request, write_if_wanted, &search);
+    search.by_name = true;
+    if (!search.is_found)
+        visit(request, write_if_wanted, &search);
+    if (!search.is_found)
+        as_api_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
+}

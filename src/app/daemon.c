@@ -1,0 +1,193 @@
+/*
+ * Life cycle: start, signals, stop. Everything is owned by one structure and runs on one event
+ * loop.
+ */
+#include "daemon_private.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include <alertscaler/base/log.h>
+
+#define STOP_GRACE_US (20 * AS_US_PER_S) /* for what is under way when the stop comes */
+#define TIMER_MAX_US  (30 * AS_US_PER_S)
+
+void daemon_arm(struct event *timer, int64_t us)
+{
+    if (us < 0)
+        us = 0;
+    if (us > TIMER_MAX_US)
+        us = TIMER_MAX_US;
+    const struct timeval delay = {us / AS_US_PER_S, us % AS_US_PER_S};
+    if (evtimer_add(timer, &delay) != 0)
+        abort(); /* only without memory */
+}
+
+uint64_t daemon_get_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        abort();
+    return seed;
+}
+
+static void finish(struct daemon *daemon)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (!daemon->shell) {
+        daemon->status = 1;
+    } else {
+        as_shell_record_stop(daemon->shell);
+        if (as_storage_drain(daemon->storage, &error) != 0) {
+            as_log(AS_LOG_ERROR, "stop not recorded", AS_F("error", error.text));
+            daemon->status = 1;
+        }
+    }
+    (void)event_base_loopbreak(daemon->base);
+}
+
+static void on_drained(void *context)
+{
+    ((struct daemon *)context)->drained = true;
+}
+
+/* Looks again and again until nothing is under way, or for so long. */
+static void on_stop_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    static const int64_t interval = 10 * AS_US_PER_MS;
+    (void)fd;
+    (void)what;
+    const bool idle = !daemon->shell || as_shell_is_idle(daemon->shell);
+    const bool in_time = as_system_clock.get_mono(&as_system_clock).us < daemon->stop_deadline.us;
+    if (in_time && !(daemon->drained && idle)) {
+        daemon_arm(daemon->stop_timer, interval);
+        return;
+    }
+    if (!in_time)
+        as_log(AS_LOG_WARN,
+               "stopping with something under way: it is looked after at the next start");
+    finish(daemon);
+}
+
+static void stop(struct daemon *daemon)
+{
+    if (daemon->stopping)
+        return;
+    daemon->stopping = true;
+    daemon->stop_deadline.us = as_system_clock.get_mono(&as_system_clock).us + STOP_GRACE_US;
+    as_log(AS_LOG_INFO, "stopping");
+    as_receiver_set_shell(daemon->receiver, NULL, NULL, "stopping");
+    as_http_server_drain(daemon->server, on_drained, daemon);
+    if (daemon->shell)
+        as_shell_stop(daemon->shell);
+    daemon_arm(daemon->stop_timer, 0);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct as_error error = AS_ERROR_INIT;
+    (void)what;
+    switch (number) {
+    case SIGHUP:
+        if (daemon_reload(daemon, "", &error) != 0)
+            as_log(AS_LOG_WARN, "nothing reloaded", AS_F("error", error.text));
+        break;
+    case SIGUSR1:
+        if (daemon->storage)
+            as_storage_reopen_log(daemon->storage);
+        break;
+    default: stop(daemon); break;
+    }
+}
+
+static struct event *new_timer(struct daemon *daemon, event_callback_fn callback)
+{
+    struct event *timer = evtimer_new(daemon->base, callback, daemon);
+    if (!timer)
+        abort();
+    return timer;
+}
+
+static void make_events(struct daemon *daemon)
+{
+    static const int signals[AS_ARRAY_SIZE(daemon->signals)] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    daemon->base = event_base_new();
+    if (!daemon->base || sigaction(SIGPIPE, &ignore, NULL) != 0)
+        abort();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(signals); i++) {
+        daemon->signals[i] = evsignal_new(daemon->base, signals[i], on_signal, daemon);
+        if (!daemon->signals[i] || evsignal_add(daemon->signals[i], NULL) != 0)
+            abort();
+    }
+    daemon->deadline = new_timer(daemon, daemon_on_deadline);
+    daemon->recover = new_timer(daemon, daemon_on_recover);
+    daemon->retire = new_timer(daemon, daemon_on_retire);
+    daemon->stop_timer = new_timer(daemon, on_stop_timer);
+}
+
+static void free_events(struct daemon *daemon)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(daemon->signals); i++)
+        event_free(daemon->signals[i]);
+    event_free(daemon->deadline);
+    event_free(daemon->recover);
+    event_free(daemon->retire);
+    event_free(daemon->stop_timer);
+    event_base_free(daemon->base);
+}
+
+static int start(struct daemon *daemon, struct as_error *error)
+{
+    int r = daemon_load_config(daemon, error);
+    if (r == 0)
+        r = daemon_open_state(daemon, error);
+    if (r == 0)
+        r = daemon_open_server(daemon, error);
+    return r;
+}
+
+static void release(struct daemon *daemon)
+{
+    daemon_close_state(daemon);
+    as_http_server_free(daemon->server);
+    as_receiver_free(daemon->receiver);
+    daemon->options->adapters->free_outside(daemon->outside);
+    as_api_free(daemon->api);
+    as_metrics_free(daemon->metrics);
+    as_auth_free(daemon->auth);
+    as_config_free(daemon->config);
+    free_events(daemon);
+}
+
+int as_daemon_run(const struct as_daemon_options *options)
+{
+    struct daemon daemon = {.options = options};
+    struct as_error error = AS_ERROR_INIT;
+    STAILQ_INIT(&daemon.retired);
+    as_boot_id_read(daemon.boot);
+    as_instance_print(daemon.instance);
+    make_events(&daemon);
+    daemon.started = as_system_clock.get_wall(&as_system_clock);
+    daemon.metrics = as_metrics_new();
+    daemon.api =
+        as_api_new(&(struct as_api_config){daemon.instance, daemon.metrics, daemon_look, &daemon});
+    daemon.outside =
+        options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
+    daemon.receiver = as_receiver_new(&(struct as_receiver_config){
+        .clock = &as_system_clock, .metrics = daemon.metrics, .seed = daemon_get_seed()});
+
+    if (start(&daemon, &error) == 0) {
+        if (event_base_dispatch(daemon.base) < 0)
+            daemon.status = 1;
+        as_log(AS_LOG_INFO, "stopped");
+    } else {
+        as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error.text));
+        daemon.status = 1;
+    }
+    release(&daemon);
+    return daemon.status;
+}

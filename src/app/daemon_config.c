@@ -1,0 +1,158 @@
+/*
+ * The configuration: all of the new one or all of the old one.
+ */
+#include "daemon_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+
+#include "trim.h"
+
+static void log_diagnostics(struct as_diagnostics *diagnostics)
+{
+    as_diagnostics_sort(diagnostics);
+    as_diagnostics_print(diagnostics, stderr);
+}
+
+static const struct as_diagnostic *find_error(const struct as_diagnostics *diagnostics)
+{
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        if (diagnostics->items[i].severity == AS_SEVERITY_ERROR)
+            return &diagnostics->items[i];
+    }
+    return NULL;
+}
+
+static void set_error(struct as_error *error, const struct as_diagnostic *first, bool is_only)
+{
+    const char *more = is_only ? "" : " (and more, above)";
+    if (first->line > 0)
+        as_error_set(error, "%s:%u:%u: %s%s", first->file, first->line, first->column,
+                     first->message, more);
+    else
+        as_error_set(error, "%s: %s%s", first->file, first->message, more);
+}
+
+/* NULL with an error, after all that is wrong has been printed. */
+static struct as_config *load_config(const char *path, struct as_error *error)
+{
+    struct as_config *config = NULL;
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    const int r = as_config_load(path, &config, &diagnostics);
+    if (diagnostics.count > 0)
+        log_diagnostics(&diagnostics);
+    const struct as_diagnostic *first = find_error(&diagnostics);
+    if (r != 0 && first)
+        set_error(error, first, diagnostics.count == 1);
+    else if (r != 0)
+        as_error_set_errno(error, r, "%s", path);
+    as_diagnostics_deinit(&diagnostics);
+    return r == 0 ? config : NULL;
+}
+
+static int make_auth(const struct as_config *config, struct as_auth **auth_out,
+                     struct as_error *error)
+{
+    const struct as_receiver_settings *settings = &config->settings.receiver;
+    struct as_auth_token *tokens = as_xcalloc(settings->token_count + 1, sizeof(*tokens));
+    for (size_t i = 0; i < settings->token_count; i++)
+        tokens[i] = (struct as_auth_token){settings->tokens[i].name, settings->tokens[i].file};
+    const int r = as_auth_new(tokens, settings->token_count, auth_out, error);
+    free(tokens);
+    return r;
+}
+
+static bool needs_restart(const struct as_settings *a, const struct as_settings *b)
+{
+    return strcmp(a->state.path, b->state.path) != 0 ||
+           strcmp(a->action_log.path, b->action_log.path) != 0 ||
+           a->action_log.max_size != b->action_log.max_size ||
+           a->action_log.keep != b->action_log.keep ||
+           a->receiver.max_body != b->receiver.max_body ||
+           a->receiver.max_connections != b->receiver.max_connections;
+}
+
+/* Everything new is made before anything old is let go: a failure on the way changes nothing. */
+static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
+                          struct as_auth **auth_out, struct as_target_port **targets_out,
+                          struct as_error *error)
+{
+    AS_CLEANUP(as_config_free_p)
+    struct as_config *config = load_config(daemon->options->config_file, error);
+    AS_CLEANUP(as_auth_free_p) struct as_auth *auth = NULL;
+    if (!config)
+        return -EINVAL;
+    int r = make_auth(config, &auth, error);
+    if (r == 0)
+        r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
+                                                   error);
+    if (r != 0)
+        return r;
+    *config_out = config;
+    *auth_out = auth;
+    config = NULL;
+    auth = NULL;
+    return 0;
+}
+
+int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
+{
+    struct as_config *config = NULL;
+    struct as_auth *auth = NULL;
+    struct as_target_port *targets = NULL;
+    if (!daemon->shell || daemon->stopping) {
+        as_error_set(error, "not now: %s",
+                     daemon->stopping ? "stopping" : "the state cannot be written");
+        return -EAGAIN;
+    }
+    const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
+    const int r = prepare_reload(daemon, &config, &auth, &targets, error);
+    as_metrics_on_reload(daemon->metrics, r == 0, now);
+    if (r != 0) {
+        as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
+               AS_F("error", error->text));
+        as_shell_record_failed_reload(daemon->shell, credential, error->text);
+        return r;
+    }
+    if (needs_restart(&daemon->config->settings, &config->settings))
+        as_log(AS_LOG_WARN,
+               "changes of state, action_log, receiver.max_body and receiver.max_connections "
+               "take effect at the next start");
+    struct as_config *old = daemon->config;
+    daemon->config = config;
+    as_receiver_set_auth(daemon->receiver, auth);
+    as_auth_free(daemon->auth);
+    daemon->auth = auth;
+    daemon_retire_ports(daemon, old);
+    daemon->targets = targets;
+    daemon->source = daemon_new_source(daemon, &config->settings);
+    const struct as_engine_config engine = daemon_get_engine_config(daemon);
+    as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
+                    daemon->source, credential);
+    as_trim_memory();
+    as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),
+           AS_FI("targets", config->ruleset->target_count),
+           AS_FI("rules", config->ruleset->rule_count));
+    return 0;
+}
+
+int daemon_load_config(struct daemon *daemon, struct as_error *error)
+{
+    daemon->config = load_config(daemon->options->config_file, error);
+    if (!daemon->config)
+        return -EINVAL;
+    as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
+    const int r = make_auth(daemon->config, &daemon->auth, error);
+    if (r != 0)
+        return r;
+    if (daemon->config->settings.receiver.token_count == 0)
+        as_log(AS_LOG_WARN,
+               "no receiver.tokens are configured: everyone who can connect may send alerts");
+    as_receiver_set_auth(daemon->receiver, daemon->auth);
+    return 0;
+}

@@ -1,0 +1,129 @@
+/*
+ * Requests: who may ask, and which part of the program answers.
+ */
+#include "daemon_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/log.h>
+
+static const char *find_not_ready(const struct daemon *daemon)
+{
+    if (daemon->stopping)
+        return "stopping";
+    if (daemon->failed)
+        return "the state or the action log cannot be written";
+    return daemon->shell && as_shell_is_ready(daemon->shell) ? NULL : "starting";
+}
+
+void daemon_look(void *context, struct as_view *view_out)
+{
+    const struct daemon *daemon = context;
+    *view_out = (struct as_view){
+        .mono = as_system_clock.get_mono(&as_system_clock),
+        .wall = as_system_clock.get_wall(&as_system_clock),
+        .started = daemon->started,
+        .engine = daemon->shell ? as_shell_get_engine(daemon->shell) : NULL,
+        .storage = daemon->storage,
+        .ruleset = daemon->config->ruleset,
+        .config_digest = daemon->config->digest,
+        .action_log_path = daemon->config->settings.action_log.path,
+        .not_ready = find_not_ready(daemon),
+        .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
+        .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
+        .unanswered = as_receiver_count_waiting(daemon->receiver),
+    };
+}
+
+static void reply_line(struct as_http_exchange *exchange, int status, const char *headers,
+                       const char *text)
+{
+    as_http_exchange_reply(exchange, &(struct as_http_answer){.status = status,
+                                                              .headers = headers,
+                                                              .body = text,
+                                                              .body_size = strlen(text)});
+}
+
+static bool is_reload(const struct as_http_exchange *exchange)
+{
+    return strcmp(as_http_exchange_get_path(exchange), "/-/reload") == 0;
+}
+
+static bool admit_reload(struct daemon *daemon, struct as_http_exchange *exchange)
+{
+    const char *name;
+    as_http_exchange_set_handler_name(exchange, "reload");
+    if (strcmp(as_http_exchange_get_method(exchange), "POST") != 0) {
+        reply_line(exchange, 405, "Allow: POST\r\n", "reload is asked for with POST\n");
+        return false;
+    }
+    if (!daemon->options->enable_admin_api) {
+        reply_line(
+            exchange, 403, NULL,
+            "the admin API is not enabled: start with --web.enable-admin-api, or send SIGHUP\n");
+        return false;
+    }
+    return as_receiver_authenticate(daemon->receiver, exchange, "reload", &name);
+}
+
+static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchange)
+{
+    struct as_error error = AS_ERROR_INIT;
+    const char *name = "";
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    (void)as_auth_check(daemon->auth, as_http_exchange_find_header(exchange, "Authorization"), now,
+                        &name);
+    if (daemon_reload(daemon, *name ? name : "http", &error) == 0) {
+        reply_line(exchange, 200, NULL, "reloaded\n");
+        return;
+    }
+    char text[AS_ERROR_SIZE + 64];
+    (void)snprintf(text, sizeof(text), "reload failed, nothing is changed: %s\n", error.text);
+    reply_line(exchange, 500, NULL, text);
+}
+
+static bool on_admit(void *context, struct as_http_exchange *exchange)
+{
+    struct daemon *daemon = context;
+    if (as_receiver_is_path(as_http_exchange_get_path(exchange)))
+        return as_receiver_admit(daemon->receiver, exchange);
+    if (is_reload(exchange))
+        return admit_reload(daemon, exchange);
+    return true;
+}
+
+static void on_request(void *context, struct as_http_exchange *exchange)
+{
+    struct daemon *daemon = context;
+    if (as_receiver_is_path(as_http_exchange_get_path(exchange))) {
+        as_receiver_handle(daemon->receiver, exchange);
+    } else if (is_reload(exchange)) {
+        handle_reload(daemon, exchange);
+    } else if (!as_api_handle(daemon->api, exchange)) {
+        as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
+                           as_http_exchange_get_path(exchange));
+    }
+}
+
+static void on_answered(void *context, const char *handler, int status, int64_t duration_us)
+{
+    as_metrics_on_http(((struct daemon *)context)->metrics, handler, status, duration_us);
+}
+
+int daemon_open_server(struct daemon *daemon, struct as_error *error)
+{
+    const struct as_receiver_settings *settings = &daemon->config->settings.receiver;
+    struct as_http_server_config config = as_http_server_config_default;
+    config.listen_address = daemon->options->listen_address;
+    config.max_connections = settings->max_connections;
+    config.max_body = settings->max_body;
+    const struct as_http_handler handler = {on_admit, on_request, on_answered, daemon};
+    const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
+                                                        &daemon->server, error);
+    if (r != 0)
+        return r;
+    as_log(AS_LOG_INFO, "listening", AS_F("address", config.listen_address),
+           AS_FI("port", as_http_server_get_port(daemon->server)));
+    return 0;
+}

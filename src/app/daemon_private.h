@@ -1,0 +1,89 @@
+/*
+ * The daemon's one structure, and which file does what with it:
+ *
+ *   daemon.c         start, signals, stop
+ *   daemon_state.c   storage, shell and targets: opened, failed, recovered; what the engine does is
+ * seen here daemon_config.c  configuration: loaded, reloaded as a whole daemon_http.c    requests
+ */
+#ifndef ALERTSCALER_APP_DAEMON_PRIVATE_H
+#define ALERTSCALER_APP_DAEMON_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include <event2/event.h>
+
+#include <alertscaler/app/adapters.h>
+#include <alertscaler/app/api.h>
+#include <alertscaler/app/daemon.h>
+#include <alertscaler/app/metrics.h>
+#include <alertscaler/app/shell.h>
+#include <alertscaler/app/storage.h>
+#include <alertscaler/config/config.h>
+
+#include "auth.h"
+#include "instance.h"
+#include "receiver.h"
+#include "system_clock.h"
+
+struct retired { /* ports of an earlier configuration, whose answers may be on their way */
+    STAILQ_ENTRY(retired) next;
+    struct as_target_port *targets;
+    struct as_source_port *source;
+    struct as_config *config; /* their settings */
+    as_mono_time until;
+};
+STAILQ_HEAD(retired_list, retired);
+
+struct daemon {
+    const struct as_daemon_options *options;
+    struct as_config *config;
+    struct event_base *base;
+    struct event *signals[4];
+    struct event *deadline, *recover, *retire, *stop_timer;
+    char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
+    struct as_outside *outside;
+    struct as_target_port *targets;
+    struct as_source_port *source;
+    struct retired_list retired;
+    struct as_storage *storage;
+    struct as_shell *shell;
+    struct as_auth *auth;
+    struct as_receiver *receiver;
+    struct as_metrics *metrics;
+    struct as_api *api;
+    struct as_http_server *server;
+    as_wall_time started;
+    bool failed; /* the storage, until it is recovered */
+    bool stopping, drained;
+    as_mono_time stop_deadline;
+    int status;
+};
+
+/* daemon.c */
+void daemon_arm(struct event *timer,
+                int64_t us); /* sooner than asked for at times: look at the clock */
+uint64_t daemon_get_seed(void);
+
+/* daemon_state.c */
+int daemon_open_state(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_close_state(struct daemon *daemon);
+struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
+void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
+void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
+void daemon_on_recover(evutil_socket_t fd, short what, void *context);
+void daemon_on_retire(evutil_socket_t fd, short what, void *context);
+void daemon_on_transfer(void *context, const char *client_name, const char *operation,
+                        const char *code, int64_t duration_us);
+struct as_source_port *daemon_new_source(struct daemon *daemon,
+                                         const struct as_settings *settings) AS_MUST_USE;
+
+/* daemon_config.c */
+int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+int daemon_reload(struct daemon *daemon, const char *credential,
+                  struct as_error *error) AS_MUST_USE;
+
+/* daemon_http.c */
+int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_look(void *context, struct as_view *view_out);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * When the storage fails (disk full, file gone), shell, storage and ports are thrown away and made
+ * again from what is durable, as after a crash; until that works, all notifications are
+ * answered 503 and nothing is scaled.
+ */
+#include "daemon_private.h"
+
+#include <stdlib.h>
+
+#include <alertscaler/app/engine_config.h>
+#include <alertscaler/app/version.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+
+#include "trim.h"
+
+#define RECOVER_EVERY_US (2 * AS_US_PER_S)
+#define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any request of theirs takes */
+
+static void log_action(const struct as_action_record *action)
+{
+    const bool applied = action->outcome == AS_REASON_APPLIED;
+    if (!action->decision)
+        as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
+               AS_F("outcome", as_reason_get_word(action->outcome)),
+               AS_FI("http_status", action->http_status), AS_F("error", action->message));
+    else
+        as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
+               AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
+               AS_F("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
+               AS_F("decision", action->decision), AS_F("error", action->message));
+}
+
+static void log_decision(const struct as_decision_record *record)
+{
+    if (!as_log_is_enabled(AS_LOG_DEBUG))
+        return;
+    const struct as_decision *output = record->output;
+    as_log(AS_LOG_DEBUG, "decided", AS_F("target", record->target),
+           AS_F("reason", as_reason_get_word(output->reason)), AS_FI("replicas", output->replicas),
+           AS_FI("desired", output->desired), AS_F("rule", output->rule),
+           AS_F("decision", record->id));
+}
+
+static void on_effect(void *context, const struct as_effect *effect)
+{
+    struct daemon *daemon = context;
+    as_metrics_on_effect(daemon->metrics, effect);
+    as_api_on_effect(daemon->api, effect);
+    if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        log_action(effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        log_decision(effect->decision);
+}
+
+void daemon_on_transfer(void *context, const char *client_name, const char *operation,
+                        const char *code, int64_t duration_us)
+{
+    as_metrics_on_client(((struct daemon *)context)->metrics, client_name, operation, code,
+                         duration_us);
+}
+
+static void on_source_answer(void *context, const char *source, const char *outcome,
+                             int64_t duration_us)
+{
+    as_metrics_on_source(((struct daemon *)context)->metrics, source, outcome, duration_us);
+}
+
+struct as_source_port *daemon_new_source(struct daemon *daemon, const struct as_settings *settings)
+{
+    return daemon->options->adapters->new_source(daemon->outside, settings, on_source_answer,
+                                                 daemon);
+}
+
+struct as_engine_config daemon_get_engine_config(const struct daemon *daemon)
+{
+    struct as_engine_config config =
+        as_engine_config_make(&daemon->config->settings, daemon_get_seed());
+    config.dry_run = config.dry_run || daemon->options->dry_run;
+    return config;
+}
+
+static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
+{
+    as_receiver_on_outcome(((struct daemon *)context)->receiver, request, record);
+}
+
+static void on_answer(void *context, uint64_t request)
+{
+    as_receiver_on_answer(((struct daemon *)context)->receiver, request);
+}
+
+static void on_next_deadline(void *context, as_mono_time deadline)
+{
+    struct daemon *daemon = context;
+    if (deadline.us == AS_MONO_NEVER.us)
+        evtimer_del(daemon->deadline);
+    else
+        daemon_arm(daemon->deadline, deadline.us - as_system_clock.get_mono(&as_system_clock).us);
+}
+
+void daemon_on_deadline(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)fd;
+    (void)what;
+    if (daemon->shell)
+        as_shell_wake(daemon->shell);
+}
+
+static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+{
+    struct daemon *daemon = context;
+    (void)error;
+    if (status != 0 || daemon->failed || !daemon->shell)
+        return;
+    const bool was_ready = as_shell_is_ready(daemon->shell);
+    as_shell_on_durable(daemon->shell, ticket);
+    if (!was_ready && as_shell_is_ready(daemon->shell)) {
+        as_log(AS_LOG_INFO, "ready to receive notifications");
+        as_trim_memory();
+    }
+}
+
+static void on_committed(void *context, int64_t duration_us, size_t batches, size_t records,
+                         size_t log_bytes)
+{
+    as_metrics_on_commit(((struct daemon *)context)->metrics, duration_us, batches, records,
+                         log_bytes);
+}
+
+/* Comes from within the storage: what has to be freed is freed in a later turn. */
+static void on_storage_failed(void *context, int status, const char *error)
+{
+    struct daemon *daemon = context;
+    (void)status;
+    daemon->failed = true;
+    as_log(AS_LOG_ERROR, "state or action log could not be written: answering 503 until it can",
+           AS_F("error", error));
+    as_receiver_set_shell(daemon->receiver, NULL, NULL,
+                          "the state or the action log cannot be written");
+    as_receiver_fail_waiting(daemon->receiver);
+    daemon_arm(daemon->recover, 0);
+}
+
+static int open_storage(struct daemon *daemon, struct as_store **store_out, struct as_error *error)
+{
+    const struct as_settings *settings = &daemon->config->settings;
+    struct as_storage_config config = as_storage_config_default;
+    int r = daemon->options->adapters->open_store(&settings->state, &config.store, error);
+    if (r != 0)
+        return r;
+    r = daemon->options->adapters->open_audit(&settings->action_log, &config.audit, error);
+    if (r != 0) {
+        config.store->close(config.store);
+        return r;
+    }
+    config.clock = &as_system_clock;
+    config.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable,
+        .failed = on_storage_failed,
+        .committed = on_committed,
+        .context = daemon,
+    };
+    *store_out = config.store;
+    return as_storage_new(&config, &daemon->storage, error);
+}
+
+static int open_shell(struct daemon *daemon, struct as_store *store, struct as_error *error)
+{
+    const struct as_shell_config config = {
+        .clock = &as_system_clock,
+        .targets = daemon->targets,
+        .source = daemon->source,
+        .storage = daemon->storage,
+        .instance = daemon->instance,
+        .boot = daemon->boot,
+        .version = as_version_get(),
+        .config_digest = daemon->config->digest,
+        .engine = daemon_get_engine_config(daemon),
+        .ruleset = daemon->config->ruleset,
+        .callbacks = {on_outcome, on_answer, on_effect, on_next_deadline, daemon},
+    };
+    const int r = as_shell_new(&config, store, &daemon->shell, error);
+    if (r != 0)
+        return r;
+    return as_storage_start(daemon->storage, daemon->base, error);
+}
+
+static void close_retired(struct daemon *daemon, as_mono_time now)
+{
+    struct retired *retired;
+    while ((retired = STAILQ_FIRST(&daemon->retired)) && retired->until.us <= now.us) {
+        STAILQ_REMOVE_HEAD(&daemon->retired, next);
+        retired->targets->close(retired->targets);
+        retired->source->close(retired->source);
+        as_config_free(retired->config);
+        free(retired);
+    }
+    if (retired)
+        daemon_arm(daemon->retire, retired->until.us - now.us);
+}
+
+/* Answers to requests of theirs may be on their way; the engine waits for them. */
+void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config)
+{
+    const int64_t query_us = old_config->settings.prometheus.timeout_us; /* without a limit */
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    struct retired *retired = as_xcalloc(1, sizeof(*retired));
+    retired->targets = daemon->targets;
+    retired->source = daemon->source;
+    retired->config = old_config;
+    retired->until.us = as_time_add(now.us + RETIRE_PORTS_US, query_us);
+    STAILQ_INSERT_TAIL(&daemon->retired, retired, next);
+    close_retired(daemon, now);
+}
+
+void daemon_on_retire(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    close_retired(context, as_system_clock.get_mono(&as_system_clock));
+}
+
+void daemon_close_state(struct daemon *daemon)
+{
+    as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
+    as_receiver_fail_waiting(daemon->receiver);
+    close_retired(daemon, AS_MONO_NEVER);
+    if (daemon->targets)
+        daemon->targets->close(daemon->targets);
+    daemon->targets = NULL;
+    if (daemon->source)
+        daemon->source->close(daemon->source);
+    daemon->source = NULL;
+    daemon->shell = as_shell_free(daemon->shell);
+    daemon->storage = as_storage_free(daemon->storage);
+}
+
+/* State, action log, ports and shell, from what is durable. */
+int daemon_open_state(struct daemon *daemon, struct as_error *error)
+{
+    struct as_store *store;
+    int r = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
+                                                   &daemon->targets, error);
+    if (r == 0) {
+        daemon->source = daemon_new_source(daemon, &daemon->config->settings);
+        r = open_storage(daemon, &store, error);
+    }
+    if (r == 0)
+        r = open_shell(daemon, store, error);
+    if (r != 0) {
+        daemon_close_state(daemon);
+        return r;
+    }
+    daemon->failed = false;
+    as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
+    return 0;
+}
+
+void daemon_on_recover(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct as_error error = AS_ERROR_INIT;
+    (void)fd;
+    (void)what;
+    daemon_close_state(daemon);
+    if (daemon->stopping) {
+        daemon->status = 1;
+        (void)event_base_loopbreak(daemon->base);
+        return;
+    }
+    if (daemon_open_state(daemon, &error) == 0) {
+        as_log(AS_LOG_INFO, "state and action log can be written again");
+        return;
+    }
+    as_receiver_set_shell(daemon->receiver, NULL, NULL,
+                          "the state or the action log cannot be written");
+    as_log(AS_LOG_ERROR, "state still cannot be opened", AS_F("error", error.text));
+    daemon_arm(daemon->recover, RECOVER_EVERY_US);
+}

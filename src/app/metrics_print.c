@@ -1,0 +1,326 @@
+/*
+ * The exposition: what was counted comes out of its series, what simply is is read now.
+ *
+ * Both formats are the same but for a counter's name in HELP and TYPE (OpenMetrics leaves out
+ * _total) and the end. `le` is written as OpenMetrics wants it ("1.0") in both, so that a histogram
+ * has the same series however it is read.
+ */
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include <alertscaler/app/version.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/regex.h>
+#include <alertscaler/base/str.h>
+
+#include "metrics_private.h"
+#include "process_stats.h"
+
+#define TEMPLATED_TARGETS_MAX 100
+
+struct printing {
+    const struct as_metrics *metrics;
+    const struct as_view *view;
+    struct as_buf *out;
+    enum as_metrics_format format;
+    enum metric metric; /* being printed */
+    bool has_head;
+    bool has_process;
+    struct process_stats process;
+};
+
+struct label {
+    const char *name, *value;
+};
+
+static void print_double(struct as_buf *out, double value)
+{
+    char text[AS_NUMBER_SIZE];
+    as_number_print_double(value, text);
+    as_buf_append_str(out, text);
+}
+
+static void print_name(struct printing *p)
+{
+    static const char total[] = "_total";
+    const struct metric_family *family = &metric_families[p->metric];
+    size_t size = strlen(family->name);
+    if (p->format == AS_METRICS_OPENMETRICS && family->type == METRIC_COUNTER)
+        size -= sizeof(total) - 1;
+    as_buf_append(p->out, family->name, size);
+}
+
+/* With the first sample, as a family without samples is left out. */
+static void print_head(struct printing *p)
+{
+    static const char *const type_words[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    const struct metric_family *family = &metric_families[p->metric];
+    if (p->has_head)
+        return;
+    p->has_head = true;
+    as_buf_append_str(p->out, "# HELP ");
+    print_name(p);
+    as_buf_printf(p->out, " %s\n# TYPE ", family->help);
+    print_name(p);
+    as_buf_printf(p->out, " %s\n", type_words[family->type]);
+}
+
+static void print_label(struct as_buf *out, const struct label *label, bool is_first)
+{
+    as_buf_append_char(out, is_first ? '{' : ',');
+    as_buf_append_str(out, label->name);
+    as_buf_append_str(out, "=\"");
+    for (const char *at = label->value; *at; at++) {
+        switch (*at) {
+        case '\n': as_buf_append_str(out, "\\n"); break;
+        case '"': as_buf_append_str(out, "\\\""); break;
+        case '\\': as_buf_append_str(out, "\\\\"); break;
+        default: as_buf_append_char(out, *at);
+        }
+    }
+    as_buf_append_char(out, '"');
+}
+
+static void print_sample(struct printing *p, const char *suffix, const struct label *labels,
+                         size_t label_count, double value)
+{
+    print_head(p);
+    as_buf_append_str(p->out, metric_families[p->metric].name);
+    as_buf_append_str(p->out, suffix);
+    for (size_t i = 0; i < label_count; i++)
+        print_label(p->out, &labels[i], i == 0);
+    as_buf_append_str(p->out, label_count > 0 ? "} " : " ");
+    print_double(p->out, value);
+    as_buf_append_char(p->out, '\n');
+}
+
+/* One without labels. */
+static void print_value(struct printing *p, double value)
+{
+    print_sample(p, "", NULL, 0, value);
+}
+
+static void print_bound(double bound, char text_out[AS_NUMBER_SIZE + sizeof(".0")])
+{
+    as_number_print_double(bound, text_out);
+    if (!strpbrk(text_out, ".e"))
+        memcpy(text_out + strlen(text_out), ".0", sizeof(".0"));
+}
+
+static void print_histogram(struct printing *p, const struct series *series, struct label *labels,
+                            size_t label_count)
+{
+    const struct metric_family *family = &metric_families[p->metric];
+    uint64_t cumulated = 0;
+    for (size_t i = 0; i <= family->bucket_count; i++) {
+        char bound[AS_NUMBER_SIZE + sizeof(".0")] = "+Inf";
+        if (i < family->bucket_count)
+            print_bound(family->buckets[i], bound);
+        labels[label_count] = (struct label){"le", bound};
+        cumulated += series->buckets[i];
+        print_sample(p, "_bucket", labels, label_count + 1, (double)cumulated);
+    }
+    print_sample(p, "_sum", labels, label_count, series->value / 1e6);
+    print_sample(p, "_count", labels, label_count, (double)series->count);
+}
+
+static void print_series(struct printing *p)
+{
+    const struct metric_family *family = &metric_families[p->metric];
+    const struct series *series;
+    TAILQ_FOREACH (series, &p->metrics->families[p->metric].list, in_family) {
+        struct label labels[METRIC_LABELS_MAX + 1]; /* with `le` */
+        size_t count = 0;
+        const char *value = series->key + 1;
+        for (; family->labels[count]; count++) {
+            labels[count] = (struct label){family->labels[count], value};
+            value += strlen(value) + 1;
+        }
+        if (family->type == METRIC_HISTOGRAM)
+            print_histogram(p, series, labels, count);
+        else
+            print_sample(p, "", labels, count, series->value);
+    }
+}
+
+struct target_printing {
+    struct printing *p;
+    size_t templated;
+};
+
+static double get_seconds(struct as_moment moment)
+{
+    return as_moment_is_set(moment) ? (double)moment.wall.us / (double)AS_US_PER_S : 0;
+}
+
+static void print_locks(struct printing *p, const char *name, const struct as_target_view *target)
+{
+    struct label labels[] = {{"target", name}, {"direction", "up"}};
+    print_sample(p, "", labels, AS_ARRAY_SIZE(labels), get_seconds(target->up_locked_until));
+    labels[1].value = "down";
+    print_sample(p, "", labels, AS_ARRAY_SIZE(labels), get_seconds(target->down_locked_until));
+}
+
+/* A target's own figure for the family being printed. False: it has none. */
+static bool find_target_value(enum metric metric, const struct as_target_view *target,
+                              double *value_out)
+{
+    const struct as_bounds_config *bounds = &target->config->bounds;
+    if (metric == METRIC_TARGET_MIN || metric == METRIC_TARGET_MAX) {
+        *value_out = metric == METRIC_TARGET_MIN ? bounds->min : bounds->max;
+        return true;
+    }
+    if (target->has_size)
+        *value_out = metric == METRIC_TARGET_REPLICAS ? target->replicas : target->desired;
+    return target->has_size;
+}
+
+static void print_target(void *context, const struct as_target_view *target)
+{
+    struct target_printing *targets = context;
+    struct printing *p = targets->p;
+    double value;
+    if (!target->config) /* no rule leads to it any more */
+        return;
+    if (target->config->is_templated && targets->templated++ >= TEMPLATED_TARGETS_MAX)
+        return;
+    const char *name = target->config->is_templated ? target->id : target->name;
+    if (p->metric == METRIC_TARGET_LOCKED_UNTIL)
+        print_locks(p, name, target);
+    else if (find_target_value(p->metric, target, &value))
+        print_sample(p, "", &(struct label){"target", name}, 1, value);
+}
+
+static void print_targets(struct printing *p)
+{
+    struct target_printing targets = {.p = p};
+    if (p->view->engine)
+        as_engine_visit_targets(p->view->engine, p->view->mono, p->view->wall, print_target,
+                                &targets);
+}
+
+static void print_incidents_open(struct printing *p)
+{
+    if (p->view->engine)
+        print_value(p, (double)as_engine_get_counts(p->view->engine).incidents_open);
+}
+
+static void print_queue(struct printing *p, const char *queue, size_t length)
+{
+    print_sample(p, "", &(struct label){"queue", queue}, 1, (double)length);
+}
+
+static void print_queues(struct printing *p)
+{
+    print_queue(p, "notifications", p->view->unanswered);
+    if (p->view->storage)
+        print_queue(p, "storage", as_storage_get_counts(p->view->storage).waiting_batches);
+    if (p->view->engine)
+        print_queue(p, "targets", as_engine_get_counts(p->view->engine).targets_busy);
+}
+
+static void print_action_log_bytes(struct printing *p)
+{
+    struct stat status;
+    if (p->view->action_log_path && stat(p->view->action_log_path, &status) == 0)
+        print_value(p, (double)status.st_size);
+}
+
+static void print_connections(struct printing *p)
+{
+    print_value(p, p->view->connections);
+}
+
+static void print_one(struct printing *p)
+{
+    print_value(p, 1);
+}
+
+static void print_zero(struct printing *p)
+{
+    print_value(p, 0);
+}
+
+static void print_regex_exceeded(struct printing *p)
+{
+    print_value(p, (double)as_regex_get_exceeded());
+}
+
+static void print_build_info(struct printing *p)
+{
+    struct label labels[16] = {{"version", as_version_get()},
+                               {"revision", as_version_get_revision()}};
+    size_t count = 2;
+    const struct as_library *libraries;
+    const size_t library_count = as_version_get_libraries(&libraries);
+    for (size_t i = 0; i < library_count && count < AS_ARRAY_SIZE(labels); i++)
+        labels[count++] = (struct label){libraries[i].name, libraries[i].version};
+    print_sample(p, "", labels, count, 1);
+}
+
+static void print_process(struct printing *p)
+{
+    const double values[] = {
+        [METRIC_PROCESS_CPU - METRIC_PROCESS_CPU] = p->process.cpu_seconds,
+        [METRIC_PROCESS_RESIDENT - METRIC_PROCESS_CPU] = p->process.resident_bytes,
+        [METRIC_PROCESS_VIRTUAL - METRIC_PROCESS_CPU] = p->process.virtual_bytes,
+        [METRIC_PROCESS_OPEN_FDS - METRIC_PROCESS_CPU] = p->process.open_fds,
+        [METRIC_PROCESS_MAX_FDS - METRIC_PROCESS_CPU] = p->process.max_fds,
+        [METRIC_PROCESS_START - METRIC_PROCESS_CPU] = p->process.start_time_seconds,
+    };
+    if (p->has_process)
+        print_value(p, values[p->metric - METRIC_PROCESS_CPU]);
+}
+
+typedef void print_fn(struct printing *p);
+
+/* What is read rather than counted. */
+static print_fn *const readers[METRIC_COUNT] = {
+    [METRIC_INCIDENTS_OPEN] = print_incidents_open,
+    [METRIC_TARGET_REPLICAS] = print_targets,
+    [METRIC_TARGET_DESIRED] = print_targets,
+    [METRIC_TARGET_MIN] = print_targets,
+    [METRIC_TARGET_MAX] = print_targets,
+    [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
+    [METRIC_QUEUE_LENGTH] = print_queues,
+    [METRIC_ACTION_LOG_BYTES] = print_action_log_bytes,
+    [METRIC_HTTP_CONNECTIONS] = print_connections,
+    [METRIC_LEADER] = print_one, /* there is one instance: its state is its own */
+    [METRIC_PAUSED] = print_zero,
+    [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
+    [METRIC_BUILD_INFO] = print_build_info,
+    [METRIC_PROCESS_CPU] = print_process,
+    [METRIC_PROCESS_RESIDENT] = print_process,
+    [METRIC_PROCESS_VIRTUAL] = print_process,
+    [METRIC_PROCESS_OPEN_FDS] = print_process,
+    [METRIC_PROCESS_MAX_FDS] = print_process,
+    [METRIC_PROCESS_START] = print_process,
+};
+
+void as_metrics_print(struct as_metrics *metrics, const struct as_view *view,
+                      enum as_metrics_format format, struct as_buf *out)
+{
+    struct printing p = {.metrics = metrics, .view = view, .out = out, .format = format};
+    p.has_process = process_stats_read(&p.process) == 0;
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        p.metric = (enum metric)i;
+        p.has_head = false;
+        if (readers[i])
+            readers[i](&p);
+        else
+            print_series(&p);
+    }
+    if (format == AS_METRICS_OPENMETRICS)
+        as_buf_append_str(out, "# EOF\n");
+}
+
+const char *as_metrics_get_content_type(enum as_metrics_format format)
+{
+    static const char *const types[] = {
+        [AS_METRICS_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+        [AS_METRICS_OPENMETRICS] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    };
+    return types[format];
+}

@@ -1,0 +1,121 @@
+/*
+ * The table of metrics, and the store of what has been counted.
+ *
+ *   metrics_families.c  the table
+ *   metrics_series.c    series: found or made by their label values
+ *   metrics.c           what happens is counted
+ *   metrics_print.c     what is, is read; and everything is printed
+ */
+#ifndef ALERTSCALER_APP_METRICS_PRIVATE_H
+#define ALERTSCALER_APP_METRICS_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <uthash.h>
+
+#include <alertscaler/app/metrics.h>
+#include <alertscaler/core/notification.h>
+#include <alertscaler/core/reason.h>
+
+enum metric { /* in the order in which they are printed */
+              METRIC_NOTIFICATIONS,
+              METRIC_ALERTS,
+              METRIC_TRUNCATED_ALERTS,
+              METRIC_INCIDENTS_OPEN,
+              METRIC_DECISIONS,
+              METRIC_ACTIONS,
+              METRIC_ACTION_DURATION,
+              METRIC_NOTIFICATION_TO_ACTION,
+              METRIC_ALERT_TO_ACTION,
+              METRIC_TARGET_REPLICAS,
+              METRIC_TARGET_DESIRED,
+              METRIC_TARGET_MIN,
+              METRIC_TARGET_MAX,
+              METRIC_TARGET_LOCKED_UNTIL,
+              METRIC_SOURCE_REQUESTS,
+              METRIC_SOURCE_DURATION,
+              METRIC_PROVIDER_REQUESTS,
+              METRIC_PROVIDER_DURATION,
+              METRIC_STORE_COMMITS,
+              METRIC_STORE_COMMIT_DURATION,
+              METRIC_QUEUE_LENGTH,
+              METRIC_ACTION_LOG_RECORDS,
+              METRIC_ACTION_LOG_BYTES,
+              METRIC_HTTP_REQUESTS,
+              METRIC_HTTP_DURATION,
+              METRIC_HTTP_CONNECTIONS,
+              METRIC_RELOAD_SUCCESSFUL,
+              METRIC_RELOAD_TIMESTAMP,
+              METRIC_LEADER,
+              METRIC_PAUSED,
+              METRIC_REGEX_LIMIT_EXCEEDED,
+              METRIC_BUILD_INFO,
+              METRIC_PROCESS_CPU,
+              METRIC_PROCESS_RESIDENT,
+              METRIC_PROCESS_VIRTUAL,
+              METRIC_PROCESS_OPEN_FDS,
+              METRIC_PROCESS_MAX_FDS,
+              METRIC_PROCESS_START,
+              METRIC_COUNT
+};
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+#define METRIC_LABELS_MAX  3
+#define METRIC_VALUE_MAX   200 /* bytes of a label's value; the rest is cut */
+#define METRIC_BUCKETS_MAX 14
+#define METRIC_OTHER       "other"
+
+struct metric_family {
+    const char *name; /* a counter's ends in _total */
+    const char *help; /* without ", \ and line ends */
+    enum metric_type type;
+    const char *labels[METRIC_LABELS_MAX + 1]; /* up to a NULL */
+    size_t series_max; /* then the first label is "other"; 0: no label value comes from outside */
+    const double *buckets; /* ascending, of a histogram */
+    size_t bucket_count;
+};
+
+extern const struct metric_family metric_families[METRIC_COUNT];
+
+struct series {
+    UT_hash_handle hh;
+    TAILQ_ENTRY(series) in_family;
+    const char *key;    /* the family's number as a byte, and each value with its NUL */
+    uint64_t count;     /* a histogram's observations */
+    double value;       /* a histogram's sum, in microseconds */
+    uint64_t buckets[]; /* of a histogram: observations in each, not cumulated */
+};
+TAILQ_HEAD(series_list, series);
+
+#define HTTP_CACHE_SIZE 64
+
+struct http_cache { /* the series of a handler and a status */
+    const char *handler;
+    int status;
+    struct series *requests, *duration;
+};
+
+struct as_metrics {
+    struct series *by_key;
+    struct {
+        struct series_list list; /* in the order of their first occurrence */
+        size_t count;
+    } families[METRIC_COUNT];
+
+    /* found once, for what is counted thousands of times a second */
+    struct series *notifications[AS_NOTIFICATION_RESULT_COUNT];
+    struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 1]; /* the last: queued */
+    struct http_cache http[HTTP_CACHE_SIZE];
+};
+
+/* The series with these label values, made if it is not there. */
+struct series *series_get(struct as_metrics *metrics, enum metric metric,
+                          const char *const *values);
+void series_add(struct series *series, double amount);
+void series_observe(struct series *series, enum metric metric, int64_t us);
+void series_free_all(struct as_metrics *metrics);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * Reads /proc/self. The time of the start is the boot's plus that of proc(5)'s starttime.
+ */
+#include "process_stats.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+
+#define PROC_FILE_MAX ((size_t)1024 * 1024)
+
+/* The fields of /proc/self/stat that are of use, counted from the first behind the name. */
+enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_STARTTIME = 19, STAT_VSIZE = 20, STAT_RSS = 21 };
+
+static int read_stat(int64_t *fields_out, size_t count)
+{
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size;
+    int r = as_file_read("/proc/self/stat", PROC_FILE_MAX, &text, &size);
+    if (r != 0)
+        return r;
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    if (!at || at[1] != ' ')
+        return -EBADMSG;
+    at += 2;
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(at, " \n");
+        fields_out[i] = 0;
+        if (i > 0) { /* the first is a letter */
+            r = as_number_parse_i64(at, length, &fields_out[i]);
+            if (r != 0)
+                return r;
+        }
+        at += length + (at[length] != '\0');
+    }
+    return 0;
+}
+
+static int read_boot_time(int64_t *seconds_out)
+{
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size;
+    int r = as_file_read("/proc/stat", PROC_FILE_MAX, &text, &size);
+    if (r != 0)
+        return r;
+    static const char key[] = "\nbtime ";
+    const char *at = strstr(text, key);
+    if (!at)
+        return -EBADMSG;
+    at += sizeof(key) - 1;
+    return as_number_parse_i64(at, strcspn(at, "\n"), seconds_out);
+}
+
+static int count_open_fds(double *count_out)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    if (!directory)
+        return -errno;
+    double count = -1; /* without the one that reads it */
+    const struct dirent *entry;
+    while ((entry = readdir(directory)))
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    *count_out = count;
+    return 0;
+}
+
+int process_stats_read(struct process_stats *stats_out)
+{
+    int64_t fields[STAT_RSS + 1];
+    int64_t boot;
+    double open_fds;
+    struct rlimit limit;
+    int r = read_stat(fields, AS_ARRAY_SIZE(fields));
+    if (r == 0)
+        r = read_boot_time(&boot);
+    if (r == 0)
+        r = count_open_fds(&open_fds);
+    if (r == 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        r = -errno;
+    if (r != 0)
+        return r;
+    const double ticks = (double)sysconf(_SC_CLK_TCK);
+    *stats_out = (struct process_stats){
+        .cpu_seconds = (double)(fields[STAT_UTIME] + fields[STAT_STIME]) / ticks,
+        .start_time_seconds = (double)boot + (double)fields[STAT_STARTTIME] / ticks,
+        .resident_bytes = (double)fields[STAT_RSS] * (double)sysconf(_SC_PAGESIZE),
+        .virtual_bytes = (double)fields[STAT_VSIZE],
+        .open_fds = open_fds,
+        .max_fds = (double)limit.rlim_cur,
+    };
+    return 0;
+}

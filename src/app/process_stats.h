@@ -1,0 +1,18 @@
+/*
+ * What the kernel counts about this process, as every Prometheus client shows it.
+ */
+#ifndef ALERTSCALER_APP_PROCESS_STATS_H
+#define ALERTSCALER_APP_PROCESS_STATS_H
+
+#include <alertscaler/base/attr.h>
+
+struct process_stats {
+    double cpu_seconds, start_time_seconds;
+    double resident_bytes, virtual_bytes;
+    double open_fds, max_fds;
+};
+
+/* 0, or a negative errno where /proc is not to be read. */
+int process_stats_read(struct process_stats *stats_out) AS_MUST_USE;
+
+#endif

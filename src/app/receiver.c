@@ -1,0 +1,299 @@
+/*
+ * Requests wait in the order in which they came, which is the order in which they become durable: a
+ * list is enough.
+ */
+#include "receiver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <openssl/sha.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/payload.h>
+#include <alertscaler/wire/record.h>
+
+#define HANDLER         "webhook"
+#define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
+#define TRACEPARENT_MAX 128
+#define DENIED_EVERY_US (60 * AS_US_PER_S) /* refusals are counted and recorded so often */
+#define RETRY_AFTER     "Retry-After: 5\r\n"
+
+struct waiting {
+    TAILQ_ENTRY(waiting) next;
+    uint64_t request;
+    struct as_http_exchange *exchange;
+    struct as_buf body;
+};
+TAILQ_HEAD(waiting_list, waiting);
+
+struct as_receiver {
+    struct as_receiver_config config;
+    struct as_shell *shell;
+    struct as_storage *storage;
+    const char *why_not; /* without a shell */
+    struct as_auth *auth;
+    struct as_random random;
+    uint64_t next_request;
+    struct waiting_list waiting;
+    size_t waiting_count;
+    uint64_t denied_count; /* not recorded so far */
+    as_mono_time denied_recorded;
+    bool has_denied;
+};
+
+struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
+{
+    struct as_receiver *receiver = as_xcalloc(1, sizeof(*receiver));
+    receiver->config = *config;
+    receiver->why_not = "starting";
+    as_random_init(&receiver->random, config->seed);
+    TAILQ_INIT(&receiver->waiting);
+    return receiver;
+}
+
+struct as_receiver *as_receiver_free(struct as_receiver *receiver)
+{
+    if (!receiver)
+        return NULL;
+    as_receiver_fail_waiting(receiver);
+    free(receiver);
+    return NULL;
+}
+
+void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
+                           struct as_storage *storage, const char *why)
+{
+    receiver->shell = shell;
+    receiver->storage = storage;
+    receiver->why_not = why;
+}
+
+void as_receiver_set_auth(struct as_receiver *receiver, struct as_auth *auth)
+{
+    receiver->auth = auth;
+}
+
+bool as_receiver_is_path(const char *path)
+{
+    return strcmp(path, "/webhook") == 0 || as_str_starts_with(path, "/webhook/");
+}
+
+static void reply_text(struct as_http_exchange *exchange, int status, const char *headers,
+                       const char *text)
+{
+    char line[AS_ERROR_SIZE + 2];
+    const int size = snprintf(line, sizeof(line), "%s\n", text);
+    as_http_exchange_reply(
+        exchange, &(struct as_http_answer){
+                      .status = status,
+                      .headers = headers,
+                      .body = line,
+                      .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
+                  });
+}
+
+static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                              const char *why)
+{
+    char text[AS_ERROR_SIZE];
+    (void)snprintf(text, sizeof(text),
+                   "alertscaler cannot store notifications now (%s): send it again", why);
+    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
+    reply_text(exchange, 503, RETRY_AFTER, text);
+}
+
+/* Counted, and recorded once in a while: a wrong password in a loop must not fill the disk. */
+static void record_denied(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                          const char *handler, const char *problem)
+{
+    const struct as_clock *clock = receiver->config.clock;
+    const as_mono_time now = clock->get_mono(clock);
+    receiver->denied_count++;
+    const bool is_due =
+        !receiver->has_denied || now.us - receiver->denied_recorded.us >= DENIED_EVERY_US;
+    if (!is_due || !receiver->shell || !as_storage_has_room(receiver->storage))
+        return;
+    const struct as_denied_record record = {
+        .remote = as_http_exchange_get_remote(exchange),
+        .handler = handler,
+        .error = problem,
+        .status = 401,
+        .count = receiver->denied_count,
+    };
+    as_log(AS_LOG_WARN, "request denied", AS_F("remote", record.remote), AS_F("handler", handler),
+           AS_F("error", problem), AS_FI("count", record.count));
+    as_shell_record_denied(receiver->shell, &record);
+    receiver->has_denied = true;
+    receiver->denied_count = 0;
+    receiver->denied_recorded = now;
+}
+
+bool as_receiver_authenticate(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                              const char *handler, const char **name_out)
+{
+    const struct as_clock *clock = receiver->config.clock;
+    const char *problem = NULL;
+    switch (as_auth_check(receiver->auth, as_http_exchange_find_header(exchange, "Authorization"),
+                          clock->get_mono(clock), name_out)) {
+    case AS_AUTH_OK: return true;
+    case AS_AUTH_MISSING:
+        problem = "a bearer token is needed: set http_config.authorization.credentials_file in "
+                  "Alertmanager";
+        break;
+    case AS_AUTH_WRONG: problem = "the bearer token is not one of receiver.tokens"; break;
+    }
+    record_denied(receiver, exchange, handler, problem);
+    reply_text(exchange, 401, "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n", problem);
+    return false;
+}
+
+/* NULL where a notification can be taken. */
+static const char *find_obstacle(const struct as_receiver *receiver)
+{
+    if (!receiver->shell)
+        return receiver->why_not;
+    if (!as_storage_has_room(receiver->storage))
+        return "the queue to the state file is full";
+    if (as_engine_get_counts(as_shell_get_engine(receiver->shell)).incidents_open >=
+        AS_INCIDENTS_MAX)
+        return "too many open incidents";
+    return NULL;
+}
+
+bool as_receiver_admit(struct as_receiver *receiver, struct as_http_exchange *exchange)
+{
+    as_http_exchange_set_handler_name(exchange, HANDLER);
+    const char *method = as_http_exchange_get_method(exchange);
+    if (strcmp(method, "POST") != 0 && strcmp(method, "PUT") != 0) { /* Grafana may PUT */
+        reply_text(exchange, 405, "Allow: POST\r\n", "notifications are sent with POST");
+        return false;
+    }
+    const char *name;
+    if (!as_receiver_authenticate(receiver, exchange, HANDLER, &name)) {
+        as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
+        return false;
+    }
+    const char *obstacle = find_obstacle(receiver);
+    if (obstacle) {
+        reply_unavailable(receiver, exchange, obstacle);
+        return false;
+    }
+    return true;
+}
+
+static void print_sha256(const char *body, size_t size, char text_out[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    SHA256((const unsigned char *)body, size, digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        text_out[2 * i] = digits[digest[i] >> 4];
+        text_out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    text_out[64] = '\0';
+}
+
+static void set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = as_xstrdup(value);
+}
+
+static void complete(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                     const char *body, size_t size, struct as_notification *notification)
+{
+    const struct as_clock *clock = receiver->config.clock;
+    as_ulid_print(clock->get_wall(clock), &receiver->random, notification->id);
+    notification->body_size = size;
+    print_sha256(body, size, notification->body_sha256);
+    set_text(&notification->remote, as_http_exchange_get_remote(exchange));
+    const char *name = "";
+    (void)as_auth_check(receiver->auth, as_http_exchange_find_header(exchange, "Authorization"),
+                        clock->get_mono(clock), &name);
+    set_text(&notification->credential, name);
+    const char *traceparent = as_http_exchange_find_header(exchange, "traceparent");
+    const bool traced = traceparent && strlen(traceparent) <= TRACEPARENT_MAX;
+    set_text(&notification->traceparent, traced ? traceparent : "");
+}
+
+void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
+{
+    const char *obstacle = find_obstacle(receiver); /* the body may have taken its time */
+    if (obstacle) {
+        reply_unavailable(receiver, exchange, obstacle);
+        return;
+    }
+    size_t size;
+    const char *body = as_http_exchange_get_body(exchange, &size);
+    AS_CLEANUP(as_notification_free_p) struct as_notification *notification = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    if (as_payload_decode(body, size, &notification, &error) != 0) {
+        as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
+        as_log(AS_LOG_WARN, "notification refused",
+               AS_F("remote", as_http_exchange_get_remote(exchange)), AS_F("error", error.text));
+        reply_text(exchange, 400, NULL, error.text);
+        return;
+    }
+    complete(receiver, exchange, body, size, notification);
+    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
+
+    struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
+    waiting->request = ++receiver->next_request;
+    waiting->exchange = exchange;
+    waiting->body = AS_BUF_INIT(ANSWER_MAX);
+    TAILQ_INSERT_TAIL(&receiver->waiting, waiting, next);
+    receiver->waiting_count++;
+    as_shell_notify(receiver->shell, notification, waiting->request);
+}
+
+void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
+                            const struct as_notification_record *record)
+{
+    struct waiting *waiting = TAILQ_LAST(&receiver->waiting, waiting_list);
+    if (waiting && waiting->request == request)
+        as_record_encode_answer(record, &waiting->body);
+}
+
+static struct waiting *take_first(struct as_receiver *receiver)
+{
+    struct waiting *waiting = TAILQ_FIRST(&receiver->waiting);
+    TAILQ_REMOVE(&receiver->waiting, waiting, next);
+    receiver->waiting_count--;
+    return waiting;
+}
+
+void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request)
+{
+    const struct waiting *first = TAILQ_FIRST(&receiver->waiting);
+    if (!first || first->request != request)
+        return;
+    struct waiting *waiting = take_first(receiver);
+    as_http_exchange_reply(waiting->exchange, &(struct as_http_answer){
+                                                  .status = 200,
+                                                  .content_type = "application/json",
+                                                  .body = waiting->body.data,
+                                                  .body_size = waiting->body.size,
+                                              });
+    as_buf_deinit(&waiting->body);
+    free(waiting);
+}
+
+void as_receiver_fail_waiting(struct as_receiver *receiver)
+{
+    while (!TAILQ_EMPTY(&receiver->waiting)) {
+        struct waiting *waiting = take_first(receiver);
+        reply_unavailable(receiver, waiting->exchange, "the state could not be written");
+        as_buf_deinit(&waiting->body);
+        free(waiting);
+    }
+}
+
+size_t as_receiver_count_waiting(const struct as_receiver *receiver)
+{
+    return receiver->waiting_count;
+}

@@ -1,0 +1,62 @@
+/*
+ * The webhook: from an HTTP request to a durable notification and its answer.
+ *
+ * `200` is sent when the notification is durable, never before. What cannot be made durable is
+ * answered `503` and keeps nothing, so that Alertmanager sends it again.
+ */
+#ifndef ALERTSCALER_APP_RECEIVER_H
+#define ALERTSCALER_APP_RECEIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/app/metrics.h>
+#include <alertscaler/app/shell.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/net/server.h>
+#include <alertscaler/port/clock.h>
+
+#include "auth.h"
+
+/* Open incidents beyond which new notifications are answered 503: memory has a limit too. */
+#define AS_INCIDENTS_MAX ((size_t)1000000)
+
+struct as_receiver;
+
+struct as_receiver_config {
+    const struct as_clock *clock;
+    struct as_metrics *metrics;
+    uint64_t seed;
+};
+
+struct as_receiver *as_receiver_new(const struct as_receiver_config *config) AS_MUST_USE;
+struct as_receiver *as_receiver_free(struct as_receiver *receiver);
+
+/* Where notifications go, and who may send them; both borrowed. Without a shell every request is
+ * answered 503 with `why` (static memory). */
+void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
+                           struct as_storage *storage, const char *why);
+void as_receiver_set_auth(struct as_receiver *receiver, struct as_auth *auth);
+
+bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
+
+/* For the server: decides on the head; false after replying. */
+bool as_receiver_admit(struct as_receiver *receiver, struct as_http_exchange *exchange);
+void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
+
+/* For the shell. */
+void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
+                            const struct as_notification_record *record);
+void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
+
+/* Answers all that wait with 503: they will not become durable. */
+void as_receiver_fail_waiting(struct as_receiver *receiver);
+
+size_t as_receiver_count_waiting(const struct as_receiver *receiver);
+
+/* Checks `Authorization` for any handler; false after replying 401. */
+bool as_receiver_authenticate(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                              const char *handler, const char **name_out);
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * The engine in virtual time: what the shell does with ports, this does at once with a world that
+ * is only said to be so.
+ *
+ * What the engine asks for is answered in the order in which it asked, each in a step of its own,
+ * until it asks for nothing more; only then does time go on. Nothing grows but the world: what the
+ * engine wants stored is dropped.
+ */
+#include <alertscaler/app/rehearsal.h>
+
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "rehearsal_world.h"
+
+#define MONO_START (1000 * AS_US_PER_S) /* any; moments lie behind it and before it */
+
+enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE };
+
+struct pending { /* an effect that is to be answered */
+    enum call call;
+    uint64_t ticket;
+    struct world_target *target; /* NULL: there is none */
+    bool with_pods;
+    int32_t size;
+    const struct world_query *query; /* likewise */
+    enum as_query_form form;
+};
+
+struct as_rehearsal {
+    struct as_rehearsal_callbacks callbacks;
+    struct as_engine *engine;
+    struct world world;
+    as_wall_time start, now;
+    bool started;
+    struct pending *pending; /* from `head` on; given room once and used again */
+    size_t head, count, capacity;
+    uint64_t requests;
+};
+
+struct as_rehearsal *as_rehearsal_new(const struct as_rehearsal_config *config)
+{
+    struct as_rehearsal *rehearsal = as_xcalloc(1, sizeof(*rehearsal));
+    struct as_engine_config engine = config->engine;
+    engine.resync_us = 0;
+    rehearsal->callbacks = config->callbacks;
+    rehearsal->engine = as_engine_new(&engine, config->ruleset);
+    rehearsal->start = rehearsal->now = config->start;
+    world_init(&rehearsal->world, config->ruleset, config->start);
+    return rehearsal;
+}
+
+struct as_rehearsal *as_rehearsal_free(struct as_rehearsal *rehearsal)
+{
+    if (!rehearsal)
+        return NULL;
+    as_engine_free(rehearsal->engine);
+    world_deinit(&rehearsal->world);
+    free(rehearsal->pending);
+    free(rehearsal);
+    return NULL;
+}
+
+void as_rehearsal_set_size(struct as_rehearsal *rehearsal, const char *target, int32_t replicas)
+{
+    world_get_target(&rehearsal->world, target)->size = replicas < 0 ? -1 : replicas;
+}
+
+int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal, const char *target)
+{
+    const struct world_target *found = world_find_target(&rehearsal->world, target);
+    return found ? found->size : -1;
+}
+
+void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
+                           const struct as_pod_seen *pods, size_t count)
+{
+    world_set_pods(world_get_target(&rehearsal->world, target), pods, count);
+}
+
+void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
+                            const struct as_query_result *result)
+{
+    world_set_query(&rehearsal->world, text, result);
+}
+
+static void ask(struct as_rehearsal *rehearsal, struct pending pending)
+{
+    rehearsal->pending = as_xgrow(rehearsal->pending, rehearsal->count, &rehearsal->capacity,
+                                  sizeof(*rehearsal->pending));
+    rehearsal->pending[rehearsal->count++] = pending;
+}
+
+static void ask_target(struct as_rehearsal *rehearsal, enum call call,
+                       const struct as_effect *effect)
+{
+    ask(rehearsal, (struct pending){
+                       .call = call,
+                       .ticket = effect->ticket,
+                       .target = world_find_target(&rehearsal->world, effect->call.ref->id),
+                       .with_pods = effect->call.with_pods,
+                       .size = effect->call.request ? effect->call.request->to : 0,
+                   });
+}
+
+static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *effect)
+{
+    const struct as_rehearsal_callbacks *callbacks = &rehearsal->callbacks;
+    const struct world_query *query = world_find_query(&rehearsal->world, effect->query->text);
+    if (!query && callbacks->no_data)
+        callbacks->no_data(callbacks->context, rehearsal->now, effect->query);
+    ask(rehearsal, (struct pending){
+                       .call = CALL_QUERY,
+                       .ticket = effect->ticket,
+                       .query = query,
+                       .form = effect->query->form,
+                   });
+}
+
+static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
+{
+    const struct as_rehearsal_callbacks *callbacks = &rehearsal->callbacks;
+    const as_wall_time now = rehearsal->now;
+    switch (effect->kind) {
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        if (callbacks->notification)
+            callbacks->notification(callbacks->context, now, effect->notification);
+        break;
+    case AS_EFFECT_RECORD_DECISION:
+        if (callbacks->decision)
+            callbacks->decision(callbacks->context, now, effect->decision);
+        break;
+    case AS_EFFECT_RECORD_ACTION:
+        if (callbacks->action)
+            callbacks->action(callbacks->context, now, effect->action);
+        break;
+    case AS_EFFECT_RECORD_INCIDENT:
+        if (callbacks->incident)
+            callbacks->incident(callbacks->context, now, effect->incident_record);
+        break;
+    case AS_EFFECT_COMMIT:
+        if (effect->ticket != 0)
+            ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
+        break;
+    case AS_EFFECT_OBSERVE: ask_target(rehearsal, CALL_OBSERVE, effect); break;
+    case AS_EFFECT_SCALE: ask_target(rehearsal, CALL_SCALE, effect); break;
+    case AS_EFFECT_QUERY: ask_query(rehearsal, effect); break;
+    case AS_EFFECT_PUT_INCIDENT:
+    case AS_EFFECT_DELETE_INCIDENT:
+    case AS_EFFECT_PUT_TARGET:
+    case AS_EFFECT_DELETE_TARGET:
+    case AS_EFFECT_PUT_INTENT:
+    case AS_EFFECT_DELETE_INTENT:
+    case AS_EFFECT_ANSWER:
+    case AS_EFFECT_LIST_ALERTS: break;
+    }
+}
+
+static as_mono_time get_mono(const struct as_rehearsal *rehearsal)
+{
+    return (as_mono_time){MONO_START + rehearsal->now.us - rehearsal->start.us};
+}
+
+static void step(struct as_rehearsal *rehearsal, struct as_event event)
+{
+    struct as_effects effects;
+    event.mono = get_mono(rehearsal);
+    event.wall = rehearsal->now;
+    as_engine_step(rehearsal->engine, &event, &effects);
+    for (size_t i = 0; i < effects.count; i++)
+        carry_out(rehearsal, &effects.items[i]);
+}
+
+static struct as_scale_result set_size(const struct pending *pending)
+{
+    struct as_scale_result result = {.outcome = AS_REASON_TARGET_NOT_FOUND, .attempts = 1};
+    if (pending->target && pending->target->size >= 0) {
+        pending->target->size = pending->size;
+        result.outcome = AS_REASON_APPLIED;
+    }
+    return result;
+}
+
+static void answer(struct as_rehearsal *rehearsal, const struct pending *pending)
+{
+    const uint64_t ticket = pending->ticket;
+    switch (pending->call) {
+    case CALL_OBSERVE: {
+        const struct as_observation seen =
+            world_observe(&rehearsal->world, pending->target, pending->with_pods);
+        step(rehearsal,
+             (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
+        break;
+    }
+    case CALL_QUERY: {
+        const struct as_query_result result = world_answer(pending->query, pending->form);
+        step(rehearsal,
+             (struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = &result});
+        break;
+    }
+    case CALL_SCALE: {
+        const struct as_scale_result result = set_size(pending);
+        step(rehearsal,
+             (struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = &result});
+        break;
+    }
+    case CALL_COMMIT:
+        step(rehearsal, (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+        break;
+    }
+}
+
+/* One step, and all that comes of it. */
+static void run(struct as_rehearsal *rehearsal, struct as_event event)
+{
+    step(rehearsal, event);
+    while (rehearsal->head < rehearsal->count) {
+        const struct pending pending = rehearsal->pending[rehearsal->head++];
+        if (rehearsal->head == rehearsal->count)
+            rehearsal->head = rehearsal->count = 0;
+        answer(rehearsal, &pending);
+    }
+}
+
+/* As late as possible: the sizes are known by then. */
+static void start(struct as_rehearsal *rehearsal)
+{
+    if (rehearsal->started)
+        return;
+    rehearsal->started = true;
+    run(rehearsal, (struct as_event){.kind = AS_EVENT_START});
+}
+
+static as_wall_time get_next_deadline(const struct as_rehearsal *rehearsal)
+{
+    const as_mono_time deadline = as_engine_get_next_deadline(rehearsal->engine);
+    if (deadline.us == AS_MONO_NEVER.us)
+        return (as_wall_time){INT64_MAX};
+    return (as_wall_time){as_time_add(deadline.us - MONO_START, rehearsal->start.us)};
+}
+
+/* Through every deadline before `end`. */
+static void go(struct as_rehearsal *rehearsal, int64_t end)
+{
+    start(rehearsal);
+    for (;;) {
+        const as_wall_time deadline = get_next_deadline(rehearsal);
+        if (deadline.us >= end)
+            return;
+        if (deadline.us > rehearsal->now.us)
+            rehearsal->now = deadline;
+        run(rehearsal, (struct as_event){.kind = AS_EVENT_DEADLINE});
+    }
+}
+
+void as_rehearsal_approach(struct as_rehearsal *rehearsal, as_wall_time to)
+{
+    go(rehearsal, to.us);
+    if (to.us > rehearsal->now.us)
+        rehearsal->now = to;
+}
+
+void as_rehearsal_advance(struct as_rehearsal *rehearsal, as_wall_time to)
+{
+    go(rehearsal, as_time_add(to.us, 1));
+    if (to.us > rehearsal->now.us)
+        rehearsal->now = to;
+}
+
+void as_rehearsal_notify(struct as_rehearsal *rehearsal, const struct as_notification *notification)
+{
+    start(rehearsal);
+    run(rehearsal, (struct as_event){
+                       .kind = AS_EVENT_NOTIFICATION,
+                       .ticket = ++rehearsal->requests,
+                       .notification = notification,
+                   });
+}
+
+as_wall_time as_rehearsal_get_now(const struct as_rehearsal *rehearsal)
+{
+    return rehearsal->now;
+}

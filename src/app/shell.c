@@ -1,0 +1,483 @@
+/*
+ * Carries out the engine's effects in order. What is to be committed gathers in one batch until the
+ * commit that ends it.
+ *
+ * Targets and sources answer with the tickets they were given, and to this shell: its owner closes
+ * their ports before it frees the shell.
+ */
+#include <alertscaler/app/shell.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/wire/state.h>
+
+#define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
+#define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
+#define KEPT_BUFFER     ((size_t)1024 * 1024)
+
+struct as_shell {
+    struct as_shell_config config;
+    char *instance, *boot, *version, *config_digest;
+    struct as_engine *engine;
+    const struct as_ruleset *ruleset;
+    struct as_storage_batch *batch; /* of the effects so far, or NULL */
+    struct as_buf scratch;
+    as_mono_time mono;
+    as_wall_time wall;
+    bool ready;
+};
+
+static void run(struct as_shell *shell, struct as_event *event);
+
+static void on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    run(context,
+        &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
+}
+
+static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
+{
+    run(context, &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
+}
+
+static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
+{
+    run(context, &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+}
+
+static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
+{
+    if (list->error)
+        as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
+    run(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+}
+
+static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
+{
+    for (size_t i = from; i < effects->count; i++) {
+        if (effects->items[i].kind == AS_EFFECT_COMMIT)
+            return effects->items[i].ticket;
+    }
+    return 0;
+}
+
+static struct as_buf *scratch_clear(struct as_shell *shell)
+{
+    if (shell->scratch.capacity > KEPT_BUFFER)
+        as_buf_deinit(&shell->scratch);
+    as_buf_clear(&shell->scratch);
+    return &shell->scratch;
+}
+
+static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
+{
+    as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
+                         shell->scratch.size);
+}
+
+static void fingerprint_key(uint64_t fingerprint, unsigned char key_out[8])
+{
+    for (unsigned i = 0; i < 8; i++)
+        key_out[i] = (unsigned char)(fingerprint >> (56 - 8 * i));
+}
+
+static void append(struct as_shell *shell, const struct as_record_places *places)
+{
+    if (as_buf_check(&shell->scratch) != 0) {
+        /* cannot happen below the limits on bodies; a record is never left out in silence */
+        as_log(AS_LOG_ERROR, "record too large for the action log",
+               AS_FI("max_bytes", RECORD_SIZE_MAX));
+        abort();
+    }
+    as_storage_batch_append(shell->batch, &(struct as_audit_record){
+                                              .json = shell->scratch.data,
+                                              .size = shell->scratch.size,
+                                              .at_hash = places->at_hash,
+                                              .at_prev = places->at_prev,
+                                              .at_seq = places->at_seq,
+                                          });
+}
+
+static void store_effect(struct as_shell *shell, const struct as_effect *effect)
+{
+    struct as_buf *scratch = scratch_clear(shell);
+    const struct as_record_header header = {shell->wall, shell->instance};
+    struct as_record_places places;
+    unsigned char key[8];
+    switch (effect->kind) {
+    case AS_EFFECT_PUT_INCIDENT:
+        fingerprint_key(effect->incident->fingerprint, key);
+        as_state_encode_incident(effect->incident, shell->boot, scratch);
+        put(shell, AS_STORE_INCIDENT, key, sizeof(key));
+        break;
+    case AS_EFFECT_DELETE_INCIDENT:
+        fingerprint_key(effect->fingerprint, key);
+        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, key, sizeof(key));
+        break;
+    case AS_EFFECT_PUT_TARGET:
+        as_state_encode_target(effect->target, shell->boot, scratch);
+        put(shell, AS_STORE_TARGET, effect->target->id, strlen(effect->target->id));
+        break;
+    case AS_EFFECT_DELETE_TARGET:
+        as_storage_batch_delete(shell->batch, AS_STORE_TARGET, effect->target_id,
+                                strlen(effect->target_id));
+        break;
+    case AS_EFFECT_PUT_INTENT:
+        as_state_encode_intent(effect->intent, shell->boot, scratch);
+        put(shell, AS_STORE_INTENT, effect->intent->ref->id, strlen(effect->intent->ref->id));
+        break;
+    case AS_EFFECT_DELETE_INTENT:
+        as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->target_id,
+                                strlen(effect->target_id));
+        break;
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        as_record_encode_notification(&header, effect->notification, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_DECISION:
+        as_record_encode_decision(&header, effect->decision, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_ACTION:
+        as_record_encode_action(&header, effect->action, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_INCIDENT:
+        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_COMMIT:
+    case AS_EFFECT_ANSWER:
+    case AS_EFFECT_OBSERVE:
+    case AS_EFFECT_QUERY:
+    case AS_EFFECT_LIST_ALERTS:
+    case AS_EFFECT_SCALE: break;
+    }
+}
+
+static void submit(struct as_shell *shell)
+{
+    struct as_storage_batch *batch = shell->batch;
+    shell->batch = NULL;
+    as_storage_submit(shell->config.storage, batch);
+}
+
+static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
+{
+    const struct as_effect *effect = &effects->items[at];
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    struct as_target_port *targets = shell->config.targets;
+    struct as_source_port *source = shell->config.source;
+    if (callbacks->effect)
+        callbacks->effect(callbacks->context, effect);
+    switch (effect->kind) {
+    case AS_EFFECT_ANSWER: callbacks->answer(callbacks->context, effect->ticket); return;
+    case AS_EFFECT_OBSERVE:
+        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.with_pods,
+                         on_observed, shell);
+        return;
+    case AS_EFFECT_QUERY:
+        source->query(source, effect->ticket, effect->query, on_queried, shell);
+        return;
+    case AS_EFFECT_LIST_ALERTS:
+        source->list_alerts(source, effect->ticket, on_listed, shell);
+        return;
+    case AS_EFFECT_SCALE:
+        targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
+                       shell);
+        return;
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        callbacks->outcome(callbacks->context, effect->ticket, effect->notification);
+        break;
+    case AS_EFFECT_COMMIT:
+    case AS_EFFECT_PUT_INCIDENT:
+    case AS_EFFECT_DELETE_INCIDENT:
+    case AS_EFFECT_PUT_TARGET:
+    case AS_EFFECT_DELETE_TARGET:
+    case AS_EFFECT_PUT_INTENT:
+    case AS_EFFECT_DELETE_INTENT:
+    case AS_EFFECT_RECORD_DECISION:
+    case AS_EFFECT_RECORD_ACTION:
+    case AS_EFFECT_RECORD_INCIDENT: break;
+    }
+    if (!shell->batch)
+        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
+    if (effect->kind == AS_EFFECT_COMMIT)
+        submit(shell);
+    else
+        store_effect(shell, effect);
+}
+
+static void stamp(struct as_shell *shell)
+{
+    const struct as_clock *clock = shell->config.clock;
+    shell->mono = clock->get_mono(clock);
+    shell->wall = clock->get_wall(clock);
+}
+
+/* Ports call back in a later turn, so that this is never entered while it runs. */
+static void run(struct as_shell *shell, struct as_event *event)
+{
+    struct as_effects effects;
+    stamp(shell);
+    event->mono = shell->mono;
+    event->wall = shell->wall;
+    as_engine_step(shell->engine, event, &effects);
+    for (size_t i = 0; i < effects.count; i++)
+        carry_out(shell, &effects, i);
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
+}
+
+/* Appends one record of the shell's own as a batch. */
+static void append_own(struct as_shell *shell, uint64_t ticket,
+                       const struct as_record_places *places)
+{
+    shell->batch = as_storage_batch_new(ticket);
+    append(shell, places);
+    submit(shell);
+}
+
+static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kind, size_t intents)
+{
+    const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
+    const struct as_start_record record = {
+        .version = shell->version,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+        .targets = shell->ruleset->target_count,
+        .rules = shell->ruleset->rule_count,
+        .incidents = counts.incidents_open,
+        .intents = intents,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
+                           scratch_clear(shell), &places);
+    append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
+}
+
+struct restoring {
+    struct as_shell *shell;
+    struct as_state_clock clock;
+    struct as_error *error;
+    size_t intents;
+};
+
+static int restore_incident(void *context, const struct as_incident_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_incident(restoring->shell->engine, state);
+}
+
+static int restore_target(void *context, const struct as_target_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_target(restoring->shell->engine, state);
+}
+
+static int restore_intent(void *context, const struct as_intent_state *state)
+{
+    struct restoring *restoring = context;
+    restoring->intents++;
+    return as_engine_restore_intent(restoring->shell->engine, state);
+}
+
+static int visit_incident(void *context, const void *key, size_t key_size, const void *value,
+                          size_t value_size)
+{
+    struct restoring *restoring = context;
+    (void)key;
+    (void)key_size;
+    return as_state_decode_incident(value, value_size, &restoring->clock, restore_incident,
+                                    restoring, restoring->error);
+}
+
+static int visit_target(void *context, const void *key, size_t key_size, const void *value,
+                        size_t value_size)
+{
+    struct restoring *restoring = context;
+    (void)key;
+    (void)key_size;
+    return as_state_decode_target(value, value_size, &restoring->clock, restore_target, restoring,
+                                  restoring->error);
+}
+
+static int visit_intent(void *context, const void *key, size_t key_size, const void *value,
+                        size_t value_size)
+{
+    struct restoring *restoring = context;
+    (void)key;
+    (void)key_size;
+    return as_state_decode_intent(value, value_size, &restoring->clock, restore_intent, restoring,
+                                  restoring->error);
+}
+
+/* Locks before intents: an intent may belong to a target that is not locked yet. */
+static int restore(struct restoring *restoring, struct as_store *store)
+{
+    static const struct {
+        enum as_store_kind kind;
+        as_store_visit_fn *visit;
+        const char *what;
+    } steps[] = {
+        {AS_STORE_INCIDENT, visit_incident, "incident"},
+        {AS_STORE_TARGET, visit_target, "target"},
+        {AS_STORE_INTENT, visit_intent, "intent"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(steps); i++) {
+        const int r =
+            store->visit(store, steps[i].kind, steps[i].visit, restoring, restoring->error);
+        if (r != 0) {
+            as_error_wrap(restoring->error, "reading %ss from the state file", steps[i].what);
+            return r;
+        }
+    }
+    return 0;
+}
+
+int as_shell_new(const struct as_shell_config *config, struct as_store *store,
+                 struct as_shell **shell_out, struct as_error *error)
+{
+    struct as_shell *shell = as_xcalloc(1, sizeof(*shell));
+    shell->config = *config;
+    shell->instance = as_xstrdup(config->instance);
+    shell->boot = as_xstrdup(config->boot);
+    shell->version = as_xstrdup(config->version);
+    shell->config_digest = as_xstrdup(config->config_digest);
+    shell->ruleset = config->ruleset;
+    shell->scratch = AS_BUF_INIT(RECORD_SIZE_MAX);
+    shell->engine = as_engine_new(&config->engine, config->ruleset);
+
+    stamp(shell);
+    struct restoring restoring = {
+        .shell = shell,
+        .clock = {shell->boot, shell->mono, shell->wall},
+        .error = error,
+    };
+    const int r = restore(&restoring, store);
+    if (r != 0) {
+        as_shell_free(shell);
+        return r;
+    }
+    record_start_or_stop(shell, AS_RECORD_START, restoring.intents);
+    run(shell, &(struct as_event){.kind = AS_EVENT_START});
+    *shell_out = shell;
+    return 0;
+}
+
+struct as_shell *as_shell_free(struct as_shell *shell)
+{
+    if (!shell)
+        return NULL;
+    as_storage_batch_free(shell->batch);
+    as_engine_free(shell->engine);
+    as_buf_deinit(&shell->scratch);
+    free(shell->instance);
+    free(shell->boot);
+    free(shell->version);
+    free(shell->config_digest);
+    free(shell);
+    return NULL;
+}
+
+void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
+                     uint64_t request)
+{
+    run(shell, &(struct as_event){
+                   .kind = AS_EVENT_NOTIFICATION, .ticket = request, .notification = notification});
+}
+
+void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
+{
+    if (ticket == START_TICKET)
+        shell->ready = true;
+    else if (ticket != 0)
+        run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+}
+
+void as_shell_wake(struct as_shell *shell)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_DEADLINE});
+}
+
+void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
+                     const struct as_engine_config *engine, const char *config_digest,
+                     struct as_target_port *targets, struct as_source_port *source,
+                     const char *credential)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = config_digest,
+        .rules_digest = ruleset->digest,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+
+    free(shell->config_digest);
+    shell->config_digest = as_xstrdup(config_digest);
+    shell->ruleset = ruleset;
+    shell->config.targets = targets;
+    shell->config.source = source;
+    run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
+}
+
+void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
+                                   const char *problem)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .error = problem,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+}
+
+void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
+{
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+}
+
+void as_shell_stop(struct as_shell *shell)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
+}
+
+bool as_shell_is_idle(const struct as_shell *shell)
+{
+    return as_engine_is_idle(shell->engine);
+}
+
+void as_shell_record_stop(struct as_shell *shell)
+{
+    record_start_or_stop(shell, AS_RECORD_STOP, 0);
+}
+
+const struct as_engine *as_shell_get_engine(const struct as_shell *shell)
+{
+    return shell->engine;
+}
+
+bool as_shell_is_ready(const struct as_shell *shell)
+{
+    return shell->ready;
+}

@@ -1,0 +1,357 @@
+/*
+ * The queue in front of the journal. Completions are made where the work is done and handed out by
+ * as_storage_deliver in the loop's thread, in the order of submission: also those of a failure, for
+ * which the waiting batches are answered in one go under the mutex.
+ */
+#include <alertscaler/app/storage.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "storage_private.h"
+
+#define TRANSACTION_BYTES (UINT64_C(16) << 20)
+
+const struct as_storage_config as_storage_config_default = {
+    .sync_interval_us = AS_US_PER_S,
+    .sync_bytes = UINT64_C(8) << 20,
+    .max_batches = 10000,
+    .max_bytes = UINT64_C(256) << 20,
+};
+
+static void complete(struct as_storage *storage, const struct completion *completion)
+{
+    struct completions *list = &storage->completions;
+
+    list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
+    list->items[list->count++] = *completion;
+}
+
+/* Answers and frees every batch of a list. Under the mutex. */
+static void complete_batches(struct as_storage *storage, struct as_storage_batches *batches,
+                             int status)
+{
+    struct as_storage_batch *batch;
+
+    while ((batch = STAILQ_FIRST(batches))) {
+        STAILQ_REMOVE_HEAD(batches, link);
+        complete(storage, &(struct completion){
+                              .kind = COMPLETION_BATCH, .ticket = batch->ticket, .status = status});
+        as_storage_batch_free(batch);
+    }
+}
+
+/* The end of it: `taken` are the batches that were being committed. */
+static void fail(struct as_storage *storage, struct as_storage_batches *taken, int status,
+                 const struct as_error *error)
+{
+    pthread_mutex_lock(&storage->mutex);
+    storage->failed = status;
+    storage->failure = *error;
+    complete(storage, &(struct completion){.kind = COMPLETION_FAILED, .status = status});
+    complete_batches(storage, taken, status);
+    complete_batches(storage, &storage->waiting, status);
+    storage->counts.waiting_batches = 0;
+    storage->counts.waiting_bytes = 0;
+    pthread_cond_broadcast(&storage->done);
+    pthread_mutex_unlock(&storage->mutex);
+    storage_thread_notify(storage);
+}
+
+/* The oldest batches, as many as go into one transaction. */
+static void take(struct as_storage *storage, struct as_storage_batches *taken_out)
+{
+    struct as_storage_batch *batch;
+    uint64_t bytes = 0;
+
+    pthread_mutex_lock(&storage->mutex);
+    while (bytes < TRANSACTION_BYTES && (batch = STAILQ_FIRST(&storage->waiting))) {
+        STAILQ_REMOVE_HEAD(&storage->waiting, link);
+        STAILQ_INSERT_TAIL(taken_out, batch, link);
+        bytes += batch->bytes.size;
+        storage->counts.waiting_batches--;
+    }
+    storage->counts.waiting_bytes -= bytes;
+    storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
+    pthread_mutex_unlock(&storage->mutex);
+}
+
+static size_t count_batches(const struct as_storage_batches *batches)
+{
+    const struct as_storage_batch *batch;
+    size_t count = 0;
+
+    STAILQ_FOREACH (batch, batches, link)
+        count++;
+    return count;
+}
+
+static int commit(struct as_storage *storage, struct as_storage_batches *taken,
+                  struct as_error *error)
+{
+    const struct as_clock *clock = storage->config.clock;
+    struct journal *journal = &storage->journal;
+    as_mono_time start = clock->get_mono(clock);
+    int status = journal_commit(journal, taken, error);
+
+    if (status)
+        return status;
+    struct completion done = {.kind = COMPLETION_COMMIT,
+                              .duration_us = clock->get_mono(clock).us - start.us,
+                              .batches = count_batches(taken),
+                              .records = journal->line_count,
+                              .log_bytes = journal->line_bytes};
+    pthread_mutex_lock(&storage->mutex);
+    complete_batches(storage, taken, 0);
+    complete(storage, &done);
+    storage->counts.commits++;
+    storage->counts.records += done.records;
+    storage->counts.log_bytes += done.log_bytes;
+    storage->counts.head = journal->head;
+    pthread_mutex_unlock(&storage->mutex);
+    storage_thread_notify(storage);
+    return journal_append(journal, error);
+}
+
+static bool is_sync_due(struct as_storage *storage)
+{
+    const struct as_clock *clock = storage->config.clock;
+    const struct journal *journal = &storage->journal;
+
+    return journal->unsynced_bytes >= storage->config.sync_bytes ||
+           clock->get_mono(clock).us >= as_storage_get_next_deadline(storage).us;
+}
+
+/* Flush and reopen, once nothing waits any more. True if one was wanted. */
+static bool serve_requests(struct as_storage *storage, int *status_out, struct as_error *error)
+{
+    pthread_mutex_lock(&storage->mutex);
+    bool idle = STAILQ_EMPTY(&storage->waiting);
+    bool reopen = storage->wants_reopen;
+    bool flush = reopen || (idle && storage->wants_flush);
+    pthread_mutex_unlock(&storage->mutex);
+    if (!flush)
+        return false;
+
+    *status_out = journal_flush(&storage->journal, error);
+    if (!*status_out && reopen)
+        *status_out = storage->journal.audit->reopen(storage->journal.audit, error);
+    if (*status_out)
+        return true;
+    pthread_mutex_lock(&storage->mutex);
+    if (reopen)
+        storage->wants_reopen = false;
+    if (idle && STAILQ_EMPTY(&storage->waiting)) {
+        storage->wants_flush = false;
+        pthread_cond_broadcast(&storage->done);
+    }
+    pthread_mutex_unlock(&storage->mutex);
+    return true;
+}
+
+/* After work, when nothing waits. */
+static void tidy(struct as_storage *storage)
+{
+    struct as_store *store = storage->journal.store;
+
+    pthread_mutex_lock(&storage->mutex);
+    bool idle = STAILQ_EMPTY(&storage->waiting);
+    pthread_mutex_unlock(&storage->mutex);
+    if (idle && store->tidy)
+        store->tidy(store);
+}
+
+bool as_storage_step(struct as_storage *storage)
+{
+    struct as_storage_batches taken = STAILQ_HEAD_INITIALIZER(taken);
+    struct as_error error = AS_ERROR_INIT;
+    bool worked = false;
+    int status = 0;
+
+    if (storage->failed)
+        return false;
+    take(storage, &taken);
+    if (!STAILQ_EMPTY(&taken)) {
+        status = commit(storage, &taken, &error);
+        worked = true;
+    }
+    if (!status && serve_requests(storage, &status, &error))
+        worked = true;
+    if (!status && is_sync_due(storage)) {
+        status = journal_sync(&storage->journal, &error);
+        worked = true;
+    }
+    if (status)
+        fail(storage, &taken, status, &error);
+    else if (worked)
+        tidy(storage);
+    return worked;
+}
+
+as_mono_time as_storage_get_next_deadline(struct as_storage *storage)
+{
+    const struct journal *journal = &storage->journal;
+
+    if (storage->failed || !journal->unsynced_bytes)
+        return AS_MONO_NEVER;
+    return (as_mono_time){
+        as_time_add(journal->unsynced_since.us, storage->config.sync_interval_us)};
+}
+
+static void deliver(struct as_storage *storage, const struct completion *completion)
+{
+    const struct as_storage_callbacks *callbacks = &storage->config.callbacks;
+
+    switch (completion->kind) {
+    case COMPLETION_BATCH:
+        callbacks->durable(callbacks->context, completion->ticket, completion->status,
+                           completion->status ? storage->failure.text : "");
+        break;
+    case COMPLETION_FAILED:
+        callbacks->failed(callbacks->context, completion->status, storage->failure.text);
+        break;
+    case COMPLETION_COMMIT:
+        if (callbacks->committed)
+            callbacks->committed(callbacks->context, completion->duration_us, completion->batches,
+                                 completion->records, completion->log_bytes);
+        break;
+    }
+}
+
+void as_storage_deliver(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    struct completions list = storage->completions;
+    storage->completions = (struct completions){0};
+    pthread_mutex_unlock(&storage->mutex);
+
+    for (size_t i = 0; i < list.count; i++)
+        deliver(storage, &list.items[i]);
+    free(list.items);
+}
+
+void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batch)
+{
+    pthread_mutex_lock(&storage->mutex);
+    bool failed = storage->failed, was_empty = STAILQ_EMPTY(&storage->waiting);
+    if (failed) {
+        complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
+                                               .ticket = batch->ticket,
+                                               .status = storage->failed});
+    } else {
+        STAILQ_INSERT_TAIL(&storage->waiting, batch, link);
+        storage->counts.waiting_batches++;
+        storage->counts.waiting_bytes += batch->bytes.size;
+    }
+    pthread_mutex_unlock(&storage->mutex);
+    if (!failed && was_empty)
+        storage_thread_kick(storage);
+    if (failed) {
+        as_storage_batch_free(batch);
+        storage_thread_notify(storage);
+    }
+}
+
+bool as_storage_has_room(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    bool has_room = !storage->failed &&
+                    storage->counts.waiting_batches < storage->config.max_batches &&
+                    storage->counts.waiting_bytes < storage->config.max_bytes;
+    pthread_mutex_unlock(&storage->mutex);
+    return has_room;
+}
+
+struct as_storage_counts as_storage_get_counts(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    struct as_storage_counts counts = storage->counts;
+    pthread_mutex_unlock(&storage->mutex);
+    return counts;
+}
+
+void as_storage_reopen_log(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    storage->wants_reopen = true;
+    pthread_cond_signal(&storage->work);
+    pthread_mutex_unlock(&storage->mutex);
+}
+
+/* Until nothing waits and all is flushed, or it failed. */
+static void flush(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    storage->wants_flush = true;
+    pthread_cond_signal(&storage->work);
+    while (storage->wants_flush && !storage->failed) {
+        if (storage->has_thread) {
+            pthread_cond_wait(&storage->done, &storage->mutex);
+        } else {
+            pthread_mutex_unlock(&storage->mutex);
+            as_storage_step(storage);
+            pthread_mutex_lock(&storage->mutex);
+        }
+    }
+    pthread_mutex_unlock(&storage->mutex);
+}
+
+int as_storage_drain(struct as_storage *storage, struct as_error *error)
+{
+    do {
+        flush(storage);
+        as_storage_deliver(storage);
+    } while (as_storage_get_counts(storage).waiting_batches);
+    pthread_mutex_lock(&storage->mutex);
+    int status = storage->failed;
+    if (status)
+        as_error_set(error, "%s", storage->failure.text);
+    pthread_mutex_unlock(&storage->mutex);
+    return status;
+}
+
+int as_storage_new(const struct as_storage_config *config, struct as_storage **storage_out,
+                   struct as_error *error)
+{
+    struct as_storage *storage = as_xcalloc(1, sizeof(*storage));
+    pthread_condattr_t attributes;
+
+    storage->config = *config;
+    storage->event_fd = -1;
+    STAILQ_INIT(&storage->waiting);
+    pthread_mutex_init(&storage->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&storage->work, &attributes);
+    pthread_cond_init(&storage->done, &attributes);
+    pthread_condattr_destroy(&attributes);
+
+    int status =
+        journal_open(&storage->journal, config->store, config->audit, config->clock, error);
+    if (status) {
+        storage->failed = status;
+        as_storage_free(storage);
+        return status;
+    }
+    storage->counts.head = storage->journal.head;
+    *storage_out = storage;
+    return 0;
+}
+
+struct as_storage *as_storage_free(struct as_storage *storage)
+{
+    if (!storage)
+        return NULL;
+    flush(storage);
+    storage_thread_stop(storage);
+    journal_close(&storage->journal);
+    free(storage->completions.items);
+    pthread_cond_destroy(&storage->work);
+    pthread_cond_destroy(&storage->done);
+    pthread_mutex_destroy(&storage->mutex);
+    free(storage);
+    return NULL;
+}

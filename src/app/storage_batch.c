@@ -1,0 +1,75 @@
+/*
+ * Filling a batch. Everything is copied into one buffer; offsets instead of pointers, since it
+ * moves as it grows.
+ */
+#include "storage_batch.h"
+
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define BATCH_MAX (UINT64_C(256) << 20)
+
+struct as_storage_batch *as_storage_batch_new(uint64_t ticket)
+{
+    struct as_storage_batch *batch = as_xcalloc(1, sizeof(*batch));
+
+    batch->ticket = ticket;
+    batch->bytes = AS_BUF_INIT(BATCH_MAX);
+    as_buf_append(&batch->bytes, "", 0); /* data is never NULL */
+    return batch;
+}
+
+struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch)
+{
+    if (batch) {
+        as_buf_deinit(&batch->bytes);
+        free(batch->changes);
+        free(batch->records);
+        free(batch);
+    }
+    return NULL;
+}
+
+static struct batch_change *add_change(struct as_storage_batch *batch, enum as_store_kind kind,
+                                       const void *key, size_t key_size)
+{
+    batch->changes = as_xgrow(batch->changes, batch->change_count, &batch->change_capacity,
+                              sizeof(*batch->changes));
+    struct batch_change *change = &batch->changes[batch->change_count++];
+    *change = (struct batch_change){.kind = kind, .at = batch->bytes.size, .key_size = key_size};
+    as_buf_append(&batch->bytes, key, key_size);
+    return change;
+}
+
+void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kind, const void *key,
+                          size_t key_size, const void *value, size_t value_size)
+{
+    struct batch_change *change = add_change(batch, kind, key, key_size);
+
+    change->value_size = value_size;
+    as_buf_append(&batch->bytes, value, value_size);
+}
+
+void as_storage_batch_delete(struct as_storage_batch *batch, enum as_store_kind kind,
+                             const void *key, size_t key_size)
+{
+    add_change(batch, kind, key, key_size)->is_delete = true;
+}
+
+void as_storage_batch_append(struct as_storage_batch *batch, const struct as_audit_record *record)
+{
+    batch->records = as_xgrow(batch->records, batch->record_count, &batch->record_capacity,
+                              sizeof(*batch->records));
+    batch->records[batch->record_count++] = (struct batch_record){.at = batch->bytes.size,
+                                                                  .size = record->size,
+                                                                  .at_hash = record->at_hash,
+                                                                  .at_prev = record->at_prev,
+                                                                  .at_seq = record->at_seq};
+    as_buf_append(&batch->bytes, record->json, record->size);
+}
+
+bool as_storage_batch_is_empty(const struct as_storage_batch *batch)
+{
+    return !batch->change_count && !batch->record_count;
+}

@@ -1,0 +1,63 @@
+/*
+ * What is in a batch: one block of bytes, and where in it the changes and records lie.
+ */
+#ifndef ALERTSCALER_APP_STORAGE_BATCH_PRIVATE_H
+#define ALERTSCALER_APP_STORAGE_BATCH_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/app/storage.h>
+#include <alertscaler/base/buf.h>
+
+struct batch_change {
+    enum as_store_kind kind;
+    bool is_delete;
+    size_t at, key_size, value_size; /* the value follows the key */
+};
+
+struct batch_record {
+    size_t at, size, at_hash, at_prev, at_seq; /* the latter three from `at` */
+};
+
+struct as_storage_batch {
+    STAILQ_ENTRY(as_storage_batch) link;
+    uint64_t ticket;
+    struct as_buf bytes; /* failed: it is too large, and so will be the commit */
+    struct batch_change *changes;
+    size_t change_count, change_capacity;
+    struct batch_record *records;
+    size_t record_count, record_capacity;
+};
+
+STAILQ_HEAD(as_storage_batches, as_storage_batch);
+
+static inline struct as_store_change as_storage_batch_get_change(
+    const struct as_storage_batch *batch, size_t i)
+{
+    const struct batch_change *change = &batch->changes[i];
+    const char *key = batch->bytes.data + change->at;
+
+    return (struct as_store_change){.kind = change->kind,
+                                    .key = key,
+                                    .key_size = change->key_size,
+                                    .value = change->is_delete ? NULL : key + change->key_size,
+                                    .value_size = change->value_size};
+}
+
+static inline struct as_audit_record as_storage_batch_get_record(
+    const struct as_storage_batch *batch, size_t i)
+{
+    const struct batch_record *record = &batch->records[i];
+
+    return (struct as_audit_record){.json = batch->bytes.data + record->at,
+                                    .size = record->size,
+                                    .at_hash = record->at_hash,
+                                    .at_prev = record->at_prev,
+                                    .at_seq = record->at_seq};
+}
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The storage behind its header. `journal` belongs to whoever does the work (the thread, or the
+ * caller of as_storage_step); everything under `mutex` to both sides; the rest is set once.
+ */
+#ifndef ALERTSCALER_APP_STORAGE_PRIVATE_H
+#define ALERTSCALER_APP_STORAGE_PRIVATE_H
+
+#include <pthread.h>
+
+#include "journal.h"
+
+struct completion {
+    enum { COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;
+    uint64_t ticket;
+    int status;
+    int64_t duration_us;
+    size_t batches, records, log_bytes;
+};
+
+struct completions {
+    struct completion *items;
+    size_t count, capacity;
+};
+
+struct event;
+
+struct as_storage {
+    struct as_storage_config config;
+    struct journal journal;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t work; /* something for the worker to do */
+    pthread_cond_t done; /* a flush has ended */
+    struct as_storage_batches waiting;
+    struct completions completions;
+    struct as_storage_counts counts;
+    bool wants_commit; /* the loop's turn is over: what waits goes into one transaction */
+    bool wants_flush, wants_reopen, wants_stop;
+    int failed; /* 0, or the negative errno; set once, and failure with it */
+    struct as_error failure;
+
+    bool has_thread;
+    pthread_t thread;
+    int event_fd; /* -1 without a thread */
+    struct event *event;
+    struct event *kick; /* activated by the first batch that waits */
+};
+
+/* A first batch waits: has it committed when the loop's turn is over. */
+void storage_thread_kick(struct as_storage *storage);
+/* The loop is told that there are completions. */
+void storage_thread_notify(struct as_storage *storage);
+void storage_thread_stop(struct as_storage *storage);
+
+#endif

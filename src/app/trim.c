@@ -1,0 +1,37 @@
+/*
+ * Starting touches far more of the libraries than serving does: symbol tables, initializers, tables
+ * of errors. Those pages are clean copies of files, mapped read-only: dropping them costs a fault
+ * where one is needed again, and never data. Pages that were relocated are in writable segments and
+ * are left alone.
+ */
+#include "trim.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)size;
+    (void)context;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W))
+            continue;
+        const uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        const uintptr_t from = start / page * page;
+        const uintptr_t to = (start + segment->p_memsz + page - 1) / page * page;
+        /* the kernel's own mapping (vdso) refuses, and nothing is lost by that */
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void as_trim_memory(void)
+{
+    (void)malloc_trim(0);
+    (void)dl_iterate_phdr(drop_clean_pages, NULL);
+}

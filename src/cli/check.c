@@ -1,0 +1,209 @@
+/*
+ * `alertscaler check`: reads configurations and rule files as the daemon would, and says everything
+ * that is wrong with them; and warns of what cannot work together, also with the files of
+ * Alertmanager and Prometheus.
+ */
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/config/config.h>
+#include <alertscaler/config/lint.h>
+#include <alertscaler/wire/json_writer.h>
+
+#include "cli.h"
+
+#define JSON_MAX ((size_t)64 * 1024 * 1024)
+
+struct check {
+    struct as_diagnostics diagnostics;
+    struct as_lint *lint; /* NULL: its files are wrong */
+    size_t target_count, rule_count, file_count;
+    bool is_unreadable;
+};
+
+static void add_result(struct check *check, int result, const struct as_config *config)
+{
+    if (result < 0)
+        check->is_unreadable = true;
+    if (!config)
+        return;
+    check->target_count += config->ruleset->target_count;
+    check->rule_count += config->ruleset->rule_count;
+    check->file_count += config->rule_file_count;
+    if (check->lint)
+        as_lint_check(check->lint, config, &check->diagnostics);
+}
+
+static void check_settings(struct check *check, const char *path)
+{
+    AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
+    int result = as_config_load(path, &config, &check->diagnostics);
+    add_result(check, result, config);
+}
+
+static void check_rules(struct check *check, const char *const *paths, size_t count)
+{
+    AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
+    int result = as_config_load_rules(paths, count, &config, &check->diagnostics);
+    add_result(check, result, config);
+}
+
+/* Rule files that are named themselves are checked together: they may refer to each other. */
+static void check_operands(struct check *check, const struct as_args *args)
+{
+    const char **rules = as_xcalloc(args->operand_count, sizeof(*rules));
+    size_t rule_count = 0;
+    for (size_t i = 0; i < args->operand_count; i++) {
+        const char *path = args->operands[i];
+        if (as_config_find_kind(path) == AS_CONFIG_RULES)
+            rules[rule_count++] = path;
+        else
+            check_settings(check, path);
+    }
+    if (rule_count > 0)
+        check_rules(check, rules, rule_count);
+    as_free_p(&rules);
+}
+
+static void open_lint(struct check *check, const struct as_args *args)
+{
+    const char **patterns = as_xcalloc(args->given_count + 1, sizeof(*patterns));
+    struct as_lint_sources sources = {
+        .alertmanager = as_args_get(args, "alertmanager"),
+        .prometheus_rules = patterns,
+    };
+    const char *pattern = NULL;
+    size_t at = 0;
+    while ((pattern = as_args_find_next(args, "prometheus-rules", &at)))
+        patterns[sources.prometheus_rule_count++] = pattern;
+    if (as_lint_new(&sources, &check->diagnostics, &check->lint) < 0)
+        check->is_unreadable = true;
+    as_free_p(&patterns);
+}
+
+static void print_json(const struct as_diagnostics *diagnostics)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(JSON_MAX);
+    struct as_json_writer json;
+    as_json_init(&json, &text, AS_JSON_ANY_ORDER);
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        const struct as_diagnostic *item = &diagnostics->items[i];
+        as_json_begin_object(&json);
+        as_json_write_member(&json, "file", item->file);
+        as_json_write_member_i64(&json, "line", item->line);
+        as_json_write_member_i64(&json, "column", item->column);
+        as_json_write_member_i64(&json, "end_column", item->end_column);
+        as_json_write_member(&json, "severity", as_severity_get_word(item->severity));
+        as_json_write_member(&json, "message", item->message);
+        as_json_end_object(&json);
+    }
+    as_json_end_array(&json);
+    as_buf_append_char(&text, '\n');
+    fwrite(text.data, 1, text.size, stdout);
+}
+
+static void print_summary(const struct check *check)
+{
+    printf("%zu rule file%s, %zu target%s, %zu rule%s: ok\n", check->file_count,
+           check->file_count == 1 ? "" : "s", check->target_count,
+           check->target_count == 1 ? "" : "s", check->rule_count,
+           check->rule_count == 1 ? "" : "s");
+}
+
+static bool has_warning(const struct as_diagnostics *diagnostics)
+{
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        if (diagnostics->items[i].severity == AS_SEVERITY_WARNING)
+            return true;
+    }
+    return false;
+}
+
+/* Of Prometheus' files, those that a pattern found and that hold no rules do not count. */
+static void print_lint(const struct check *check, const struct as_args *args)
+{
+    const char *alertmanager = as_args_get(args, "alertmanager");
+    size_t files = as_lint_get_file_count(check->lint);
+    size_t alerts = as_lint_get_alert_count(check->lint);
+    if (alertmanager)
+        printf("compared with %s\n", alertmanager);
+    if (as_args_has(args, "prometheus-rules"))
+        printf("compared with %zu alerting rule%s in %zu file%s of Prometheus\n", alerts,
+               alerts == 1 ? "" : "s", files, files == 1 ? "" : "s");
+}
+
+static int get_status(const struct check *check, const struct as_args *args)
+{
+    if (check->is_unreadable)
+        return AS_EXIT_USAGE;
+    if (check->diagnostics.has_error)
+        return AS_EXIT_NO;
+    bool is_fatal = as_args_has(args, "lint-fatal") && has_warning(&check->diagnostics);
+    return is_fatal ? AS_EXIT_LINT : AS_EXIT_OK;
+}
+
+static int run(const struct as_args *args)
+{
+    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT};
+    bool is_json = as_str_equal(as_args_get(args, "format"), "json");
+    open_lint(&check, args);
+    if (args->operand_count == 0)
+        check_settings(&check, as_args_get(args, "config.file"));
+    else
+        check_operands(&check, args);
+
+    as_diagnostics_sort(&check.diagnostics);
+    if (is_json)
+        print_json(&check.diagnostics);
+    else
+        as_diagnostics_print(&check.diagnostics, stderr);
+    if (!check.diagnostics.has_error && !is_json) {
+        print_summary(&check);
+        print_lint(&check, args);
+    }
+    int status = get_status(&check, args);
+    as_lint_free(check.lint);
+    as_diagnostics_deinit(&check.diagnostics);
+    return status;
+}
+
+static const struct as_option options[] = {
+    {.name = "config.file",
+     .value = "FILE",
+     .fallback = "alertscaler.yaml",
+     .help = "the configuration, where no FILE is given"},
+    {.name = "format",
+     .value = "FORMAT",
+     .fallback = "text",
+     .choices = as_output_choices,
+     .help = "text for people or json for editors and CI"},
+    {.name = "alertmanager",
+     .value = "FILE",
+     .help = "Alertmanager's configuration to compare the rules with"},
+    {.name = "prometheus-rules",
+     .value = "PATTERN",
+     .repeats = true,
+     .help = "Prometheus' rule files to compare with; quote a pattern"},
+    {.name = "lint-fatal", .help = "warnings give exit status 3"},
+    {0},
+};
+
+const struct as_command as_command_check = {
+    .name = "check",
+    .operands = "[FILE...]",
+    .summary = "Checks configurations and rule files.",
+    .help =
+        "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
+        "checked together, without what only a configuration says (clusters, providers).\n"
+        "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
+        "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
+        "are not checked for anything else: amtool and promtool do that). Exit status 0: no "
+        "error;\n"
+        "1: errors; 2: a file cannot be read; 3: warnings only, with --lint-fatal.",
+    .options = options,
+    .operands_max = SIZE_MAX,
+    .run = run,
+};

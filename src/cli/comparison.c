@@ -1,0 +1,212 @@
+/*
+ * A difference counts once it has lasted: what the log says took some milliseconds happens at once
+ * in a rehearsal, and a query may be answered a moment later.
+ */
+#include "comparison.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "comparison_private.h"
+
+#define LASTS_US (10 * AS_US_PER_S)
+
+int compared_compare(const struct compared *a, const struct compared *b)
+{
+    return strcmp(a->id, b->id);
+}
+
+RB_GENERATE(compared_tree, compared, by_id, compared_compare)
+
+struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_charts)
+{
+    struct comparison *comparison = as_xcalloc(1, sizeof(*comparison));
+    comparison->ruleset = ruleset;
+    comparison->with_charts = with_charts;
+    comparison->from = INT64_MAX;
+    RB_INIT(&comparison->targets);
+    return comparison;
+}
+
+static void free_target(struct compared *target)
+{
+    for (size_t i = 0; i < COMPARISON_SIDES; i++)
+        timeline_deinit(&target->lines[i]);
+    for (size_t i = 0; i < target->band_count; i++)
+        timeline_band_deinit(&target->bands[i]);
+    free(target->id);
+    free(target->name);
+    free(target);
+}
+
+struct comparison *comparison_free(struct comparison *comparison)
+{
+    struct compared *target, *next;
+
+    if (!comparison)
+        return NULL;
+    RB_FOREACH_SAFE (target, compared_tree, &comparison->targets, next) {
+        RB_REMOVE(compared_tree, &comparison->targets, target);
+        free_target(target);
+    }
+    free(comparison);
+    return NULL;
+}
+
+static struct compared *find_target(struct comparison *comparison, const char *id)
+{
+    struct compared key = {.id = (char *)(uintptr_t)id};
+    return RB_FIND(compared_tree, &comparison->targets, &key);
+}
+
+static struct compared *get_target(struct comparison *comparison, const char *id, const char *name)
+{
+    struct compared *target = find_target(comparison, id);
+    if (target && name && strcmp(target->name, target->id) == 0) { /* it was not known so far */
+        free(target->name);
+        target->name = as_xstrdup(name);
+    }
+    if (target)
+        return target;
+    target = as_xcalloc(1, sizeof(*target));
+    target->id = as_xstrdup(id);
+    target->name = as_xstrdup(name && *name ? name : id);
+    RB_INSERT(compared_tree, &comparison->targets, target);
+    comparison->count++;
+    return target;
+}
+
+/* Counts the present difference, if it has lasted up to `at`. */
+static void follow_difference(struct compared *target, int64_t at)
+{
+    if (!target->differs || at - target->differs_since < LASTS_US)
+        return;
+    if (!target->is_counted) {
+        target->is_counted = true;
+        target->difference_count++;
+        if (target->difference_count <= DIFFERENCES_SHOWN)
+            target->differences[target->difference_count - 1] = (struct difference){
+                .from = target->differs_since,
+                .sizes = {target->sides[COMPARISON_BEFORE].size,
+                          target->sides[COMPARISON_AFTER].size},
+            };
+    }
+    if (target->difference_count <= DIFFERENCES_SHOWN)
+        target->differences[target->difference_count - 1].to = at;
+}
+
+static void end_difference(struct compared *target, int64_t at)
+{
+    if (target->is_counted)
+        target->differed_us += at - target->differs_since;
+    target->differs = target->is_counted = false;
+}
+
+static void compare_sizes(struct compared *target, int64_t at)
+{
+    const struct size_figures *before = &target->sides[COMPARISON_BEFORE];
+    const struct size_figures *after = &target->sides[COMPARISON_AFTER];
+    const bool differs = before->is_set && after->is_set && before->size != after->size;
+
+    if (!differs && target->differs)
+        end_difference(target, at);
+    else if (differs && !target->differs)
+        target->differs_since = at;
+    target->differs = differs;
+}
+
+void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
+                         const char *name, as_wall_time at, int32_t size, int32_t limit)
+{
+    struct compared *target = get_target(comparison, id, name);
+
+    comparison->from = at.us < comparison->from ? at.us : comparison->from;
+    follow_difference(target, at.us);
+    size_figures_set(&target->sides[side], at.us, size, limit);
+    compare_sizes(target, at.us);
+    if (comparison->with_charts)
+        timeline_add(&target->lines[side], at.us, size);
+}
+
+void comparison_count_action(struct comparison *comparison, enum comparison_side side,
+                             const char *id, const char *name, bool is_up)
+{
+    struct compared *target = get_target(comparison, id, name);
+
+    if (is_up)
+        target->sides[side].ups++;
+    else
+        target->sides[side].downs++;
+}
+
+static struct timeline_band *get_band(struct compared *target, const char *alert)
+{
+    for (size_t i = 0; i < target->band_count; i++) {
+        if (strcmp(target->bands[i].name, alert) == 0)
+            return &target->bands[i];
+    }
+    struct timeline_band *last = &target->bands[TIMELINE_BANDS_MAX - 1];
+    if (target->band_count == TIMELINE_BANDS_MAX) {
+        free(last->name);
+        last->name = as_xstrdup("and others");
+        return last;
+    }
+    struct timeline_band *band = &target->bands[target->band_count++];
+    band->name = as_xstrdup(alert);
+    return band;
+}
+
+void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
+                          as_wall_time at, bool fires)
+{
+    struct compared *target = comparison->with_charts ? get_target(comparison, id, NULL) : NULL;
+
+    if (!target)
+        return;
+    if (fires)
+        timeline_band_begin(get_band(target, alert), at.us);
+    else
+        timeline_band_end(get_band(target, alert), at.us);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct compared *const *a = left, *const *b = right;
+    return strcmp((*a)->name, (*b)->name);
+}
+
+static void find_shared_names(struct comparison *comparison)
+{
+    struct compared **list = as_xcalloc(comparison->count + 1, sizeof(*list)), *target;
+    size_t count = 0;
+
+    RB_FOREACH (target, compared_tree, &comparison->targets)
+        list[count++] = target;
+    qsort(list, count, sizeof(*list), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(list[i - 1]->name, list[i]->name) == 0)
+            list[i - 1]->shares_name = list[i]->shares_name = true;
+    }
+    free(list);
+}
+
+void comparison_end(struct comparison *comparison, as_wall_time at)
+{
+    struct compared *target;
+
+    find_shared_names(comparison);
+    comparison->to = at.us;
+    if (comparison->from > at.us)
+        comparison->from = at.us;
+    RB_FOREACH (target, compared_tree, &comparison->targets) {
+        follow_difference(target, at.us);
+        end_difference(target, at.us);
+        for (size_t i = 0; i < COMPARISON_SIDES; i++)
+            size_figures_end(&target->sides[i], at.us);
+        for (size_t i = 0; i < target->band_count; i++)
+            timeline_band_close(&target->bands[i], at.us);
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * What went on before against what would have gone on under other rules, target by target: figures,
+ * the first differences, charts. Memory depends on the number of targets alone.
+ *
+ * Times only go forward (an earlier one counts as the last).
+ */
+#ifndef ALERTSCALER_CLI_COMPARISON_H
+#define ALERTSCALER_CLI_COMPARISON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/ruleset.h>
+
+#include "cli.h"
+
+enum comparison_side { COMPARISON_BEFORE, COMPARISON_AFTER, COMPARISON_SIDES };
+
+struct comparison;
+
+/* Borrows the rule set that is tried: its targets' bounds are shown. `with_charts`: keeps what
+ * charts need. */
+struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_charts) AS_MUST_USE;
+struct comparison *comparison_free(struct comparison *comparison);
+
+/* The size from then on; `name` as in the rule files. `limit` is the max of that side's rules. */
+void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
+                         const char *name, as_wall_time at, int32_t size, int32_t limit);
+void comparison_count_action(struct comparison *comparison, enum comparison_side side,
+                             const char *id, const char *name, bool is_up);
+void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
+                          as_wall_time at, bool fires);
+
+/* The very end; nothing is added after it. */
+void comparison_end(struct comparison *comparison, as_wall_time at);
+
+struct comparison_report {      /* what stands around the figures; all borrowed */
+    const struct as_args *args; /* --output; --svg: the folder of the charts; the command's name */
+    const char *rules;          /* under which, as the user named them */
+    as_wall_time from, to;
+    uint64_t notifications;
+    json_t *warnings; /* texts */
+};
+
+/* The warnings on standard error, the figures as a table or as JSON, and a chart a target where
+ * they are wanted. 0; or a negative errno with an error. */
+int comparison_print(const struct comparison *comparison, const struct comparison_report *report,
+                     struct as_error *error) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct comparison *, comparison_free)
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * A comparison from inside: what is kept of a target.
+ */
+#ifndef ALERTSCALER_CLI_COMPARISON_PRIVATE_H
+#define ALERTSCALER_CLI_COMPARISON_PRIVATE_H
+
+#include <bsd/sys/tree.h>
+
+#include "comparison.h"
+#include "timeline.h"
+
+#define DIFFERENCES_SHOWN 5
+
+struct difference {
+    int64_t from, to;
+    int32_t sizes[COMPARISON_SIDES];
+};
+
+struct compared {
+    RB_ENTRY(compared) by_id;
+    char *id, *name;
+    bool shares_name; /* with others: known at the end */
+    struct size_figures sides[COMPARISON_SIDES];
+    struct timeline lines[COMPARISON_SIDES];
+    struct timeline_band bands[TIMELINE_BANDS_MAX];
+    size_t band_count;
+    bool differs, is_counted;
+    int64_t differs_since, differed_us;
+    struct difference differences[DIFFERENCES_SHOWN];
+    uint64_t difference_count;
+};
+
+RB_HEAD(compared_tree, compared);
+
+struct comparison {
+    const struct as_ruleset *ruleset;
+    struct compared_tree targets;
+    size_t count;
+    bool with_charts;
+    int64_t from, to;
+};
+
+int compared_compare(const struct compared *a, const struct compared *b);
+RB_PROTOTYPE(compared_tree, compared, by_id, compared_compare)
+
+/* Its name; where others have the same, its id. */
+static inline const char *compared_get_label(const struct compared *target)
+{
+    return target->shares_name ? target->id : target->name;
+}
+
+#endif

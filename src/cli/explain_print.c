@@ -1,0 +1,360 @@
+/*
+ * From the records alone, so that a decision of the log and one of a rehearsal are told alike. What
+ * a record of another version lacks is left out.
+ */
+#include "explain_print.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+
+#include "explain_words.h"
+#include "log_filter.h"
+#include "log_print.h"
+#include "log_walk.h"
+#include "safe_text.h"
+
+static void put(FILE *out, const char *before, const char *text, const char *after)
+{
+    fputs(before, out);
+    safe_text_put(out, text);
+    fputs(after, out);
+}
+
+static void put_value(FILE *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        safe_text_put(out, json_string_value(value));
+        return;
+    }
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    safe_text_put(out, text ? text : "?");
+    free(text);
+}
+
+/* by 50%, at_least 2 */
+static void put_members(FILE *out, json_t *object)
+{
+    const char *key, *separator = " ";
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        put(out, separator, key, " ");
+        put_value(out, value);
+        separator = ", ";
+    }
+}
+
+static void put_action(FILE *out, json_t *action)
+{
+    const char *kind;
+    json_t *value;
+
+    json_object_foreach(action, kind, value)
+    {
+        safe_text_put(out, kind);
+        if (json_is_object(value)) {
+            put_members(out, value);
+        } else {
+            fputc(' ', out);
+            put_value(out, value);
+        }
+    }
+}
+
+static void put_span(FILE *out, int64_t us)
+{
+    char text[AS_DURATION_SIZE];
+
+    as_duration_print(
+        us < AS_US_PER_S ? us / AS_US_PER_MS * AS_US_PER_MS : us / AS_US_PER_S * AS_US_PER_S, text);
+    fputs(text, out);
+}
+
+static const char *get_meaning(const json_t *object, const char *key)
+{
+    enum as_reason reason;
+
+    return as_reason_find(log_get_text(object, key), &reason) ? explain_reason(reason) : "";
+}
+
+static void put_time(FILE *out, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+
+    as_wall_time_print_short(time, text);
+    fputs(text, out);
+}
+
+static void print_head(const struct explanation *told, FILE *out)
+{
+    const char *name = log_get_text(told->decision, "target_name");
+    const char *id = log_get_text(told->decision, "target");
+    json_int_t seq = json_integer_value(json_object_get(told->decision, "seq"));
+    as_wall_time decided = {0};
+
+    put(out, "", *name ? name : id, "");
+    if (*name)
+        put(out, " (", id, ")");
+    fputc('\n', out);
+    if (told->at.set) {
+        fputs("at ", out);
+        put_time(out, told->at.at);
+        fputs(", by ", out);
+    }
+    fputs("the decision of ", out);
+    if (log_get_time(told->decision, &decided, NULL) == 0)
+        put_time(out, decided);
+    if (told->at.set && decided.us < told->at.at.us) {
+        fputs(", ", out);
+        put_span(out, told->at.at.us - decided.us);
+        fputs(" before", out);
+    }
+    if (seq > 0)
+        fprintf(out, " (record %" JSON_INTEGER_FORMAT ")", seq);
+    fputs("\n\n", out);
+}
+
+static void print_result(const struct explanation *told, FILE *out)
+{
+    const json_t *output = json_object_get(told->decision, "output");
+    const char *rule = log_get_text(output, "rule");
+    int32_t from = 0, to = 0, would = 0;
+    bool has_sizes =
+        log_get_size(output, "replicas", &from) && log_get_size(output, "desired", &to);
+
+    if (has_sizes && from == to)
+        fprintf(out, "The size stays at %" PRId32 ": ", from);
+    else if (has_sizes)
+        fprintf(out, "The size goes from %" PRId32 " to %" PRId32 ": ", from, to);
+    put(out, "", log_get_text(output, "reason"), ".\n");
+    put(out, "", get_meaning(output, "reason"), "\n");
+    if (log_get_size(output, "would", &would))
+        fprintf(out, "It would go to %" PRId32 ".\n", would);
+    if (*rule)
+        put(out, "The rule that counts is ", rule, ".\n");
+}
+
+static void print_incidents(const struct explanation *told, FILE *out)
+{
+    const json_t *list = json_object_get(told->decision, "incidents"), *item;
+    size_t i, j;
+
+    if (json_array_size(list) > 0)
+        fputs("\nIncidents\n", out);
+    json_array_foreach(list, i, item)
+    {
+        const char *fingerprint = json_string_value(item);
+        json_t *opened = NULL, *each;
+        json_array_foreach(told->incidents, j, each)
+        {
+            if (fingerprint && strcmp(log_get_text(each, "fingerprint"), fingerprint) == 0)
+                opened = each;
+        }
+        fputs("  ", out);
+        if (opened) {
+            log_print_labels(json_object_get(opened, "labels"), out);
+            put(out, ", firing since ", log_get_text(opened, "startsAt"), "");
+        } else {
+            put(out, "of fingerprint ", fingerprint ? fingerprint : "?", "");
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_proposals(const struct explanation *told, FILE *out)
+{
+    const json_t *asked = json_object_get(json_object_get(told->decision, "input"), "proposals");
+    const json_t *results = json_object_get(json_object_get(told->decision, "output"), "proposals");
+    json_t *item;
+    size_t i;
+
+    if (json_array_size(asked) > 0)
+        fputs("\nRules\n", out);
+    json_array_foreach(asked, i, item)
+    {
+        const json_t *result = json_array_get(results, i);
+        const char *rule = log_get_text(item, "rule"), *reason = log_get_text(result, "reason");
+        const char *error = log_get_text(item, "error");
+        int32_t size;
+        put(out, "  ", *rule ? rule : "?", "");
+        if (log_get_size(result, "desired", &size))
+            fprintf(out, " wants %" PRId32, size);
+        else
+            fputs(" wants no size", out);
+        if (*reason && strcmp(reason, "ok") != 0)
+            put(out, ", ", reason, "");
+        fputs(": ", out);
+        put_action(out, json_object_get(item, "action"));
+        if (json_is_number(json_object_get(item, "value")))
+            fprintf(out, ", the value is %g", json_number_value(json_object_get(item, "value")));
+        if (json_array_size(json_object_get(item, "samples")) > 0)
+            fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));
+        if (*error)
+            put(out, ", ", error, "");
+        fputc('\n', out);
+    }
+}
+
+static void put_lock(FILE *out, const json_t *input)
+{
+    const json_t *cooldown = json_object_get(json_object_get(input, "target"), "cooldown");
+    const json_t *history = json_object_get(input, "history");
+    const char *up = log_get_text(history, "last_up"), *down = log_get_text(history, "last_down");
+
+    fprintf(out, ": up %g s, down %g s", json_number_value(json_object_get(cooldown, "up")),
+            json_number_value(json_object_get(cooldown, "down")));
+    if (*up)
+        put(out, ", last scale-up ", up, "");
+    if (*down)
+        put(out, ", last scale-down ", down, "");
+}
+
+static void put_flags(FILE *out, const json_t *input)
+{
+    const char *key;
+    json_t *flags = json_object_get(input, "flags"), *value;
+
+    json_object_foreach(flags, key, value)
+    {
+        if (json_is_true(value))
+            put(out, ": ", key, "");
+    }
+}
+
+/* What of the input made the gate do what it did. */
+static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
+{
+    const json_t *target = json_object_get(input, "target");
+    int32_t min = 0, max = 0;
+
+    switch (gate) {
+    case AS_GATE_OUT_OF_BOUNDS:
+    case AS_GATE_BOUNDS:
+        if (log_get_size(target, "min", &min) && log_get_size(target, "max", &max))
+            fprintf(out, ": min %" PRId32 ", max %" PRId32, min, max);
+        break;
+    case AS_GATE_COOLDOWN: put_lock(out, input); break;
+    case AS_GATE_HOLDS: put_flags(out, input); break;
+    case AS_GATE_SWITCHED_OFF:
+    case AS_GATE_COMBINE:
+    case AS_GATE_STABILIZE:
+    case AS_GATE_POLICIES:
+    case AS_GATE_DRY_RUN:
+    case AS_GATE_COUNT: break;
+    }
+}
+
+static void print_gates(const struct explanation *told, FILE *out)
+{
+    const json_t *input = json_object_get(told->decision, "input");
+    const json_t *output = json_object_get(told->decision, "output");
+    const json_t *limits = json_object_get(output, "limited_by"), *item;
+    int32_t size;
+    size_t i;
+
+    fputs("\nGates\n", out);
+    if (log_get_size(output, "replicas", &size))
+        fprintf(out, "  %-13s %6" PRId32 "  the size that was found\n", "observed", size);
+    json_array_foreach(json_object_get(output, "trail"), i, item)
+    {
+        const char *word = log_get_text(item, "gate");
+        fputs("  ", out);
+        safe_text_put(out, word);
+        fprintf(out, "%*s", strlen(word) < 13 ? (int)(13 - strlen(word)) : 1, "");
+        if (log_get_size(item, "desired", &size))
+            fprintf(out, " %6" PRId32, size);
+        for (int gate = 0; gate < AS_GATE_COUNT; gate++) {
+            if (strcmp(as_gate_get_word((enum as_gate)gate), word) == 0) {
+                fprintf(out, "  %s", explain_gate((enum as_gate)gate));
+                put_gate_detail(out, (enum as_gate)gate, input);
+            }
+        }
+        fputc('\n', out);
+    }
+    json_array_foreach(limits, i, item) put(
+        out, i ? ", " : "  limited by ", json_is_string(item) ? json_string_value(item) : "?", "");
+    if (json_array_size(limits) > 0)
+        fputc('\n', out);
+}
+
+static void print_action(json_t *action, FILE *out)
+{
+    int32_t from, to;
+    json_int_t http = json_integer_value(json_object_get(action, "http_status"));
+
+    put(out, "  ", log_get_text(action, "time"), ": ");
+    if (log_get_size(action, "from", &from) && log_get_size(action, "to", &to))
+        fprintf(out, "from %" PRId32 " to %" PRId32 ": ", from, to);
+    else
+        fputs("the size could not be read: ", out);
+    put(out, "", log_get_text(action, "outcome"), "");
+    if (http > 0)
+        fprintf(out, ", HTTP %" JSON_INTEGER_FORMAT, http);
+    if (*log_get_text(action, "message"))
+        put(out, ", ", log_get_text(action, "message"), "");
+    put(out, ". ", get_meaning(action, "outcome"), "\n");
+}
+
+static void print_what_followed(const struct explanation *told, FILE *out)
+{
+    const json_t *output = json_object_get(told->decision, "output");
+    const char *next = log_get_text(output, "next_evaluation");
+    json_t *action;
+    size_t i;
+
+    fputs("\nWhat followed\n", out);
+    json_array_foreach(told->actions, i, action) print_action(action, out);
+    if (json_array_size(told->actions) == 0)
+        fputs("  no action\n", out);
+    if (told->repeats > 0)
+        fprintf(out, "  decided the same %lld more time%s\n", told->repeats,
+                told->repeats == 1 ? "" : "s");
+    if (*next)
+        put(out, "  the same input would be decided otherwise from ", next, " on\n");
+    if (told->until.set) {
+        fputs("  the next decision came at ", out);
+        put_time(out, told->until.at);
+        fputc('\n', out);
+    }
+}
+
+void explain_print_text(const struct explanation *told, FILE *out)
+{
+    print_head(told, out);
+    print_result(told, out);
+    print_incidents(told, out);
+    print_proposals(told, out);
+    print_gates(told, out);
+    print_what_followed(told, out);
+}
+
+static json_t *make_time(as_maybe_time time)
+{
+    char text[AS_RFC3339_SIZE];
+
+    if (!time.set)
+        return json_null();
+    as_wall_time_print_short(time.at, text);
+    return json_string(text);
+}
+
+json_t *explain_make_json(const struct explanation *told)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "actions", json_incref(told->actions));
+    json_object_set_new(json, "at", make_time(told->at));
+    json_object_set_new(json, "decision", json_incref(told->decision));
+    json_object_set_new(json, "incidents", json_incref(told->incidents));
+    json_object_set_new(
+        json, "meaning",
+        json_string(get_meaning(json_object_get(told->decision, "output"), "reason")));
+    json_object_set_new(json, "next_decision", make_time(told->until));
+    json_object_set_new(json, "repeats", json_integer(told->repeats));
+    return json;
+}

@@ -1,0 +1,44 @@
+/*
+ * One HTTP request to a running daemon, waited for. Where it is and with which token: --url and
+ * --token-file, else ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without
+ * a token.
+ */
+#ifndef ALERTSCALER_CLI_HTTP_CALL_H
+#define ALERTSCALER_CLI_HTTP_CALL_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+
+#include "cli.h"
+
+#define HTTP_CALL_BODY_MAX ((size_t)64 * 1024 * 1024)
+
+struct http_answer {
+    int status;
+    struct as_buf body;
+};
+
+/*
+ * `path` comes behind the URL's own; with `body` NULL it is a GET. 0 and an answer of any status to
+ * be freed with http_answer_deinit; or a negative errno with an error that names the URL.
+ */
+int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
+                  struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
+void http_answer_deinit(struct http_answer *answer);
+
+/* Says on standard error what the daemon refused, in its own words; returns AS_EXIT_NO. */
+int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
+
+#define AS_OPTION_URL                                                                              \
+    {                                                                                              \
+        .name = "url", .value = "URL",                                                             \
+        .help = "the daemon's address (default: $ALERTSCALER_URL, or http://localhost:9096)",      \
+    }
+#define AS_OPTION_TOKEN_FILE                                                                       \
+    {                                                                                              \
+        .name = "token-file", .value = "FILE",                                                     \
+        .help = "file with the bearer token (default: $ALERTSCALER_TOKEN_FILE)",                   \
+    }
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Plain requests to a monitoring server, one after the other, as Prometheus' `http_config` says:
+ * the daemon's own HTTP client, waited for.
+ */
+#ifndef ALERTSCALER_CLI_HTTP_SESSION_PRIVATE_H
+#define ALERTSCALER_CLI_HTTP_SESSION_PRIVATE_H
+
+#include <alertscaler/app/adapters.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/settings.h>
+
+struct http_session;
+
+enum http_session_outcome {
+    HTTP_SESSION_OK,       /* 2xx */
+    HTTP_SESSION_REFUSED,  /* another status: the body may say why */
+    HTTP_SESSION_TOO_LARGE /* the answer is larger than `max` */
+};
+
+/* Borrows `http`. `url` is the server's address, without the API's path. */
+struct http_session *http_session_open(const struct as_adapters *adapters, const char *url,
+                                       const struct as_http_settings *http) AS_MUST_USE;
+struct http_session *http_session_close(struct http_session *session);
+
+/* POSTs a form to `path`; the body goes into *body_io, which is emptied first. An outcome, of which
+ * all but OK set the error; or a negative errno with an error: there is no answer. */
+int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
+                      size_t max, struct as_buf *body_io, struct as_error *error) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct http_session *, http_session_close)
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Which records of the action log are wanted.
+ */
+#ifndef ALERTSCALER_CLI_LOG_FILTER_PRIVATE_H
+#define ALERTSCALER_CLI_LOG_FILTER_PRIVATE_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/record.h>
+
+#include "cli.h"
+
+struct log_filter {
+    const char *target, *rule, *reason; /* NULL: any; target may be a glob */
+    bool kinds[AS_RECORD_KIND_COUNT];
+    as_maybe_time since, until;
+};
+
+/* From --target, --rule, --reason, --kind, --since, --until. 0; -EINVAL with an error. */
+int log_filter_init(struct log_filter *filter, const struct as_args *args, as_wall_time now,
+                    struct as_error *error) AS_MUST_USE;
+bool log_filter_match(const struct log_filter *filter, const json_t *record);
+
+/* A text member, "" where there is none. */
+const char *log_get_text(const json_t *object, const char *key);
+
+/* For the table of a command. */
+#define LOG_FILTER_OPTIONS                                                                         \
+    {.name = "target",                                                                             \
+     .value = "NAME",                                                                              \
+     .help = "Records of this target: its name in the rules or its id; * and ? stand for others"}, \
+        {.name = "rule", .value = "NAME", .help = "Records in which this rule has a part"},        \
+        {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
+        {.name = "kind",                                                                           \
+         .value = "KIND,...",                                                                      \
+         .help = "Records of these kinds: notification, decision, action, incident, ..."},         \
+        {.name = "since",                                                                          \
+         .value = "TIME",                                                                          \
+         .help = "From then on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},                   \
+    {                                                                                              \
+        .name = "until", .value = "TIME", .help = "Up to then, likewise"                           \
+    }
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * One function a kind of record; kinds and members of other versions are printed plainly. What is
+ * missing is left out: the log may be older or newer than this program.
+ */
+#include "log_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+
+#include "log_filter.h"
+#include "safe_text.h"
+
+#define ALERTS_SHOWN 4
+#define KIND_WIDTH   13
+
+struct print {
+    FILE *out;
+    bool colors;
+};
+
+enum color { PLAIN, DIM, BOLD, RED, GREEN, YELLOW };
+static const char *const sequences[] = {"",         "\033[2m",  "\033[1m",
+                                        "\033[31m", "\033[32m", "\033[33m"};
+
+static void set_color(const struct print *print, enum color color)
+{
+    if (print->colors && color != PLAIN)
+        fputs(sequences[color], print->out);
+}
+
+static void end_color(const struct print *print, enum color color)
+{
+    if (print->colors && color != PLAIN)
+        fputs("\033[0m", print->out);
+}
+
+static void put_text(const struct print *print, const char *text)
+{
+    safe_text_put(print->out, text);
+}
+
+static void put_colored(const struct print *print, enum color color, const char *text)
+{
+    set_color(print, color);
+    put_text(print, text);
+    end_color(print, color);
+}
+
+static void put_text_after(const struct print *print, const char *before, const char *text)
+{
+    if (*text) {
+        fputs(before, print->out);
+        put_text(print, text);
+    }
+}
+
+static enum color get_word_color(const char *word)
+{
+    static const char *const good[] = {"scaled", "applied", "queued"};
+    static const char *const bad[] = {"conflict",    "target_not_found",   "forbidden",
+                                      "unreachable", "throttled",          "rejected",
+                                      "timeout",     "metric_unavailable", "target_not_allowed"};
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(good); i++)
+        if (strcmp(word, good[i]) == 0)
+            return GREEN;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++)
+        if (strcmp(word, bad[i]) == 0)
+            return RED;
+    return YELLOW;
+}
+
+static void put_word(const struct print *print, const char *word)
+{
+    put_colored(print, get_word_color(word), word);
+}
+
+static long long get_number(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static bool has_number(const json_t *object, const char *key)
+{
+    return json_is_integer(json_object_get(object, key));
+}
+
+/* HighCPU{deployment="web"} */
+static void put_labels(const struct print *print, json_t *labels)
+{
+    const char *separator = "{", *key;
+    json_t *value;
+
+    put_colored(print, BOLD, log_get_text(labels, "alertname"));
+    json_object_foreach(labels, key, value)
+    {
+        if (strcmp(key, "alertname") == 0 || !json_is_string(value))
+            continue;
+        fputs(separator, print->out);
+        put_text(print, key);
+        fputs("=\"", print->out);
+        put_text(print, json_string_value(value));
+        fputc('"', print->out);
+        separator = ",";
+    }
+    if (*separator == ',')
+        fputc('}', print->out);
+}
+
+static void put_target(const struct print *print, json_t *record)
+{
+    const char *name = log_get_text(record, "target_name");
+    const char *id = log_get_text(record, "target");
+
+    put_colored(print, BOLD, *name ? name : id);
+    if (*name && *id) {
+        fputs(" (", print->out);
+        put_text(print, id);
+        fputc(')', print->out);
+    }
+}
+
+static void put_texts(const struct print *print, const char *before, const json_t *list)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+    {
+        fputs(i ? ", " : before, print->out);
+        put_text(print, json_is_string(item) ? json_string_value(item) : "?");
+    }
+}
+
+static void put_repeats(const struct print *print, json_t *record)
+{
+    long long repeats = get_number(record, "repeats");
+
+    if (repeats > 0)
+        fprintf(print->out, " (and %lld equal before)", repeats);
+}
+
+static void print_notification(const struct print *print, json_t *record)
+{
+    const json_t *alerts = json_object_get(record, "alerts");
+    size_t count = json_array_size(alerts);
+
+    put_text(print, log_get_text(record, "receiver"));
+    put_text_after(print, " from ", log_get_text(record, "remote"));
+    put_text_after(print, " as ", log_get_text(record, "credential"));
+    fprintf(print->out, ", %zu alert%s:", count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count && i < ALERTS_SHOWN; i++) {
+        const json_t *alert = json_array_get(alerts, i);
+        fputs(i ? "; " : " ", print->out);
+        put_labels(print, json_object_get(alert, "labels"));
+        fputc(' ', print->out);
+        put_text(print, log_get_text(alert, "status"));
+        fputc(' ', print->out);
+        put_word(print, log_get_text(alert, "outcome"));
+        put_texts(print, " for ", json_object_get(alert, "rules"));
+    }
+    if (count > ALERTS_SHOWN)
+        fprintf(print->out, "; and %zu more", count - ALERTS_SHOWN);
+    if (get_number(record, "truncated") > 0)
+        fprintf(print->out, "; %lld more were cut off by Alertmanager",
+                get_number(record, "truncated"));
+}
+
+static void print_decision(const struct print *print, json_t *record)
+{
+    const json_t *output = json_object_get(record, "output");
+    long long from = get_number(output, "replicas"), to = get_number(output, "desired");
+    const char *rule = log_get_text(output, "rule");
+
+    put_target(print, record);
+    if (from == to)
+        fprintf(print->out, ": stays at %lld: ", from);
+    else
+        fprintf(print->out, ": %lld -> %lld: ", from, to);
+    put_word(print, log_get_text(output, "reason"));
+    if (has_number(output, "would"))
+        fprintf(print->out, ", would be %lld", get_number(output, "would"));
+    put_text_after(print, ", rule ", rule);
+    put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
+    put_text_after(print, ", again at ", log_get_text(output, "next_evaluation"));
+    put_repeats(print, record);
+}
+
+static void print_action(const struct print *print, json_t *record)
+{
+    const json_t *duration = json_object_get(record, "duration_seconds");
+
+    put_target(print, record);
+    if (has_number(record, "from") && has_number(record, "to"))
+        fprintf(print->out, ": %lld -> %lld: ", get_number(record, "from"),
+                get_number(record, "to"));
+    else
+        fputs(": reading its size: ", print->out);
+    put_word(print, log_get_text(record, "outcome"));
+    if (json_is_true(json_object_get(record, "late")))
+        fputs(" (seen at a later look)", print->out);
+    put_text_after(print, ", rule ", log_get_text(record, "rule"));
+    if (get_number(record, "http_status") > 0)
+        fprintf(print->out, ", HTTP %lld", get_number(record, "http_status"));
+    if (json_is_number(duration))
+        fprintf(print->out, ", %.0f ms", json_number_value(duration) * 1000);
+    put_text_after(print, ": ", log_get_text(record, "message"));
+    put_repeats(print, record);
+}
+
+static void print_incident(const struct print *print, json_t *record)
+{
+    const json_t *targets = json_object_get(record, "targets"), *target;
+    size_t i;
+
+    put_labels(print, json_object_get(record, "labels"));
+    fputc(' ', print->out);
+    put_text(print, log_get_text(record, "event"));
+    put_text_after(print, ", firing since ", log_get_text(record, "startsAt"));
+    json_array_foreach(targets, i, target)
+    {
+        put_text_after(print, i ? "; " : ": ", log_get_text(target, "target"));
+        if (has_number(target, "replicas"))
+            fprintf(print->out, " at %lld", get_number(target, "replicas"));
+        put_text_after(print, " by rule ", log_get_text(target, "rule"));
+    }
+}
+
+static void print_start(const struct print *print, json_t *record)
+{
+    put_text_after(print, "alertscaler ", log_get_text(record, "version"));
+    put_text_after(print, " on ", log_get_text(record, "instance"));
+    fprintf(print->out, ": %lld rules, %lld targets, %lld open incidents, %lld unfinished actions",
+            get_number(record, "rules"), get_number(record, "targets"),
+            get_number(record, "incidents"), get_number(record, "intents"));
+}
+
+static void print_reload(const struct print *print, json_t *record)
+{
+    const char *error = log_get_text(record, "error");
+
+    if (*error)
+        put_colored(print, RED, "failed");
+    else
+        put_colored(print, GREEN, "done");
+    put_text_after(print, ", asked by ", log_get_text(record, "credential"));
+    put_text_after(print, ": ", error);
+    if (!*error)
+        fprintf(print->out, ": rules %.12s, configuration %.12s",
+                log_get_text(record, "rules_digest"), log_get_text(record, "config_digest"));
+}
+
+static void print_denied(const struct print *print, json_t *record)
+{
+    put_text(print, log_get_text(record, "remote"));
+    put_text_after(print, " at ", log_get_text(record, "handler"));
+    fprintf(print->out, ": HTTP %lld", get_number(record, "status"));
+    put_text_after(print, ": ", log_get_text(record, "error"));
+    if (get_number(record, "count") > 1)
+        fprintf(print->out, " (%lld times)", get_number(record, "count"));
+}
+
+/* Everything that is not the chain's or in every record. */
+static void print_other(const struct print *print, json_t *record)
+{
+    static const char *const common[] = {"hash", "instance", "kind", "prev", "seq", "time"};
+    const char *key, *separator = "";
+    json_t *value;
+
+    json_object_foreach(record, key, value)
+    {
+        bool skip = json_is_null(value);
+        for (size_t i = 0; i < AS_ARRAY_SIZE(common); i++)
+            skip = skip || strcmp(key, common[i]) == 0;
+        if (skip)
+            continue;
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        fputs(separator, print->out);
+        put_text(print, key);
+        fputc('=', print->out);
+        put_text(print, text ? text : "?");
+        free(text);
+        separator = ", ";
+    }
+}
+
+static const struct {
+    const char *kind;
+    void (*print)(const struct print *print, json_t *record);
+} kinds[] = {
+    {"action", print_action},
+    {"decision", print_decision},
+    {"denied", print_denied},
+    {"incident", print_incident},
+    {"notification", print_notification},
+    {"reload", print_reload},
+    {"start", print_start},
+    {"stop", print_start},
+};
+
+void log_print_labels(json_t *labels, FILE *out)
+{
+    put_labels(&(struct print){.out = out}, labels);
+}
+
+void log_print(json_t *record, bool colors, FILE *out)
+{
+    const struct print print = {.out = out, .colors = colors};
+    const char *kind = log_get_text(record, "kind"), *time = log_get_text(record, "time");
+    size_t i = 0;
+
+    set_color(&print, DIM);
+    /* Milliseconds are enough to read; the log has microseconds. */
+    if (strlen(time) == strlen("2026-11-20T14:03:12.123456Z"))
+        fprintf(out, "%.23sZ", time);
+    else
+        put_text(&print, time);
+    end_color(&print, DIM);
+    fprintf(out, "  ");
+    put_text(&print, kind);
+    fprintf(out, "%*s", strlen(kind) < KIND_WIDTH ? (int)(KIND_WIDTH - strlen(kind)) : 1, "");
+    while (i < AS_ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0)
+        i++;
+    (i < AS_ARRAY_SIZE(kinds) ? kinds[i].print : print_other)(&print, record);
+    fputc('\n', out);
+}

@@ -1,0 +1,16 @@
+/*
+ * A record of the action log as one line for a person.
+ */
+#ifndef ALERTSCALER_CLI_LOG_PRINT_PRIVATE_H
+#define ALERTSCALER_CLI_LOG_PRINT_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+/* Control characters in texts from outside are printed as \xNN, never as they are. */
+void log_print_labels(json_t *labels, FILE *out); /* HighCPU{deployment="web"} */
+void log_print(json_t *record, bool colors, FILE *out);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * Holds one line at a time. A daemon may be writing the last one: it gets a moment to end it.
+ */
+#include "log_walk.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "log_filter.h"
+
+#define WAIT_MS 500
+
+static int take_line(const struct log_visitor *visitor, const struct log_line *line,
+                     struct as_error *error)
+{
+    json_error_t problem;
+
+    if (visitor->wants && !visitor->wants(visitor->context, line))
+        return 0;
+    json_t *record = json_loadb(line->text, line->size, JSON_REJECT_DUPLICATES, &problem);
+    int status = -EBADMSG;
+    if (json_is_object(record))
+        status = visitor->take(visitor->context, line, record, error);
+    else
+        as_error_set(error, "not a record: %s", record ? "not an object" : problem.text);
+    json_decref(record);
+    if (status < 0)
+        as_error_wrap(error, "%s:%llu", line->path, line->number);
+    return status;
+}
+
+static int take_lines(struct log_reader *reader, const struct log_visitor *visitor,
+                      struct as_error *error)
+{
+    struct log_line line = {.path = reader->path};
+    int status;
+
+    while ((status = log_reader_next(reader, &line.text, &line.size, error)) > 0) {
+        line.number = reader->line;
+        status = take_line(visitor, &line, error);
+        if (status)
+            return status;
+    }
+    return status;
+}
+
+static int take_file(const char *path, const struct log_visitor *visitor, struct as_error *error)
+{
+    struct log_reader reader;
+    int status = log_reader_open(&reader, path, error);
+
+    if (status)
+        return status;
+    status = take_lines(&reader, visitor, error);
+    if (!status && visitor->must_be_whole && log_reader_get_rest(&reader)) {
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+        status = take_lines(&reader, visitor, error);
+        if (!status && log_reader_get_rest(&reader)) {
+            as_error_set(error, "%s:%llu: the file ends in the middle of a line", path,
+                         (unsigned long long)reader.line + 1);
+            status = -EBADMSG;
+        }
+    }
+    log_reader_close(&reader);
+    return status;
+}
+
+int log_walk(const struct log_files *files, const struct log_visitor *visitor,
+             struct as_error *error)
+{
+    int status = 0;
+
+    for (size_t i = 0; !status && i < files->count; i++)
+        status = take_file(files->paths[i], visitor, error);
+    return status;
+}
+
+bool log_line_has(const struct log_line *line, const char *text)
+{
+    return memmem(line->text, line->size, text, strlen(text)) != NULL;
+}
+
+int log_get_time(const json_t *record, as_wall_time *time_out, struct as_error *error)
+{
+    const char *text = log_get_text(record, "time");
+
+    if (as_wall_time_parse(text, strlen(text), time_out) == 0)
+        return 0;
+    as_error_set(error, "the record has no time");
+    return -EBADMSG;
+}
+
+bool log_get_size(const json_t *object, const char *key, int32_t *size_out)
+{
+    const json_t *value = json_object_get(object, key);
+    json_int_t number = json_integer_value(value);
+
+    if (!json_is_integer(value) || number < 0 || number > INT32_MAX)
+        return false;
+    *size_out = (int32_t)number;
+    return true;
+}

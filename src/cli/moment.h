@@ -1,0 +1,19 @@
+/*
+ * A moment as people give it on the command line: RFC 3339, also without seconds
+ * (2026-11-20T14:03Z) or as a day alone (2026-11-20, its begin in UTC), `now`, or how long ago
+ * (2h30m).
+ */
+#ifndef ALERTSCALER_CLI_MOMENT_PRIVATE_H
+#define ALERTSCALER_CLI_MOMENT_PRIVATE_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+
+as_wall_time moment_get_now(void);
+
+/* 0; or -EINVAL with an error that names the option. */
+int moment_parse(const char *option, const char *text, as_wall_time now, as_wall_time *time_out,
+                 struct as_error *error) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * `alertscaler reload`: has a running daemon load its configuration anew.
+ */
+#include <stdio.h>
+
+#include "http_call.h"
+
+static int run(const struct as_args *args)
+{
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    const struct as_buf nothing = AS_BUF_INIT(0);
+    if (http_call_run(args, "/-/reload", &nothing, &answer, &error) != 0)
+        return as_cli_fail(args, "%s", error.text);
+    if (answer.status != 200)
+        return http_answer_refuse(args, &answer);
+    puts("reloaded");
+    return AS_EXIT_OK;
+}
+
+static const struct as_option options[] = {AS_OPTION_URL, AS_OPTION_TOKEN_FILE, {0}};
+
+const struct as_command as_command_reload = {
+    .name = "reload",
+    .operands = "",
+    .summary = "Has a running daemon load its configuration and rules anew.",
+    .help = "All or nothing: a file with errors changes nothing. The daemon needs\n"
+            "--web.enable-admin-api; SIGHUP does the same without it.",
+    .options = options,
+    .run = run,
+};

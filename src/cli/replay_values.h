@@ -1,0 +1,37 @@
+/*
+ * Where a log's rules had their values from, the rules that are tried have them from the log: each
+ * source and guard of the rule set is replaced by a query of our own, whose answer is what was
+ * logged last for a rule of the same name and the same incident.
+ */
+#ifndef ALERTSCALER_CLI_REPLAY_VALUES_PRIVATE_H
+#define ALERTSCALER_CLI_REPLAY_VALUES_PRIVATE_H
+
+#include <jansson.h>
+
+#include <alertscaler/app/rehearsal.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/ruleset.h>
+
+struct replay_values;
+
+/* Changes the rule set, which must outlive it; values out of labels stay as they are. */
+struct replay_values *replay_values_new(struct as_ruleset *ruleset) AS_MUST_USE;
+struct replay_values *replay_values_free(struct replay_values *values);
+
+/* Guards let everything pass until a decision says otherwise. */
+void replay_values_begin(struct replay_values *values, struct as_rehearsal *rehearsal);
+
+/* Takes values, pods and what the guards said over from a logged decision. */
+void replay_values_take(struct replay_values *values, struct as_rehearsal *rehearsal,
+                        const json_t *decision);
+
+/* What a replayed alert has for annotations: the log does not keep them. */
+struct as_labels *replay_values_make_annotations(const char *fingerprint) AS_MUST_USE;
+
+/* Calls `warn` for each rule whose values are not in the log. */
+void replay_values_visit_missing(const struct replay_values *values,
+                                 void (*warn)(void *context, const char *text), void *context);
+
+AS_DEFINE_CLEANUP(struct replay_values *, replay_values_free)
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * The rules to try, as commands that try rules are told: --rules, and sizes by --replicas.
+ */
+#ifndef ALERTSCALER_CLI_RULES_OPTION_PRIVATE_H
+#define ALERTSCALER_CLI_RULES_OPTION_PRIVATE_H
+
+#include <alertscaler/app/rehearsal.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/config.h>
+
+#include "cli.h"
+
+/*
+ * Loads what `path` is: a folder (its *.yaml and *.yml) or a rule file, with the settings of
+ * --config.file where that was given; or a configuration with the rule files it names. 0; or
+ * AS_EXIT_NO or AS_EXIT_USAGE when all that is wrong has been said.
+ */
+int rules_load(const struct as_args *args, const char *path,
+               struct as_config **config_out) AS_MUST_USE;
+
+/* Loads a file that is one http_config, likewise: see as_config_load_http. */
+int rules_load_http(const struct as_args *args, const char *path,
+                    struct as_config **config_out) AS_MUST_USE;
+
+/* As the daemon would have it, but with a fixed seed. */
+struct as_engine_config rules_get_engine_config(const struct as_config *config);
+
+/* Sets the sizes of --replicas NAME=N. 0; -EINVAL with an error. */
+int rules_set_replicas(const struct as_args *args, const struct as_ruleset *ruleset,
+                       struct as_rehearsal *rehearsal, struct as_error *error) AS_MUST_USE;
+
+#define AS_OPTION_REPLICAS                                                                         \
+    {                                                                                              \
+        .name = "replicas", .value = "NAME=N", .repeats = true,                                    \
+        .help = "A target's size at the beginning; NAME is its name in the rules, or its id",      \
+    }
+
+#endif

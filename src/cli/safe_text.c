@@ -1,0 +1,17 @@
+/*
+ * C0, DEL, and C1 in its UTF-8 form could be commands to the terminal.
+ */
+#include "safe_text.h"
+
+#include <stdbool.h>
+
+void safe_text_put(FILE *out, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (*at < 0x20 || *at == 0x7f || is_c1)
+            fprintf(out, "\\x%02x", is_c1 ? *++at : *at);
+        else
+            fputc(*at, out);
+    }
+}

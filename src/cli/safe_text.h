@@ -1,0 +1,12 @@
+/*
+ * Texts from outside on a terminal: control characters are printed as \xNN, never as they are, so
+ * that a label cannot command it.
+ */
+#ifndef ALERTSCALER_CLI_SAFE_TEXT_PRIVATE_H
+#define ALERTSCALER_CLI_SAFE_TEXT_PRIVATE_H
+
+#include <stdio.h>
+
+void safe_text_put(FILE *out, const char *text);
+
+#endif

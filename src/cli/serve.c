@@ -1,0 +1,70 @@
+/*
+ * `alertscaler serve`: the daemon.
+ */
+#include <alertscaler/app/daemon.h>
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <alertscaler/base/log.h>
+
+#include "cli.h"
+
+static int run(const struct as_args *args)
+{
+    enum as_log_level level;
+    enum as_log_format format;
+    if (as_log_level_parse(as_args_get(args, "log.level"), &level) != 0 ||
+        as_log_format_parse(as_args_get(args, "log.format"), &format) != 0)
+        return as_cli_fail(args, "--log.level or --log.format is none of the choices");
+    if (as_args_has(args, "web.config.file"))
+        return as_cli_fail(args, "--web.config.file (TLS and basic auth) is not supported yet: use "
+                                 "receiver.tokens, behind a TLS proxy where one is needed");
+    as_log_configure(level, format, STDERR_FILENO);
+    const struct as_daemon_options options = {
+        .adapters = args->adapters,
+        .config_file = as_args_get(args, "config.file"),
+        .listen_address = as_args_get(args, "web.listen-address"),
+        .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
+        .dry_run = as_args_has(args, "dry-run"),
+    };
+    return as_daemon_run(&options) == 0 ? AS_EXIT_OK : AS_EXIT_NO;
+}
+
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+static const char *const formats[] = {"logfmt", "json", NULL};
+
+static const struct as_option options[] = {
+    {.name = "config.file",
+     .value = "FILE",
+     .fallback = "alertscaler.yaml",
+     .help = "The configuration; it names the rule files."},
+    {.name = "web.listen-address",
+     .value = "ADDRESS",
+     .fallback = ":9096",
+     .help = "Where to listen, as HOST:PORT or :PORT; port 0 takes a free one."},
+    {.name = "web.config.file", .value = "FILE", .help = "TLS and basic auth; not supported yet."},
+    {.name = "web.enable-admin-api", .help = "Allows POST /-/reload. SIGHUP works without it."},
+    {.name = "log.level",
+     .value = "LEVEL",
+     .fallback = "info",
+     .choices = levels,
+     .help = "What is logged on standard error."},
+    {.name = "log.format",
+     .value = "FORMAT",
+     .fallback = "logfmt",
+     .choices = formats,
+     .help = "How it is logged."},
+    {.name = "dry-run", .help = "Decides and records everything, and changes no size."},
+    {0},
+};
+
+const struct as_command as_command_serve = {
+    .name = "serve",
+    .operands = "",
+    .summary = "Receives notifications and scales: the daemon.",
+    .help = "Signals: HUP reloads the configuration, USR1 opens the action log again (logrotate), "
+            "TERM and INT stop\nwhen what is under way has ended.\n",
+    .options = options,
+    .run = run,
+};

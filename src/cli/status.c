@@ -1,0 +1,233 @@
+/*
+ * `alertscaler status`: a running daemon's targets as a table.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
+
+#include "http_call.h"
+
+enum {
+    COLUMN_TARGET,
+    COLUMN_SIZE,
+    COLUMN_BOUNDS,
+    COLUMN_LOCKED,
+    COLUMN_OPEN,
+    COLUMN_LAST,
+    COLUMNS
+};
+
+static const char *const titles[COLUMNS] = {
+    [COLUMN_TARGET] = "TARGET", [COLUMN_SIZE] = "SIZE",      [COLUMN_BOUNDS] = "BOUNDS",
+    [COLUMN_LOCKED] = "LOCKED", [COLUMN_OPEN] = "INCIDENTS", [COLUMN_LAST] = "LAST DECISION",
+};
+
+struct row {
+    char *cells[COLUMNS];
+};
+
+static int64_t get_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
+}
+
+static const char *get_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* "45s", "9m", "3h": how long from now, or ago, in whole units. False: no such time is given. */
+static bool describe_span(const json_t *object, const char *key, bool is_ago, int64_t now_us,
+                          char *text_out, size_t size)
+{
+    static const struct {
+        int64_t us;
+        const char *unit;
+    } units[] = {{AS_US_PER_DAY, "d"}, {AS_US_PER_H, "h"}, {AS_US_PER_MIN, "m"}};
+    const char *text = get_text(object, key);
+    as_wall_time time;
+    if (as_wall_time_parse(text, strlen(text), &time) != 0)
+        return false;
+    int64_t us = is_ago ? now_us - time.us : time.us - now_us;
+    us = us > 0 ? us : 0;
+    int64_t number = us / AS_US_PER_S;
+    const char *unit = "s";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(units); i++) {
+        if (us >= 2 * units[i].us) {
+            number = us / units[i].us;
+            unit = units[i].unit;
+            break;
+        }
+    }
+    (void)snprintf(text_out, size, "%" PRId64 "%s", number, unit);
+    return true;
+}
+
+static char *describe_size(const json_t *target)
+{
+    const json_t *replicas = json_object_get(target, "replicas");
+    const json_int_t desired = json_integer_value(json_object_get(target, "desired"));
+    if (!json_is_integer(replicas))
+        return as_xstrdup("?");
+    if (desired == json_integer_value(replicas))
+        return as_xasprintf("%" JSON_INTEGER_FORMAT, desired);
+    return as_xasprintf("%" JSON_INTEGER_FORMAT "->%" JSON_INTEGER_FORMAT,
+                        json_integer_value(replicas), desired);
+}
+
+static char *describe_bounds(const json_t *target)
+{
+    const json_t *min = json_object_get(target, "min"), *max = json_object_get(target, "max");
+    if (!json_is_integer(min))
+        return as_xstrdup("-");
+    return as_xasprintf("%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT, json_integer_value(min),
+                        json_integer_value(max));
+}
+
+static char *describe_locks(const json_t *target, int64_t now_us)
+{
+    const json_t *locks = json_object_get(target, "locked_until");
+    char up[32], down[32];
+    const bool is_up = describe_span(locks, "up", false, now_us, up, sizeof(up));
+    const bool is_down = describe_span(locks, "down", false, now_us, down, sizeof(down));
+    if (!is_up && !is_down)
+        return as_xstrdup("-");
+    return as_xasprintf("%s%s%s%s%s", is_up ? "up " : "", is_up ? up : "",
+                        is_up && is_down ? ", " : "", is_down ? "down " : "", is_down ? down : "");
+}
+
+static char *describe_last(const json_t *target, int64_t now_us)
+{
+    const json_t *last = json_object_get(target, "last_decision");
+    const char *failure = get_text(target, "failure");
+    const char *rule = get_text(last, "rule");
+    char ago[32];
+    if (!describe_span(last, "time", true, now_us, ago, sizeof(ago)))
+        return as_xstrdup(*failure ? failure : "-");
+    return as_xasprintf("%s%s%s, %s ago%s%s", get_text(last, "reason"), *rule ? " by " : "", rule,
+                        ago, *failure ? "; failed: " : "", failure);
+}
+
+static struct row make_row(const json_t *target, int64_t now_us)
+{
+    const char *name = get_text(target, "name");
+    const bool has_own_name = *name && !json_is_true(json_object_get(target, "templated"));
+    const json_t *open = json_object_get(target, "open_incidents");
+    return (struct row){.cells = {
+                            as_xstrdup(has_own_name ? name : get_text(target, "id")),
+                            describe_size(target),
+                            describe_bounds(target),
+                            describe_locks(target, now_us),
+                            as_xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(open)),
+                            describe_last(target, now_us),
+                        }};
+}
+
+static void print_cells(const char *const *cells, const size_t *widths)
+{
+    for (size_t i = 0; i < COLUMNS; i++) {
+        const int width = i + 1 < COLUMNS ? (int)widths[i] + 2 : 0;
+        printf("%-*s", width, cells[i]);
+    }
+    putchar('\n');
+}
+
+static void print_table(const json_t *targets)
+{
+    const size_t count = json_array_size(targets);
+    const int64_t now_us = get_now_us();
+    struct row *rows = as_xcalloc(count + 1, sizeof(*rows));
+    size_t widths[COLUMNS];
+    for (size_t i = 0; i < COLUMNS; i++)
+        widths[i] = strlen(titles[i]);
+    for (size_t k = 0; k < count; k++) {
+        rows[k] = make_row(json_array_get(targets, k), now_us);
+        for (size_t i = 0; i < COLUMNS; i++) {
+            const size_t width = strlen(rows[k].cells[i]);
+            widths[i] = width > widths[i] ? width : widths[i];
+        }
+    }
+    print_cells(titles, widths);
+    for (size_t k = 0; k < count; k++) {
+        print_cells((const char *const *)rows[k].cells, widths);
+        for (size_t i = 0; i < COLUMNS; i++)
+            free(rows[k].cells[i]);
+    }
+    free(rows);
+}
+
+static char *make_path(const struct as_args *args)
+{
+    if (args->operand_count == 0)
+        return as_xstrdup("/api/v1/targets");
+    char *escaped = curl_easy_escape(NULL, args->operands[0], 0);
+    char *path = as_xasprintf("/api/v1/targets/%s", escaped ? escaped : "");
+    curl_free(escaped);
+    return path;
+}
+
+static int print_answer(const struct as_args *args, const struct http_answer *answer)
+{
+    json_t *json =
+        json_loadb(answer->body.data ? answer->body.data : "", answer->body.size, 0, NULL);
+    json_t *data = json_object_get(json, "data");
+    if (!data) {
+        json_decref(json);
+        return as_cli_fail(args, "the answer is not alertscaler's");
+    }
+    const char *warning = json_string_value(json_array_get(json_object_get(json, "warnings"), 0));
+    if (warning)
+        fprintf(stderr, "alertscaler status: %s\n", warning);
+    if (as_args_wants_json(args)) {
+        json_dumpf(data, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (json_is_array(data)) {
+        print_table(data);
+    } else {
+        json_t *one = json_pack("[O]", data);
+        print_table(one);
+        json_decref(one);
+    }
+    json_decref(json);
+    return AS_EXIT_OK;
+}
+
+static int run(const struct as_args *args)
+{
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(as_free_p) char *path = make_path(args);
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    if (http_call_run(args, path, NULL, &answer, &error) != 0)
+        return as_cli_fail(args, "%s", error.text);
+    if (answer.status != 200)
+        return http_answer_refuse(args, &answer);
+    return print_answer(args, &answer);
+}
+
+static const struct as_option options[] = {
+    AS_OPTION_URL,
+    AS_OPTION_TOKEN_FILE,
+    AS_OPTION_OUTPUT,
+    {0},
+};
+
+const struct as_command as_command_status = {
+    .name = "status",
+    .operands = "[TARGET]",
+    .summary = "Shows a running daemon's targets: size, bounds, locks, last decision.",
+    .help = "TARGET is a name in the rule files, or an id.",
+    .options = options,
+    .operands_max = 1,
+    .run = run,
+};

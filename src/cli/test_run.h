@@ -1,0 +1,43 @@
+/*
+ * One test of rules: run through the engine in virtual time, and what came of it.
+ */
+#ifndef ALERTSCALER_CLI_TEST_RUN_PRIVATE_H
+#define ALERTSCALER_CLI_TEST_RUN_PRIVATE_H
+
+#include <alertscaler/config/rule_tests.h>
+
+#define TEST_HISTORY 6 /* lines told with a failure */
+#define TEST_QUERIES 8 /* queries without an answer that are told */
+
+enum test_aspect { TEST_REPLICAS, TEST_REASON, TEST_RULE, TEST_DESIRED, TEST_OUTCOME };
+const char *test_aspect_get_word(enum test_aspect aspect); /* the key of `expect` */
+
+struct test_difference {
+    enum test_aspect aspect;
+    char *expected, *got; /* got: "6", "cooldown", "no decision", ... */
+};
+
+struct test_failure {
+    const struct as_rule_test_event *event; /* the expectation */
+    struct test_difference differences[4];
+    size_t difference_count;
+    /* What happened up to then, one line each, the oldest first: of decisions on the target; of
+     * alerts where there are none, or where an alert was expected. */
+    char *history[TEST_HISTORY];
+    size_t history_count;
+    const char *why; /* a sentence on the last decision's reason; NULL: there is none */
+};
+
+struct test_result {
+    const struct as_rule_test *test;
+    struct test_failure *failures;
+    size_t failure_count, failure_capacity;
+    char *unanswered[TEST_QUERIES]; /* queries that were asked for, and are not in the test */
+    size_t unanswered_count;
+};
+
+void test_run(const struct as_rule_tests *tests, const struct as_rule_test *test,
+              struct test_result *result_out);
+void test_result_deinit(struct test_result *result);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * What is remembered of a test while it runs: of each target the last decision and the lines that
+ * tell how it came to it, of each alert what became of it.
+ */
+#ifndef ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
+#define ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
+
+#include <uthash.h>
+
+#include <alertscaler/core/record.h>
+
+#include "test_run.h"
+
+struct test_lines { /* the last ones */
+    char *items[TEST_HISTORY];
+    size_t total;
+};
+
+struct test_target {
+    UT_hash_handle hh;
+    char *id, *name;
+    bool is_decided; /* the rest is known */
+    enum as_reason reason;
+    int32_t desired;
+    char *rule; /* NULL: none won */
+    struct test_lines lines;
+};
+
+struct test_alert {
+    UT_hash_handle hh;
+    uint64_t fingerprint;
+    as_wall_time starts_at; /* of the firing that is not resolved yet, or the last one */
+    bool is_firing, has_outcome, is_queued;
+    enum as_reason outcome;
+};
+
+struct test_trace {
+    as_wall_time start;
+    struct test_target *targets; /* by id */
+    struct test_alert *alerts;   /* by fingerprint */
+    struct test_lines lines;     /* of alerts */
+    struct test_result *result;  /* takes the queries without an answer */
+};
+
+void test_trace_deinit(struct test_trace *trace);
+
+/* For the callbacks of a rehearsal; `context` is the trace. */
+void test_trace_on_decision(void *context, as_wall_time at,
+                            const struct as_decision_record *record);
+void test_trace_on_action(void *context, as_wall_time at, const struct as_action_record *record);
+void test_trace_on_notification(void *context, as_wall_time at,
+                                const struct as_notification_record *record);
+void test_trace_on_no_data(void *context, as_wall_time at, const struct as_query *query);
+
+/* By id or name; NULL: nothing was decided on it. */
+const struct test_target *test_trace_find_target(const struct test_trace *trace, const char *name);
+struct test_alert *test_trace_get_alert(struct test_trace *trace, uint64_t fingerprint); /* made */
+
+/* Copies the lines, the oldest first. */
+void test_lines_copy(const struct test_lines *lines, struct test_failure *failure);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * Memory is bounded by thinning out: when the room is used up, what lies closer together than a
+ * chart can show becomes one. The last points stay exact until then.
+ */
+#include "timeline.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/time.h>
+
+#define STRETCHES (TIMELINE_MAX / 8) /* each leaves four points at the most: half of the room */
+
+struct stretch { /* indices of points */
+    size_t first, least, largest, last;
+};
+
+static size_t keep_stretch(struct timeline *line, size_t kept, const struct stretch *stretch)
+{
+    /* ascending: the least and the largest lie between the first and the last */
+    const bool least_first = stretch->least < stretch->largest;
+    const size_t order[] = {stretch->first, least_first ? stretch->least : stretch->largest,
+                            least_first ? stretch->largest : stretch->least, stretch->last};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order); i++) {
+        if (i == 0 || order[i] > order[i - 1])
+            line->points[kept++] = line->points[order[i]];
+    }
+    return kept;
+}
+
+static void thin_out(struct timeline *line)
+{
+    assert(line->points);
+    const int64_t start = line->points[0].at;
+    const int64_t width = (line->points[line->count - 1].at - start) / STRETCHES + 1;
+    struct stretch stretch = {0};
+    size_t kept = 0;
+
+    for (size_t i = 1; i < line->count; i++) {
+        const struct timeline_point *points = line->points;
+        if ((points[i].at - start) / width != (points[stretch.first].at - start) / width) {
+            kept = keep_stretch(line, kept, &stretch); /* writes no further than `last` */
+            stretch = (struct stretch){i, i, i, i};
+            continue;
+        }
+        stretch.last = i;
+        if (points[i].size < points[stretch.least].size)
+            stretch.least = i;
+        if (points[i].size > points[stretch.largest].size)
+            stretch.largest = i;
+    }
+    line->count = keep_stretch(line, kept, &stretch);
+}
+
+void timeline_add(struct timeline *line, int64_t at, int32_t size)
+{
+    struct timeline_point *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
+
+    if (last && last->size == size)
+        return;
+    if (last && last->at >= at) {
+        last->size = size;
+        return;
+    }
+    if (line->count == TIMELINE_MAX)
+        thin_out(line);
+    line->points = as_xgrow(line->points, line->count, &line->capacity, sizeof(*line->points));
+    line->points[line->count++] = (struct timeline_point){at, size};
+}
+
+void timeline_deinit(struct timeline *line)
+{
+    free(line->points);
+    *line = (struct timeline){0};
+}
+
+/* Joins what is closest together: gaps up to `width`. */
+static size_t join(struct timeline_band *band, int64_t width)
+{
+    size_t kept = 0;
+
+    for (size_t i = 1; i < band->count; i++) {
+        if (band->intervals[i].from - band->intervals[kept].to <= width)
+            band->intervals[kept].to = band->intervals[i].to;
+        else
+            band->intervals[++kept] = band->intervals[i];
+    }
+    return kept + 1;
+}
+
+static void add_interval(struct timeline_band *band, int64_t from, int64_t to)
+{
+    if (band->count == TIMELINE_MAX) {
+        int64_t width = (to - band->intervals[0].from) / TIMELINE_MAX + 1;
+        while (band->count > TIMELINE_MAX / 2) {
+            band->count = join(band, width);
+            width *= 2;
+        }
+    }
+    band->intervals =
+        as_xgrow(band->intervals, band->count, &band->capacity, sizeof(*band->intervals));
+    band->intervals[band->count++] = (struct timeline_interval){from, to};
+}
+
+void timeline_band_begin(struct timeline_band *band, int64_t at)
+{
+    if (band->open++ == 0)
+        band->since = at;
+}
+
+void timeline_band_end(struct timeline_band *band, int64_t at)
+{
+    if (band->open > 0 && --band->open == 0)
+        add_interval(band, band->since, at);
+}
+
+void timeline_band_close(struct timeline_band *band, int64_t at)
+{
+    if (band->open > 0)
+        add_interval(band, band->since, at);
+    band->open = 0;
+}
+
+void timeline_band_deinit(struct timeline_band *band)
+{
+    free(band->name);
+    free(band->intervals);
+    *band = (struct timeline_band){0};
+}
+
+void size_figures_end(struct size_figures *figures, int64_t at)
+{
+    if (!figures->is_set || at <= figures->at)
+        return;
+    figures->replica_us += (double)figures->size * (double)(at - figures->at);
+    if (figures->size >= figures->limit)
+        figures->at_limit_us += at - figures->at;
+    figures->at = at;
+}
+
+void size_figures_set(struct size_figures *figures, int64_t at, int32_t size, int32_t limit)
+{
+    size_figures_end(figures, at);
+    if (!figures->is_set) {
+        figures->is_set = true;
+        figures->min = figures->max = size;
+        figures->from = figures->at = at;
+    }
+    figures->size = size;
+    figures->limit = limit;
+    figures->min = size < figures->min ? size : figures->min;
+    figures->max = size > figures->max ? size : figures->max;
+}
+
+double size_figures_get_mean(const struct size_figures *figures)
+{
+    const int64_t span = figures->at - figures->from;
+    return span > 0 ? figures->replica_us / (double)span : figures->size;
+}
+
+double size_figures_get_replica_hours(const struct size_figures *figures)
+{
+    return figures->replica_us / (double)AS_US_PER_H;
+}

@@ -1,0 +1,27 @@
+/*
+ * A chart of one target as SVG: its size before and under the rules that were tried, and below them
+ * when which alerts fired. Self-contained, light or dark as the reader's browser prefers.
+ */
+#ifndef ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
+#define ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/buf.h>
+
+#include "timeline.h"
+
+struct timeline_chart {
+    const char *title, *subtitle;
+    int64_t from, to; /* of the time axis */
+    const struct timeline *before, *after;
+    int32_t min, max; /* bounds of the target; max 0: not shown */
+    const struct timeline_band *bands;
+    size_t band_count;
+};
+
+/* Appends a whole document. Texts may hold anything. */
+void timeline_print_svg(const struct timeline_chart *chart, struct as_buf *out);
+
+#endif
