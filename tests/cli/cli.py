@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""cli.py ALERTSCALER ROOT: the command line as scripts and people use it; and docs/decision.md against the program."""
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+VALID = {
+    "v": 1,
+    "now": "2026-11-20T10:00:00Z",
+    "target": {"max": 10},
+    "observed": {"replicas": 3},
+    "proposals": [{"rule": "slow", "action": {"scale_up": {"by": 2}}}],
+}
+
+
+def run(*arguments, data=b"", **more):
+    return subprocess.run([PROGRAM, *arguments], input=data, capture_output=True, check=False, timeout=120, **more)
+
+
+def decide(data):
+    done = run("decide", data=data if isinstance(data, bytes) else data.encode())
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+
+class Commands(unittest.TestCase):
+    def test_without_a_command_the_list_and_status_2(self):
+        done = run()
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b"decide", done.stderr)
+
+    def test_help_lists_all_commands_and_explains_each(self):
+        done = run("help")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        names = re.findall(r"^  (\S+(?: \S+)?)  ", done.stdout.decode(), re.MULTILINE)
+        self.assertIn("decide", names)
+        for name in names:
+            text = run(*name.split(), "--help")
+            self.assertEqual((text.returncode, text.stderr), (0, b""), name)
+            self.assertTrue(text.stdout.startswith(b"Usage: alertscaler " + name.encode()), name)
+            self.assertEqual(run("help", *name.split()).stdout, text.stdout)
+
+    def test_a_wrong_command_or_option_gets_a_hint_and_status_2(self):
+        for arguments, hint in (
+            (["decid"], b'did you mean "decide"?'),
+            (["xyzzy"], b'unknown command "xyzzy"'),
+            (["version", "--outptu=json"], b"did you mean --output?"),
+            (["version", "--output=yaml"], b'"yaml" is not one of text, json'),
+            (["decide", "file"], b'unexpected argument "file"'),
+        ):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), arguments)
+            self.assertIn(hint, done.stderr)
+
+    def test_version_names_the_libraries(self):
+        text, answer = run("--version"), json.loads(run("version", "-o", "json").stdout)
+        self.assertEqual(text.returncode, 0)
+        self.assertTrue(text.stdout.decode().startswith(f"alertscaler {answer['version']} (revision {answer['revision']})"))
+        self.assertLessEqual({"jansson", "libcurl", "libevent", "openssl", "pcre2", "sqlite"}, set(answer["libraries"]))
+
+    def test_output_that_cannot_be_written_is_status_2(self):
+        with open("/dev/full", "wb") as full:
+            for command in (["version"], ["decide"]):
+                done = subprocess.run(
+                    [PROGRAM, *command],
+                    input=json.dumps(VALID).encode(),
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    check=False,
+                )
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(b"cannot write the output", done.stderr)
+
+
+class Completion(unittest.TestCase):
+    def complete(self, *words):
+        """What bash offers for the last of the words."""
+        with tempfile.NamedTemporaryFile("wb") as script:
+            script.write(run("completion", "bash").stdout)
+            script.flush()
+            quoted = " ".join(f"'{word}'" for word in words)
+            code = f"compopt() {{ :; }}; . {script.name}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _alertscaler; echo ${{COMPREPLY[@]}}"
+            return subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_bash_completes_commands_options_and_values(self):
+        self.assertEqual(self.complete("alertscaler", "dec"), ["decide"])
+        self.assertIn("version", self.complete("alertscaler", ""))
+        self.assertEqual(self.complete("alertscaler", "version", "--o"), ["--output="])
+        self.assertEqual(self.complete("alertscaler", "version", "--output", "=", "j"), ["json"])
+        self.assertEqual(self.complete("alertscaler", "version", "--output", "="), ["text", "json"])
+        self.assertEqual(self.complete("alertscaler", "version", "--output", "te"), ["text"])
+
+    def test_zsh_accepts_its_script(self):
+        script = run("completion", "zsh")
+        self.assertEqual(script.returncode, 0)
+        self.assertTrue(script.stdout.startswith(b"#compdef alertscaler\n"))
+        if shutil.which("zsh"):
+            subprocess.run(["zsh", "-n", "/dev/stdin"], input=script.stdout, check=True)
+
+    def test_another_shell_is_status_2(self):
+        self.assertEqual(run("completion", "fish").returncode, 2)
+
+
+class Decide(unittest.TestCase):
+    def test_one_answer_a_line_and_status_0(self):
+        line = json.dumps(VALID)
+        status, answers, errors = decide(line + "\n" + line + "\r\n  " + line)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual([answer["desired"] for answer in answers], [5, 5, 5])
+        self.assertEqual(decide(""), (0, [], ""))
+
+    def test_a_bad_line_is_told_with_its_number_and_the_others_are_answered(self):
+        line = json.dumps(VALID)
+        status, answers, errors = decide(f"{line}\nnonsense\n\n{line}\n[]\n")
+        self.assertEqual(status, 2)
+        self.assertEqual([answer.get("desired") for answer in answers], [5, None, None, 5, None])
+        told = errors.splitlines()
+        self.assertEqual([text.split(":")[0] for text in told], ["line 2", "line 3", "line 5"])
+        for text, answer in zip(told, (answers[1], answers[2], answers[4])):
+            self.assertEqual(text.split(": ", 1)[1], answer["error"])
+
+    def test_garbage_of_all_kinds_gets_an_error(self):
+        valid = json.dumps(VALID)
+        for data in (
+            b"\xff\xfe",
+            b'{"v": "\xc3\x28"}',
+            b"\x00\x00",
+            valid.encode() + b"\x00",
+            valid.replace('"slow"', '"a\\u0000b"').encode(),
+            b"[" * 100000,
+            valid.replace('"v": 1', '"v": 1, "v": 1').encode(),
+            valid.replace("10}", "99999999999999999999}").encode(),
+            valid.replace("10}", "1e400}").encode(),
+            (valid + valid).encode(),
+            valid[:-1].encode(),
+            valid.replace("2026-", "0000-").encode(),
+            valid.replace("2026-", "99999-").encode(),
+            b"null",
+            b" ",
+        ):
+            status, answers, errors = decide(data + b"\n" + valid.encode() + b"\n")
+            self.assertEqual(status, 2, data[:80])
+            self.assertTrue(answers[0]["error"], data[:80])
+            self.assertEqual(answers[1]["desired"], 5, data[:80])
+            self.assertTrue(errors.startswith("line 1: "), errors)
+
+    def test_a_line_of_more_than_16_mib_is_an_error_and_the_next_is_answered(self):
+        line = json.dumps(VALID)
+        padded = line[:-1] + " " * (16 * 2**20 - len(line)) + "}"
+        status, answers, errors = decide(f"{padded}\n{padded} \n{line}\n")
+        self.assertEqual((status, errors), (2, "line 2: longer than 16 MiB\n"))
+        self.assertEqual([answer.get("desired") for answer in answers], [5, None, 5])
+
+    def test_a_line_is_answered_before_the_next_one_comes(self):
+        with subprocess.Popen([PROGRAM, "decide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            for _ in range(3):
+                child.stdin.write(json.dumps(VALID).encode() + b"\n")
+                child.stdin.flush()
+                self.assertEqual(json.loads(child.stdout.readline())["desired"], 5)
+            child.stdin.close()
+            self.assertEqual(child.wait(timeout=60), 0)
+
+    def test_memory_does_not_grow_with_the_number_of_lines(self):
+        line = json.dumps(VALID) + "\n"
+        environment = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1:detect_leaks=0"}
+        peaks = []
+        for count in (1000, 20000):
+            run("decide", data=line.encode() * count, env=environment)
+            peaks.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+        self.assertLess(peaks[1] - peaks[0], 8 * 1024)
+
+
+class Documentation(unittest.TestCase):
+    text = (ROOT / "docs/decision.md").read_text(encoding="utf-8")
+
+    def test_its_example_is_what_the_program_says(self):
+        given, answer = re.search(r"\$ cat input.jsonl\n(.*)\n\$ alertscaler decide < input.jsonl\n(.*)\n```", self.text).groups()
+        self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer + "\n")
+
+    def test_it_lists_exactly_the_reason_codes(self):
+        header = (ROOT / "include/alertscaler/core/reason.h").read_text(encoding="utf-8")
+        codes = set(re.findall(r'X\(AS_REASON_\w+, "(\w+)"', header))
+        tables = self.text.split("## Reason codes")[1].split("## The gates")[0]
+        cells = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+        listed = [code for cell in cells for code in re.findall(r"`(\w+)`", cell)]
+        self.assertEqual(sorted(listed), sorted(codes))
+
+
+unittest.main(argv=sys.argv[:1], verbosity=1)

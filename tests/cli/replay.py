@@ -1,0 +1,439 @@
+#!/usr/bin/python3
+"""replay.py ALERTSCALER ROOT: explain and replay, on the log of a real run (tests/golden/log) and on damaged copies of it."""
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+LOG = ROOT / "tests/golden/log/actions.jsonl"
+LINES = LOG.read_text(encoding="utf-8").splitlines(keepends=True)
+RECORDS = [json.loads(line) for line in LINES]
+DECISIONS = [record for record in RECORDS if record["kind"] == "decision"]
+WORKERS = DECISIONS[0]["target"]
+
+
+def run(*arguments, data=None, cwd=None):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], input=data, capture_output=True, check=False, timeout=120, text=True, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Explain(unittest.TestCase):
+    def explain(self, *arguments, status=0, data=None):
+        done = run("explain", *arguments, data=data)
+        self.assertEqual(done[0], status, done)
+        return done[1] if status == 0 else done[2]
+
+    def at(self, number):
+        """The moment of a decision."""
+        return DECISIONS[number]["time"]
+
+    def test_the_decision_in_force_is_the_last_one_before(self):
+        for number, decision in enumerate(DECISIONS):
+            found = json.loads(self.explain("--target=workers", "--at", self.at(number), "-o", "json", LOG))
+            self.assertEqual(found["decision"], decision)
+            self.assertEqual(found["next_decision"] is None, number == len(DECISIONS) - 1)
+
+    def test_a_target_is_its_name_or_its_id(self):
+        self.assertEqual(self.explain("--target=workers", "--at", self.at(1), LOG), self.explain("--target", WORKERS, "--at", self.at(1), LOG))
+
+    def test_what_people_read(self):
+        text = self.explain("--target=workers", "--at", self.at(2), LOG)
+        decision = DECISIONS[2]
+        self.assertEqual(decision["output"]["reason"], "at_max")
+        time = decision["time"].rstrip("0Z") + "Z"
+        start = f"workers ({WORKERS})\nat {time}, by the decision of {time} (record {decision['seq']})\n"
+        self.assertTrue(text.startswith(start), text)
+        for part in (
+            "The size stays at 9: at_max.\nMore was wanted, but the size already is at or above max.\n",
+            "The rule that counts is busy.\n",
+            'Busy{pool="workers"}, firing since ',
+            "busy wants 14: scale_up at_least 1, by 50%\n",
+            "calm wants 8: scale_down by 1\n",
+            "combine           14  the highest size that a rule wants\n",
+            "bounds             9  the bound ahead: min 2, max 9\n",
+            "limited by max\n",
+            "What followed\n  no action\n",
+            "the next decision came at " + DECISIONS[3]["time"].rstrip("0Z"),
+        ):
+            self.assertIn(part, text)
+
+    def test_the_action_that_followed(self):
+        text = self.explain("--target=workers", "--at", self.at(0), LOG)
+        self.assertIn("The size goes from 4 to 6: scaled.\n", text)
+        self.assertIn(": from 4 to 6: applied, HTTP 200. The size was set.\n", text)
+
+    def test_times_may_be_short_and_relative(self):
+        last = json.loads(self.explain("--target=workers", "--at=now", "-o", "json", LOG))["decision"]
+        self.assertEqual(last, DECISIONS[-1])
+        for time in ("2126-11-21T03:08Z", "2126-11-21T04:08+01:00", "2126-11-21", "2126-11-21T03:08:46.5Z"):
+            self.assertEqual(json.loads(self.explain("--target=workers", "--at", time, "-o", "json", LOG))["decision"], last)
+        self.assertIn("the first decision", self.explain("--target=workers", "--at=1000d", LOG, status=1))
+        for time in ("yesterday", "2026-11-21T03", "2026-13-01", "-5m", ""):
+            self.assertIn("is neither a time", self.explain("--target=workers", f"--at={time}", LOG, status=2))
+
+    def test_nothing_found_is_status_1(self):
+        self.assertIn('no decision on "checkout"', self.explain("--target=checkout", LOG, status=1))
+
+    def test_wrong_use_is_status_2(self):
+        self.assertIn("--target=NAME is needed", self.explain(LOG, status=2))
+        self.assertIn("No such file", self.explain("--target=workers", "/does/not/exist", status=2))
+
+    def test_without_files_it_reads_the_log_of_the_configuration(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "alertscaler.yaml").write_text("rule_files: []\naction_log: {path: actions.jsonl}\n")
+            (folder / "actions.jsonl.1").write_text("".join(LINES[:9]))
+            (folder / "actions.jsonl").write_text("".join(LINES[9:]))
+            for arguments in (["explain", "--target=workers", "--at", self.at(2)], ["replay"]):
+                for more, cwd in (([], folder), (["--config.file", folder / "alertscaler.yaml"], None)):
+                    done = run(*arguments, *more, cwd=cwd)
+                    self.assertEqual(done[0], 0, done)
+                    self.assertTrue("at_max" in done[1] or f"{len(DECISIONS)} decisions" in done[1])
+        self.assertIn("No such file", self.explain("--target=workers", "--config.file=/does/not/exist", status=2))
+
+    def test_standard_input_will_do(self):
+        self.assertIn("The size stays at 9: at_max.", self.explain("--target=workers", "--at", self.at(2), "-", data="".join(LINES)))
+
+    def test_a_torn_end_does_not_matter(self):
+        whole = self.explain("--target=workers", "--at", self.at(2), LOG)
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as torn:
+            torn.write("".join(LINES) + '{"kind":"decision","target_name":"work')
+            torn.flush()
+            self.assertEqual(self.explain("--target=workers", "--at", self.at(2), torn.name), whole)
+
+    def test_labels_cannot_command_the_terminal(self):
+        text = "".join(LINES).replace('"pool":"workers"', '"pool":"\\u001b[31m"')
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as log:
+            log.write(text)
+            log.flush()
+            self.assertNotIn("\x1b", self.explain("--target=workers", log.name))
+
+
+class Check(unittest.TestCase):
+    def check(self, *arguments, status=0, data=None):
+        done = run("replay", *arguments, data=data)
+        self.assertEqual(done[0], status, done)
+        return done[1] if status < 2 else done[2]
+
+    def change(self, number, old, new):
+        """The log with its decision `number` changed."""
+        seq = DECISIONS[number]["seq"]
+        self.assertIn(old, LINES[seq - 1])
+        return "".join(line.replace(old, new) if i == seq - 1 else line for i, line in enumerate(LINES))
+
+    def test_a_real_log_comes_out_the_same(self):
+        self.assertEqual(self.check(LOG), f"{len(DECISIONS)} decisions computed again, 0 differ\n")
+        self.assertEqual(self.check("-o", "json", LOG), "")
+
+    def test_rotated_files_in_any_order(self):
+        with tempfile.TemporaryDirectory() as folder:
+            parts = [pathlib.Path(folder) / name for name in ("a", "b")]
+            parts[0].write_text("".join(LINES[9:]))
+            parts[1].write_text("".join(LINES[:9]))
+            self.assertEqual(self.check(*parts), f"{len(DECISIONS)} decisions computed again, 0 differ\n")
+
+    def test_a_difference_is_told_with_its_fields(self):
+        text = self.check("-", data=self.change(0, '"output":{"desired":6', '"output":{"desired":7'), status=1)
+        first = DECISIONS[0]
+        self.assertEqual(text, f"-:{first['seq']}: record {first['seq']} of {first['time']}, target workers differs:\n"
+                               f"  desired: logged 7, computed 6\n{len(DECISIONS)} decisions computed again, 1 differs\n")
+
+    def test_a_changed_input_is_a_difference_too(self):
+        text = self.check("-o", "json", "-", data=self.change(0, '"observed":{"replicas":4', '"observed":{"replicas":5'), status=1)
+        told = json.loads(text)
+        self.assertEqual((told["seq"], told["target"], told["logged"]["desired"], told["computed"]["desired"]), (DECISIONS[0]["seq"], WORKERS, 6, 8))
+
+    def test_members_that_are_missing_or_too_many(self):
+        text = self.check("-", data=self.change(0, ',"recommendation":6', ""), status=1)
+        self.assertIn("recommendation: logged nothing, computed 6", text)
+        text = self.check("-", data=self.change(0, '"output":{', '"output":{"new":1,'), status=1)
+        self.assertIn("new: logged 1, computed nothing", text)
+
+    def test_another_form_of_the_same_is_no_difference(self):
+        spaced = "".join(json.dumps(record) + "\n" for record in RECORDS)
+        self.assertEqual(self.check("-", data=spaced), f"{len(DECISIONS)} decisions computed again, 0 differ\n")
+
+    def test_a_decision_of_another_version_is_told_and_the_others_are_checked(self):
+        data = self.change(1, '"v":1},"instance', '"v":2},"instance')
+        done = run("replay", "-", data=data)
+        self.assertEqual(done[0], 2)
+        self.assertEqual(done[2], f"alertscaler replay: -:{DECISIONS[1]['seq']}: input: v: expected an integer from 1 to 1\n")
+        self.assertEqual(done[1], f"{len(DECISIONS)} decisions computed again, 0 differ, 1 cannot be read\n")
+
+    def test_broken_files_are_status_2_with_their_place(self):
+        for data, place in (
+            ("nonsense\n", "-:1: not a record"),
+            (LINES[0] + "[1]\n", "-:2: not a record: not an object"),
+            (LINES[0] + LINES[4][:100], "-:2: the file ends in the middle of a line"),
+            (LINES[0] + "\n", "-:2: not a record"),
+        ):
+            self.assertIn(place, self.check("-", data=data, status=2))
+        self.assertIn("No such file", self.check("/does/not/exist", status=2))
+        self.assertIn("Is a directory", self.check(ROOT, status=2))
+
+    def test_memory_does_not_grow_with_the_log(self):
+        environment = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1:detect_leaks=0"}
+        with tempfile.TemporaryDirectory() as folder:
+            peaks, path = [], pathlib.Path(folder) / "log"
+            (pathlib.Path(folder) / "rules.yaml").write_text(SAME)
+            for count in (40, 800):
+                with open(path, "w", encoding="utf-8") as log:  # not in one piece: a child's peak begins with ours
+                    for _ in range(count):
+                        log.writelines(LINES)
+                for more in ([], ["--rules", folder, "--svg", folder]):
+                    subprocess.run([PROGRAM, "replay", *more, path], env=environment, check=True, capture_output=True, timeout=120)
+                peaks.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+        self.assertLess(peaks[1] - peaks[0], 8 * 1024)
+
+    def test_an_empty_log_has_no_difference(self):
+        self.assertEqual(self.check("-", data=""), "0 decisions computed again, 0 differ\n")
+
+URL = "https://groups.example/workers"
+SAME = f"""
+targets:
+  workers: {{node_group: {{provider: mine, url: {URL}}}, min: 2, max: 9, cooldown: {{up: 3s, down: 4s}}}}
+rules:
+  - {{name: busy, match: ['alertname="Busy"'], target: workers, scale_up: {{by: 50%}}}}
+  - {{name: calm, match: ['alertname="Calm"'], target: workers, scale_down: {{by: 1}}}}
+"""
+
+
+class Preview(unittest.TestCase):
+    """explain --payload"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "rules.yaml").write_text(SAME)
+
+    def explain(self, *arguments, status=0, alerts=(("Busy", "workers"),), receiver="alertscaler", rules=None):
+        (self.folder / "payload.json").write_text(json.dumps({"version": "4", "receiver": receiver, "status": "firing", "alerts": [
+            {"status": "firing", "labels": {"alertname": name, "pool": pool}, "annotations": {}, "startsAt": "2026-11-20T10:00:00Z",
+             "endsAt": "0001-01-01T00:00:00Z"} for name, pool in alerts]}))
+        if rules:
+            (self.folder / "rules.yaml").write_text(rules)
+        done = run("explain", "--payload", self.folder / "payload.json", "--rules", self.folder, *arguments)
+        self.assertEqual(done[0], status, done)
+        return done[1] if status == 0 else done[2]
+
+    def test_which_rules_match_and_why_others_do_not(self):
+        text = self.explain("--replicas=workers=4", alerts=(("Busy", "workers"), ("Other", "x")))
+        self.assertTrue(text.startswith(
+            'Busy{pool="workers"} firing: queued\n'
+            f"  busy matches: target workers (node_group/mine/{URL})\n"
+            '  calm does not: alertname="Calm" does not match: it is "Busy"\n'
+            'Other{pool="x"} firing: no_rule. No rule matches the alert.\n'
+            '  busy does not: alertname="Busy" does not match: it is "Other"\n'), text)
+        self.assertIn("The size goes from 4 to 6: scaled.\n", text)
+        self.assertIn(": from 4 to 6: applied. The size was set.\n", text)
+
+    def test_other_reasons_not_to_match(self):
+        rules = SAME.replace("Busy\"'", "Busy\"', 'team=~\"a|b\"'").replace("{name: calm, match: ['alertname=\"Calm\"']", "{name: calm, enabled: false, match: ['pool!=\"x\"']")
+        rules += "  - {name: far, match: ['alertname=\"Busy\"'], receivers: [other], target: workers, scale_to: 9}\n"
+        text = self.explain(rules=rules)
+        self.assertIn('busy does not: team=~"a|b" does not match: there is no such label\n', text)
+        self.assertIn("calm does not: it has enabled: false\n", text)
+        self.assertIn('far does not: the receiver "alertscaler" is none of its receivers\n', text)
+        self.assertIn("rule_disabled. Only rules with enabled: false match.", text)
+
+    def test_a_target_that_is_not_allowed(self):
+        rules = """
+targets:
+  web: {kubernetes: {kind: Deployment, namespace: shop, name: "{{ .Labels.pool }}"}, max: 9, allow: {namespaces: [shop], names: [web-*]}}
+rules:
+  - {name: busy, match: ['alertname="Busy"'], target: web, scale_up: {by: 1}}
+"""
+        text = self.explain(alerts=(("Busy", "db"),), rules=rules)
+        self.assertIn("firing: target_not_allowed. ", text)
+        self.assertRegex(text, r"busy matches: target web is not allowed: .*db")
+        text = self.explain("--replicas=kubernetes/default/apps/v1/Deployment/shop/web-1=3", alerts=(("Busy", "web-1"),))
+        self.assertIn("The size goes from 3 to 4: scaled.", text)
+
+    def test_without_a_size_it_says_how_to_give_one(self):
+        self.assertIn("Its size is not known: --replicas=workers=N gives one.", self.explain())
+
+    def test_json(self):
+        told = json.loads(self.explain("--replicas=workers=4", "-o", "json"))
+        self.assertEqual([rule["matches"] for rule in told["alerts"][0]["rules"]], [True, False])
+        self.assertEqual([record["kind"] for record in told["records"]], ["decision", "action"])
+
+    def test_wrong_use_is_status_2(self):
+        for arguments, said in (
+            (["--replicas=workers"], "is not NAME=N"),
+            (["--replicas=workers=-1"], "is not NAME=N"),
+            (["--replicas=nix=1"], 'no target "nix"'),
+            (["--target=workers"], "--payload is about no log"),
+            (["--rules=/does/not/exist"], "given twice"),
+        ):
+            self.assertIn(said, self.explain(*arguments, status=2))
+        self.assertIn("need --payload", run("explain", "--target=workers", "--rules", self.folder, LOG)[2])
+        self.assertIn("error", self.explain(rules="rules: [{}]", status=1))
+        (self.folder / "rules.yaml").unlink()
+        self.assertIn("no *.yaml or *.yml in this folder", self.explain(status=2))
+
+
+class Rules(unittest.TestCase):
+    """replay --rules"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def replay(self, rules, *arguments, status=0, data="".join(LINES)):
+        (self.folder / "rules.yaml").write_text(rules)
+        done = run("replay", "--rules", self.folder / "rules.yaml", *arguments, "-", data=data)
+        self.assertEqual(done[0], status, done)
+        return done if status == 0 else done[2]
+
+    def read(self, rules, **more):
+        return json.loads(self.replay(rules, "-o", "json", **more)[1])
+
+    def test_the_same_rules_come_to_the_same_sizes(self):
+        told = self.read(SAME)
+        (target,) = told["targets"]
+        before, after = target["before"], target["after"]
+        for key in ("ups", "downs", "min", "max", "last"):
+            self.assertEqual(before[key], after[key], key)
+        self.assertEqual((before["ups"], before["downs"], before["min"], before["max"], before["last"]), (2, 3, 4, 9, 6))
+        self.assertAlmostEqual(before["mean"], after["mean"], delta=0.05)
+        self.assertEqual((target["difference_count"], told["warnings"], told["notifications"]), (0, [], 6))
+        self.assertIn("No difference of 10 s or more.\n", self.replay(SAME)[1])
+
+    def test_a_target_of_which_the_log_says_nothing_at_first(self):
+        """It has its size when the first alert comes, however long the log has been silent."""
+        data = LINES[0].replace("T03:08:46", "T01:00:00") + "".join(LINES[1:])
+        self.assertNotEqual(data, "".join(LINES))
+        after = self.read(SAME, data=data)["targets"][0]["after"]
+        self.assertEqual((after["ups"], after["downs"], after["max"], after["last"]), (2, 3, 9, 6))
+
+    def test_a_clock_that_is_set_does_not_stop_time(self):
+        """Set back by an hour; set from 1970 to the present; far into the future."""
+        for head, tail in (("2026-11-21T03", "2026-11-21T02"), ("1970-01-01T00", "2026-11-21T03"), ("2026-11-21T03", "9999-12-31T23")):
+            data = "".join(LINES[:3]).replace('"time":"2026-11-21T03', f'"time":"{head}')
+            data += "".join(LINES[3:]).replace('"time":"2026-11-21T03', f'"time":"{tail}')
+            told = self.read(SAME, data=data)
+            after = told["targets"][0]["after"]
+            self.assertEqual((after["ups"], after["downs"], after["max"], after["last"]), (2, 3, 9, 6))
+            self.assertIn("clock was set 1 times", told["warnings"][0])
+
+    def test_other_rules_come_to_other_sizes(self):
+        told = self.read(SAME.replace("by: 50%", "by: 1").replace("up: 3s", "up: 8s"))
+        after = told["targets"][0]["after"]
+        self.assertEqual((after["ups"], after["max"], after["at_max_seconds"]), (1, 5, 0))
+
+    def test_rule_files_have_the_settings_of_the_configuration(self):
+        rules = SAME.replace(", cooldown: {up: 3s, down: 4s}", "")
+        (self.folder / "alertscaler.yaml").write_text("rule_files: []\nproviders: {mine: {type: http}}\ndefaults: {cooldown: {up: 3s, down: 4s}}\n")
+        with_settings = json.loads(self.replay(rules, "-o", "json", "--config.file", self.folder / "alertscaler.yaml")[1])
+        self.assertEqual(with_settings["targets"][0]["after"]["ups"], 2)
+        self.assertEqual(self.read(rules)["targets"][0]["after"]["ups"], 1)
+
+    def test_a_target_without_rules_keeps_its_size(self):
+        told = self.read(SAME.replace("Busy", "Nothing").replace("Calm", "Nothing"))
+        after = told["targets"][0]["after"]
+        self.assertEqual((after["ups"], after["downs"], after["min"], after["max"]), (0, 0, 4, 4))
+
+    def test_differences_are_listed_once_they_last(self):
+        minutes = "".join(LINES[:-1]) + LINES[-1].replace("03:09:04", "03:19:04")
+        told = self.read(SAME.replace("by: 50%", "by: 1"), data=minutes)
+        target = told["targets"][0]
+        self.assertGreater(target["difference_count"], 0)
+        first = target["differences"][0]
+        self.assertNotEqual(first["before"], first["after"])
+        self.assertLess(first["from"], first["to"])
+        self.assertIn("First differences\n", self.replay(SAME.replace("by: 50%", "by: 1"), data=minutes)[1])
+
+    def test_the_chart_is_xml_with_both_lines_and_the_alerts(self):
+        self.replay(SAME, "--svg", self.folder / "charts")
+        root = xml.etree.ElementTree.parse(self.folder / "charts/workers.svg").getroot()
+        svg = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(root.tag, svg + "svg")
+        self.assertEqual(sorted(path.get("class") for path in root.iter(svg + "path")), ["after", "before"])
+        texts = [text.text for text in root.iter(svg + "text")]
+        for text in ("workers", "size before", "size under the new rules", "Busy", "Calm", "min", "max"):
+            self.assertIn(text, texts)
+        lines = {path.get("class"): path.get("d") for path in root.iter(svg + "path")}
+        self.assertEqual(lines["before"].count("V"), 5)
+        self.assertEqual(len([group for group in root.iter(svg + "g") if group.find(svg + "rect") is not None]), 2)
+
+    def test_the_chart_is_xml_whatever_the_names_are(self):
+        strange = r'<a href=\"x\">&amp;\u0001\u001b\uffff]]>\ud83d\ude00'
+        data = "".join(LINES).replace('"target_name":"workers"', f'"target_name":"{strange}"').replace('"alertname":"Busy"', f'"alertname":"Busy{strange}"')
+        self.replay(SAME, "--svg", self.folder / "charts", data=data)
+        (chart,) = (self.folder / "charts").iterdir()
+        root = xml.etree.ElementTree.parse(chart).getroot()
+        texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+        expected = '<a href="x">&amp;\ufffd\ufffd\ufffd]]>\U0001f600'
+        self.assertIn(expected, texts)
+        self.assertIn("Busy" + expected, texts)
+
+    def test_values_come_from_the_log(self):
+        """The log's rule of the same name gives them, whatever its source was."""
+        data = "".join(LINES).replace('"rule":"busy"},{', '"rule":"busy","value":7},{').replace('"rule":"busy"}],"target"', '"rule":"busy","value":7}],"target"')
+        self.assertIn('"value":7', data)
+        rules = SAME.replace("scale_up: {by: 50%}", "pass_through: {annotation: wanted}")
+        told = self.read(rules, data=data)
+        self.assertEqual((told["targets"][0]["after"]["max"], told["warnings"]), (7, []))
+
+    def test_values_that_the_log_has_not_are_told(self):
+        rules = SAME.replace("scale_up: {by: 50%}", "pass_through: {annotation: wanted}")
+        done = self.replay(rules)
+        self.assertIn("warning: rule busy: the log has no values of it", done[2])
+
+    def test_sizes_that_others_set_are_set_again(self):
+        data = "".join(LINES).replace('"observed":{"replicas":9,"status_replicas":9}', '"observed":{"replicas":8,"status_replicas":8}')
+        told = self.read(SAME, data=data)
+        self.assertIn("sizes were changed by others", told["warnings"][0])
+
+    def test_wrong_use_is_status_2(self):
+        self.assertIn("--svg and --replicas need --rules", run("replay", "--svg=x", LOG)[2])
+        self.assertIn("No such file", run("replay", "--rules=/does/not/exist", LOG)[2])
+        self.assertIn("not a record", self.replay(SAME, status=2, data="{\n"))
+        self.assertEqual(run("replay", "--rules", self.folder / "rules.yaml", "--svg=/proc/nothing", LOG)[0], 2)
+
+    def test_sizes_of_targets_that_the_log_has_not(self):
+        rules = SAME.replace(URL, URL + "-2")
+        told = self.read(rules)
+        self.assertEqual([target["after"].get("max") for target in told["targets"]], [4])
+        done = self.replay(rules, "--replicas=workers=3", "-o", "json")
+        told = json.loads(done[1])
+        self.assertEqual({target["id"][-9:]: target["after"]["max"] for target in told["targets"]}, {"e/workers": 4, "workers-2": 9})
+
+    def test_an_empty_log(self):
+        self.assertIn("no target was decided on", self.replay(SAME, data="")[1])
+
+
+class Documentation(unittest.TestCase):
+    """The examples of docs/replay.md are what the program says of tests/golden/log."""
+
+    def find(self, command):
+        text = (ROOT / "docs/replay.md").read_text(encoding="utf-8")
+        return re.search(rf"\$ alertscaler {command}[^\n]*\n(.*?)\n(?:\.\.\.\n)?```", text, re.DOTALL).group(1)
+
+    def test_explain(self):
+        said = run("explain", "--target=workers", "--at=2026-11-21T03:08:51Z", LOG)[1]
+        self.assertTrue(said.startswith(self.find("explain --target workers").strip()), said)
+
+    def test_explain_payload_and_replay(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "rules.yaml").write_text(SAME)
+            (folder / "payload.json").write_text(json.dumps({"version": "4", "receiver": "alertscaler", "alerts": [
+                {"status": "firing", "labels": {"alertname": "Busy", "pool": "workers"}, "startsAt": "2026-11-20T10:00:00Z"}]}))
+            said = run("explain", "--payload", folder / "payload.json", "--rules", folder, "--replicas=workers=4", "--at=2026-11-21T03:24:59.063305Z")[1]
+            self.assertTrue(said.startswith(self.find("explain --payload").strip()), said)
+            (folder / "rules.yaml").write_text(SAME.replace("by: 50%", "by: 1").replace("up: 3s", "up: 8s"))
+            said = run("replay", "--rules", folder, LOG)[1]
+            self.assertEqual(said.replace(f"under {folder}", "under candidate/"), self.find("replay --rules") + "\n")
+
+
+unittest.main(argv=sys.argv[:1], verbosity=1)

@@ -1,0 +1,508 @@
+#!/usr/bin/python3
+"""rule_tests.py ALERTSCALER: `alertscaler test`: what it says of good, failing and wrong files."""
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
+RULES = """
+targets:
+  web:
+    kubernetes: {kind: Deployment, namespace: shop, name: web}
+    min: 1
+    max: 20
+    cooldown: {up: 1m, down: 5m}
+  any:
+    kubernetes: {kind: Deployment, namespace: shop, name: '{{ .Labels.app }}'}
+    allow: {namespaces: [shop], names: ['*']}
+    max: 10
+rules:
+  - {name: slow, match: ['alertname="Slow"'], target: web, scale_up: {by: 2}}
+  - {name: worse, match: ['alertname="Worse"'], target: web, scale_up: {by: 5}}
+  - {name: idle, match: ['alertname="Idle"'], target: web, scale_down: {by: 1}}
+  - name: rps
+    match: ['alertname="Busy"']
+    target: web
+    track: {average_value: 100, query: 'sum(rate(http_requests_total{app="{{ .Labels.app }}"}[1m]))'}
+  - name: pods
+    match: ['alertname="Hot"']
+    target: web
+    track: {utilization: 50%, of: cpu_requests, per_pod: true, query: 'sum by (pod) (cpu)'}
+"""
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "rules.yaml").write_text(RULES, encoding="utf-8")
+
+    def write(self, text, name="tests.yaml"):
+        (self.folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def run_test(self, *arguments, **more):
+        done = subprocess.run([PROGRAM, "test", *arguments], cwd=self.folder, capture_output=True, text=True, check=False,
+                              timeout=120, **more)
+        return done.returncode, done.stdout, done.stderr
+
+    def one(self, body, more=""):
+        """Runs one test with these keys."""
+        self.write("rule_files: [rules.yaml]\n" + more + "tests:\n  - name: one\n" + textwrap.indent(textwrap.dedent(body), "    "))
+        return self.run_test("tests.yaml")
+
+    def passes(self, body, more=""):
+        self.assertEqual(self.one(body, more), (0, "Unit Testing: tests.yaml\n  SUCCESS\n\n", ""))
+
+    def fails(self, body, *lines):
+        status, out, err = self.one(body)
+        self.assertEqual((status, err), (1, ""), out)
+        for line in lines:
+            self.assertIn(line, out.splitlines(), out)
+
+    def is_wrong(self, body, *messages, more=""):
+        status, out, err = self.one(body, more)
+        self.assertEqual((status, out), (2, ""), err)
+        for message in messages:
+            self.assertIn(message, err)
+        return err
+
+
+class Passing(Case):
+    def test_at_one_moment_the_world_comes_first_then_alerts_then_deadlines_then_expectations(self):
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            expect:
+              - {at: 0s, target: web, replicas: 6, reason: scaled, rule: slow}
+              - {at: 59s, target: web, replicas: 6}
+              - {at: 1m, target: web, replicas: 12, reason: scaled}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 1m, target: web, replicas: 10}
+            """)
+        # The alert that ends at the very moment when its rule may act again acts no more.
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 1m, resolve: {alertname: Slow}}
+            expect:
+              - {at: 1h, target: web, replicas: 6}
+            """)
+
+    def test_alerts_of_one_moment_and_receiver_are_one_notification(self):
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 0s, fire: {alertname: Worse}}
+            expect:
+              - {at: 0s, target: web, replicas: 9, rule: worse}
+            """)
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 0s, fire: {alertname: Worse}, receiver: other}
+            expect:
+              - {at: 0s, target: web, replicas: 6, reason: cooldown, rule: worse, desired: 11}
+            """)
+
+    def test_outcomes_of_alerts(self):
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 10s, fire: {alertname: Slow}}
+              - {at: 20s, resolve: {alertname: Slow}}
+              - {at: 30s, fire: {alertname: Slow}, starts: 0s}
+              - {at: 40s, fire: {alertname: Other, code: 500}}
+            expect:
+              - {at: 0s, alert: {alertname: Slow}, outcome: queued}
+              - {at: 10s, alert: {alertname: Slow}, outcome: duplicate}
+              - {at: 30s, alert: {alertname: Slow}, outcome: stale}
+              - {at: 40s, alert: {alertname: Other, code: '500'}, outcome: no_rule}
+            """)
+
+    def test_a_query_with_the_alerts_labels_in_any_layout(self):
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            queries:
+              - {at: 0s, query: 'sum(rate(http_requests_total{app="web"}[1m]))', value: 420}
+              - at: 2m
+                query: |
+                  sum (
+                    rate( http_requests_total{ app = "web" } [1m] )
+                  )
+                value: 1500
+              - {at: 10m, query: 'sum(rate(http_requests_total{app="web"}[1m]))', error: no such host}
+            input:
+              - {at: 0s, fire: {alertname: Busy, app: web}}
+            expect:
+              - {at: 1m, target: web, replicas: 4, reason: within_tolerance}
+              - {at: 2m, target: web, replicas: 15, reason: scaled, rule: rps}
+              - {at: 10m, target: web, replicas: 15, reason: metric_unavailable}
+            """)
+
+    def test_pods_with_quantities_and_without_samples(self):
+        # Two ready pods use 100% of what they ask for, a third that is not ready counts as none: 4 of 50%.
+        self.passes("""
+            targets:
+              web:
+                pods:
+                  - {name: web-a, requests: {cpu: 250m}}
+                  - {name: web-b, requests: {cpu: '0.25'}}
+            queries:
+              - {query: sum by (pod) (cpu), pods: {web-a: 0.25, web-b: 0.25}}
+            input:
+              - {at: 0s, fire: {alertname: Hot}}
+            expect:
+              - {at: 0s, target: web, replicas: 4, reason: scaled, rule: pods}
+            """)
+
+    def test_a_target_that_is_not_there(self):
+        self.passes("""
+            targets: {}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 1m, target: web, replicas: 3}
+            expect:
+              - {at: 0s, target: web, reason: target_not_found}
+              - {at: 2m, target: web, replicas: 5}
+            """)
+
+    def test_a_configuration_gives_limits_watchdog_and_its_rule_files(self):
+        self.write("rule_files: [rules.yaml]\nlimits: {actions: {max: 1, per: 10m}}\n"
+                   "prometheus: {url: 'http://localhost:9090'}\n", "alertscaler.yaml")
+        body = """
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+            expect:
+              - {at: 2m, target: web, replicas: 6, reason: budget}
+            """
+        self.passes(body, "config_file: alertscaler.yaml\n")
+        self.write("config_file: alertscaler.yaml\ntests:\n  - name: one\n" + textwrap.indent(textwrap.dedent(body), "    "))
+        self.assertEqual(self.run_test("tests.yaml")[0], 0)
+
+    def test_an_alert_that_is_sent_again_and_again(self):
+        (self.folder / "rules.yaml").write_text(RULES + "    on_resolved: {give_back: {after: 1m, step: 100%}}\n", encoding="utf-8")
+        self.write("rule_files: [rules.yaml]\nprometheus: {url: 'http://localhost:9090'}\n"
+                   "receiver: {watchdog: {match: ['alertname=\"Watchdog\"'], within: 10m}}\n", "alertscaler.yaml")
+        for until, size in (("2m", 4), ("1h", 2)):
+            self.passes(f"""
+                targets: {{web: {{replicas: 2, pods: [{{name: a, requests: {{cpu: 1}}}}, {{name: b, requests: {{cpu: 1}}}}]}}}}
+                queries:
+                  - {{query: sum by (pod) (cpu), pods: {{a: 1, b: 1}}}}
+                input:
+                  - {{at: 0s, fire: {{alertname: Watchdog}}, every: 1m, until: {until}}}
+                  - {{at: 10s, fire: {{alertname: Hot}}}}
+                  - {{at: 20m, resolve: {{alertname: Hot}}}}
+                expect:
+                  - {{at: 10m, target: web, replicas: 4}}
+                  - {{at: 40m, target: web, replicas: {size}}}
+                  - {{at: {until}, alert: {{alertname: Watchdog}}, outcome: no_rule}}
+                """, "config_file: alertscaler.yaml\n")
+
+    def test_a_month_is_soon_over(self):
+        self.passes("""
+            start: 2026-11-01T00:00:00+01:00
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 29d, fire: {alertname: Slow}}
+            expect:
+              - {at: 28d, target: web, replicas: 4}
+              - {at: 30d, target: web, replicas: 20, reason: at_max}
+            """)
+
+
+class Failing(Case):
+    def test_says_what_was_expected_what_came_and_why(self):
+        self.fails(
+            """
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+            expect:
+              - {at: 30s, target: web, replicas: 8, reason: cooldown, rule: idle, desired: 9}
+              - {at: 30s, alert: {alertname: Slow}, outcome: no_rule}
+              - {at: 30s, alert: {alertname: Never}, outcome: no_rule}
+            """,
+            "  FAILED:",
+            "    one",
+            "      at 30s, target web (tests.yaml:9)",
+            "        replicas: expected 8, got 6",
+            "        reason: expected cooldown, got scaled",
+            "        rule: expected idle, got slow",
+            "        desired: expected 9, got 6",
+            "        0s       4 -> 6  scaled by slow",
+            '      at 30s, alert {alertname="Slow"} (tests.yaml:10)',
+            "        outcome: expected no_rule, got queued",
+            '        0s       fire {alertname="Slow"}  queued for slow',
+            "        outcome: expected no_rule, got no such alert",
+        )
+
+    def test_without_a_decision_it_tells_the_alerts(self):
+        self.fails(
+            """
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slwo}}
+            expect:
+              - {at: 1m, target: web, replicas: 6, reason: scaled}
+            """,
+            "        reason: expected scaled, got no decision",
+            "      nothing was decided on it; alerts up to then:",
+            '        0s       fire {alertname="Slwo"}  no_rule',
+        )
+
+    def test_names_the_queries_that_have_no_answer(self):
+        self.fails(
+            """
+            targets: {web: {replicas: 4}}
+            queries:
+              - {query: 'sum(rate(http_requests_total[1m]))', value: 1000}
+            input:
+              - {at: 0s, fire: {alertname: Busy, app: web}}
+            expect:
+              - {at: 0s, target: web, replicas: 10}
+            """,
+            "        replicas: expected 10, got 4",
+            "      asked for, but not among the test's `queries`:",
+            '        sum(rate(http_requests_total{app="web"}[1m]))',
+        )
+
+    def test_control_characters_never_reach_the_terminal(self):
+        status, out, _ = self.one('''
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: "a\\e[31mb"}}
+            expect:
+              - {at: 1m, target: web, replicas: 6}
+            ''')
+        self.assertEqual(status, 1)
+        self.assertNotIn("\x1b", out)
+        self.assertIn("a\\x1b[31mb", out)
+
+    def test_colors_are_for_terminals(self):
+        self.one("""
+            targets: {web: {replicas: 4}}
+            expect:
+              - {at: 1m, target: web, replicas: 6}
+            """)
+        for environment, has_colors in (({}, True), ({"NO_COLOR": "1"}, False)):
+            ours, theirs = pty.openpty()
+            with subprocess.Popen([PROGRAM, "test", "tests.yaml"], cwd=self.folder, stdout=theirs, stderr=theirs,
+                                  env={**os.environ, "TERM": "xterm", **environment}) as process:
+                os.close(theirs)
+                text = b""
+                try:
+                    while part := os.read(ours, 4096):
+                        text += part
+                except OSError:
+                    pass  # the other end is closed
+            os.close(ours)
+            self.assertEqual(process.returncode, 1)
+            self.assertIn(b"FAILED", text)
+            self.assertEqual(b"\x1b[" in text, has_colors)
+
+
+TWO = """
+rule_files: [rules.yaml]
+tests:
+  - name: 'grows & <waits> "well"'
+    targets: {web: {replicas: 4}}
+    input: [{at: 0s, fire: {alertname: Slow, note: "\\x01\\U0001F600 \\uFFFE"}}]
+    expect: [{at: 0s, target: web, replicas: 6}]
+  - name: "shrinks"
+    targets: {web: {replicas: 4}}
+    input: [{at: 0s, fire: {alertname: Slow, note: "\\x01\\U0001F600 \\uFFFE & <b>"}}]
+    expect: [{at: 0s, alert: {alertname: Slow, note: "\\x01\\U0001F600 \\uFFFE & <b>"}, outcome: stale}]
+"""
+
+
+class Reports(Case):
+    def test_junit_is_xml_that_others_read(self):
+        self.write(TWO)
+        status, _, err = self.run_test("tests.yaml", "--junit", "junit.xml")
+        self.assertEqual((status, err), (1, ""))
+        root = ElementTree.parse(self.folder / "junit.xml").getroot()
+        suite = root.find("testsuite")
+        self.assertEqual((root.tag, suite.get("name"), suite.get("tests"), suite.get("failures")),
+                         ("testsuites", "tests.yaml", "2", "1"))
+        good, bad = suite.findall("testcase")
+        self.assertEqual(good.get("name"), 'grows & <waits> "well"')
+        self.assertIsNone(good.find("failure"))
+        failure = bad.find("failure")
+        self.assertEqual(failure.get("message"), "outcome: expected stale, got queued")
+        self.assertIn('note="\\x01\U0001F600 ? & <b>"', failure.text)
+        self.assertGreaterEqual(float(bad.get("time")), 0)
+
+    def test_junit_that_cannot_be_written_is_status_2(self):
+        self.write(TWO)
+        self.assertEqual(self.run_test("tests.yaml", "--junit", "no/such/folder.xml")[0], 2)
+        self.assertEqual(self.run_test("tests.yaml", "--junit", "/dev/full")[0], 2)
+
+    def test_json(self):
+        self.write(TWO)
+        status, out, _ = self.run_test("tests.yaml", "-o", "json")
+        self.assertEqual(status, 1)
+        (file,) = json.loads(out)
+        self.assertEqual((file["file"], file["passed"]), ("tests.yaml", False))
+        good, bad = file["tests"]
+        self.assertEqual((good["passed"], good["failures"]), (True, []))
+        (failure,) = bad["failures"]
+        self.assertEqual(failure["differences"], {"outcome": {"expected": "stale", "got": "queued"}})
+        self.assertEqual((failure["at"], failure["line"]), ("0s", 11))
+
+    def test_run_chooses_by_name(self):
+        self.write(TWO)
+        self.assertEqual(self.run_test("tests.yaml", "--run", "waits|nothing")[0], 0)
+        self.assertEqual(self.run_test("tests.yaml", "--run", "^shrinks$")[0], 1)
+        self.assertEqual(self.run_test("tests.yaml", "--run", "waits", "--run", "shri")[0], 1)
+        status, _, err = self.run_test("tests.yaml", "--run", "nothing")
+        self.assertEqual((status, err), (1, "alertscaler test: no test of these files was run\n"))
+        self.assertEqual(self.run_test("tests.yaml", "--run", "(")[0], 2)
+
+    def test_several_files(self):
+        self.write(TWO)
+        self.write(TWO.replace("outcome: stale", "outcome: queued"), "good.yaml")
+        status, out, _ = self.run_test("good.yaml", "tests.yaml")
+        self.assertEqual(status, 1)
+        self.assertEqual(re.findall(r"^Unit Testing: (.*)\n  (\w+)", out, re.MULTILINE),
+                         [("good.yaml", "SUCCESS"), ("tests.yaml", "FAILED")])
+
+
+class Wrong(Case):
+    GOOD = "targets: {web: {replicas: 4}}\n"
+
+    def test_every_error_of_all_files_with_its_place(self):
+        (self.folder / "rules.yaml").write_text(RULES.replace("max: 20", "mx: 20"), encoding="utf-8")
+        err = self.is_wrong("""
+            target: {web: {replicas: 4}}
+            expect:
+              - {at: 0s, target: web, replicas: ten}
+            """,
+            "tests.yaml:5:5: error: unknown key `target`; did you mean `targets`?\n    5 |     target: {web: {replicas: 4}}\n"
+            "      |     ^~~~~~\n",
+            "tests.yaml:3:5: error: key `targets` is missing",
+            "tests.yaml:7:41: error: expected an integer from 0 to 2147483647, found `ten`",
+            "rules.yaml:6:5: error: unknown key `mx`; did you mean `max`?")
+        self.assertGreaterEqual(err.count("error:"), 4)
+
+    def test_names_that_are_not_there(self):
+        self.is_wrong("""
+            targets: {wbe: {replicas: 4}, any: {replicas: 3}}
+            input:
+              - {at: 0s, target: wep, replicas: 4}
+            expect:
+              - {at: 0s, target: web, rule: slwo}
+              - {at: 0s, target: nothing-like-it, replicas: 3}
+            """,
+            "there is no target `wbe`; did you mean `web`?",
+            "the address of target `any` has templates",
+            "there is no target `wep`; did you mean `web`?",
+            "there is no rule `slwo`; did you mean `slow`?",
+            "there is no target `nothing-like-it`\n")
+
+    def test_keys_that_do_not_go_together(self):
+        for line, message in (
+            ("{at: 0s}", "one of `fire`, `resolve` and `target` is needed"),
+            ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve` and `target` may be given"),
+            ("{at: 0s, target: web}", "`replicas` or `pods` is needed"),
+            ("{at: 0s, target: web, replicas: 3, receiver: x}", "`receiver` goes only with `fire` or `resolve`"),
+            ("{at: 0s, fire: {a: b}, replicas: 3}", "`replicas` goes only with `target`"),
+            ("{at: 1s, fire: {a: b}, starts: 2s}", "later than `at`"),
+            ("{at: 0s, fire: {a: b}, every: 1m}", "`every` and `until` go together"),
+            ("{at: 0s, fire: {a: b}, until: 1m}", "`every` and `until` go together"),
+            ("{at: 2m, fire: {a: b}, every: 1m, until: 1m}", "earlier than `at`"),
+            ("{at: 0s, resolve: {a: b}, every: 1m, until: 1m}", "`every` goes only with `fire`"),
+            ("{at: 0s, fire: {a: b}, every: 1s, until: 10d}", "more than 10000 repeats"),
+            ("{at: 0s, fire: {a: b}, every: 0s, until: 10d}", "expected a duration of at least 1s"),
+            ("{at: 0s, fire: {a: }}", "expected the value of a label, found nothing"),
+            ("{at: 0s, fire: {a: [b]}}", "expected the value of a label, found a list"),
+            ("{at: 0s, fire: {a: b, a: c}}", "`a`"),
+            ("{at: 400d, fire: {a: b}}", "expected a duration"),
+            ("{at: -1s, fire: {a: b}}", "error"),
+            ("{at: 0s, target: web, pods: [{name: a}, {name: a}]}", "another pod has this name"),
+            ("{at: 0s, target: web, pods: [{name: a, age: 1m, ready_for: 2m}]}", "longer than the pod's `age`"),
+            ("{at: 0s, target: web, pods: [{name: a, phase: Sleeping}]}", "expected Pending, Running,"),
+            ("{at: 0s, target: web, pods: [{name: a, requests: {cpu: 1 core}}]}", "expected a quantity like 250m"),
+            ("{at: 0s, target: web, pods: [{name: a, requests: {cpus: 1}}]}", "did you mean `cpu`?"),
+        ):
+            with self.subTest(line=line):
+                self.is_wrong(self.GOOD + f"input:\n  - {line}\nexpect:\n  - {{at: 0s, target: web, replicas: 4}}\n", message)
+
+    def test_expectations_that_say_nothing(self):
+        for line, message in (
+            ("{at: 0s, target: web}", "one of `replicas`, `reason`, `rule` and `desired` is needed"),
+            ("{at: 0s, alert: {a: b}}", "`outcome` is needed"),
+            ("{at: 0s, alert: {a: b}, outcome: ignored}", "expected queued, no_rule,"),
+            ("{at: 0s, alert: {a: b}, outcome: queued, replicas: 3}", "`replicas` goes only with `target`"),
+            ("{at: 0s, target: web, reason: cooldwon}", "did you mean `cooldown`?"),
+            ("{target: web, replicas: 4}", "key `at` is missing"),
+        ):
+            with self.subTest(line=line):
+                self.is_wrong(self.GOOD + f"expect:\n  - {line}\n", message)
+        self.is_wrong(self.GOOD + "expect: []\n", "a test that expects nothing cannot fail")
+
+    def test_queries(self):
+        for line, message in (
+            ("{query: up}", "one of `value`, `pods` and `error` is needed"),
+            ("{query: up, value: 1, error: x}", "only one of `value`, `pods` and `error` may be given"),
+            ("{query: up, value: NaN}", "expected a number"),
+            ("{query: up, pods: {}}", "expected from 1 to 20000 pods"),
+            ("{value: 1}", "key `query` is missing"),
+        ):
+            with self.subTest(line=line):
+                self.is_wrong(self.GOOD + f"queries:\n  - {line}\nexpect:\n  - {{at: 0s, target: web, replicas: 4}}\n", message)
+
+    def test_files(self):
+        expect = "tests:\n  - {name: a, targets: {web: {replicas: 4}}, expect: [{at: 0s, target: web, replicas: 4}]}\n"
+        for text, message in (
+            (expect, "`rule_files` or `config_file` is needed"),
+            ("rule_files: []\n" + expect, "expected at least one file, found an empty list"),
+            ("rule_files: [none.yaml]\n" + expect, "cannot read none.yaml"),
+            ("rule_files: [none-*.yaml]\n" + expect, "there are no rules to test"),
+            ("config_file: none.yaml\n" + expect, "none.yaml"),
+            ("rule_files: [rules.yaml]\nevaluation_interval: 1m\n" + expect, "not in intervals"),
+            ("rule_files: [rules.yaml]\ntests:\n  - &a {name: a}\n", "error"),
+            ("rule_files: [rules.yaml]\n", "key `tests` is missing"),
+            ("", "error"),
+            ("[" * 100, "error"),
+            ("rule_files: [rules.yaml]\n" + expect.replace("name: a,", "name: a, start: yesterday,"),
+             "expected a time like 2020-01-01T00:00:00Z, found `yesterday`"),
+        ):
+            with self.subTest(text=text):
+                self.write(text)
+                status, out, err = self.run_test("tests.yaml")
+                self.assertEqual((status, out), (2, ""), err)
+                self.assertIn(message, err)
+        self.assertEqual(self.run_test("no-such-file.yaml")[0], 2)
+        self.assertEqual(self.run_test()[0], 2)
+
+    def test_check_says_what_the_file_is(self):
+        self.write(TWO)
+        done = subprocess.run([PROGRAM, "check", "tests.yaml"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this is a file of tests: run it with `alertscaler test`", done.stderr)
+
+    def test_one_wrong_file_and_nothing_is_run(self):
+        self.write(TWO)
+        self.write("nonsense: 1\n", "wrong.yaml")
+        status, out, _ = self.run_test("tests.yaml", "wrong.yaml")
+        self.assertEqual((status, out), (2, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])

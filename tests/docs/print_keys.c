@@ -1,0 +1,79 @@
+/*
+ * Prints the tables of keys, for test_keys.py: table, key, type, default, "later" where a
+ * word of it is not supported yet; separated by tabs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "rule_tests.h"
+#include "tables.h"
+
+static const char *const types[] = {
+    [SCHEMA_STRING] = "text",
+    [SCHEMA_TEXT] = "text",
+    [SCHEMA_QUERY] = "text",
+    [SCHEMA_NAME] = "name",
+    [SCHEMA_PATH] = "path",
+    [SCHEMA_URL] = "URL",
+    [SCHEMA_BOOL] = "true or false",
+    [SCHEMA_INT] = "integer",
+    [SCHEMA_DURATION] = "duration",
+    [SCHEMA_SIZE] = "size",
+    [SCHEMA_PERCENT] = "percentage",
+    [SCHEMA_STRINGS] = "list of texts",
+    [SCHEMA_PATHS] = "list of paths",
+    [SCHEMA_URLS] = "list of URLs",
+    [SCHEMA_MAP] = "map",
+    [SCHEMA_MAPS] = "list of maps",
+    [SCHEMA_NAMED] = "map of names",
+};
+
+static void print_type(const struct schema_field *field)
+{
+    if (field->type == SCHEMA_CUSTOM) {
+        fputs(field->expected, stdout);
+        return;
+    }
+    if (field->type != SCHEMA_WORD) {
+        fputs(types[field->type], stdout);
+        return;
+    }
+    for (const char *const *word = field->words; *word; word++)
+        printf("%s%s", word == field->words ? "" : word[1] ? ", " : " or ", *word);
+}
+
+static void print_fields(const struct schema *table, const struct schema *schema)
+{
+    for (const struct schema_field *field = schema->fields; field->key; field++) {
+        printf("%s\t%s\t", table->name, field->key);
+        print_type(field);
+        const char *fallback = field->is_required ? "required" : field->fallback;
+        printf("\t%s\t%s\n", fallback ? fallback : "",
+               is_unsupported(schema->name, field->key, NULL) ? "later" : "");
+    }
+}
+
+static void print_table(const struct schema *schema)
+{
+    print_fields(schema, schema);
+    if (schema->base == &schema_policy)
+        print_fields(schema, schema->base);
+}
+
+int main(void)
+{
+    static const struct schema *const roots[] = {
+        &schema_settings,   &schema_rule_file,  &schema_rule,        &schema_target,
+        &schema_policy,     &schema_provider,   &schema_http_config, &schema_test_file,
+        &schema_test,       &schema_test_state, &schema_test_pod,    &schema_test_resources,
+        &schema_test_input, &schema_test_query, &schema_test_expect};
+    static const struct schema *const *const lists[] = {schema_settings_parts, schema_http_parts,
+                                                        schema_target_parts, schema_rule_parts};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(roots); i++)
+        print_table(roots[i]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
+        for (size_t j = 0; lists[i][j]; j++)
+            print_table(lists[i][j]);
+    }
+    return 0;
+}

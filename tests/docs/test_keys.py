@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+"""test_keys.py PRINT_KEYS ALERTSCALER ROOT: the reference of the two files users write agrees with the tables in the code:
+the same keys with the same types and defaults, in docs/ and in the man pages; and every example loads."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PRINT_KEYS, ALERTSCALER, ROOT = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+
+# Where a table of the code stands in the reference: file, heading.
+CONFIGURATION, RULES, TESTING = "configuration.md", "rules.md", "testing.md"
+PLACES = {
+    "test file": (TESTING, "The file"),
+    "tests": (TESTING, "`tests[]`"),
+    "tests.targets": (TESTING, "`targets.<name>`"),
+    "pods": (TESTING, "`pods[]`"),
+    "requests": (TESTING, "`requests` and `limits`"),
+    "tests.input": (TESTING, "`input[]`"),
+    "tests.queries": (TESTING, "`queries[]`"),
+    "tests.expect": (TESTING, "`expect[]`"),
+    "configuration": (CONFIGURATION, "The configuration: `alertscaler.yaml`"),
+    "rule file": (RULES, "The file itself"),
+    "rule": (RULES, "`rules[]`"),
+    "target": (RULES, "`targets.<name>`"),
+    "scale": (RULES, "`scale_up`, `scale_down`"),
+    "source": (RULES, "Sources"),
+}
+IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance kubernetes allow steps track "
+            "on_resolved on_resolved.scale_down give_back guard").split()
+ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
+
+
+def place_of(table):
+    return PLACES.get(table) or (RULES if table in IN_RULES else CONFIGURATION, f"`{table}`")
+
+
+def read_code():
+    """{table: {key: (type, default, later)}}"""
+    tables = {}
+    for line in subprocess.run([PRINT_KEYS], capture_output=True, text=True, check=True).stdout.splitlines():
+        table, key, kind, default, later = line.split("\t")
+        tables.setdefault(table, {})[key] = (kind, default, bool(later))
+    return tables
+
+
+def read_docs(name):
+    """{heading: {key: (type, default, meaning)}} of the tables whose second column is the type."""
+    headings, heading, header = {}, None, False
+    for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        header = line.startswith("| key | type | default |") or (header and line.startswith("|"))
+        match = header and ROW.match(line)
+        if match:
+            key, kind, default, meaning = match.groups()
+            headings.setdefault(heading, {})[key] = (kind.strip().replace("`", ""), default.strip(" `"), meaning.strip())
+    return headings
+
+
+class Keys(unittest.TestCase):
+    maxDiff = None
+    code = read_code()
+    docs = {name: read_docs(name) for name in (CONFIGURATION, RULES, TESTING)}
+
+    def test_every_table_is_documented_and_no_other(self):
+        self.assertGreater(len(self.code), 25)
+        found = {(name, heading) for name, headings in self.docs.items() for heading in headings}
+        self.assertEqual({place_of(table) for table in self.code}, found)
+
+    def test_keys_types_and_defaults(self):
+        for table, keys in self.code.items():
+            name, heading = place_of(table)
+            with self.subTest(table=table, place=f"{name}: {heading}"):
+                documented = {key: row[:2] for key, row in self.docs[name][heading].items()}
+                expected = {key: (kind.replace("`", ""), default) for key, (kind, default, _) in keys.items()}
+                self.assertEqual(expected, documented)
+
+    def test_what_is_not_supported_yet_is_said(self):
+        for table, keys in self.code.items():
+            name, heading = place_of(table)
+            for key, (_, _, later) in keys.items():
+                meaning = self.docs[name][heading][key][2].lower()
+                with self.subTest(table=table, key=key):
+                    self.assertEqual("not supported yet" in meaning, later)
+
+    def test_man_pages_name_every_key(self):
+        for page, name in (("alertscaler.yaml.5", CONFIGURATION), ("alertscaler-rules.5", RULES)):
+            text = (ROOT / "docs/man" / page).read_text(encoding="utf-8")
+            items = set(re.findall(r"^\.It Cm (\S+)", text, re.MULTILINE))
+            keys = {key for table, keys in self.code.items() if place_of(table)[0] == name for key in keys}
+            self.assertEqual(keys, items, page)
+
+    def test_every_key_has_an_example(self):
+        """test_examples.py has them loaded."""
+        refused = {("state", "namespace")}      # only with a store that is not there
+        for name in (CONFIGURATION, RULES):
+            blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+            shown = set(re.findall(r"(?:^|[\s{,])(\w+):", "\n".join(blocks)))
+            keys = {(table, key) for table, keys in self.code.items() if place_of(table)[0] == name for key in keys}
+            self.assertEqual({(table, key) for table, key in keys if key not in shown}, refused & keys, name)
+
+    def test_links_inside_the_reference_lead_somewhere(self):
+        def anchor(heading):
+            return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+        anchors = {name: {anchor(line.lstrip("# ")) for line in (ROOT / "docs" / name).read_text().splitlines()
+                          if line.startswith("#")} for name in self.docs}
+        for name in self.docs:
+            for target, fragment in re.findall(r"\]\(([\w.-]*)#([\w-]+)\)", (ROOT / "docs" / name).read_text()):
+                if (target or name) in anchors:
+                    self.assertIn(fragment, anchors[target or name], f"{name}: #{fragment}")
+
+
+class Examples(unittest.TestCase):
+    def check(self, file):
+        return subprocess.run([ALERTSCALER, "check", str(file)], capture_output=True, text=True, check=False)
+
+    def test_every_rule_file_is_right(self):
+        files = sorted((ROOT / "rules").glob("*.yaml"))
+        self.assertGreater(len(files), 5)
+        for file in files:
+            done = self.check(file)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), f"{file}: {done.stderr}")
+
+    def test_the_rule_files_do_what_their_own_tests_say(self):
+        files = sorted((ROOT / "rules/tests").glob("*.yaml"))
+        self.assertGreater(len(files), 3)
+        for file in files:
+            done = subprocess.run([ALERTSCALER, "test", str(file)], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), f"{file}: {done.stdout}{done.stderr}")
+
+    def test_the_example_configuration_names_every_rule_file(self):
+        named = (ROOT / "rules/alertscaler.yaml").read_text(encoding="utf-8")
+        for file in (ROOT / "rules").glob("*.yaml"):
+            if file.name not in ("alertscaler.yaml", "demo.yaml"):
+                self.assertIn(f"- {file.name}\n", named)
+
+    def test_yaml_in_the_reference_is_right(self):
+        for name in (CONFIGURATION, RULES):
+            text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+            for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+                if block.startswith(("targets:", "rule_files:")):
+                    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                        file.write(block)
+                        file.flush()
+                        done = self.check(file.name)
+                    self.assertEqual(done.returncode, 0, f"{name}: {block}{done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])

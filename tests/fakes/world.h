@@ -1,0 +1,78 @@
+/*
+ * A world in which nothing happens unless the test says so: an HTTP client that answers by script,
+ * programs that end by script, timers and clocks that move only when told to. It keeps the promises
+ * of the ports it plays (later turn, exactly once, nothing after a cancel) and fails the test where
+ * an adapter asks for what is not in the script.
+ */
+#ifndef ALERTSCALER_TESTS_FAKES_WORLD_H
+#define ALERTSCALER_TESTS_FAKES_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/port/clock.h>
+#include <alertscaler/port/http.h>
+#include <alertscaler/port/loop.h>
+#include <alertscaler/port/process.h>
+
+struct world_answer { /* to the next request of this method whose URL ends in `path` */
+    const char *method, *path;
+    enum as_http_outcome outcome;
+    int status;
+    const char *body, *etag, *retry_after, *error, *location; /* NULL: "" */
+};
+
+struct world_request {                   /* as it was made */
+    char *method, *url, *headers, *body; /* headers: lines with '\n' behind each */
+    char *proxy_url, *ca_file, *ca_pem, *cert_pem, *key_file;
+    int64_t timeout_us;
+    size_t max_response;
+    bool is_cancelled;
+};
+
+struct world_run {            /* of a program */
+    char *command_line, *env; /* arguments with ' ' between, variables with '\n' behind each */
+    bool is_cancelled;
+};
+
+/* Plays the other side, where the script has nothing for a request. What it points to stays good
+ * until the next call. */
+typedef struct world_answer world_serve_fn(void *context, const struct world_request *request);
+
+struct world_answer_entry;
+struct world_result_entry;
+
+struct world {
+    struct as_http http;
+    struct as_loop loop;
+    struct as_process_runner runner;
+    struct as_clock clock;
+    as_mono_time mono;
+    as_wall_time wall;
+    struct world_request *requests; /* all that were made, in order */
+    size_t request_count;
+    struct world_run *runs;
+    size_t run_count;
+    world_serve_fn *serve; /* or NULL */
+    void *serve_context;
+    STAILQ_HEAD(, world_answer_entry) answers;
+    STAILQ_HEAD(, world_result_entry) results;
+    TAILQ_HEAD(, as_http_call) calls;
+    TAILQ_HEAD(, as_timer) timers;
+    TAILQ_HEAD(, as_process) processes;
+};
+
+void world_init(struct world *world);
+void world_deinit(struct world *world); /* fails where something is left: script, call or timer */
+
+void world_answer(struct world *world, struct world_answer answer);           /* copied */
+void world_end_program(struct world *world, struct as_process_result result); /* likewise */
+
+/* Turns of the loop until nothing is due at this time. */
+void world_run(struct world *world);
+void world_advance(struct world *world, int64_t us); /* and runs */
+
+#endif

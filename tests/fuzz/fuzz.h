@@ -1,0 +1,23 @@
+/*
+ * What every fuzz target defines (libFuzzer's name), and what ends the run when a promise is
+ * broken: unlike assert, in every kind of build.
+ */
+#ifndef ALERTSCALER_TESTS_FUZZ_FUZZ_H
+#define ALERTSCALER_TESTS_FUZZ_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define FUZZ_CHECK(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);         \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif

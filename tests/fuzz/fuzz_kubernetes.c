@@ -1,0 +1,83 @@
+/* Any bytes as each of the documents that targets answer with: read or refused with a reason; a
+ * size that was read is one, and survives being written and read again. */
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/wire/http_group.h>
+#include <alertscaler/wire/kubernetes.h>
+
+#include "fuzz.h"
+
+static struct as_error error;
+
+static void check_code(int code)
+{
+    FUZZ_CHECK(code == 0 || (code == -EBADMSG && *error.text));
+    error.text[0] = '\0';
+}
+
+static void check_scale(const char *json, size_t size)
+{
+    struct as_kube_scale scale, again;
+    struct as_buf text = AS_BUF_INIT(4096);
+    int code = as_kube_scale_decode(json, size, &scale, &error);
+    check_code(code);
+    if (code)
+        return;
+    FUZZ_CHECK(scale.replicas >= 0 && scale.status_replicas >= 0 && *scale.resource_version);
+    struct as_kube_scale_update update = {"autoscaling/v1", "n", "x", scale.resource_version,
+                                          scale.replicas};
+    as_kube_scale_encode(&update, &text);
+    FUZZ_CHECK(as_buf_check(&text) == 0);
+    FUZZ_CHECK(as_kube_scale_decode(text.data, text.size, &again, &error) == 0);
+    FUZZ_CHECK(again.replicas == scale.replicas);
+    FUZZ_CHECK(strcmp(again.resource_version, scale.resource_version) == 0);
+    as_buf_deinit(&text);
+}
+
+static void check_resources(const char *json, size_t size)
+{
+    struct as_kube_resources *list = NULL;
+    int code = as_kube_resources_decode(json, size, &list, &error);
+    check_code(code);
+    for (size_t i = 0; code == 0 && i < list->count; i++) {
+        FUZZ_CHECK(*list->items[i].kind && *list->items[i].plural);
+        FUZZ_CHECK(as_kube_resources_find(list, list->items[i].kind) != NULL);
+    }
+    as_kube_resources_free(list);
+}
+
+static void check_messages(const char *json, size_t size)
+{
+    struct as_kube_status status;
+    char message[AS_MESSAGE_SIZE];
+    int code = as_kube_status_decode(json, size, &status, &error);
+    check_code(code);
+    if (code == 0)
+        FUZZ_CHECK(status.retry_after_us >= 0 && !strchr(status.message, '\n'));
+    as_http_group_decode_message(json, size, message);
+    FUZZ_CHECK(strlen(message) < AS_MESSAGE_SIZE && !strchr(message, '\n'));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *json = (const char *)data;
+    struct as_kube_exec_credential credential = {0};
+    struct as_http_group group;
+
+    check_scale(json, size);
+    check_resources(json, size);
+    check_messages(json, size);
+    int code = as_kube_exec_credential_decode(json, size, "client.authentication.k8s.io/v1",
+                                              &credential, &error);
+    check_code(code);
+    if (code == 0)
+        FUZZ_CHECK(credential.token || (credential.cert_pem && credential.key_pem));
+    as_kube_exec_credential_deinit(&credential);
+    code = as_http_group_decode(json, size, &group, &error);
+    check_code(code);
+    if (code == 0)
+        FUZZ_CHECK(group.size >= 0 && group.min >= -1 && group.max >= -1 &&
+                   as_http_group_etag_is_valid(group.etag));
+    return 0;
+}

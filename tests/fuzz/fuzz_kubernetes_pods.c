@@ -1,0 +1,92 @@
+/* Any bytes as the two pages of a list of pods, as a Scale's selector and as a quantity: read or
+ * refused with a reason; what was read is in order, no number of it is negative or infinite, and
+ * what is JSON is so whether it is walked or read as a whole. */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/wire/kubernetes_pods.h>
+
+#include "fuzz.h"
+
+static struct as_error error;
+
+static void check_code(int code)
+{
+    FUZZ_CHECK(code == 0 || (code == -EBADMSG && *error.text));
+    error.text[0] = '\0';
+}
+
+static void check_number(double number)
+{
+    FUZZ_CHECK(isnan(number) || (number >= 0 && isfinite(number)));
+}
+
+static void check_pods(const struct as_kube_pods *pods)
+{
+    FUZZ_CHECK(pods->count <= pods->max);
+    for (size_t i = 0; i < pods->count; i++) {
+        const struct as_pod_seen *pod = &pods->items[i];
+        FUZZ_CHECK(*pod->name && strlen(pod->name) <= AS_KUBE_POD_NAME_MAX);
+        FUZZ_CHECK(i == 0 || strcmp(pods->items[i - 1].name, pod->name) < 0);
+        FUZZ_CHECK((unsigned)pod->phase <= AS_POD_UNKNOWN && (unsigned)pod->ready <= AS_UNKNOWN);
+        for (size_t k = 0; k < AS_RESOURCE_COUNT; k++) {
+            check_number(pod->requests[k]);
+            check_number(pod->limits[k]);
+        }
+    }
+}
+
+/* How deep values may be nested is counted from where reading begins. */
+static void compare_syntax(const char *json, size_t size, int code, bool is_syntax_error)
+{
+    json_error_t problem;
+    json_t *whole = json_loadb(json, size, JSON_ALLOW_NUL, &problem);
+    if (whole || json_error_code(&problem) != json_error_stack_overflow)
+        FUZZ_CHECK(whole ? !is_syntax_error : code < 0);
+    json_decref(whole);
+}
+
+/* The same page twice is the same pods. */
+static void check_page(const char *json, size_t size)
+{
+    struct as_kube_pods pods = AS_KUBE_PODS_INIT(64);
+    for (int page = 0; page < 2; page++) {
+        AS_CLEANUP(as_free_p) char *next = NULL;
+        int code = as_kube_pods_decode(&pods, json, size, &next, &error);
+        bool is_syntax_error = code < 0 && strncmp(error.text, "not JSON", 8) == 0;
+        check_code(code);
+        if (page == 0)
+            compare_syntax(json, size, code, is_syntax_error);
+        FUZZ_CHECK(!next || (code == 0 && *next));
+        if (code)
+            as_kube_pods_clear(&pods);
+    }
+    size_t read = pods.count;
+    as_kube_pods_finish(&pods);
+    FUZZ_CHECK(pods.count <= read);
+    check_pods(&pods);
+    as_kube_pods_deinit(&pods);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    AS_CLEANUP(as_free_p) char *selector = NULL;
+    double number = 0;
+
+    check_page(text, size);
+    int code = as_kube_selector_decode(text, size, &selector, &error);
+    check_code(code);
+    FUZZ_CHECK(!selector || (code == 0 && *selector));
+    code = as_quantity_parse(text, size, &number);
+    FUZZ_CHECK(code == 0 || code == -EINVAL);
+    FUZZ_CHECK(number >= 0 && number <= 0x1p63);
+    return 0;
+}

@@ -1,0 +1,104 @@
+/* Any bytes as what Prometheus and Alertmanager answer: read or refused with a reason; what was
+ * read keeps the promises of core/query.h and core/alert_list.h. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/alertmanager.h>
+#include <alertscaler/wire/prometheus.h>
+#include <alertscaler/wire/prometheus_range.h>
+
+#include "fuzz.h"
+
+static void check_line(const char *text, size_t room)
+{
+    FUZZ_CHECK(strlen(text) < room && as_str_is_utf8(text, strlen(text)));
+    for (; *text; text++)
+        FUZZ_CHECK((unsigned char)*text >= ' ' && *text != 0x7f);
+}
+
+static void check_query(const char *json, size_t size, enum as_query_form form)
+{
+    const struct as_query query = {"up", form, "pod"};
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_query_result result;
+    enum as_prometheus_outcome outcome =
+        as_prometheus_decode_query(json, size, &query, &arena, &result);
+    FUZZ_CHECK((outcome == AS_PROMETHEUS_ANSWERED) == !result.error);
+    if (result.error) {
+        FUZZ_CHECK(*result.error && result.sample_count == 0);
+        check_line(result.error, AS_QUERY_ERROR_MAX);
+    }
+    FUZZ_CHECK(isfinite(result.value));
+    FUZZ_CHECK(result.error || (result.sample_count > 0) == (form == AS_QUERY_PER_POD));
+    for (size_t i = 0; i < result.sample_count; i++) {
+        const struct as_sample *sample = &result.samples[i];
+        FUZZ_CHECK(*sample->pod && isfinite(sample->value));
+        FUZZ_CHECK(i == 0 || strcmp(sample[-1].pod, sample->pod) < 0);
+    }
+    as_arena_deinit(&arena);
+}
+
+static void check_alerts(const char *json, size_t size)
+{
+    struct as_alertmanager_alerts *lists[2] = {NULL, NULL};
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_alert_list merged;
+    for (size_t i = 0; i < 2; i++) {
+        int code = as_alertmanager_decode_alerts(json, size, &lists[i], &error);
+        FUZZ_CHECK(code == 0 || (code == -EINVAL && *error.text));
+        if (code != 0)
+            return;
+    }
+    as_alertmanager_merge(lists, 2, &arena, &merged);
+    FUZZ_CHECK(!merged.error && merged.count <= lists[0]->count);
+    FUZZ_CHECK((merged.count > 0) == (lists[0]->count > 0));
+    for (size_t i = 0; i < merged.count; i++) {
+        const struct as_listed_alert *alert = &merged.alerts[i];
+        FUZZ_CHECK(i == 0 || alert[-1].fingerprint < alert->fingerprint);
+        FUZZ_CHECK(alert->labels && alert->annotations);
+        for (size_t k = 1; k < alert->receiver_count; k++)
+            FUZZ_CHECK(strcmp(alert->receivers[k - 1], alert->receivers[k]) < 0);
+    }
+    as_arena_deinit(&arena);
+    as_alertmanager_alerts_free(lists[0]);
+    as_alertmanager_alerts_free(lists[1]);
+}
+
+static void check_series(void *context, const struct as_range_series *series)
+{
+    ++*(size_t *)context;
+    FUZZ_CHECK(series->labels);
+    for (size_t i = 1; i < series->count; i++)
+        FUZZ_CHECK(series->points[i - 1].at.us < series->points[i].at.us);
+}
+
+static void check_range(const char *json, size_t size)
+{
+    struct as_error error = AS_ERROR_INIT;
+    size_t count = 0;
+    const enum as_prometheus_outcome outcome =
+        as_prometheus_decode_range(json, size, check_series, &count, &error);
+    FUZZ_CHECK(outcome != AS_PROMETHEUS_NO_DATA || count == 0);
+    FUZZ_CHECK(outcome == AS_PROMETHEUS_ANSWERED || outcome == AS_PROMETHEUS_NO_DATA ||
+               *error.text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *json = (const char *)data;
+    char text[AS_QUERY_ERROR_MAX];
+
+    check_query(json, size, AS_QUERY_NUMBER);
+    check_query(json, size, AS_QUERY_PER_POD);
+    check_query(json, size, AS_QUERY_ANY);
+    check_alerts(json, size);
+    check_range(json, size);
+    as_prometheus_decode_error(json, size, text);
+    check_line(text, sizeof(text));
+    as_alertmanager_decode_error(json, size, text);
+    check_line(text, sizeof(text));
+    return 0;
+}

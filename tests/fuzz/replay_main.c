@@ -1,0 +1,106 @@
+/*
+ * Runs a fuzz target without libFuzzer: replay_NAME CORPUS-DIRECTORY. Each file of the corpus as it
+ * is, then a fixed number of mutations of it from a fixed seed, so that equal runs are equal. The
+ * input lies in memory of exactly its size, where a sanitizer sees every byte read behind it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/base/str.h>
+
+#include "fuzz.h"
+
+#define FILE_MAX           ((size_t)1 << 20)
+#define MUTATIONS_PER_FILE 5000
+#define MUTATED_MAX        4096 /* larger files run only as they are */
+
+static void run(const char *data, size_t size)
+{
+    uint8_t *copy = as_xmalloc(size);
+
+    memcpy(copy, data, size);
+    (void)LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+}
+
+/* One change at a random place; `data` has room for one more byte. */
+static size_t mutate(char *data, size_t size, struct as_random *random)
+{
+    static const char telling[] = "\"\\{}[]|=!~,:.*+?()$^ \n\0\xFF\xC3\xE2u0n";
+    size_t at = as_random_get_below(random, size + 1);
+    char byte = as_random_get_below(random, 2)
+                    ? telling[as_random_get_below(random, sizeof(telling) - 1)]
+                    : (char)as_random_get_below(random, 256);
+
+    switch (as_random_get_below(random, 4)) {
+    case 0: /* insert */
+        memmove(data + at + 1, data + at, size - at);
+        data[at] = byte;
+        return size + 1;
+    case 1: /* remove */
+        if (at == size)
+            return size;
+        memmove(data + at, data + at + 1, size - at - 1);
+        return size - 1;
+    case 2: /* cut, rarely */ return as_random_get_below(random, 8) ? size : at;
+    }
+    if (at < size)
+        data[at] = byte;
+    return size;
+}
+
+static void run_mutations(const char *data, size_t size, struct as_random *random)
+{
+    for (int i = 0; i < MUTATIONS_PER_FILE; i++) {
+        size_t changes = 1 + as_random_get_below(random, 6), mutated_size = size;
+        AS_CLEANUP(as_free_p) char *mutated = as_xmalloc(size + changes);
+        memcpy(mutated, data, size);
+        while (changes-- > 0)
+            mutated_size = mutate(mutated, mutated_size, random);
+        run(mutated, mutated_size);
+    }
+}
+
+static void run_file(const char *directory, const char *name, struct as_random *random)
+{
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", directory, name);
+    AS_CLEANUP(as_free_p) char *data = NULL;
+    size_t size = 0;
+    int r = as_file_read(path, FILE_MAX, &data, &size);
+
+    if (r < 0) {
+        fprintf(stderr, "%s: %s\n", path, strerror(-r));
+        exit(1);
+    }
+    run(data, size);
+    if (size <= MUTATED_MAX)
+        run_mutations(data, size, random);
+}
+
+static int is_file(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+int main(int argc, char **argv)
+{
+    struct dirent **entries = NULL;
+    struct as_random random;
+    int count = argc == 2 ? scandir(argv[1], &entries, is_file, alphasort) : 0;
+
+    if (count <= 0) {
+        fprintf(stderr, "usage: %s CORPUS-DIRECTORY (which must not be empty)\n", argv[0]);
+        return 1;
+    }
+    as_random_init(&random, 2);
+    for (int i = 0; i < count; i++) {
+        run_file(argv[1], entries[i]->d_name, &random);
+        free(entries[i]);
+    }
+    free(entries);
+    printf("%d files, with %d mutations each\n", count, MUTATIONS_PER_FILE);
+    return 0;
+}

@@ -1,0 +1,180 @@
+"""Fixtures of the integration tests. A server that cannot be had on this machine skips its tests, with the reason."""
+import itertools
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from harness import alertmanager, control_plane as kubernetes, daemon, prometheus  # noqa: E402
+from harness.alertmanager import Alertmanager, start_cluster  # noqa: E402
+from harness.daemon import Daemon  # noqa: E402
+from harness.exporter import Exporter  # noqa: E402
+from harness.kubelets import Kubelets  # noqa: E402
+from harness.node_group import HttpNodeGroup  # noqa: E402
+from harness.process import Process  # noqa: E402
+from harness.prometheus import Prometheus  # noqa: E402
+from harness.webhook import Webhook  # noqa: E402
+
+TEST_SECONDS = 180
+
+# What a failed test shows: what every server logged since the test began.
+
+_offsets = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    _offsets.clear()
+    _offsets.update({p: p.log.stat().st_size for p in Process.everyone if p.log.exists()})
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.failed:
+        for process in Process.everyone:
+            text = process.log_text(_offsets.get(process, 0))
+            if text:
+                report.sections.append((f"{process.name}: {process.log}", text[-process.log_tail:]))
+
+
+# No test may hang.
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    marker = item.get_closest_marker("seconds")
+    seconds = marker.args[0] if marker else TEST_SECONDS
+
+    def expired(*_):
+        raise TimeoutError(f"the test took more than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "seconds(n): this test may take n seconds instead of %d" % TEST_SECONDS)
+
+
+def _need(reason):
+    if reason:
+        pytest.skip(reason)
+
+
+# Servers, one for the whole session where starting takes long.
+
+
+@pytest.fixture(scope="session")
+def session_control_plane(tmp_path_factory):
+    _need(kubernetes.missing())
+    plane = kubernetes.ControlPlane(tmp_path_factory.mktemp("kubernetes"))
+    try:
+        plane.start()
+        plane.kubelets = Kubelets(plane.admin)
+        yield plane
+        plane.kubelets.stop()
+    finally:
+        plane.stop()
+
+
+@pytest.fixture
+def control_plane(session_control_plane):
+    """The session's control plane, whole again after a test that stops or pauses parts of it."""
+    yield session_control_plane
+    session_control_plane.ensure_running()
+
+
+_namespaces = itertools.count(1)
+
+
+@pytest.fixture
+def namespace(control_plane):
+    """A namespace of the test's own, ready for pods."""
+    name = f"test-{next(_namespaces)}"
+    control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    control_plane.admin.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default", lambda a: a.get("secrets"))
+    yield name
+    control_plane.ensure_running()
+    control_plane.admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def started():
+    """Registers what a test starts: started(Alertmanager(...)); all of it is stopped afterwards, last first."""
+    things = []
+
+    def register(*new):
+        things.extend(new)
+        return new[0] if len(new) == 1 else list(new)
+
+    yield register
+    for thing in reversed(things):
+        thing.process.kill() if hasattr(thing, "process") else thing.stop()
+
+
+@pytest.fixture
+def webhook(started):
+    return started(Webhook())
+
+
+@pytest.fixture
+def exporter(started):
+    return started(Exporter())
+
+
+@pytest.fixture
+def node_group(started):
+    """Makes HTTP node groups: node_group(size=3, etag="body")."""
+    return lambda *args, **kwargs: started(HttpNodeGroup(*args, **kwargs))
+
+
+@pytest.fixture
+def make_prometheus(started, tmp_path):
+    """Starts a Prometheus: make_prometheus(targets=[...], alertmanagers=[url], rules=[...])."""
+    _need(prometheus.missing())
+    return lambda **options: started(Prometheus(tmp_path / options.get("name", "prometheus"), **options)).start()
+
+
+@pytest.fixture
+def make_alertmanager(started, tmp_path):
+    """Starts an Alertmanager: make_alertmanager(webhook=url, route={...}, http_config={...})."""
+    _need(alertmanager.missing())
+    return lambda **options: started(Alertmanager(tmp_path / options.get("name", "alertmanager"), **options)).start()
+
+
+@pytest.fixture
+def make_alertmanager_cluster(started, tmp_path):
+    """Starts Alertmanagers that form a cluster: make_alertmanager_cluster(webhook=url, members=2)."""
+    _need(alertmanager.missing())
+
+    def make(**options):
+        return [started(member) for member in start_cluster(tmp_path / "cluster", **options)]
+
+    return make
+
+
+@pytest.fixture
+def make_daemon(started, tmp_path):
+    """Starts alertscaler: make_daemon(rules={...}, config={...}). At the end it is checked for sanitizer reports."""
+    if daemon.find_binary() is None:
+        pytest.fail("alertscaler is not built: run tests/run unit", pytrace=False)
+    made = []
+
+    def make(*args, start=True, **options):
+        directory = options.pop("directory", tmp_path / options.get("name", "alertscaler"))
+        made.append(started(Daemon(directory, *args, **options)))
+        return made[-1].start() if start else made[-1]
+
+    yield make
+    for one in made:
+        if one.process.running:
+            one.stop()
+        else:
+            one.check_sanitizers()

@@ -1,0 +1,34 @@
+/*
+ * What the drivers of single layers share: the real HTTP client, timers, child processes and clock;
+ * one JSON command a line on standard input, one JSON answer a line on standard output, in the
+ * order in which they end; at the end of its input it closes.
+ */
+#ifndef ALERTSCALER_TESTS_INTEGRATION_DRIVER_H
+#define ALERTSCALER_TESTS_INTEGRATION_DRIVER_H
+
+#include <jansson.h>
+
+#include <alertscaler/net/client.h>
+#include <alertscaler/net/loop.h>
+#include <alertscaler/port/clock.h>
+
+struct driver {
+    struct as_http *http;
+    struct as_loop *loop;
+    struct as_process_runner *runner;
+    struct as_clock clock;
+};
+
+/* Borrowed for the whole run. */
+struct driver *driver_open(void);
+/* Each command leads to one answer, sooner or later. */
+void driver_run(void (*carry_out)(const json_t *command));
+void driver_answer(json_t *answer); /* takes it over */
+void driver_close(void);
+
+/* The value of an option, NULL where it is not there. */
+const char *driver_get_option(char **argv, const char *name);
+/* "" where there is none. */
+const char *driver_get_text(const json_t *command, const char *key);
+
+#endif

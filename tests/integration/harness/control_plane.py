@@ -1,0 +1,186 @@
+"""A real Kubernetes control plane on loopback: etcd, kube-apiserver with RBAC, kube-controller-manager.
+
+The programs of Kubernetes come from tests/integration/build-kubernetes. There are no kubelets (see kubelets.py) and no
+scheduler. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
+"""
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+
+import yaml
+
+from .certificates import Authority, write_key_pair
+from .http import request
+from .kube import KubeClient
+from .ports import free_port
+from .process import Process
+from .wait import eventually
+
+BUILD = pathlib.Path(__file__).parent.parent / "build-kubernetes"
+ADMIN_TOKEN = "admin-token"
+
+# Controllers that need kubelets or a cloud would fight the tests.
+CONTROLLERS = "*,-nodelifecycle,-nodeipam,-cloud-node-lifecycle,-route,-service,-attachdetach,-horizontalpodautoscaling"
+
+
+def find_programs():
+    """The folder of the Kubernetes programs, or None where they have not been built."""
+    found = subprocess.run([BUILD, "--path"], stdout=subprocess.PIPE, text=True, check=False)
+    return pathlib.Path(found.stdout.strip()) if found.returncode == 0 else None
+
+
+def missing():
+    """Why there can be no control plane on this machine; None when there can."""
+    if shutil.which("etcd") is None:
+        return "etcd is not installed: run tests/install"
+    if find_programs() is None:
+        return "Kubernetes is not built: run tests/integration/build-kubernetes"
+    return None
+
+
+class ControlPlane:
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.programs = find_programs()
+        self.authority = Authority(self.directory / "pki")
+        self.url = f"https://127.0.0.1:{free_port()}"
+        self.admin = self.client(ADMIN_TOKEN)
+        self.etcd = self._prepare_etcd()
+        self.apiserver = self._prepare_apiserver()
+        self.controller_manager = self._prepare_controller_manager()
+
+    # Starting and stopping
+
+    def start(self):
+        self.start_etcd()
+        self.start_apiserver()
+        self.controller_manager.start()
+        # The last of what it does for a new namespace: from here on, pods can be created.
+        default_account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self.controller_manager.wait_ready(lambda: self.admin.get(default_account).get("secrets"), timeout=60)
+        return self
+
+    def start_etcd(self):
+        self.etcd.start().wait_ready(lambda: request("GET", self.etcd_url + "/health").json["health"] == "true")
+
+    def start_apiserver(self):
+        self.apiserver.start().wait_ready(lambda: self.admin.request("GET", "/readyz").ok, timeout=60)
+
+    def stop(self):
+        for process in (self.controller_manager, self.apiserver, self.etcd):
+            process.stop()
+
+    def ensure_running(self):
+        """Brings back what a test stopped or paused."""
+        for process in (self.etcd, self.apiserver, self.controller_manager):
+            process.resume()
+        if not self.etcd.running:
+            self.start_etcd()
+        if not self.apiserver.running:
+            self.start_apiserver()
+        if not self.controller_manager.running:
+            self.controller_manager.start()
+        eventually(lambda: self.admin.request("GET", "/readyz", timeout=2).ok, what="the API server is ready")
+
+    def _prepare_etcd(self):
+        self.etcd_url = f"http://127.0.0.1:{free_port()}"
+        peer_url = f"http://127.0.0.1:{free_port()}"
+        # etcd wants to be told that it may run on anything but amd64.
+        machine = {"aarch64": "arm64", "armv7l": "arm"}.get(platform.machine())
+        env = {**os.environ, "ETCD_UNSUPPORTED_ARCH": machine} if machine else None
+        return Process("etcd", [
+            "etcd", "--name=test", f"--data-dir={self.directory / 'etcd'}",
+            f"--listen-client-urls={self.etcd_url}", f"--advertise-client-urls={self.etcd_url}",
+            f"--listen-peer-urls={peer_url}", f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=test={peer_url}",
+        ], self.directory, env)
+
+    def _prepare_apiserver(self):
+        certificate, key = self.authority.issue("kube-apiserver")
+        self.account_key, account_public_key = write_key_pair(self.directory / "pki", "service-accounts")
+        tokens = self.directory / "tokens.csv"
+        tokens.write_text(f'{ADMIN_TOKEN},admin,admin,"system:masters"\n')
+        return Process("kube-apiserver", [
+            self.programs / "kube-apiserver",
+            f"--etcd-servers={self.etcd_url}",
+            "--bind-address=127.0.0.1", f"--secure-port={self.url.rsplit(':', 1)[1]}",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+            f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}",
+            f"--client-ca-file={self.authority.certificate}",
+            f"--token-auth-file={tokens}", "--authorization-mode=RBAC",
+            f"--service-account-key-file={account_public_key}",
+            f"--service-account-signing-key-file={self.account_key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--profiling=false",
+        ], self.directory)
+
+    def _prepare_controller_manager(self):
+        kubeconfig = self.write_kubeconfig("kube-controller-manager", token=ADMIN_TOKEN)
+        return Process("kube-controller-manager", [
+            self.programs / "kube-controller-manager",
+            f"--kubeconfig={kubeconfig}",
+            f"--service-account-private-key-file={self.account_key}",
+            f"--root-ca-file={self.authority.certificate}",
+            f"--controllers={CONTROLLERS}",
+            "--leader-elect=false", "--port=0", "--secure-port=0",
+            "--kube-api-qps=500", "--kube-api-burst=500",
+        ], self.directory)
+
+    # Users
+
+    def client(self, token=None):
+        return KubeClient(self.url, self.authority.context(), token)
+
+    def create_account(self, namespace, name):
+        """A service account."""
+        self.admin.create({"apiVersion": "v1", "kind": "ServiceAccount",
+                           "metadata": {"namespace": namespace, "name": name}})
+
+    def account_token(self, namespace, name, seconds=3600):
+        """A bound token of a service account, as kubelets get them."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                "spec": {"expirationSeconds": seconds}}
+        return self.admin.post(path, body)["status"]["token"]
+
+    def grant(self, namespace, account, rules, cluster_wide=False):
+        """Binds a role with these RBAC rules to a service account, in its namespace or everywhere."""
+        prefix = "Cluster" if cluster_wide else ""
+        name = f"{namespace}-{account}"
+        metadata = {"name": name} if cluster_wide else {"name": name, "namespace": namespace}
+        api = "rbac.authorization.k8s.io/v1"
+        self.admin.create({"apiVersion": api, "kind": f"{prefix}Role", "metadata": metadata, "rules": rules})
+        self.admin.create({
+            "apiVersion": api, "kind": f"{prefix}RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": f"{prefix}Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
+        })
+
+    def write_kubeconfig(self, name, **user):
+        """A kubeconfig file for one user: token=..., tokenFile=..., exec={...}, or client_certificate=(file, file)."""
+        if "client_certificate" in user:
+            certificate, key = user.pop("client_certificate")
+            user |= {"client-certificate": str(certificate), "client-key": str(key)}
+        cluster = {"server": self.url, "certificate-authority": str(self.authority.certificate)}
+        path = self.directory / f"{name}.kubeconfig"
+        path.write_text(yaml.safe_dump({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}],
+        }))
+        return path
+
+    def kubectl(self, *arguments, check=True, stdin=None):
+        """Debian's kubectl of the same version, as the administrator."""
+        kubeconfig = self.write_kubeconfig("kubectl", token=ADMIN_TOKEN)
+        stdin = json.dumps(stdin) if stdin is not None and not isinstance(stdin, str) else stdin
+        return subprocess.run(
+            [self.programs / "kubectl", f"--kubeconfig={kubeconfig}", f"--cache-dir={self.directory / 'kubectl'}",
+             *arguments],
+            check=check, input=stdin, text=True, capture_output=True, timeout=60)

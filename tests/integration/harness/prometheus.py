@@ -1,0 +1,72 @@
+"""Debian's Prometheus with intervals short enough for tests."""
+import pathlib
+import shutil
+from urllib.parse import quote
+
+import yaml
+
+from .http import request
+from .ports import free_port
+from .process import Process
+
+
+def missing():
+    return None if shutil.which("prometheus") else "prometheus is not installed: run tests/install"
+
+
+class Prometheus:
+    """rules: alerting rules as in a rule file: [{"alert": ..., "expr": ..., "for": ..., "labels": {...}}]."""
+
+    def __init__(self, directory, targets=(), alertmanagers=(), rules=(), name="prometheus", external_labels=None,
+                 remote_read=(), protection=None):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.address = f"127.0.0.1:{free_port()}"
+        self.url = f"{'https' if protection else 'http'}://{self.address}"
+        self._options = protection.options if protection else {}
+        self.remote_read = list(remote_read)
+        self.targets = list(targets)
+        self.alertmanagers = [url.removeprefix("http://") for url in alertmanagers]
+        self.external_labels = external_labels or {}
+        self.write_rules(rules)
+        self._write_config()
+        self.process = Process(name, [
+            "prometheus", f"--config.file={self.directory / 'prometheus.yml'}",
+            f"--storage.tsdb.path={self.directory / 'data'}", f"--web.listen-address={self.address}",
+            "--web.enable-lifecycle", "--rules.alert.resend-delay=1s", "--log.level=info",
+            *([f"--web.config.file={protection.file}"] if protection else []),
+        ], self.directory)
+
+    def _write_config(self):
+        (self.directory / "prometheus.yml").write_text(yaml.safe_dump({
+            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms",
+                       "external_labels": self.external_labels},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [{"job_name": "test", "static_configs": [{"targets": self.targets}]}],
+            "remote_read": [{"url": url, "read_recent": True} for url in self.remote_read],
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": self.alertmanagers}]}]},
+        }))
+
+    def write_rules(self, rules):
+        groups = {"groups": [{"name": "test", "rules": list(rules)}]}
+        (self.directory / "rules.yml").write_text(yaml.safe_dump(groups))
+
+    def start(self):
+        self.process.start().wait_ready(lambda: request("GET", self.url + "/-/ready", **self._options).ok)
+        return self
+
+    def reload(self):
+        answer = request("POST", self.url + "/-/reload")
+        assert answer.ok, answer.text
+
+    def query(self, expression):
+        """The result of an instant query, as the API gives it."""
+        answer = request("GET", f"{self.url}/api/v1/query?query={quote(expression)}")
+        assert answer.ok, answer.text
+        return answer.json["data"]["result"]
+
+    def alerts(self):
+        return request("GET", self.url + "/api/v1/alerts").json["data"]["alerts"]
+
+    def stop(self):
+        return self.process.stop()

@@ -1,0 +1,19 @@
+"""The source layer on its own: tests/integration/source_driver.c."""
+from .daemon import dump_yaml
+from .driver import Driver
+
+
+class SourceDriver(Driver):
+    """config: the sections `prometheus` and `alertmanager` of an alertscaler.yaml."""
+
+    name = "source_driver"
+
+    def __init__(self, directory, config):
+        (directory / "source.yaml").write_text(dump_yaml(config))
+        super().__init__(directory, "--config", directory / "source.yaml")
+
+    def query(self, text, form="number", timeout=30):
+        return self.wait(self.send(op="query", query=text, form=form, pod_label="pod"), timeout)
+
+    def list(self, timeout=30):
+        return self.wait(self.send(op="list"), timeout)

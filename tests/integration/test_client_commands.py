@@ -1,0 +1,267 @@
+"""fire, status and reload: what they send, what they print, and what they say when it goes wrong."""
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from harness.daemon import environment, find_binary
+from harness.http import HangUp, Server
+
+NOBODY = "http://127.0.0.1:1"
+
+
+def run(*words, env=None, timeout=40):
+    """The finished process; sanitizers of a test build speak through its exit status."""
+    binary = find_binary()
+    assert binary, "alertscaler is not built: run tests/run unit"
+    return subprocess.run([binary, *words], env=environment(**(env or {})), timeout=timeout, text=True,
+                          capture_output=True)
+
+
+class Played:
+    """A daemon that records what it is asked and answers as told."""
+
+    def __init__(self):
+        self.asked = []
+        self.answer = (200, {}, b"")
+        self.server = Server(self.handle)
+        self.url = self.server.url
+
+    def handle(self, asked):
+        self.asked.append(asked)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def run(self, *words, **more):
+        return run(*words, f"--url={self.url}", **more)
+
+
+@pytest.fixture
+def played():
+    daemon = Played()
+    yield daemon
+    daemon.server.stop()
+
+
+def accepted(outcome="queued", rules=("slow",)):
+    return 200, {}, {"status": "ok", "notification": "01JD", "alerts": [
+        {"fingerprint": "7be9cc40aa9853c5", "status": "firing", "rules": list(rules), "outcome": outcome}]}
+
+
+# fire
+
+
+def test_fire_sends_what_alertmanager_would(played):
+    played.answer = accepted()
+    before = time.time()
+    done = played.run("fire", "alertname=HighCPU", "deployment=web", "namespace=prod", "severity=critical",
+                      "--annotation=summary=too slow", "--annotation", "load=a=b", "--receiver=a.b")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "7be9cc40aa9853c5 firing: queued, by rule slow\n"
+    (asked,) = played.asked
+    assert (asked.method, asked.path, asked.headers["Content-Type"]) == ("POST", "/webhook", "application/json")
+    payload = asked.json
+    assert payload["version"] == "4"
+    assert payload["status"] == "firing"
+    assert payload["receiver"].replace("\\", "") == "a.b"
+    (alert,) = payload["alerts"]
+    assert alert["labels"] == {
+        "alertname": "HighCPU", "deployment": "web", "namespace": "prod", "severity": "critical"}
+    assert alert["annotations"] == {"summary": "too slow", "load": "a=b"}
+    assert alert["fingerprint"] == "7be9cc40aa9853c5"
+    assert alert["endsAt"].startswith("0001-01-01T00:00:00")
+    started = time.strptime(alert["startsAt"][:19], "%Y-%m-%dT%H:%M:%S")
+    assert abs(time.mktime(started) - time.mktime(time.gmtime(before))) < 60
+
+
+def test_fire_resolved(played):
+    played.answer = accepted()
+    assert played.run("fire", "alertname=A", "--resolved", "--starts-at=2026-11-20T10:00:00+01:00").returncode == 0
+    (alert,) = played.asked[0].json["alerts"]
+    assert alert["status"] == "resolved"
+    assert alert["startsAt"].startswith("2026-11-20T09:00:00")
+    assert not alert["endsAt"].startswith("0001")
+
+
+def test_fire_prints_json(played):
+    played.answer = accepted("no_rule", [])
+    done = played.run("fire", "alertname=A", "-ojson")
+    assert json.loads(done.stdout) == played.answer[2]
+    assert played.run("fire", "alertname=A").stdout == "7be9cc40aa9853c5 firing: no_rule\n"
+
+
+@pytest.mark.parametrize("words, says", [
+    ([], "too few arguments"),
+    (["alertname"], "expected NAME=VALUE"),
+    (["=x"], "expected NAME=VALUE"),
+    (["a=1", "a=2"], "a label is given twice"),
+    (["a=1", "--annotation=x"], "not an annotation"),
+    (["a=1", "--starts-at=now"], "--starts-at"),
+    (["a=\udcff"], "not UTF-8"),
+    (["a=1", "--resolve"], "--resolved"),
+])
+def test_fire_refuses(played, words, says):
+    done = subprocess.run([os.fsencode(find_binary()), b"fire", b"--url=" + played.url.encode(),
+                           *[word.encode("utf-8", "surrogateescape") for word in words]],
+                          env=environment(), capture_output=True, timeout=40)
+    assert done.returncode == 2
+    assert says in done.stderr.decode()
+    assert not played.asked
+
+
+# reload
+
+
+def test_reload(played):
+    assert played.run("reload").stdout == "reloaded\n"
+    (asked,) = played.asked
+    assert (asked.method, asked.path, asked.body) == ("POST", "/-/reload", b"")
+
+
+def test_reload_says_why_not(played):
+    played.answer = 500, {}, b"reload failed, nothing is changed: rules/a.yaml:3:5: unknown key\nsecond line\n"
+    done = played.run("reload")
+    assert done.returncode == 1
+    assert done.stderr == ("alertscaler reload: HTTP 500: reload failed, nothing is changed: "
+                           "rules/a.yaml:3:5: unknown key\n")
+
+
+# status
+
+
+def target(**more):
+    return {
+        "id": "kubernetes/default/apps/v1/Deployment/shop/checkout", "name": "checkout", "templated": False,
+        "replicas": 6, "status_replicas": 6, "desired": 6, "min": 2, "max": 20,
+        "locked_until": {"up": None, "down": None}, "open_incidents": 0, "last_decision": None, "failure": None,
+        **more}
+
+
+def at(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() + seconds))
+
+
+def test_status_is_a_table(played):
+    played.answer = 200, {}, {"status": "success", "data": [
+        target(locked_until={"up": at(45), "down": at(600)}, open_incidents=1,
+               last_decision={"id": "x", "time": at(-12), "reason": "scaled", "rule": "slow"}),
+        target(templated=True, replicas=4, desired=5, failure="forbidden",
+               last_decision={"id": "x", "time": at(-7300), "reason": "at_max", "rule": None}),
+        target(name="new", replicas=None, desired=None, min=None, max=None, failure="unreachable"),
+    ]}
+    done = played.run("status")
+    assert done.returncode == 0, done.stderr
+    rows = [re.split(r"  +", line) for line in done.stdout.splitlines()]
+    assert rows[0] == ["TARGET", "SIZE", "BOUNDS", "LOCKED", "INCIDENTS", "LAST DECISION"]
+    assert rows[1][:3] == ["checkout", "6", "2-20"]
+    assert re.fullmatch(r"up 4\ds, down \dm", rows[1][3]), rows[1]
+    assert rows[1][4] == "1"
+    assert re.fullmatch(r"scaled by slow, 1\ds ago", rows[1][5]), rows[1]
+    assert rows[2] == ["kubernetes/default/apps/v1/Deployment/shop/checkout", "4->5", "2-20", "-", "0",
+                       "at_max, 2h ago; failed: forbidden"]
+    assert rows[3] == ["new", "?", "-", "-", "0", "unreachable"]
+    (asked,) = played.asked
+    assert (asked.method, asked.path) == ("GET", "/api/v1/targets")
+
+
+def test_status_of_one_target(played):
+    played.answer = 200, {}, {"status": "success", "data": target()}
+    assert played.run("status", "kubernetes/a b/ä").stdout.count("\n") == 2
+    assert played.asked[0].path.lower() == "/api/v1/targets/kubernetes%2fa%20b%2f%c3%a4"
+    assert json.loads(played.run("status", "checkout", "--output=json").stdout) == target()
+
+
+def test_status_of_nobody(played):
+    played.answer = 404, {}, {"status": "error", "errorType": "not_found", "error": "no such target: x"}
+    done = played.run("status", "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "alertscaler status: HTTP 404: no such target: x\n"
+
+
+def test_status_says_when_something_is_left_out(played):
+    played.answer = 200, {}, {"status": "success", "data": [], "warnings": ["results truncated due to limit"]}
+    assert "results truncated due to limit" in played.run("status").stderr
+
+
+# the call itself
+
+
+@pytest.mark.parametrize("address, path", [
+    ("{}", "/-/reload"),
+    ("{}/", "/-/reload"),
+    ("{}/behind/a/proxy/", "/behind/a/proxy/-/reload"),
+    ("{}/x?query#fragment", "/x/-/reload"),
+])
+def test_url_is_joined(played, address, path):
+    assert run("reload", "--url", address.format(played.url)).returncode == 0
+    assert played.asked[0].path == path
+
+
+def test_url_and_token_come_from_the_environment(played, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret-ä\n")
+    env = {"ALERTSCALER_URL": played.url, "ALERTSCALER_TOKEN_FILE": token}
+    assert run("reload", env=env).returncode == 0
+    assert played.asked[0].headers["Authorization"].encode("latin-1").decode() == "Bearer s3cret-ä"
+    other = tmp_path / "other"
+    other.write_text("  x")
+    assert run("reload", f"--token-file={other}", env=env).returncode == 0
+    assert played.asked[1].headers["Authorization"] == "Bearer   x"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"a\nb", b"a\0b"])
+def test_wrong_token_files_are_refused(played, tmp_path, content):
+    token = tmp_path / "token"
+    if content is not None:
+        token.write_bytes(content)
+    done = played.run("reload", f"--token-file={token}")
+    assert done.returncode == 2
+    assert str(token) in done.stderr
+    assert not played.asked
+
+
+@pytest.mark.parametrize("url", ["", "localhost:x", "ftp://localhost", "file:///etc/passwd", "http://", "http://a b"])
+def test_wrong_urls_are_refused(url):
+    done = run("reload", f"--url={url}")
+    assert done.returncode == 2
+    assert "is not an address" in done.stderr
+
+
+def test_nobody_there():
+    done = run("status", "--url", NOBODY)
+    assert done.returncode == 2
+    assert NOBODY in done.stderr and "is the daemon running?" in done.stderr
+
+
+def test_hangs_up(played):
+    played.answer = HangUp()
+    assert played.run("status").returncode == 2
+
+
+def test_redirects_are_not_followed(played):
+    played.answer = 302, {"Location": f"{played.url}/elsewhere"}, b""
+    done = played.run("status")
+    assert (done.returncode, len(played.asked)) == (1, 1)
+    assert "HTTP 302" in done.stderr
+
+
+def test_something_else_answers(played):
+    for body in (b"<html>", b"", b"[1,2]", b'"data"', b"{}"):
+        played.answer = 200, {}, body
+        assert played.run("status").returncode == 2
+        assert played.run("fire", "a=b").returncode == 2
+
+
+def test_an_endless_answer_has_an_end(played):
+    played.answer = 200, {}, b" " * (65 * 1024 * 1024)
+    done = played.run("status")
+    assert done.returncode == 2
+    assert "too long" in done.stderr
+
+
+def test_a_proxy_is_not_asked_for_this_machine(played):
+    assert played.run("reload", env={"http_proxy": NOBODY, "HTTP_PROXY": NOBODY}).returncode == 0

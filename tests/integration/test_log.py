@@ -1,0 +1,332 @@
+"""`alertscaler log` and `log verify` on logs made here: the chain is computed by other code than alertscaler's own."""
+import copy
+import hashlib
+import json
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from harness.daemon import environment, find_binary
+from harness.notification import alert, notification
+from harness.wait import eventually
+
+SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "action-log.schema.json"
+DIGEST = "ab" * 32
+TARGET = "kubernetes/default/apps/v1/Deployment/shop/checkout"
+SILENCE = {"since_alert_seconds": 22.5, "since_notification_seconds": 0.009}
+
+
+def make_alert(name="Slow", outcome="queued", rules=("slow",), **labels):
+    return {"fingerprint": "7be9cc40aa9853c5", "labels": {"alertname": name, **labels}, "outcome": outcome,
+            "rules": list(rules), "startsAt": "2026-11-20T13:59:00Z", "status": "firing"}
+
+
+def make_notification(*alerts):
+    return {"kind": "notification", "alerts": list(alerts), "body_sha256": DIGEST, "body_size": 812,
+            "credential": "alertmanager", "groupKey": "{}:{}", "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC",
+            "notification_reason": "", "receiver": "scaler", "remote": "10.1.2.3:41234", "traceparent": "",
+            "truncated": 0}
+
+
+def make_decision(replicas, desired, reason, rule="slow", name="checkout", target=TARGET, **output):
+    return {"kind": "decision", "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZD", "incident_count": 1,
+            "incidents": ["7be9cc40aa9853c5"], "notification_count": 1,
+            "notifications": ["01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC"], "repeats": 0, "rules_digest": DIGEST,
+            "target": target, "target_name": name, **SILENCE,
+            "input": {"flags": {}, "history": {}, "now": "2026-11-20T14:00:00Z",
+                      "observed": {"replicas": replicas, "status_replicas": replicas},
+                      "proposals": [{"action": {"scale_up": {"by": 2}}, "rule": rule}],
+                      "target": {"max": 10, "min": 1}, "v": 1},
+            "output": {"desired": desired, "direction": "up", "limited_by": [], "next_evaluation": None,
+                       "proposals": [{"desired": desired, "reason": "ok", "rule": rule}], "reason": reason,
+                       "recommendation": desired, "replicas": replicas, "rule": rule,
+                       "trail": [{"desired": desired, "gate": "combine"}], "v": 1, **output}}
+
+
+def make_action(before, after, outcome, **more):
+    return {"kind": "action", "attempts": 1, "decision": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZD", "duration_seconds": 0.0142,
+            "from": before, "http_status": 200, "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZE", "late": False, "message": "",
+            "method": "PATCH", "outcome": outcome, "path": "/apis/apps/v1", "repeats": 0, "rule": "slow", **SILENCE,
+            "target": TARGET, "target_name": "checkout", "to": after, "version": "123", **more}
+
+
+START = {"kind": "start", "config_digest": DIGEST, "incidents": 0, "intents": 0, "rules": 2, "rules_digest": DIGEST,
+         "targets": 1, "version": "0.1.0"}
+RECORDS = [
+    START,
+    make_notification(make_alert(deployment="checkout", namespace="shop"), make_alert("Other", "no_rule", ())),
+    {"kind": "incident", "event": "opened", "fingerprint": "7be9cc40aa9853c5", "labels": {"alertname": "Slow"},
+     "notification": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC", "startsAt": "2026-11-20T13:59:00Z",
+     "targets": [{"replicas": 4, "rule": "slow", "target": TARGET}]},
+    make_decision(4, 6, "scaled", limited_by=["max"]),
+    make_action(4, 6, "applied"),
+    make_decision(6, 6, "cooldown", would=8, next_evaluation="2026-11-20T14:03:00Z"),
+    make_decision(3, 3, "at_max", rule="queue", name="workers", target="node_group/mine/workers"),
+    make_action(6, 8, "conflict", http_status=409, message="the object has been modified"),
+    make_action(None, None, "forbidden", decision=None, rule=None, http_status=403, message="no\x1b[31mred\x1b[0m\x9b"),
+    {"kind": "denied", "count": 3, "error": "no credentials", "handler": "webhook", "remote": "10.9.9.9:1", "status": 401},
+    {"kind": "reload", "config_digest": None, "credential": "", "error": "rules/a.yaml:3:1: error", "rules_digest": None,
+     "old_config_digest": DIGEST, "old_rules_digest": DIGEST},
+    {**START, "kind": "stop"},
+]
+
+
+def canonical(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def seal(records, first=1, prev="0" * 64):
+    """The records as lines; record i at 14:00:i."""
+    lines = []
+    for seq, record in enumerate(records, first):
+        record = {"instance": "host-1", "time": f"2026-11-20T14:{seq // 60:02}:{seq % 60:02}.123456Z", **record,
+                  "seq": seq, "prev": prev}
+        prev = hashlib.sha256(canonical(record).encode()).hexdigest()
+        lines.append(canonical({**record, "hash": prev}) + "\n")
+    return lines
+
+
+@pytest.fixture
+def run(tmp_path):
+    binary = find_binary()
+    assert binary, "alertscaler is not built"
+
+    def run(*args, status=0, stdin=None, **env):
+        done = subprocess.run([binary, "log", *map(str, args)], cwd=tmp_path, capture_output=True, input=stdin,
+                              text=True, timeout=60, env=environment(**env))
+        assert done.returncode == status, done
+        return done
+    return run
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "actions.jsonl"
+    path.write_text("".join(seal(RECORDS)))
+    return path
+
+
+def test_what_people_read(run, log):
+    assert run(log).stdout == """\
+2026-11-20T14:00:01.123Z  start        alertscaler 0.1.0 on host-1: 2 rules, 1 targets, 0 open incidents, 0 unfinished actions
+2026-11-20T14:00:02.123Z  notification scaler from 10.1.2.3:41234 as alertmanager, 2 alerts: Slow{deployment="checkout",namespace="shop"} firing queued for slow; Other firing no_rule
+2026-11-20T14:00:03.123Z  incident     Slow opened, firing since 2026-11-20T13:59:00Z: kubernetes/default/apps/v1/Deployment/shop/checkout at 4 by rule slow
+2026-11-20T14:00:04.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: scaled, rule slow, limited by max
+2026-11-20T14:00:05.123Z  action       checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: applied, rule slow, HTTP 200, 14 ms
+2026-11-20T14:00:06.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): stays at 6: cooldown, would be 8, rule slow, again at 2026-11-20T14:03:00Z
+2026-11-20T14:00:07.123Z  decision     workers (node_group/mine/workers): stays at 3: at_max, rule queue
+2026-11-20T14:00:08.123Z  action       checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 6 -> 8: conflict, rule slow, HTTP 409, 14 ms: the object has been modified
+2026-11-20T14:00:09.123Z  action       checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): reading its size: forbidden, HTTP 403, 14 ms: no\\x1b[31mred\\x1b[0m\\x9b
+2026-11-20T14:00:10.123Z  denied       10.9.9.9:1 at webhook: HTTP 401: no credentials (3 times)
+2026-11-20T14:00:11.123Z  reload       failed: rules/a.yaml:3:1: error
+2026-11-20T14:00:12.123Z  stop         alertscaler 0.1.0 on host-1: 2 rules, 1 targets, 0 open incidents, 0 unfinished actions
+"""
+
+
+def test_colors_only_where_wanted(run, log):
+    assert "\x1b" not in run(log).stdout
+    colored = run(log, "--color=always").stdout
+    assert "\x1b[32mapplied\x1b[0m" in colored and "\x1b[31mconflict\x1b[0m" in colored
+
+
+@pytest.mark.parametrize("options, expected", [
+    (["--kind=decision"], [4, 6, 7]),
+    (["--kind=decision,action"], [4, 5, 6, 7, 8, 9]),
+    (["--target=checkout"], [4, 5, 6, 8, 9]),
+    (["--target", TARGET], [3, 4, 5, 6, 8, 9]),
+    (["--target=*/shop/*"], [3, 4, 5, 6, 8, 9]),
+    (["--target=workers"], [7]),
+    (["--rule=slow"], [2, 3, 4, 5, 6, 8]),
+    (["--rule=queue"], [7]),
+    (["--reason=cooldown"], [6]),
+    (["--reason=no_rule"], [2]),
+    (["--reason=queued"], [2]),
+    (["--reason=conflict"], [8]),
+    (["--since=2026-11-20T14:00:11Z"], [11, 12]),
+    (["--until=2026-11-20T14:00:02Z"], [1]),
+    (["--since=2026-11-20T14:00:05Z", "--until=2026-11-20T15:00:07+01:00", "--kind=decision"], [6]),
+])
+def test_filters(run, log, options, expected):
+    out = run(log, "-o", "json", *options).stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in out] == expected
+
+
+def test_since_a_while_ago(run, tmp_path):
+    path = tmp_path / "a.jsonl"
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    path.write_text("".join(seal([START, {**START, "time": now}])))
+    out = run(path, "--since=1h", "--until=0", "-o", "json").stdout
+    assert json.loads(out)["seq"] == 2
+
+
+def test_json_is_the_file_as_it_is(run, log):
+    assert run(log, "--output=json").stdout == log.read_text()
+    assert run("-", "-o", "json", stdin=log.read_text()).stdout == log.read_text()
+
+
+def test_nothing_found_is_status_1(run, log):
+    assert run(log, "--target=nothing", status=1).stdout == ""
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--kind=decisions"], '"decisions" is none of start, stop'),
+    (["--reason=cool"], 'there is no reason code "cool"'),
+    (["--since=yesterday"], "neither a time (2026-11-20T14:00:00Z) nor a duration"),
+    (["missing.jsonl"], "missing.jsonl: No such file or directory"),
+    (["."], "Is a directory"),
+])
+def test_mistakes_are_told(run, log, options, words):
+    operands = [] if not options[0].startswith("-") else [log]
+    assert words in run(*operands, *options, status=2).stderr
+
+
+def test_lines_that_are_no_records(run, log):
+    log.write_text("nonsense\n[]\n" + log.read_text())
+    done = run(log, status=2)
+    assert f"{log}:1: not a record" in done.stderr and f"{log}:2: not a record" in done.stderr
+    assert len(done.stdout.splitlines()) == len(RECORDS)
+
+
+def test_files_come_in_any_order(run, tmp_path):
+    lines = seal(RECORDS)
+    names = [tmp_path / name for name in ("actions.jsonl", "actions.jsonl.1", "actions.jsonl.2")]
+    for name, part in zip(names, (lines[8:], lines[4:8], lines[:4])):
+        name.write_text("".join(part))
+    assert run(*names, "-o", "json").stdout == "".join(lines)
+    assert run("verify", *names).stdout.startswith("records 1 to 12 are whole")
+
+
+def test_follow(log, tmp_path):
+    lines = seal(RECORDS)
+    log.write_text("".join(lines[:2]))
+    process = subprocess.Popen([find_binary(), "log", "--follow", "-o", "json", log], stdout=subprocess.PIPE, text=True,
+                               env=environment())
+    try:
+        assert [process.stdout.readline() for _ in range(2)] == lines[:2]
+        with log.open("a") as out:
+            out.write(lines[2] + lines[3][:50])
+            out.flush()
+            assert process.stdout.readline() == lines[2]
+            out.write(lines[3][50:])
+        assert process.stdout.readline() == lines[3]
+        log.rename(tmp_path / "actions.jsonl.1")
+        log.write_text(lines[4])
+        assert process.stdout.readline() == lines[4]
+    finally:
+        process.kill()
+        process.wait()
+
+
+# verify
+
+def test_verify_whole(run, log):
+    last = json.loads(seal(RECORDS)[-1])["hash"]
+    assert run("verify", log).stdout == f"records 1 to 12 are whole, the last has the hash {last}\n"
+    assert json.loads(run("verify", log, "-o", "json").stdout) == {"first": 1, "last": 12, "ok": True}
+
+
+def test_verify_of_a_later_part_says_so(run, tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text("".join(seal(RECORDS)[5:]))
+    assert "records 1 to 5 are not in these files" in run("verify", path).stdout
+
+
+def test_verify_of_nothing(run, tmp_path):
+    (tmp_path / "empty").write_text("")
+    assert run("verify", "empty").stdout == "no records\n"
+
+
+def tampered():
+    lines = seal(RECORDS)
+    other = seal([START] * 20)
+    changed = lines[4].replace('"to":6', '"to":7')
+    forged = json.loads(lines[4])
+    forged["to"] = 7
+    del forged["hash"]
+    forged = canonical({**forged, "hash": hashlib.sha256(canonical(forged).encode()).hexdigest()}) + "\n"
+    return {
+        "changed": (lines[:4] + [changed] + lines[5:], 5, "record 5 was changed"),
+        "changed with a new hash": (lines[:4] + [forged] + lines[5:], 6, "record 6 does not continue"),
+        "removed": (lines[:4] + lines[5:], 5, "record 6 follows record 4: records are missing"),
+        "inserted": (lines[:4] + [other[4]] + lines[4:], 5, "record 5 does not continue"),
+        "doubled": (lines[:5] + lines[4:], 6, "it is there twice or out of order"),
+        "swapped": (lines[:4] + [lines[5], lines[4]] + lines[6:], 5, "records are missing"),
+        "cut in a line": (lines[:4] + [lines[4][:100]], 5, "ends in the middle of a line"),
+        "white space": (lines[:4] + [lines[4].replace('"to":6', '"to": 6')] + lines[5:], 5, "canonical form"),
+        "a key twice": (lines[:4] + [lines[4].replace('"to":6', '"to":7,"to":6')] + lines[5:], 5, "canonical form"),
+        "an empty line": (lines[:4] + ["\n"] + lines[4:], 5, "canonical form"),
+    }
+
+
+@pytest.mark.parametrize("what", tampered())
+def test_verify_finds(run, tmp_path, what):
+    lines, line, words = tampered()[what]
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(lines))
+    out = run("verify", path, status=1).stdout
+    assert out.startswith(f"{path}:{line}: ") and words in out
+    answer = json.loads(run("verify", path, "-o", "json", status=1).stdout)
+    assert answer["ok"] is False and answer["line"] == line and answer["last"] == line - 1
+
+
+def test_verify_finds_what_is_no_json_behind_a_good_hash(run, tmp_path):
+    """The chain's check looks at bytes; a text that is no JSON must not pass with a hash of its own."""
+    body = '"kind":"x","prev":"%s","seq":1,"time":nonsense}' % ("0" * 64)
+    digest = hashlib.sha256(("{" + body).encode()).hexdigest()
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"hash":"%s",%s\n' % (digest, body))
+    assert "not JSON" in run("verify", path, status=1).stdout
+
+
+# the schema
+
+def test_the_schema_takes_these_records_and_refuses_others():
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    records = [json.loads(line) for line in seal(RECORDS)]
+    for record in records:
+        validator.validate(record)
+        for key in record:
+            broken = copy.deepcopy(record)
+            del broken[key]
+            assert not validator.is_valid(broken), f"{record['kind']} without {key}"
+        assert not validator.is_valid({**record, "more": 1})
+
+
+def test_the_log_of_a_real_run(run, make_daemon, node_group):
+    """Every kind that alertscaler writes by itself, held against the documented schema, and verified with its state."""
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    group = node_group(size=4)
+    daemon = make_daemon(
+        config={"providers": {"mine": {"type": "http"}}, "action_log": {"path": "actions.jsonl", "max_size": "4KiB", "keep": 100}},
+        rules={"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 10}},
+               "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}}]})
+    daemon.notify(notification(alert({"alertname": "Busy"})))
+    eventually(lambda: group.size == 6)
+    daemon.wait_record("action")
+    daemon.notify(notification(alert({"alertname": "Other", "text": "line\nbreak \u00e9 \x7f \"quoted\""})))
+    daemon.notify(notification(alert({"alertname": "Busy"}, status="resolved")))
+    daemon.stop()
+    files = sorted(daemon.directory.glob("actions.jsonl*"))
+    assert len(files) > 1, "it was rotated"
+    records = [json.loads(line) for line in run(*files, "-o", "json").stdout.splitlines()]
+    for record in records:
+        validator.validate(record)
+    assert {"start", "notification", "incident", "decision", "action", "stop"} <= {r["kind"] for r in records}
+    assert [r["seq"] for r in records] == list(range(1, len(records) + 1))
+    assert run("verify", *files, f"--state={daemon.state_file}").stdout.startswith(f"records 1 to {len(records)} are whole")
+    assert run("--config.file", daemon.config_file, "-o", "json").stdout.count("\n") == len(records)
+    prev = "0" * 64
+    for record in records:      # once more, by other code
+        assert record["prev"] == prev
+        prev = record.pop("hash")
+        assert hashlib.sha256(canonical(record).encode()).hexdigest() == prev
+    newest = daemon.log_file
+    newest.write_text("".join(newest.read_text().splitlines(keepends=True)[:-1]))
+    out = run("verify", *files, f"--state={daemon.state_file}", status=1).stdout
+    assert f"the log ends at record {len(records) - 1}, but the state file has {len(records)}" in out

@@ -1,0 +1,195 @@
+"""`track` on a real cluster, as HPA would: memory over limits per pod, and requests a second, from a real Prometheus.
+
+The pods are the Deployment's own, made by the real controllers and played by kubelets that say they run; what they use is a gauge that the
+test sets. Each size is computed by hand from docs/decision.md beside it, and `alertscaler test` has to come to the same ones.
+"""
+import subprocess
+
+import pytest
+
+from harness import alertmanager as alertmanagers, control_plane as kubernetes, prometheus as prometheuses
+from harness.alertmanager import Alertmanager
+from harness.daemon import Daemon, dump_yaml, find_binary
+from harness.exporter import Exporter
+from harness.kube import path_of
+from harness.prometheus import Prometheus
+from harness.wait import eventually, steadily
+from test_targets import install
+
+NAMESPACE = "track"
+MEBI = 1 << 20
+MEMORY_QUERY = f'sum by (pod) (memory{{namespace="{NAMESPACE}"}})'
+RATE_QUERY = f'sum(rps{{namespace="{NAMESPACE}"}})'
+FAST = {"cooldown": {"up": "0s", "down": "0s"}}
+
+RULES = {
+    "targets": {
+        name: {"kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": name}, "min": 1, "max": 12, **FAST}
+        for name in ("memory", "rate")
+    },
+    "rules": [
+        {"name": "memory", "match": ['alertname="TrackMemory"'], "target": "memory", "every": "1s",
+         "track": {"utilization": "50%", "of": "memory_limits", "query": MEMORY_QUERY, "per_pod": True}},
+        {"name": "rate", "match": ['alertname="TrackRate"'], "target": "rate", "every": "1s",
+         "track": {"average_value": 100, "query": RATE_QUERY}},
+    ],
+}
+ALERTS = [{"alert": "TrackMemory", "expr": "vector(1)", "labels": {"scale": "true"}},
+          {"alert": "TrackRate", "expr": "vector(1)", "labels": {"scale": "true"}}]
+
+
+def deployment(name, replicas):
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": NAMESPACE, "name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels},
+                              "spec": {"containers": [{"name": "web", "image": "web", "resources": {
+                                  "requests": {"memory": "50Mi"}, "limits": {"memory": "100Mi"}}}]}}},
+    }
+
+
+class World:
+    def __init__(self, plane, directory):
+        self.plane = plane
+        self.exporter = Exporter()
+        self.kubelets = plane.kubelets
+        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+        kubeconfig = plane.write_kubeconfig("track", token=plane.account_token("alertscaler", "alertscaler"))
+        self.prometheus = Prometheus(directory / "prometheus", [self.exporter.address]).start()
+        self.daemon = Daemon(directory / "alertscaler", RULES, {
+            "clusters": {"default": {"kubeconfig": str(kubeconfig)}}, "prometheus": {"url": self.prometheus.url}}).start()
+        self.alertmanager = Alertmanager(directory / "alertmanager", self.daemon.url + "/webhook").start()
+
+    def fire(self):
+        """From here on the alerts fire: what there is to track has been said before."""
+        self.prometheus.stop()
+        self.prometheus.alertmanagers = [self.alertmanager.url.removeprefix("http://")]
+        self.prometheus.write_rules(ALERTS)
+        self.prometheus._write_config()
+        self.prometheus.start()
+
+    def size(self, name):
+        return self.plane.admin.replicas(path_of("apps/v1", "Deployment", NAMESPACE, name))
+
+    def pods(self, name, ready=None):
+        items = self.plane.admin.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app%3D{name}")["items"]
+        return sorted(pod["metadata"]["name"] for pod in items if "deletionTimestamp" not in pod["metadata"])
+
+    def stop(self):
+        self.kubelets.ready = lambda pod: True
+        for part in (self.alertmanager, self.daemon, self.prometheus, self.exporter):
+            part.stop()
+
+
+@pytest.fixture(scope="module")
+def world(session_control_plane, tmp_path_factory):
+    for reason in (kubernetes.missing(), alertmanagers.missing(), prometheuses.missing()):
+        if reason:
+            pytest.skip(reason)
+    admin = session_control_plane.admin
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    admin.wait(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", lambda a: a.get("secrets"))
+    world = World(session_control_plane, tmp_path_factory.mktemp("track"))
+    yield world
+    world.stop()
+
+
+def use(world, pods, mebibytes):
+    for pod, amount in zip(pods, mebibytes):
+        if amount is None:
+            world.exporter.remove("memory", namespace=NAMESPACE, pod=pod)
+        else:
+            world.exporter.set("memory", amount * MEBI, namespace=NAMESPACE, pod=pod)
+
+
+def check_test(tmp_path, name, observed, value, expected):
+    """The same rule under `alertscaler test`."""
+    (tmp_path / "rules.yaml").write_text(dump_yaml(RULES))
+    query = {"query": MEMORY_QUERY, "pods": value} if isinstance(value, dict) else {"query": RATE_QUERY, "value": value}
+    alert = "TrackMemory" if name == "memory" else "TrackRate"
+    (tmp_path / "test.yaml").write_text(dump_yaml({
+        "rule_files": ["rules.yaml"],
+        "tests": [{"name": "as on the cluster", "targets": {name: observed}, "queries": [{"at": "0s", **query}],
+                   "input": [{"at": "1s", "fire": {"alertname": alert}}],
+                   "expect": [{"at": "2s", "target": name, "replicas": expected}]}]}))
+    done = subprocess.run([find_binary(), "test", tmp_path / "test.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def pods_of_test(pods, unready=()):
+    return [{"name": pod, "ready": pod not in unready, "limits": {"memory": 100 * MEBI}} for pod in pods]
+
+
+@pytest.mark.seconds(300)
+def test_memory_over_limits_with_missing_and_unready_pods(world, tmp_path):
+    world.plane.admin.create(deployment("memory", 3))
+    world.plane.admin.create(deployment("rate", 2))
+    ready = lambda count: lambda: len(world.pods("memory")) == count and world.plane.admin.get(
+        path_of("apps/v1", "Deployment", NAMESPACE, "memory"))["status"].get("readyReplicas") == count
+    eventually(ready(3), 30, what="the pods are ready")
+    first = world.pods("memory")
+    use(world, first, [80, 80, 65])
+    world.exporter.set("rps", 350, namespace=NAMESPACE)
+    eventually(lambda: len(world.prometheus.query(MEMORY_QUERY)) == 3)
+    # New pods stay unready until they are let go.
+    held = {"on": True}
+    world.kubelets.ready = lambda pod: not held["on"] or pod["metadata"]["name"] in first or \
+        not pod["metadata"]["name"].startswith("memory")
+    world.fire()
+
+    # 225 of 300 Mi: 75 % of a goal of 50 %: ceil(1.5 x 3) = 5. Two new pods without samples then count as idle: 225 of 500 is
+    # 45 %, which would be fewer than now: the size stays.
+    eventually(lambda: world.size("memory") == 5, 40, what="5")
+    check_test(tmp_path, "memory", {"replicas": 3, "pods": pods_of_test(first)}, dict(zip(first, [x * MEBI for x in (80, 80, 65)])), 5)
+    eventually(lambda: len(world.pods("memory")) == 5, 30)
+    steadily(lambda: world.size("memory") == 5, 4, what="missing pods hold it where it is")
+
+    # All have samples; 80, 80, 65, 60 and 60 of 100: 69 %: ceil(1.38 x 5) = 7. Memory does not care for readiness.
+    five = world.pods("memory")
+    later = [pod for pod in five if pod not in first]
+    use(world, later, [60, 60])
+    eventually(lambda: world.size("memory") == 7, 30, what="7")
+    values = {**dict(zip(first, [x * MEBI for x in (80, 80, 65)])), **{pod: 60 * MEBI for pod in later}}
+    check_test(tmp_path, "memory", {"replicas": 5, "pods": pods_of_test(five, later)}, values, 7)
+
+    held["on"] = False
+    world.kubelets.refresh()
+    eventually(ready(7), 30, what="seven are ready")
+
+    # 25 of 100 in all of them but one that has no sample, which then counts as if at its whole limit: (6 x 25 + 100) of 700 is
+    # 35 %: ceil(0.7 x 7) = 5.
+    seven = world.pods("memory")
+    values = {pod: 25 * MEBI for pod in seven[:6]}
+    check_test(tmp_path, "memory", {"replicas": 7, "pods": pods_of_test(seven)}, values, 5)
+    use(world, seven, [25] * 6 + [None])
+    eventually(lambda: world.size("memory") == 5, 30, what="5 again")
+
+    decisions = [r for r in world.daemon.records("decision") if r["target"].endswith("/memory")]
+    scaled = [(r["input"]["observed"]["replicas"], r["output"]["desired"]) for r in decisions if r["output"]["reason"] == "scaled"]
+    assert scaled[:3] == [(3, 5), (5, 7), (7, 5)]
+    assert all(len(r["input"]["observed"]["pods"]) >= 3 for r in decisions)
+
+
+@pytest.mark.seconds(120)
+def test_requests_a_second(world, tmp_path):
+    # 350 at 100 each: 4.
+    eventually(lambda: world.size("rate") == 4, 40, what="4")
+    check_test(tmp_path, "rate", {"replicas": 2}, 350, 4)
+    world.exporter.set("rps", 1100, namespace=NAMESPACE)
+    eventually(lambda: world.size("rate") == 11, 30, what="11")
+    check_test(tmp_path, "rate", {"replicas": 4}, 1100, 11)
+    # Without data nothing is taken away, and the log says why.
+    world.exporter.remove("rps", namespace=NAMESPACE)
+    eventually(lambda: any(r["output"]["reason"] == "metric_unavailable" for r in world.daemon.records("decision")
+                           if r["target"].endswith("/rate")), 30, what="no data is said")
+    assert world.size("rate") == 11
+    world.exporter.set("rps", 90, namespace=NAMESPACE)
+    eventually(lambda: world.size("rate") == 1, 30, what="1")
+    check_test(tmp_path, "rate", {"replicas": 11}, 90, 1)
+
+
+def test_log_of_the_story_is_whole_and_replays(world):
+    for command in (["log", "verify"], ["replay"]):
+        done = subprocess.run([find_binary(), *command, world.daemon.log_file], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr

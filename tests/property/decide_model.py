@@ -1,0 +1,483 @@
+"""A second statement of docs/decision.md: naive, slow and written from the text, to be compared with the program.
+
+decide(document) takes the input document and returns the output document. Where the program computes something cleverly,
+this does it in the dullest way: next_evaluation is found by asking again at every moment at which anything could change.
+"""
+import datetime
+import math
+from fractions import Fraction
+
+LARGEST = 2**31 - 1
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+MICROSECOND = datetime.timedelta(microseconds=1)
+
+# The values that are looked up when a list of policies, or a whole direction, is absent.
+HPA_UP = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+HPA_DOWN = {
+    "stabilizationWindowSeconds": 300,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+}
+
+
+class InvalidInput(Exception):
+    pass
+
+
+class Unavailable(Exception):
+    pass
+
+
+class NoOpinion(Exception):
+    pass
+
+
+def read_time(text):
+    return (datetime.datetime.fromisoformat(text.replace("Z", "+00:00")) - EPOCH) // MICROSECOND
+
+
+def print_time(time):
+    text = (EPOCH + time * MICROSECOND).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
+    return text.rjust(len(text), "0") + "Z"
+
+
+def read_seconds(seconds):
+    return round(Fraction(seconds) * 10**6)
+
+
+def saturate(size):
+    return min(max(size, 0), LARGEST)
+
+
+def ceil_size(number):
+    """The smallest size that is not below a float, which may be infinite."""
+    if math.isnan(number) or number <= 0:
+        return 0
+    return LARGEST if number >= LARGEST else math.ceil(number)
+
+
+def age(now, time):
+    return max(now - time, 0)
+
+
+def nearest(number):
+    """The nearest integer, halves away from zero."""
+    return int(math.copysign(math.floor(abs(Fraction(number)) + Fraction(1, 2)), number))
+
+
+def milli(number):
+    """A float, in thousandths; "a product within 1e-9 (relative) of an integer is that integer"."""
+    product = number * 1000
+    if math.isinf(product):
+        return math.copysign(float(2**1023 * (2 - 2**-52)), product)
+    integer = nearest(product)
+    if abs(Fraction(product) - integer) <= Fraction(1e-9) * abs(Fraction(product)):
+        return float(integer)
+    return product
+
+
+def whole_milli(number):
+    """Integer thousandths, in 64 bits."""
+    return min(max(nearest(milli(number)), -(2**63)), 2**63 - 1)
+
+
+def truncate(fraction):
+    return math.trunc(fraction)
+
+
+# ---- the proposals
+
+
+def percent_of(text):
+    return Fraction(text.rstrip("%"))
+
+
+def step_amount(body, replicas, up):
+    by = body["by"]
+    if isinstance(by, int):
+        return by
+    part = replicas * percent_of(by) / 100
+    return max(math.ceil(part) if up else math.floor(part), body.get("at_least", 1))
+
+
+def propose_step(proposal, body, replicas, up):
+    if "steps" in body:
+        if proposal.get("value") is None:
+            raise Unavailable
+        crossed = [
+            step
+            for step in body["steps"]
+            if ("above" in step and proposal["value"] > step["above"])
+            or ("below" in step and proposal["value"] < step["below"])
+        ]
+        if not crossed:
+            raise NoOpinion
+        body = crossed[-1]
+    amount = step_amount(body, replicas, up)
+    return saturate(replicas + amount if up else replicas - amount), False
+
+
+def within(target, ratio):
+    tolerance = target.get("tolerance") or {}
+    return 1 - tolerance.get("down", 0.1) <= ratio <= 1 + tolerance.get("up", 0.1)
+
+
+def divide(a, b):
+    try:
+        return a / b
+    except OverflowError:
+        return math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def track_number(document, proposal, goal_name, goal):
+    target, observed = document["target"], document["observed"]
+    replicas = observed["replicas"]
+    status_replicas = observed.get("status_replicas", replicas)
+    pods = observed.get("pods")
+    value = proposal.get("value")
+    if value is None:
+        raise Unavailable
+    value, goal = milli(float(value)), milli(float(goal))
+    if goal == 0:
+        raise Unavailable
+    if goal_name == "average_value":
+        if status_replicas > 0 and within(target, divide(value, goal * status_replicas)):
+            return status_replicas, True
+        return ceil_size(divide(value, goal)), False
+    ratio = divide(value, goal)
+    if replicas == 0:
+        return ceil_size(ratio), False
+    if within(target, ratio):
+        return replicas, True
+    if pods is None:
+        ready = replicas
+    elif not pods:
+        raise Unavailable
+    else:
+        ready = sum(1 for pod in pods if pod.get("phase", "Running") == "Running" and pod.get("ready", True) is True)
+    return ceil_size(ratio * ready), False
+
+
+def is_unready_for_cpu(document, pod, sample):
+    now, target = read_time(document["now"]), document["target"]
+    if pod.get("start_time") is None or pod.get("ready_since") is None:
+        return True
+    start, since = read_time(pod["start_time"]), read_time(pod["ready_since"])
+    not_ready = pod.get("ready", True) is False
+    if start + read_seconds(target.get("cpu_initialization_seconds", 300)) > now:
+        taken = now if sample.get("at") is None else read_time(sample["at"])
+        return not_ready or taken < since + read_seconds(sample.get("window", 0))
+    return not_ready and since < start + read_seconds(target.get("initial_readiness_delay_seconds", 30))
+
+
+def classify(document, pod, sample, is_cpu):
+    phase = pod.get("phase", "Running")
+    if pod.get("deleting", False) or phase == "Failed":
+        return "ignored"
+    if phase == "Pending":
+        return "unready"
+    if sample is None:
+        return "missing"
+    if is_cpu and is_unready_for_cpu(document, pod, sample):
+        return "unready"
+    return "ready"
+
+
+def track_pods(document, proposal, goal_name, goal):
+    target, observed = document["target"], document["observed"]
+    replicas = observed["replicas"]
+    pods = observed.get("pods") or []
+    samples = {sample["pod"]: sample for sample in proposal.get("samples") or [] if sample.get("pod")}
+    resource = proposal["action"]["track"].get("resource")
+    utilization = goal_name == "utilization"
+    goal = int(percent_of(goal) * 1000) if utilization else whole_milli(float(goal))
+    if not pods or not samples or goal == 0:
+        raise Unavailable
+
+    classes = {"ignored": [], "unready": [], "missing": [], "ready": []}
+    asked = {}  # by position, since names may be absent
+    for i, pod in enumerate(pods):
+        if utilization:
+            given = (pod.get("resources") or {}).get(resource)
+            if given is None:
+                raise Unavailable
+            asked[i] = whole_milli(float(given))
+        classes[classify(document, pod, samples.get(pod.get("name")), resource == "cpu")].append(i)
+    usage = {i: whole_milli(float(samples[pods[i]["name"]]["value"])) for i in classes["ready"]}
+    if not usage:
+        raise Unavailable
+
+    def ratio_of(usage):
+        if not utilization:
+            return divide(truncate(Fraction(sum(usage.values()), len(usage))), goal)
+        total = sum(asked[i] for i in usage)
+        if total == 0:
+            raise Unavailable
+        return divide(truncate(Fraction(sum(usage.values()) * 100, total)) * 1000, goal)
+
+    ratio = ratio_of(usage)
+    if not classes["missing"] and (not classes["unready"] or ratio <= 1):
+        if within(target, ratio):
+            return replicas, True
+        return ceil_size(ratio * len(usage)), False
+    for i in classes["missing"]:
+        if ratio < 1:
+            usage[i] = truncate(Fraction(asked[i] * max(100000, goal), 100000)) if utilization else goal
+        elif ratio > 1:
+            usage[i] = 0
+    for i in classes["unready"]:
+        if ratio > 1:
+            usage[i] = 0
+    again = ratio_of(usage)
+    if within(target, again):
+        return replicas, True
+    if (ratio < 1 < again) or (again < 1 < ratio):
+        return replicas, False
+    size = ceil_size(again * len(usage))
+    if (again < 1 and size > replicas) or (again > 1 and size < replicas):
+        return replicas, False
+    return size, False
+
+
+def propose(document, proposal):
+    """(size, within tolerance); or raises Unavailable or NoOpinion."""
+    replicas = document["observed"]["replicas"]
+    if proposal.get("error") is not None:
+        raise Unavailable
+    ((kind, body),) = proposal["action"].items()
+    if kind in ("scale_up", "scale_down"):
+        return propose_step(proposal, body, replicas, kind == "scale_up")
+    if kind == "scale_to":
+        return saturate(body), False
+    if kind == "pass_through":
+        if proposal.get("value") is None:
+            raise Unavailable
+        return ceil_size(float(proposal["value"])), False
+    ((goal_name, goal),) = ((name, value) for name, value in body.items() if name != "resource")
+    if goal_name == "utilization" or proposal.get("samples") is not None:
+        return track_pods(document, proposal, goal_name, goal)
+    return track_number(document, proposal, goal_name, goal)
+
+
+def compute_results(document):
+    results = []
+    for proposal in document["proposals"]:
+        result = {"rule": proposal.get("rule"), "desired": None}
+        try:
+            result["desired"], is_within = propose(document, proposal)
+            result["reason"] = "within_tolerance" if is_within else "ok"
+        except Unavailable:
+            result["reason"] = "metric_unavailable"
+        except NoOpinion:
+            result["reason"] = "no_change"
+        results.append(result)
+    return results
+
+
+# ---- the gates
+
+
+def get_behavior(target):
+    given = target.get("behavior")
+    if given is None:
+        return None
+    return (
+        {**HPA_UP, **(given.get("scaleUp") or {})},
+        {**HPA_DOWN, **(given.get("scaleDown") or {})},
+    )
+
+
+def stabilize(history, behavior, now, replicas, combined):
+    old = [(read_time(r["at"]), r["replicas"]) for r in history.get("recommendations") or []]
+    up, down = (read_seconds(rules["stabilizationWindowSeconds"]) for rules in behavior)
+    lo = min([combined] + [size for at, size in old if age(now, at) < up])
+    hi = max([combined] + [size for at, size in old if age(now, at) < down])
+    return min(max(replicas, lo), hi)
+
+
+def policy_limit(history, rules, now, replicas, is_up):
+    """The size at which the policies end a scale-up or scale-down."""
+    if rules["selectPolicy"] == "Disabled":
+        return replicas
+    limits = []
+    for policy in rules["policies"]:
+        period = read_seconds(policy["periodSeconds"])
+        young = [e["change"] for e in history.get("scale_events") or [] if age(now, read_time(e["at"])) < period]
+        ups, downs = sum(c for c in young if c > 0), -sum(c for c in young if c < 0)
+        if is_up:
+            start = replicas - ups + downs
+            if policy["type"] == "Pods":
+                limits.append(saturate(start + policy["value"]))
+            else:
+                limits.append(saturate(math.ceil(start * (1 + Fraction(policy["value"], 100)))))
+        else:
+            start = replicas + downs - ups
+            if policy["type"] == "Pods":
+                limits.append(saturate(start - policy["value"]))
+            else:
+                limits.append(saturate(truncate(start * (1 - Fraction(policy["value"], 100)))))
+    if is_up:
+        return max(max(limits) if rules["selectPolicy"] == "Max" else min(limits), replicas)
+    return min(min(limits) if rules["selectPolicy"] == "Max" else max(limits), replicas)
+
+
+def in_cooldown(document, now, is_up):
+    cooldown = document["target"].get("cooldown") or {}
+    history = document.get("history") or {}
+
+    def younger(last, seconds):
+        return history.get(last) is not None and age(now, read_time(history[last])) < read_seconds(seconds)
+
+    if is_up:
+        return younger("last_up", cooldown.get("up", 0)) or younger("last_down", cooldown.get("up_after_down", 0))
+    return younger("last_up", cooldown.get("down", 0)) or younger("last_down", cooldown.get("down", 0))
+
+
+def pass_gates(document, results, now):
+    target, history = document["target"], document.get("history") or {}
+    flags = document.get("flags") or {}
+    replicas = document["observed"]["replicas"]
+    low, high = target.get("min", 1), target["max"]
+    answer = {
+        "v": 1,
+        "replicas": replicas,
+        "desired": replicas,
+        "reason": None,
+        "rule": None,
+        "proposals": results,
+        "trail": [],
+        "limited_by": [],
+        "recommendation": None,
+        "next_evaluation": None,
+    }
+
+    def note(gate, size):
+        answer["trail"].append({"gate": gate, "desired": size})
+
+    def held(gate, size, reason):
+        note(gate, replicas)
+        return {**answer, "desired": replicas, "would": size, "reason": reason}
+
+    if replicas == 0 and low > 0:
+        for gate in ("switched_off", "combine", "bounds"):
+            note(gate, replicas)
+        return {**answer, "reason": "disabled"}
+
+    if target.get("enforce_bounds", False) and not low <= replicas <= high:
+        size = high if replicas > high else low
+        answer["reason"] = "above_max" if replicas > high else "below_min"
+        for gate in ("out_of_bounds", "combine", "bounds"):
+            note(gate, size)
+    else:
+        hold = None
+        sizes = [result["desired"] for result in results if result["desired"] is not None]
+        missing = any(result["reason"] == "metric_unavailable" for result in results)
+        size = replicas
+        winners = []
+        if missing and (not sizes or max(sizes) < replicas):
+            hold = "metric_unavailable"
+        elif sizes:
+            size = max(sizes)
+            winners = [result for result in results if result["desired"] == size]
+            answer["rule"] = winners[0]["rule"]
+            answer["recommendation"] = size
+            if size == replicas and min(sizes) < replicas:
+                hold = "vetoed"
+        note("combine", size)
+
+        behavior = get_behavior(target)
+        if behavior is not None:
+            stable = stabilize(history, behavior, now, replicas, size)
+            if stable != size:
+                size = stable
+                answer["limited_by"].append("stabilization")
+                note("stabilize", size)
+                if size == replicas:
+                    hold = "stabilized"
+            if size != replicas:
+                is_up = size > replicas
+                limit = policy_limit(history, behavior[0 if is_up else 1], now, replicas, is_up)
+                limited = min(size, limit) if is_up else max(size, limit)
+                if limited != size:
+                    size = limited
+                    answer["limited_by"].append("policy")
+                    note("policies", size)
+                    if size == replicas:
+                        hold = "rate_limited"
+
+        if size > replicas and size > high:
+            size = max(high, replicas)
+            answer["limited_by"].append("max")
+            if size == replicas:
+                hold = "at_max"
+        elif size < replicas and size < low:
+            size = min(low, replicas)
+            answer["limited_by"].append("min")
+            if size == replicas:
+                hold = "at_min"
+        note("bounds", size)
+
+        if size == replicas:
+            is_within = any(result["reason"] == "within_tolerance" for result in winners)
+            return {**answer, "reason": hold or ("within_tolerance" if is_within else "no_change")}
+        if in_cooldown(document, now, size > replicas):
+            return held("cooldown", size, "cooldown")
+        answer["reason"] = "scaled"
+
+    for flag, reason in (
+        ("paused", "paused"),
+        ("in_progress", "in_progress"),
+        ("guarded", "guarded"),
+        ("budget_exhausted", "budget"),
+    ):
+        if flags.get(flag, False) and (flag != "guarded" or size < replicas):
+            return held("holds", size, reason)
+    if target.get("dry_run", False):
+        return held("dry_run", size, "dry_run")
+    return {**answer, "desired": size}
+
+
+def find_next_evaluation(document, results, answer):
+    if answer["reason"] != "cooldown" and not {"stabilization", "policy"} & set(answer["limited_by"]):
+        return None
+    target, history, now = document["target"], document.get("history") or {}, read_time(document["now"])
+    lasts = [history[last] for last in ("last_up", "last_down") if history.get(last) is not None]
+    spans = [(last, seconds) for last in lasts for seconds in (target.get("cooldown") or {}).values()]
+    for rules in get_behavior(target) or ():
+        spans += [
+            (r["at"], rules["stabilizationWindowSeconds"]) for r in history.get("recommendations") or []
+        ]
+        spans += [
+            (e["at"], policy["periodSeconds"])
+            for e in history.get("scale_events") or []
+            for policy in rules["policies"]
+        ]
+
+    def key(other):
+        return other["desired"], other.get("would"), other["reason"]
+
+    for time in sorted({read_time(at) + read_seconds(seconds) for at, seconds in spans}):
+        if time > now and key(pass_gates(document, results, time)) != key(answer):
+            return print_time(time)
+    return None
+
+
+def decide(document):
+    if document["target"].get("min", 1) > document["target"]["max"]:
+        raise InvalidInput("min above max")
+    results = compute_results(document)
+    answer = pass_gates(document, results, read_time(document["now"]))
+    size = answer.get("would", answer["desired"])
+    replicas = answer["replicas"]
+    answer["direction"] = "up" if size > replicas else "down" if size < replicas else "none"
+    order = ["min", "max", "stabilization", "policy"]
+    answer["limited_by"].sort(key=order.index)
+    answer["next_evaluation"] = find_next_evaluation(document, results, answer)
+    return answer

@@ -1,0 +1,223 @@
+/*
+ * What fires, and two peers that say so as Alertmanager does: whole groups, at least once, in
+ * no order across peers, with retries of what was true when the flush began, and without a word
+ * about what was silenced.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define RETRY_FIRST (500 * AS_US_PER_MS)
+#define RETRY_MAX   (60 * SECOND)
+
+void alertmanager_drop(struct message *message)
+{
+    if (--message->users == 0)
+        free(message);
+}
+
+static void on_change(struct world *world, void *subject, uint64_t argument)
+{
+    struct alert *alert = subject;
+    (void)argument;
+    if (world->is_calm)
+        return;
+    if (alert->firing && chance(world, 100)) {
+        alert->silenced = !alert->silenced;
+    } else {
+        alert->firing = !alert->firing;
+        alert->silenced = alert->silenced && alert->firing;
+        *(alert->firing ? &alert->starts_at : &alert->ends_at) = true_wall(world);
+    }
+    trace(world, "alert %016llx %s%s", (unsigned long long)alert->fingerprint,
+          alert->firing ? "fires" : "is over", alert->silenced ? ", silenced" : "");
+    const int64_t longest = chance(world, 300) ? 30 : 600;
+    later(world, between(world, 1, longest) * SECOND, on_change, alert, 0);
+}
+
+static void on_arrival(struct world *world, void *subject, uint64_t argument)
+{
+    (void)argument;
+    daemon_deliver(world, subject);
+}
+
+static void post(struct world *world, struct message *message, int64_t delay)
+{
+    message->users++;
+    later(world, delay, on_arrival, message, 0);
+}
+
+/* What the peer would send of its group; false where there is nothing new to say. */
+static bool compose(struct world *world, struct peer_group *state, struct message *message)
+{
+    bool is_new = false;
+    for (int i = 0; i < ALERTS; i++) {
+        struct alert *alert = &world->alerts[i];
+        if (alert->group != message->group)
+            continue;
+        if (alert->silenced) {
+            state->sent_firing[i] = false; /* its resolved will never come */
+            continue;
+        }
+        if (!alert->firing && !state->sent_firing[i])
+            continue;
+        is_new = is_new || !alert->firing || !state->sent_firing[i] ||
+                 state->sent_starts[i].us != alert->starts_at.us;
+        const int at = message->count++;
+        message->items[at].alert = i;
+        message->items[at].firing = alert->firing;
+        message->items[at].starts_at = alert->starts_at;
+        message->items[at].ends_at = alert->ends_at;
+        message->items[at].mood = (int)between(world, 0, 2);
+        if (alert->firing && chance(world, 50)) /* merging of Prometheis */
+            message->items[at].starts_at.us -= between(world, 1, 20) * SECOND;
+    }
+    return is_new || (message->count > 0 && world->now - state->sent_at >= world->repeat_interval);
+}
+
+static void note_sent(struct peer_group *state, const struct message *message, int64_t now)
+{
+    for (int i = 0; i < message->count; i++) {
+        const int alert = message->items[i].alert;
+        state->sent_firing[alert] = message->items[i].firing;
+        state->sent_starts[alert] = message->items[i].starts_at;
+    }
+    state->sent_at = now;
+}
+
+static void on_flush(struct world *world, void *subject, uint64_t argument)
+{
+    struct peer_group *state = subject;
+    const int peer = (int)(argument / GROUPS), group = (int)(argument % GROUPS);
+    later(world, world->group_interval + between(world, 0, 2 * SECOND), on_flush, subject,
+          argument);
+    if (state->in_flight)
+        return;
+    struct message *message = as_xcalloc(1, sizeof(*message));
+    *message = (struct message){.users = 1, .peer = peer, .group = group};
+    if (compose(world, state, message)) {
+        if (peer > 0 && chance(world, 600)) { /* it has seen that the other peer did it */
+            *state = world->peers[0][group];
+            state->in_flight = false;
+        } else {
+            message->wait = RETRY_FIRST;
+            message->give_up = world->now + world->group_interval + peer * 15 * SECOND;
+            state->in_flight = true;
+            post(world, message, latency(world));
+            if (!world->is_calm && chance(world, 40)) {
+                struct message *copy = as_xcalloc(1, sizeof(*copy));
+                *copy = *message;
+                copy->users = 0;
+                copy->peer = -1;
+                copy->give_up = 0;
+                post(world, copy, between(world, 1, 90) * SECOND);
+            }
+        }
+    }
+    alertmanager_drop(message);
+}
+
+void alertmanager_on_answer(struct world *world, struct message *message, bool durable)
+{
+    if (durable && !world->is_calm && chance(world, 10))
+        durable = false; /* the answer was lost on its way */
+    struct peer_group *state =
+        message->peer >= 0 ? &world->peers[message->peer][message->group] : NULL;
+    if (durable) {
+        if (state)
+            note_sent(state, message, world->now);
+    } else if (world->now + message->wait <= message->give_up) {
+        post(world, message, message->wait + latency(world));
+        message->wait += message->wait / 2;
+        if (message->wait > RETRY_MAX)
+            message->wait = RETRY_MAX;
+        alertmanager_drop(message);
+        return;
+    }
+    if (state)
+        state->in_flight = false;
+    alertmanager_drop(message);
+}
+
+static struct as_labels *make_labels(const char *name, const char *value)
+{
+    const struct as_label pair = {name, value};
+    struct as_labels *labels = NULL;
+    if (as_labels_new(&pair, value ? 1 : 0, &labels) != 0)
+        abort();
+    return labels;
+}
+
+struct as_notification *alertmanager_write(struct world *world, const struct message *message)
+{
+    static const char *const moods[] = {NULL, "bad", "worse"};
+    struct as_notification *notification = as_xcalloc(1, sizeof(*notification));
+    (void)snprintf(notification->id, sizeof(notification->id), "N%025llu",
+                   (unsigned long long)++world->daemon.next_notification);
+    notification->receiver = as_xstrdup("scaler");
+    notification->group_key = as_xstrdup("{}");
+    notification->reason = as_xstrdup("");
+    notification->remote = as_xstrdup("192.0.2.1");
+    notification->credential = as_xstrdup("");
+    notification->traceparent = as_xstrdup("");
+    notification->alerts = as_xcalloc((size_t)message->count + 1, sizeof(struct as_alert));
+    notification->alert_count = (size_t)message->count;
+    for (int i = 0; i < message->count; i++) {
+        struct alert *alert = &world->alerts[message->items[i].alert];
+        notification->alerts[i] = (struct as_alert){
+            .status = message->items[i].firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED,
+            .fingerprint = alert->fingerprint,
+            .starts_at = message->items[i].starts_at,
+            .ends_at = message->items[i].ends_at,
+            .labels = as_labels_copy(alert->labels),
+            .annotations = make_labels("summary", moods[message->items[i].mood]),
+        };
+        alert->was_delivered = alert->was_delivered || message->items[i].firing;
+    }
+    return notification;
+}
+
+static void make_alert(struct alert *alert, int i)
+{
+    char name[8], app[16];
+    (void)snprintf(name, sizeof(name), "A%d", i % GROUPS);
+    (void)snprintf(app, sizeof(app), i % 7 == 6 ? "other" : "app-%d", i / GROUPS);
+    const struct as_label pairs[] = {{"alertname", name}, {"app", app}};
+    if (as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &alert->labels) != 0)
+        abort();
+    alert->no_annotations = make_labels("summary", NULL);
+    alert->fingerprint = as_labels_get_fingerprint(alert->labels);
+    alert->group = i % GROUPS;
+}
+
+void alertmanager_start(struct world *world)
+{
+    world->group_interval = between(world, 5, 60) * SECOND;
+    world->repeat_interval = between(world, 60, 900) * SECOND;
+    for (int i = 0; i < ALERTS; i++) {
+        make_alert(&world->alerts[i], i);
+        later(world, between(world, 0, 300) * SECOND, on_change, &world->alerts[i], 0);
+    }
+    for (int peer = 0; peer < PEERS; peer++) {
+        for (int group = 0; group < GROUPS; group++)
+            later(world, between(world, 0, world->group_interval), on_flush,
+                  &world->peers[peer][group], (uint64_t)(peer * GROUPS + group));
+    }
+}
+
+void alertmanager_stop(struct world *world)
+{
+    struct event *event;
+    RB_FOREACH (event, event_tree, &world->events) {
+        if (event->happen == on_arrival)
+            alertmanager_drop(event->subject);
+    }
+    for (int i = 0; i < ALERTS; i++) {
+        as_labels_free(world->alerts[i].labels);
+        as_labels_free(world->alerts[i].no_annotations);
+    }
+}

@@ -1,0 +1,462 @@
+/*
+ * The promises, checked as things happen: at each request that leaves the daemon, and at each
+ * change that the server carries out, by the true time and not by what the daemon believes.
+ *
+ * A change of ours of which the daemon could not learn (no answer, and somebody else changed the
+ * size before it looked again) starts no lock and counts for nobody; see check_others_change.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+/* From the answer of a guard to the intent: a target may take so long to answer. */
+#define PROOF_US MINUTE
+
+struct intent_search {
+    const char *id, *word; /* that is in it */
+    bool found;
+};
+
+static int find_intent(void *context, const void *key, size_t key_size, const void *value,
+                       size_t value_size)
+{
+    struct intent_search *search = context;
+    if (key_size == strlen(search->id) && memcmp(key, search->id, key_size) == 0)
+        search->found = memmem(value, value_size, search->word, strlen(search->word));
+    return 0;
+}
+
+static bool has_stored_intent(struct world *world, const struct server_target *target,
+                              const char *word)
+{
+    struct intent_search search = {.id = target->id, .word = word};
+    struct as_store *peek = world->daemon.peek;
+    if (peek->visit(peek, AS_STORE_INTENT, find_intent, &search, NULL) != 0)
+        fail(world, "the store cannot be read");
+    return search.found;
+}
+
+/* Which open incidents a rule is bound to on a target. */
+struct key_search {
+    const char *target, *rule;
+    bool leaves_out_held;
+    struct incident_key keys[ALERTS];
+    int count;
+};
+
+static void visit_incident(void *context, const struct as_incident_state *state,
+                           const struct as_incident_target *targets, size_t count)
+{
+    struct key_search *search = context;
+    for (size_t i = 0; i < count && state->is_open; i++) {
+        if (search->leaves_out_held && as_moment_is_set(state->silenced))
+            continue;
+        if (strcmp(targets[i].target, search->target) != 0 ||
+            strcmp(targets[i].rule, search->rule) != 0 || search->count == ALERTS)
+            continue;
+        struct incident_key *key = &search->keys[search->count++];
+        *key = (struct incident_key){.fingerprint = state->fingerprint,
+                                     .opened = state->opened.wall,
+                                     .starts_at = state->starts_at};
+        (void)snprintf(key->rule, sizeof(key->rule), "%s", search->rule);
+    }
+}
+
+static struct key_search find(struct world *world, const char *target, const char *rule,
+                              bool leaves_out_held)
+{
+    struct key_search search = {.target = target, .rule = rule, .leaves_out_held = leaves_out_held};
+    if (world->daemon.shell)
+        as_engine_visit_incidents(as_shell_get_engine(world->daemon.shell), visit_incident,
+                                  &search);
+    return search;
+}
+
+static struct key_search find_keys(struct world *world, const char *target, const char *rule)
+{
+    return find(world, target, rule, false);
+}
+
+static bool keys_are_equal(const struct incident_key *a, const struct incident_key *b)
+{
+    return a->fingerprint == b->fingerprint && a->opened.us == b->opened.us &&
+           a->starts_at.us == b->starts_at.us && strcmp(a->rule, b->rule) == 0;
+}
+
+static struct step_count *get_count(struct world *world, const struct incident_key *key,
+                                    const char *target)
+{
+    for (size_t i = 0; i < world->count_count; i++) {
+        struct step_count *count = &world->counts[i];
+        if (keys_are_equal(&count->key, key) && strcmp(count->target, target) == 0)
+            return count;
+    }
+    world->counts =
+        as_xgrow(world->counts, world->count_count, &world->count_capacity, sizeof(*world->counts));
+    struct step_count *count = &world->counts[world->count_count++];
+    *count = (struct step_count){.key = *key};
+    (void)snprintf(count->target, sizeof(count->target), "%s", target);
+    return count;
+}
+
+static bool has_no_lock(const struct as_rule *rule, const struct as_cooldown *cooldown)
+{
+    return (rule->action.kind == AS_ACTION_SCALE_UP && cooldown->up_us == 0) ||
+           (rule->action.kind == AS_ACTION_SCALE_DOWN && cooldown->down_us == 0);
+}
+
+static bool may_act(const struct world *world, const struct step_count *count,
+                    const struct as_rule *rule, const struct as_cooldown *cooldown)
+{
+    if (rule->max_steps && count->count >= rule->max_steps)
+        return false;
+    if (count->count == 0)
+        return true;
+    if (rule->every_us)
+        return world->now - count->last >= rule->every_us;
+    return !has_no_lock(rule, cooldown);
+}
+
+static bool took_part(const struct as_rule *rule, const struct as_intent_state *intent)
+{
+    if (rule->dry_run || !rule->enabled)
+        return false;
+    if (strcmp(rule->name, intent->rule) == 0)
+        return true;
+    return intent->to > intent->from && rule->source.kind == AS_SOURCE_NONE &&
+           (rule->action.kind == AS_ACTION_SCALE_UP ||
+            (rule->action.kind == AS_ACTION_SCALE_TO && rule->action.size > intent->from));
+}
+
+/* Notes which incidents take part in an action; how many of them through the winning rule. */
+static int capture_keys(struct world *world, const struct server_target *target,
+                        const struct as_target_config *config, const struct as_intent_state *intent,
+                        struct capture *capture)
+{
+    int winners = 0;
+    for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
+        const struct as_rule *rule = &world->daemon.ruleset->rules[i];
+        if (!took_part(rule, intent))
+            continue;
+        const struct key_search search = find(world, target->id, rule->name, true);
+        for (int j = 0; j < search.count; j++) {
+            const struct incident_key *key = &search.keys[j];
+            const struct step_count *count = get_count(world, key, target->id);
+            const bool is_due = may_act(world, count, rule, &config->bounds.cooldown);
+            trace(world, "%s for %016llx: %u of %u steps, after %.6f of %.0f s%s", rule->name,
+                  (unsigned long long)key->fingerprint, count->count, rule->max_steps,
+                  (double)(world->now - count->last) / (double)SECOND,
+                  (double)rule->every_us / (double)SECOND, is_due ? "" : ", not due");
+            if (is_due && capture->key_count < CAPTURE_KEYS)
+                capture->keys[capture->key_count++] = *key;
+            winners += is_due && strcmp(rule->name, intent->rule) == 0;
+        }
+    }
+    return winners;
+}
+
+static void check_was_delivered(struct world *world, const struct capture *capture)
+{
+    for (int i = 0; i < ALERTS; i++) {
+        for (int j = 0; j < capture->key_count; j++) {
+            if (world->alerts[i].fingerprint == capture->keys[j].fingerprint &&
+                !world->alerts[i].was_delivered)
+                fail(world, "scaled for an alert that never came firing");
+        }
+    }
+}
+
+static void check_veto(struct world *world, const struct server_target *target,
+                       const struct as_intent_state *intent)
+{
+    for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
+        const struct as_rule *other = &world->daemon.ruleset->rules[i];
+        if (other->enabled && !other->dry_run && other->action.kind == AS_ACTION_SCALE_UP &&
+            other->source.kind == AS_SOURCE_NONE &&
+            find_keys(world, target->id, other->name).count > 0)
+            fail(world, "%s: scaled down by %s against the veto of %s", target->id, intent->rule,
+                 other->name);
+    }
+}
+
+/* Promise 5: what goes down because an alert ended, or under a guard, has had a proof not long
+ * ago that monitoring lives. */
+static void check_proof(struct world *world, const struct server_target *target,
+                        const struct as_rule *rule, bool is_ending)
+{
+    const int64_t answered = world->metrics[GUARD].answered;
+    const bool is_waived = rule->guard_kind != AS_GUARD_QUERY;
+    if (is_ending && rule->guard_kind == AS_GUARD_ABSENT)
+        fail(world, "%s: %s gives back without any proof", target->id, rule->name);
+    if (!is_waived && (answered == INT64_MIN || world->now - answered > PROOF_US))
+        fail(world, "%s: %s scales down without its guard", target->id, rule->name);
+}
+
+/* Whether the end of an incident may have led to it. */
+static bool may_be_ending(const struct as_rule *rule, bool is_up)
+{
+    return is_up ? rule->on_resolved.kind == AS_ENDING_SCALE
+                 : rule->on_resolved.kind != AS_ENDING_NOTHING;
+}
+
+/* No more actions are begun in a window than the limit says. Of those that a crash interrupted,
+ * only the ones that were done are known afterwards. */
+static void check_limit(struct world *world, const struct as_intent_state *intent)
+{
+    const struct as_limits *limits = &world->daemon.config.limits;
+    uint32_t count = 0;
+    for (size_t i = 0; i < world->begun_count; i++)
+        count += world->now - world->begun[i].at < limits->actions_per_us;
+    if (limits->actions_max > 0 && count >= limits->actions_max)
+        fail(world, "%s: action %u within the window of %u", intent->ref->id, count + 1,
+             limits->actions_max);
+    world->begun =
+        as_xgrow(world->begun, world->begun_count, &world->begun_capacity, sizeof(*world->begun));
+    struct begun *begun = &world->begun[world->begun_count++];
+    *begun = (struct begun){.at = world->now};
+    memcpy(begun->id, intent->action_id, AS_ULID_SIZE);
+}
+
+static void forget_begun(struct world *world)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < world->begun_count; i++) {
+        if (world->begun[i].is_applied)
+            world->begun[kept++] = world->begun[i];
+    }
+    world->begun_count = kept;
+}
+
+/* Promises 2 and 5: an action goes back to an open incident that may still act, whose firing has
+ * come; a scale-down is not wanted while a rule wants up. */
+static void check_intent(struct world *world, const struct as_intent_state *intent)
+{
+    struct server_target *target = server_find(world, intent->ref->id);
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    const struct as_rule *rule = rules_find_rule(world, intent->rule);
+    struct capture *capture = &target->captures[target->next_capture];
+    target->next_capture = (target->next_capture + 1) % CAPTURES;
+    *capture = (struct capture){0};
+    memcpy(capture->action_id, intent->action_id, AS_ULID_SIZE);
+    if (!config) {
+        fail(world, "%s: an intent without a rule that leads to it", target->id);
+    } else if (intent->rule[0] == '\0') {
+        if (!config->bounds.enforce_bounds)
+            fail(world, "%s: an intent without a rule", target->id);
+    } else if (!rule || rule->dry_run || !rule->enabled) {
+        fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
+    } else if (capture_keys(world, target, config, intent, capture) == 0) {
+        if (!may_be_ending(rule, intent->to > intent->from))
+            fail(world, "%s: %s acts again for none of its incidents", target->id, intent->rule);
+        if (intent->to < intent->from) {
+            check_proof(world, target, rule, true);
+            check_veto(world, target, intent);
+        }
+    } else {
+        check_was_delivered(world, capture);
+        if (intent->to < intent->from) {
+            check_proof(world, target, rule, false);
+            check_veto(world, target, intent);
+        }
+    }
+    check_limit(world, intent);
+}
+
+/* The action is done: counts it for those who took part and are still there. */
+static void count_capture(struct world *world, const struct server_target *target,
+                          struct capture *capture)
+{
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    for (int i = 0; config && i < capture->key_count; i++) {
+        struct incident_key *key = &capture->keys[i];
+        const struct as_rule *rule = rules_find_rule(world, key->rule);
+        if (!rule ||
+            !(rule->max_steps || rule->every_us || has_no_lock(rule, &config->bounds.cooldown)))
+            continue;
+        const struct key_search bound = find_keys(world, target->id, key->rule);
+        for (int j = 0; j < bound.count; j++) {
+            if (!keys_are_equal(key, &bound.keys[j]))
+                continue;
+            struct step_count *count = get_count(world, key, target->id);
+            count->count++;
+            count->last_but_one = count->last;
+            count->last = world->now;
+            key->counted = true;
+        }
+    }
+}
+
+static void check_action(struct world *world, const struct as_action_record *record)
+{
+    struct server_target *target = server_find(world, record->target);
+    if (!record->decision || record->outcome != AS_REASON_APPLIED)
+        return;
+    if (target->last.set && target->last.to == record->to)
+        target->last.recorded = true;
+    for (size_t i = 0; i < world->begun_count; i++) {
+        if (strcmp(world->begun[i].id, record->id) == 0)
+            world->begun[i].is_applied = true;
+    }
+    for (int i = 0; i < CAPTURES; i++) {
+        struct capture *capture = &target->captures[i];
+        if (strcmp(capture->action_id, record->id) != 0 || capture->recorded)
+            continue;
+        capture->recorded = true;
+        count_capture(world, target, capture);
+    }
+}
+
+/* Promise 5 again: while a value is missing, nothing is removed. */
+static void check_decision(struct world *world, const struct as_decision_record *record)
+{
+    const struct as_decision *output = record->output;
+    if (output->desired >= output->replicas || !output->rule)
+        return;
+    for (size_t i = 0; i < record->input->proposal_count; i++) {
+        if (record->input->proposals[i].error)
+            fail(world, "%s: scaled down while %s has no value", record->target,
+                 record->input->proposals[i].rule);
+    }
+}
+
+static void trace_decision(struct world *world, const struct as_decision_record *record)
+{
+    trace(world, "daemon: decided %s %d>%d %s by %s", record->target, record->output->replicas,
+          record->output->has_would ? record->output->would : record->output->desired,
+          as_reason_get_word(record->output->reason),
+          record->output->rule ? record->output->rule : "nobody");
+}
+
+void check_effect(struct world *world, const struct as_effect *effect)
+{
+    if (effect->kind == AS_EFFECT_PUT_INTENT && !effect->intent->maybe)
+        check_intent(world, effect->intent);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        check_action(world, effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        check_decision(world, effect->decision);
+    if (!world->is_verbose)
+        return;
+    if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        trace_decision(world, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        trace(world, "daemon: %s %s %d>%d %s%s by %s (%s)",
+              effect->action->decision ? "acted on" : "failed on", effect->action->target,
+              effect->action->from, effect->action->to, as_reason_get_word(effect->action->outcome),
+              effect->action->is_late ? " late" : "",
+              effect->action->rule ? effect->action->rule : "nobody", effect->action->id);
+    else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
+        trace(world, "daemon: %016llx %s", (unsigned long long)effect->incident_record->fingerprint,
+              as_incident_event_get_word(effect->incident_record->event));
+}
+
+/* Promises 3 and 4, and the write-ahead, where a request leaves. */
+void check_request(struct world *world, struct server_target *target,
+                   const struct as_scale_request *request)
+{
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    const struct as_rule *rule = rules_find_rule(world, request->rule);
+    if (!has_stored_intent(world, target, request->decision_id))
+        fail(world, "%s: a request without a durable intent", target->id);
+    if (!config) {
+        fail(world, "%s: a request for a target that no rule leads to", target->id);
+        return;
+    }
+    if (config->dry_run || world->daemon.config.dry_run)
+        fail(world, "%s: a request in a dry run", target->id);
+    int32_t min = config->bounds.min, max = config->bounds.max;
+    if (target->own_max >= 0 && target->own_max < max)
+        max = target->own_max;
+    if (target->own_min > min)
+        min = target->own_min;
+    if (min > max)
+        min = max;
+    const bool is_up = request->to > request->from;
+    if (request->to == request->from || (is_up ? request->to > max : request->to < min))
+        fail(world, "%s: from %d to %d with bounds of %d and %d", target->id, request->from,
+             request->to, min, max);
+    if (rule && !may_be_ending(rule, is_up) &&
+        ((rule->action.kind == AS_ACTION_SCALE_UP && !is_up) ||
+         (rule->action.kind == AS_ACTION_SCALE_DOWN && is_up)))
+        fail(world, "%s: %s turned from %d to %d", target->id, rule->name, request->from,
+             request->to);
+}
+
+static void settle_last(struct server_target *target)
+{
+    if (!target->last.set)
+        return;
+    *(target->last.is_up ? &target->last_up_at : &target->last_down_at) = target->last.at;
+    target->last.set = false;
+}
+
+static void check_lock(struct world *world, const struct server_target *target, int64_t since,
+                       int64_t lock, int64_t sent_at, const char *which)
+{
+    if (since != INT64_MIN && sent_at - since < lock)
+        fail(world, "%s: inside the cooldown of %s: %.6f s of %.0f s", target->id, which,
+             (double)(sent_at - since) / (double)SECOND, (double)lock / (double)SECOND);
+}
+
+/* Promise 3, where the size is really set. */
+void check_applied(struct world *world, struct server_target *target, int64_t sent_at, int32_t to,
+                   bool has_rule, const struct as_cooldown *cooldown)
+{
+    const bool is_up = to > target->size;
+    if (to == target->size)
+        return;
+    settle_last(target);
+    if (has_rule) {
+        check_lock(world, target, target->last_up_at, is_up ? cooldown->up_us : cooldown->down_us,
+                   sent_at, "a scale-up");
+        check_lock(world, target, target->last_down_at,
+                   is_up ? cooldown->up_after_down_us : cooldown->down_us, sent_at, "a scale-down");
+    }
+    target->last = (struct applied){.set = true, .is_up = is_up, .at = world->now, .to = to};
+}
+
+/* Somebody else changes the size: of a change of ours that the daemon does not know by now, it
+ * never will. */
+void check_others_change(struct world *world, struct server_target *target)
+{
+    if (target->last.set && !target->last.recorded) {
+        trace(world, "others: %s before the daemon knows of its last change", target->id);
+        target->last.set = false;
+    }
+    target->last.overwritten = true;
+}
+
+static void uncount(struct world *world, struct server_target *target, struct capture *capture)
+{
+    capture->recorded = false;
+    for (int i = 0; i < capture->key_count; i++) {
+        struct step_count *count = get_count(world, &capture->keys[i], target->id);
+        if (!capture->keys[i].counted)
+            continue;
+        capture->keys[i].counted = false;
+        count->count--;
+        count->last = count->last_but_one;
+    }
+}
+
+/* The daemon is gone, and with it what it had not made durable: the outcome of an intent that is
+ * still in the store. */
+void check_crash(struct world *world)
+{
+    forget_begun(world);
+    for (size_t i = 0; i < world->target_count; i++) {
+        struct server_target *target = &world->targets[i];
+        for (int j = 0; j < CAPTURES; j++) {
+            struct capture *capture = &target->captures[j];
+            if (!capture->recorded || !has_stored_intent(world, target, capture->action_id))
+                continue;
+            uncount(world, target, capture);
+            target->last.recorded = false;
+            target->last.set = target->last.set && !target->last.overwritten;
+        }
+    }
+}

@@ -1,0 +1,272 @@
+/*
+ * The promises that can be read in the action log: it is whole, everything is in it exactly once,
+ * what was acknowledged is in it, and it agrees with the state.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/audit/chain.h>
+#include <alertscaler/base/alloc.h>
+
+#define KEY_SIZE 64
+
+struct keys { /* texts that must not come twice, or must be there */
+    char (*items)[KEY_SIZE];
+    size_t count, capacity;
+};
+
+struct log_reader {
+    struct as_chain *chain;
+    struct as_chain_verify verify;
+    size_t at; /* what was read stays as it is */
+    struct log_summary summary;
+    struct keys notifications, decisions, actions, applied, opened, queued, ordered;
+};
+
+static void keys_add(struct keys *keys, const char *format, ...) AS_PRINTF(2, 3);
+static void keys_add(struct keys *keys, const char *format, ...)
+{
+    va_list list;
+    keys->items = as_xgrow(keys->items, keys->count, &keys->capacity, KEY_SIZE);
+    va_start(list, format);
+    (void)vsnprintf(keys->items[keys->count++], KEY_SIZE, format, list);
+    va_end(list);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void keys_sort(struct keys *keys)
+{
+    if (keys->count > 0)
+        qsort(keys->items, keys->count, KEY_SIZE, compare_keys);
+}
+
+static bool keys_have(const struct keys *keys, const char *key)
+{
+    return keys->count > 0 && bsearch(key, keys->items, keys->count, KEY_SIZE, compare_keys);
+}
+
+static void keys_check_unique(struct world *world, struct keys *keys, const char *what)
+{
+    keys_sort(keys);
+    for (size_t i = 1; i < keys->count; i++) {
+        if (strcmp(keys->items[i - 1], keys->items[i]) == 0)
+            fail(world, "%s %s is twice in the log", what, keys->items[i]);
+    }
+}
+
+static void keys_check_all_in(struct world *world, const struct keys *keys, const struct keys *in,
+                              const char *what)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (!keys_have(in, keys->items[i]))
+            fail(world, "%s: %s", what, keys->items[i]);
+    }
+}
+
+static const char *text_of(const json_t *record, const char *name)
+{
+    const char *text = json_string_value(json_object_get(record, name));
+    return text ? text : "";
+}
+
+static void read_notification(struct log_reader *reader, const json_t *record)
+{
+    const json_t *alerts = json_object_get(record, "alerts");
+    const char *id = text_of(record, "id");
+    keys_add(&reader->notifications, "%s", id);
+    reader->summary.notifications++;
+    for (size_t i = 0; i < json_array_size(alerts); i++) {
+        const json_t *alert = json_array_get(alerts, i);
+        if (strcmp(text_of(alert, "outcome"), "queued") == 0 &&
+            strcmp(text_of(alert, "status"), "firing") == 0)
+            keys_add(&reader->queued, "%s %s", id, text_of(alert, "fingerprint"));
+    }
+}
+
+static void read_action(struct log_reader *reader, const json_t *record)
+{
+    const char *id = text_of(record, "id"), *outcome = text_of(record, "outcome");
+    const bool is_late = json_is_true(json_object_get(record, "late"));
+    reader->summary.actions++;
+    keys_add(&reader->actions, "%s %s%s", id, outcome, is_late ? " late" : "");
+    if (!json_is_string(json_object_get(record, "decision")))
+        return;
+    keys_add(&reader->ordered, "%s", text_of(record, "decision"));
+    if (strcmp(outcome, "applied") == 0) {
+        keys_add(&reader->applied, "%s", id);
+        reader->summary.applied++;
+    }
+}
+
+static void read_incident(struct world *world, struct log_reader *reader, const json_t *record)
+{
+    struct log_summary *summary = &reader->summary;
+    const char *event = text_of(record, "event");
+    const uint64_t fingerprint = strtoull(text_of(record, "fingerprint"), NULL, 16);
+    size_t at = 0;
+    while (at < summary->open_count && summary->open[at] != fingerprint)
+        at++;
+    const bool is_open = at < summary->open_count;
+    const bool opens = strcmp(event, "opened") == 0;
+    const bool holds = strcmp(event, "silenced") == 0 || strcmp(event, "unsilenced") == 0;
+    if (opens == is_open)
+        fail(world, "incident %016llx: %s, but it was %s", (unsigned long long)fingerprint, event,
+             is_open ? "open" : "not open");
+    else if (opens && summary->open_count < AS_ARRAY_SIZE(summary->open))
+        summary->open[summary->open_count++] = fingerprint;
+    else if (!opens && !holds)
+        summary->open[at] = summary->open[--summary->open_count];
+    if (opens || strcmp(event, "unsilenced") == 0)
+        keys_add(&reader->opened, "%s %s", text_of(record, "notification"),
+                 text_of(record, "fingerprint"));
+}
+
+static void read_record(struct world *world, struct log_reader *reader, const json_t *record)
+{
+    const char *kind = text_of(record, "kind");
+    if (strcmp(kind, "notification") == 0)
+        read_notification(reader, record);
+    else if (strcmp(kind, "action") == 0)
+        read_action(reader, record);
+    else if (strcmp(kind, "incident") == 0)
+        read_incident(world, reader, record);
+}
+
+/* Decisions are many and long: of most of them only the id is read. True: that was all. */
+static bool read_decision(struct log_reader *reader, const char *line, size_t size)
+{
+    static const char kind[] = "\"kind\":\"decision\"", id[] = "\"id\":\"";
+    const char *at = memmem(line, size, id, sizeof(id) - 1);
+    if (!memmem(line, size, kind, sizeof(kind) - 1) || !at)
+        return false;
+    keys_add(&reader->decisions, "%.26s", at + sizeof(id) - 1);
+    return reader->summary.decisions++ % 16 > 0;
+}
+
+static void read_line(struct world *world, struct log_reader *reader, const char *line, size_t size)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (as_chain_verify_line(&reader->verify, line, size, &error) != AS_CHAIN_OK) {
+        fail(world, "the log is broken after record %llu: %s",
+             (unsigned long long)reader->verify.head.seq, error.text);
+        return;
+    }
+    reader->summary.records++;
+    if (read_decision(reader, line, size))
+        return;
+    json_t *record = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    if (record)
+        read_record(world, reader, record);
+    else
+        fail(world, "record %llu is not JSON", (unsigned long long)reader->verify.head.seq);
+    json_decref(record);
+}
+
+/* Reads on from where it was: the log only grows, and what a crash cut off comes back the same. */
+static struct log_reader *read_on(struct world *world)
+{
+    struct log_reader *reader = world->reader;
+    size_t size;
+    const char *lines = as_audit_memory_get_lines(world->daemon.log, &size);
+    if (!reader) {
+        reader = world->reader = as_xcalloc(1, sizeof(*reader));
+        reader->chain = as_chain_new();
+        reader->verify = AS_CHAIN_VERIFY_INIT(reader->chain);
+    }
+    if (size < reader->at)
+        fail(world, "the log has become shorter");
+    while (reader->at < size && !world->is_failed) {
+        const char *line = lines + reader->at;
+        const char *end = memchr(line, '\n', size - reader->at);
+        if (!end) {
+            fail(world, "the log ends in the middle of a line");
+            break;
+        }
+        read_line(world, reader, line, (size_t)(end - line));
+        reader->at = (size_t)(end + 1 - lines);
+    }
+    if (reader->verify.started && reader->verify.first_seq != 1)
+        fail(world, "the log begins with record %llu",
+             (unsigned long long)reader->verify.first_seq);
+    return reader;
+}
+
+void check_log(struct world *world, struct log_summary *summary_out)
+{
+    struct log_reader *reader = read_on(world);
+    keys_check_unique(world, &reader->notifications, "notification");
+    keys_check_unique(world, &reader->decisions, "decision");
+    keys_check_unique(world, &reader->actions, "action");
+    keys_check_unique(world, &reader->applied, "applied action");
+    keys_sort(&reader->opened);
+    keys_check_all_in(world, &reader->queued, &reader->opened, "queued, but nothing was opened");
+    keys_check_all_in(world, &reader->ordered, &reader->decisions, "acted without a decision");
+    for (size_t i = 0; i < world->acknowledged.count; i++) {
+        if (!keys_have(&reader->notifications, world->acknowledged.ids[i]))
+            fail(world, "acknowledged, but not in the log: %s", world->acknowledged.ids[i]);
+    }
+    *summary_out = reader->summary;
+    memcpy(summary_out->hash, reader->verify.head.hash, sizeof(summary_out->hash));
+}
+
+void check_log_end(struct world *world)
+{
+    struct log_reader *reader = world->reader;
+    if (!reader)
+        return;
+    as_chain_free(reader->chain);
+    free(reader->notifications.items);
+    free(reader->decisions.items);
+    free(reader->actions.items);
+    free(reader->applied.items);
+    free(reader->opened.items);
+    free(reader->queued.items);
+    free(reader->ordered.items);
+    free(reader);
+    world->reader = NULL;
+}
+
+struct comparison {
+    struct world *world;
+    const struct log_summary *summary;
+    size_t open;
+};
+
+static void compare_incident(void *context, const struct as_incident_state *state,
+                             const struct as_incident_target *targets, size_t count)
+{
+    struct comparison *comparison = context;
+    (void)targets;
+    (void)count;
+    if (!state->is_open)
+        return;
+    comparison->open++;
+    for (size_t i = 0; i < comparison->summary->open_count; i++) {
+        if (comparison->summary->open[i] == state->fingerprint)
+            return;
+    }
+    fail(comparison->world, "incident %016llx is open, but not in the log",
+         (unsigned long long)state->fingerprint);
+}
+
+/* Promise 1: what is open by the log is open in the engine, and nothing else. To be asked when
+ * nothing waits to be committed. */
+void check_state_against_log(struct world *world)
+{
+    const struct log_summary *summary = &read_on(world)->summary;
+    struct comparison comparison = {.world = world, .summary = summary};
+    as_engine_visit_incidents(as_shell_get_engine(world->daemon.shell), compare_incident,
+                              &comparison);
+    if (comparison.open != summary->open_count)
+        fail(world, "%zu incidents are open by the log, %zu in the engine", summary->open_count,
+             comparison.open);
+}

@@ -1,0 +1,190 @@
+/*
+ * sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] [--verbose]
+ *
+ * Runs seeds of the simulator. A seed that fails is run again with its last events printed. The
+ * file holds seeds, one a line, each with what it once found behind a #.
+ */
+#include "sim.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/number.h>
+
+static uint64_t current_seed;
+
+struct totals {
+    uint64_t seeds, failed, steps, records, applied;
+    int64_t virtual_us;
+};
+
+struct options {
+    uint64_t from, to, steps;
+    const char *file;
+    bool is_verbose;
+};
+
+/* An assertion or a sanitizer ends the process: says with which seed. */
+static void on_abort(int signal_number)
+{
+    char text[64];
+    uint64_t seed = current_seed;
+    int at = (int)sizeof(text);
+    text[--at] = '\n';
+    do
+        text[--at] = (char)('0' + seed % 10);
+    while (seed /= 10);
+    static const char words[] = "sim: aborted in seed ";
+    if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0 ||
+        write(STDERR_FILENO, text + at, sizeof(text) - (size_t)at) < 0)
+        _exit(3);
+    (void)signal_number;
+}
+
+static void print_tail(uint64_t seed, uint64_t steps)
+{
+    printf("the last events of seed %" PRIu64 " (all of them: --seed %" PRIu64 " --steps %" PRIu64
+           " --verbose):\n",
+           seed, seed, steps);
+    (void)fflush(stdout);
+    const int out = dup(STDOUT_FILENO);
+    FILE *file = tmpfile();
+    if (out < 0 || !file || dup2(fileno(file), STDOUT_FILENO) < 0)
+        return;
+    struct run_result result;
+    run_seed(seed, steps, true, &result);
+    (void)fflush(stdout);
+    (void)dup2(out, STDOUT_FILENO);
+    (void)close(out);
+    const long size = ftell(file);
+    char tail[8193] = "";
+    (void)fseek(file, size > 8192 ? size - 8192 : 0, SEEK_SET);
+    tail[fread(tail, 1, 8192, file)] = '\0';
+    const char *start = strchr(tail, '\n');
+    printf("%s\n", start ? start + 1 : tail);
+    (void)fclose(file);
+}
+
+static void run(uint64_t seed, const struct options *options, bool is_alone, struct totals *totals)
+{
+    struct run_result result;
+    current_seed = seed;
+    run_seed(seed, options->steps, options->is_verbose, &result);
+    totals->seeds++;
+    totals->steps += result.steps;
+    totals->records += result.log.records;
+    totals->applied += result.log.applied;
+    totals->virtual_us += result.virtual_us;
+    if (result.is_failed) {
+        totals->failed++;
+        printf("FAILED seed %" PRIu64 ": %s\n", seed, result.failure);
+        if (!options->is_verbose)
+            print_tail(seed, options->steps);
+    } else if (is_alone) {
+        printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " records, %" PRIu64
+               " notifications, %" PRIu64 " decisions, %" PRIu64 " applied, log %s\n",
+               seed, result.steps, result.log.records, result.log.notifications,
+               result.log.decisions, result.log.applied, result.log.hash);
+    }
+}
+
+static bool parse_u64(const char *text, size_t size, uint64_t *number_out)
+{
+    int64_t number;
+    if (as_number_parse_i64(text, size, &number) != 0 || number < 0)
+        return false;
+    *number_out = (uint64_t)number;
+    return true;
+}
+
+static bool parse_range(const char *text, struct options *options)
+{
+    const char *dots = strstr(text, "..");
+    return dots && parse_u64(text, (size_t)(dots - text), &options->from) &&
+           parse_u64(dots + 2, strlen(dots + 2), &options->to);
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"seed", required_argument, NULL, 's'}, {"seeds", required_argument, NULL, 'r'},
+        {"file", required_argument, NULL, 'f'}, {"steps", required_argument, NULL, 'n'},
+        {"verbose", no_argument, NULL, 'v'},    {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        bool is_good = true;
+        switch (option) {
+        case 's':
+            is_good = parse_u64(optarg, strlen(optarg), &options->from);
+            options->to = options->from;
+            break;
+        case 'r': is_good = parse_range(optarg, options); break;
+        case 'f': options->file = optarg; break;
+        case 'n': is_good = parse_u64(optarg, strlen(optarg), &options->steps); break;
+        case 'v': options->is_verbose = true; break;
+        default: is_good = false;
+        }
+        if (!is_good)
+            return false;
+    }
+    return optind == argc;
+}
+
+static bool run_file(const struct options *options, struct totals *totals)
+{
+    FILE *file = fopen(options->file, "r");
+    char line[256];
+    if (!file)
+        return false;
+    while (fgets(line, sizeof(line), file)) {
+        uint64_t seed;
+        const size_t size = strcspn(line, " #\n");
+        if (size == 0)
+            continue;
+        if (!parse_u64(line, size, &seed)) {
+            (void)fclose(file);
+            return false;
+        }
+        run(seed, options, false, totals);
+    }
+    (void)fclose(file);
+    return totals->seeds > 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.from = 1, .to = 100, .steps = 2000};
+    struct totals totals = {0};
+    struct timespec start, end;
+    if (!parse(argc, argv, &options)) {
+        (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] "
+                              "[--verbose]\n");
+        return 2;
+    }
+    (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, STDERR_FILENO);
+    (void)sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    if (options.file && !run_file(&options, &totals)) {
+        (void)fprintf(stderr, "sim: %s: not a list of seeds\n", options.file);
+        return 2;
+    }
+    for (uint64_t seed = options.from; !options.file && seed <= options.to; seed++)
+        run(seed, &options, options.from == options.to, &totals);
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    const double seconds =
+        (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps, %.0f hours, %" PRIu64
+           " records, %" PRIu64 " actions; %.1f s, %.0f seeds/s\n",
+           totals.seeds, totals.failed, totals.steps,
+           (double)totals.virtual_us / (double)AS_US_PER_H, totals.records, totals.applied, seconds,
+           (double)totals.seeds / seconds);
+    return totals.failed > 0;
+}

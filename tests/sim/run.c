@@ -1,0 +1,208 @@
+/*
+ * One seed: trouble for so many steps, then calm, in which everything that was begun must come to
+ * its end.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/core/rule_index.h>
+
+#define CALM_US        (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
+#define CALM_STEPS_MAX 200000
+
+static void take_step(struct world *world)
+{
+    struct event *event = RB_MIN(event_tree, &world->events);
+    RB_REMOVE(event_tree, &world->events, event);
+    world->now = event->at;
+    world->steps++;
+    event->happen(world, event->subject, event->argument);
+    free(event);
+}
+
+static bool is_served(const struct world *world, const struct alert *alert)
+{
+    struct as_rule_index *index = as_rule_index_new(world->daemon.ruleset);
+    const uint32_t *rules;
+    const size_t count =
+        as_rule_index_match(index, alert->labels, (const char *const[]){"scaler"}, 1, &rules);
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &world->daemon.ruleset->rules[rules[i]];
+        const char *target = world->daemon.ruleset->targets[rule->target].name;
+        const bool is_allowed = strcmp(target, "any") != 0 ||
+                                strncmp(as_labels_get(alert->labels, "app"), "app-", 4) == 0;
+        found = found || (rule->enabled && is_allowed);
+    }
+    as_rule_index_free(index);
+    return found;
+}
+
+struct calm_check {
+    struct world *world;
+    const struct alert *alert;
+    bool is_open;
+};
+
+static void find_open(void *context, const struct as_incident_state *state,
+                      const struct as_incident_target *targets, size_t count)
+{
+    struct calm_check *check = context;
+    (void)targets;
+    (void)count;
+    check->is_open =
+        check->is_open || (state->is_open && state->fingerprint == check->alert->fingerprint);
+}
+
+/* A rule that applies again each time the lock expires has brought its target to the maximum. */
+static void check_raised(void *context, const struct as_incident_state *state,
+                         const struct as_incident_target *targets, size_t count)
+{
+    struct calm_check *check = context;
+    struct world *world = check->world;
+    for (size_t i = 0; i < count && state->is_open; i++) {
+        const struct server_target *target = server_find(world, targets[i].target);
+        const struct as_target_config *config = rules_find_target(world, target->id);
+        const struct as_rule *rule = rules_find_rule(world, targets[i].rule);
+        if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->max_steps ||
+            rule->source.kind != AS_SOURCE_NONE || rule->dry_run || config->dry_run ||
+            world->daemon.config.dry_run || config->bounds.cooldown.up_us == 0)
+            continue;
+        if (config->bounds.has_behavior && target->size == 0)
+            continue; /* a policy in percent allows nothing from nothing, as HPA's */
+        const int32_t max = target->own_max >= 0 && target->own_max < config->bounds.max
+                                ? target->own_max
+                                : config->bounds.max;
+        if (target->size < max && (target->size > 0 || config->bounds.min == 0) &&
+            (target->size > 0 || target->own_min <= 0))
+            fail(world, "%s: still %d of %d after a long calm, though %s is open", target->id,
+                 target->size, max, rule->name);
+    }
+}
+
+/* With a list to go by, nothing is open that does not fire, and nothing is held that is heard. */
+static void check_listed(void *context, const struct as_incident_state *state,
+                         const struct as_incident_target *targets, size_t count)
+{
+    struct calm_check *check = context;
+    (void)targets;
+    (void)count;
+    if (!state->is_open || check->world->daemon.config.resync_us == 0)
+        return;
+    if (as_moment_is_set(state->silenced))
+        fail(check->world, "incident %016llx is still held",
+             (unsigned long long)state->fingerprint);
+    for (int i = 0; i < ALERTS; i++) {
+        const struct alert *alert = &check->world->alerts[i];
+        if (alert->fingerprint == state->fingerprint && !alert->firing)
+            fail(check->world, "incident %016llx is open, but its alert is over",
+                 (unsigned long long)state->fingerprint);
+    }
+}
+
+static int count_intent(void *context, const void *key, size_t key_size, const void *value,
+                        size_t value_size)
+{
+    struct world *world = context;
+    (void)value;
+    (void)value_size;
+    fail(world, "an intent is left over after a long calm: %.*s", (int)key_size, (const char *)key);
+    return 0;
+}
+
+static void check_calm_end(struct world *world)
+{
+    struct as_store *peek = world->daemon.peek;
+    if (!world->daemon.shell) {
+        fail(world, "the daemon did not come back");
+        return;
+    }
+    check_state_against_log(world);
+    daemon_restart(world); /* which checks it again */
+    if (world->is_failed)
+        return;
+    const struct as_engine *engine = as_shell_get_engine(world->daemon.shell);
+    for (int i = 0; i < ALERTS; i++) {
+        struct calm_check check = {.world = world, .alert = &world->alerts[i]};
+        if (!check.alert->firing || !is_served(world, check.alert))
+            continue;
+        as_engine_visit_incidents(engine, find_open, &check);
+        if (!check.is_open)
+            fail(world, "alert %016llx fires and was sent, but is no incident",
+                 (unsigned long long)check.alert->fingerprint);
+    }
+    struct calm_check check = {.world = world};
+    as_engine_visit_incidents(engine, check_raised, &check);
+    as_engine_visit_incidents(engine, check_listed, &check);
+    if (peek->visit(peek, AS_STORE_INTENT, count_intent, world, NULL) != 0)
+        fail(world, "the store cannot be read");
+}
+
+static void calm_down(struct world *world)
+{
+    world->is_calm = true;
+    trace(world, "calm");
+    for (int i = 0; i < ALERTS; i++)
+        world->alerts[i].silenced = false;
+    world->repeat_interval = 20 * MINUTE;
+    world->group_interval = 5 * MINUTE;
+    server_calm_down(world);
+    source_calm_down(world);
+    const int64_t end = world->now + CALM_US;
+    for (uint64_t i = 0; !world->is_failed; i++) {
+        const struct event *event = RB_MIN(event_tree, &world->events);
+        if (event->at > end && daemon_is_at_rest(world))
+            return;
+        if (i == CALM_STEPS_MAX) {
+            fail(world, "no rest after %d steps of calm", CALM_STEPS_MAX);
+            return;
+        }
+        take_step(world);
+    }
+}
+
+static void world_deinit(struct world *world)
+{
+    daemon_stop(world);
+    alertmanager_stop(world);
+    server_stop(world);
+    source_stop(world);
+    struct event *event, *next;
+    RB_FOREACH_SAFE (event, event_tree, &world->events, next) {
+        RB_REMOVE(event_tree, &world->events, event);
+        free(event);
+    }
+    check_log_end(world);
+    free(world->counts);
+    free(world->begun);
+    free(world->acknowledged.ids);
+}
+
+void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out)
+{
+    static struct world the_world;
+    struct world *world = &the_world;
+    *world = (struct world){.seed = seed, .is_verbose = is_verbose};
+    RB_INIT(&world->events);
+    as_random_init(&world->random, seed);
+    world->allows_jumps = chance(world, 500);
+    alertmanager_start(world);
+    server_start(world);
+    source_start(world);
+    daemon_start(world);
+    while (world->steps < steps && !world->is_failed)
+        take_step(world);
+    if (!world->is_failed)
+        calm_down(world);
+    *result_out = (struct run_result){.virtual_us = world->now, .steps = world->steps};
+    if (!world->is_failed)
+        check_calm_end(world);
+    if (!world->is_failed)
+        check_log(world, &result_out->log);
+    result_out->is_failed = world->is_failed;
+    memcpy(result_out->failure, world->failure, sizeof(world->failure));
+    world_deinit(world);
+}

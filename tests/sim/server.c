@@ -1,0 +1,289 @@
+/*
+ * Targets behind an API server: conditional on versions, slow, refusing, silent about what it did;
+ * and other people, who change sizes too, take targets away and bring them back.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define LATE_MAX (50 * SECOND) /* how late a request may still be carried out */
+
+enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE };
+
+struct call {
+    bool is_scale;
+    uint64_t ticket, port; /* port: generation of the one that asked */
+    struct server_target *target;
+    struct as_scale_request request;
+    char rule[16];
+    int64_t sent_at;
+    struct as_cooldown cooldown;
+    enum fault fault;
+    as_target_observed_fn *observed;
+    as_target_scaled_fn *scaled;
+    void *context;
+    struct as_observation observation;
+    struct as_scale_result result;
+};
+
+struct server_target *server_find(struct world *world, const char *id)
+{
+    for (size_t i = 0; i < world->target_count; i++) {
+        if (strcmp(world->targets[i].id, id) == 0)
+            return &world->targets[i];
+    }
+    if (world->target_count == SERVER_TARGETS) {
+        fail(world, "an unexpected target: %s", id);
+        return &world->targets[0];
+    }
+    struct server_target *target = &world->targets[world->target_count++];
+    *target = (struct server_target){
+        .exists = true,
+        .own_min = -1,
+        .own_max = -1,
+        .version = 100,
+        .last_up_at = INT64_MIN,
+        .last_down_at = INT64_MIN,
+    };
+    (void)snprintf(target->id, sizeof(target->id), "%s", id);
+    target->has_no_version = chance(world, 150);
+    target->size = (int32_t)between(world, 1, 8);
+    if (chance(world, 150))
+        target->own_min = (int32_t)between(world, 0, 3);
+    if (chance(world, 150))
+        target->own_max = (int32_t)between(world, 6, 12);
+    return target;
+}
+
+static void print_version(const struct server_target *target, char *version_out)
+{
+    if (target->has_no_version)
+        version_out[0] = '\0';
+    else
+        (void)snprintf(version_out, AS_VERSION_SIZE, "%llu", (unsigned long long)target->version);
+}
+
+static void on_answer(struct world *world, void *subject, uint64_t argument)
+{
+    struct call *call = subject;
+    (void)argument;
+    struct sim_port *port = (struct sim_port *)world->daemon.port;
+    const bool is_heard = port && port->generation == call->port;
+    if (is_heard && call->is_scale)
+        call->scaled(call->context, call->ticket, &call->result);
+    else if (is_heard)
+        call->observed(call->context, call->ticket, &call->observation);
+    if (is_heard)
+        daemon_poll(world);
+    free(call);
+}
+
+static void carry_out(struct world *world, struct call *call)
+{
+    struct server_target *target = call->target;
+    char version[AS_VERSION_SIZE];
+    print_version(target, version);
+    if (!target->exists) {
+        call->result.outcome = AS_REASON_TARGET_NOT_FOUND;
+    } else if (strcmp(version, call->request.version) != 0 ||
+               (target->has_no_version && target->size != call->request.from)) {
+        call->result.outcome = AS_REASON_CONFLICT;
+    } else {
+        call->result.outcome = AS_REASON_APPLIED;
+        trace(world, "server: %s is set from %d to %d", target->id, target->size, call->request.to);
+        if (!target->has_no_version && target->size != call->request.from)
+            fail(world, "%s: set from %d, but decided from %d", target->id, target->size,
+                 call->request.from);
+        check_applied(world, target, call->sent_at, call->request.to, call->rule[0] != '\0',
+                      &call->cooldown);
+        target->size = call->request.to;
+        target->version++;
+        if (!world->is_calm && chance(world, 50))
+            target->busy_until = world->now + between(world, 1, 60) * SECOND;
+    }
+}
+
+static void on_late_arrival(struct world *world, void *subject, uint64_t argument)
+{
+    struct call *call = subject;
+    (void)argument;
+    trace(world, "server: a late request for %s", call->target->id);
+    carry_out(world, call);
+    free(call);
+}
+
+static void be_silent(struct world *world, struct call *call)
+{
+    const int64_t silence = between(world, 1, 20) * SECOND;
+    if (call->is_scale && call->fault == SILENT_BUT_DONE) {
+        carry_out(world, call);
+    } else if (call->is_scale && call->fault == SILENT_AND_LATE && !call->target->has_no_version) {
+        struct call *copy = as_xmalloc(sizeof(*copy));
+        *copy = *call;
+        const bool is_close = chance(world, 500); /* to the next attempt */
+        later(world,
+              is_close ? silence + between(world, 0, 3 * SECOND) : between(world, 1, LATE_MAX),
+              on_late_arrival, copy, 0);
+    }
+    call->result = (struct as_scale_result){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true};
+    call->observation.outcome = AS_REASON_TIMEOUT;
+    later(world, silence, on_answer, call, 0);
+}
+
+static void observe(struct world *world, struct call *call)
+{
+    const struct server_target *target = call->target;
+    call->observation = (struct as_observation){
+        .outcome = target->exists ? AS_REASON_APPLIED : AS_REASON_TARGET_NOT_FOUND,
+        .replicas = target->size,
+        .status_replicas = target->size,
+        .min = target->own_min,
+        .max = target->own_max,
+        .in_progress = target->busy_until > world->now,
+    };
+    print_version(target, call->observation.version);
+}
+
+static void on_arrival(struct world *world, void *subject, uint64_t argument)
+{
+    static const enum as_reason refusals[] = {AS_REASON_UNREACHABLE, AS_REASON_THROTTLED,
+                                              AS_REASON_FORBIDDEN, AS_REASON_REJECTED,
+                                              AS_REASON_CONFLICT};
+    struct call *call = subject;
+    (void)argument;
+    if (call->fault == SILENT || call->fault == SILENT_BUT_DONE || call->fault == SILENT_AND_LATE) {
+        be_silent(world, call);
+        return;
+    }
+    if (call->fault == REFUSED) {
+        const enum as_reason reason = refusals[between(world, 0, call->is_scale ? 4 : 3)];
+        call->result.outcome = call->observation.outcome = reason;
+        if (reason == AS_REASON_THROTTLED)
+            call->result.retry_after_us = call->observation.retry_after_us =
+                between(world, 0, 30) * SECOND;
+    } else if (call->is_scale) {
+        carry_out(world, call);
+    } else {
+        observe(world, call);
+    }
+    later(world, latency(world), on_answer, call, 0);
+}
+
+static struct call *call_new(struct sim_port *port, uint64_t ticket,
+                             const struct as_target_ref *ref, void *context)
+{
+    struct world *world = port->world;
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    call->ticket = ticket;
+    call->port = port->generation;
+    call->target = server_find(world, ref->id);
+    call->context = context;
+    call->sent_at = world->now;
+    call->result.attempts = 1;
+    if (!world->is_calm && chance(world, world->faults))
+        call->fault = (enum fault)between(world, REFUSED, SILENT_AND_LATE);
+    later(world, latency(world), on_arrival, call, 0);
+    return call;
+}
+
+static void port_observe(struct as_target_port *self, uint64_t ticket,
+                         const struct as_target_ref *ref, bool with_pods,
+                         as_target_observed_fn *done, void *context)
+{
+    call_new((struct sim_port *)self, ticket, ref, context)->observed = done;
+}
+
+static void port_scale(struct as_target_port *self, uint64_t ticket,
+                       const struct as_target_ref *ref, const struct as_scale_request *request,
+                       as_target_scaled_fn *done, void *context)
+{
+    struct sim_port *port = (struct sim_port *)self;
+    struct call *call = call_new(port, ticket, ref, context);
+    const struct as_target_config *config = rules_find_target(port->world, ref->id);
+    call->is_scale = true;
+    call->scaled = done;
+    call->request = *request;
+    (void)snprintf(call->rule, sizeof(call->rule), "%s", request->rule);
+    if (config)
+        call->cooldown = config->bounds.cooldown;
+    trace(port->world, "daemon: set %s from %d to %d by %s", ref->id, request->from, request->to,
+          request->rule);
+    check_request(port->world, call->target, request);
+}
+
+static void port_close(struct as_target_port *self)
+{
+    free(self); /* answers on their way are not heard any more */
+}
+
+struct as_target_port *server_open_port(struct world *world)
+{
+    struct sim_port *port = as_xcalloc(1, sizeof(*port));
+    port->port = (struct as_target_port){port_observe, port_scale, port_close};
+    port->world = world;
+    port->generation = world->daemon.generation;
+    return &port->port;
+}
+
+/* Somebody else, or the world. */
+static void on_others(struct world *world, void *subject, uint64_t argument)
+{
+    (void)subject;
+    (void)argument;
+    if (world->is_calm)
+        return;
+    later(world, between(world, 1, 120) * SECOND, on_others, NULL, 0);
+    if (world->target_count == 0)
+        return;
+    struct server_target *target =
+        &world->targets[between(world, 0, (int64_t)world->target_count - 1)];
+    switch (between(world, 0, 5)) {
+    case 0:
+        check_others_change(world, target);
+        target->size = (int32_t)between(world, 0, 20);
+        target->version++;
+        trace(world, "others: %s is now %d", target->id, target->size);
+        break;
+    case 1:
+        if (target->exists || chance(world, 300))
+            break;
+        target->exists = true;
+        break;
+    case 2:
+        if (!chance(world, 100))
+            break;
+        target->exists = false;
+        trace(world, "others: %s is gone", target->id);
+        break;
+    default: target->version++; break; /* a status update */
+    }
+}
+
+void server_start(struct world *world)
+{
+    static const int64_t faults[] = {20, 120, 120, 400};
+    world->faults = faults[between(world, 0, (int64_t)AS_ARRAY_SIZE(faults) - 1)];
+    later(world, MINUTE, on_others, NULL, 0);
+}
+
+void server_stop(struct world *world)
+{
+    struct event *event;
+    RB_FOREACH (event, event_tree, &world->events) {
+        if (event->happen == on_arrival || event->happen == on_answer ||
+            event->happen == on_late_arrival)
+            free(event->subject);
+    }
+}
+
+void server_calm_down(struct world *world)
+{
+    for (size_t i = 0; i < world->target_count; i++) {
+        world->targets[i].exists = true;
+        world->targets[i].busy_until = 0;
+    }
+}

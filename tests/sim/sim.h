@@ -1,0 +1,302 @@
+/*
+ * The simulator's parts. One world a seed: everything that happens is an event of its queue, every
+ * choice comes from its random numbers, so that a seed reproduces everything.
+ *
+ *   world.c         time, events, trace, verdict
+ *   rules.c         random rule sets
+ *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
+ *   server.c        targets behind an unreliable API server, and other people who change them
+ *   source.c        monitoring: values, guards, and the list of what fires
+ *   daemon.c        the real shell and storage: started, crashed, stopped, reloaded
+ *   check.c         the promises, checked as things happen
+ *   check_log.c     the promises, checked in the action log afterwards
+ *   run.c           one seed: trouble, then calm
+ */
+#ifndef ALERTSCALER_TESTS_SIM_H
+#define ALERTSCALER_TESTS_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bsd/sys/tree.h>
+
+#include <alertscaler/app/shell.h>
+#include <alertscaler/audit/memory.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/core/ruleset.h>
+#include <alertscaler/store/memory.h>
+
+#include "../support/rule_spec.h"
+
+#define SECOND AS_US_PER_S
+#define MINUTE AS_US_PER_MIN
+
+/* ---- world.c */
+
+struct world;
+typedef void event_fn(struct world *world, void *subject, uint64_t argument);
+
+struct event {
+    RB_ENTRY(event) link;
+    int64_t at;
+    uint64_t order;
+    event_fn *happen;
+    void *subject;
+    uint64_t argument;
+};
+RB_HEAD(event_tree, event);
+RB_PROTOTYPE(event_tree, event, link, compare_events)
+
+/* Random numbers. At most one in an expression: the order of evaluation is the compiler's. */
+int64_t between(struct world *world, int64_t low, int64_t high); /* both included */
+bool chance(struct world *world, int64_t per_mille);
+int64_t latency(struct world *world); /* mostly milliseconds, now and then seconds */
+struct event *later(struct world *world, int64_t delay, event_fn *happen, void *subject,
+                    uint64_t argument);
+void trace(struct world *world, const char *format, ...) AS_PRINTF(2, 3);
+void fail(struct world *world, const char *format, ...) AS_PRINTF(2, 3); /* the first one counts */
+
+/* ---- alertmanager.c */
+
+#define ALERTS 14
+#define PEERS  2
+#define GROUPS 5
+
+struct alert {
+    struct as_labels *labels;
+    uint64_t fingerprint;
+    int group;
+    bool firing, silenced, was_delivered; /* delivered: a firing of it reached the daemon */
+    bool was_left_out;                    /* of the last list */
+    struct as_labels *no_annotations;
+    as_wall_time starts_at, ends_at;
+};
+
+struct message { /* one notification; lives from its flush to its last delivery */
+    unsigned users;
+    int peer, group;
+    struct {
+        int alert;
+        bool firing;
+        as_wall_time starts_at, ends_at;
+        int mood; /* annotations */
+    } items[ALERTS];
+    int count;
+    int64_t give_up, wait; /* retries until then */
+};
+
+struct peer_group {
+    bool sent_firing[ALERTS]; /* as far as this peer has told */
+    as_wall_time sent_starts[ALERTS];
+    int64_t sent_at;
+    bool in_flight;
+};
+
+void alertmanager_start(struct world *world);
+void alertmanager_stop(struct world *world);
+void alertmanager_drop(struct message *message);
+/* What the daemon answered, or that the connection broke. */
+void alertmanager_on_answer(struct world *world, struct message *message, bool durable);
+struct as_notification *alertmanager_write(struct world *world, const struct message *message);
+
+/* ---- server.c */
+
+#define SERVER_TARGETS 12
+#define CAPTURES       4
+#define CAPTURE_KEYS   (4 * ALERTS)
+
+struct incident_key {
+    char rule[8];
+    uint64_t fingerprint;
+    as_wall_time opened, starts_at;
+    bool counted; /* of a capture: the action is */
+};
+
+struct capture { /* who took part in an intent */
+    char action_id[AS_ULID_SIZE];
+    struct incident_key keys[CAPTURE_KEYS];
+    int key_count;
+    bool recorded; /* as applied, though perhaps not durably */
+};
+
+struct applied { /* a change of ours that the server carried out */
+    bool set, is_up, recorded, overwritten;
+    int64_t at;
+    int32_t to;
+};
+
+struct server_target {
+    char id[128];
+    bool exists, has_no_version;
+    int32_t size, own_min, own_max;
+    uint64_t version;
+    int64_t busy_until;
+    struct applied last;              /* may still be unknown to the daemon */
+    int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
+    struct capture captures[CAPTURES];
+    int next_capture;
+};
+
+struct sim_port {
+    struct as_target_port port;
+    struct world *world;
+    uint64_t generation;
+};
+
+void server_start(struct world *world);
+void server_stop(struct world *world);
+void server_calm_down(struct world *world);
+struct server_target *server_find(struct world *world, const char *id);
+struct as_target_port *server_open_port(struct world *world);
+
+/* ---- source.c */
+
+#define METRICS 4 /* three values and a guard */
+#define GUARD   3
+
+struct metric {
+    double value;
+    bool is_there;
+    int64_t answered; /* when it was last answered with data; INT64_MIN never */
+};
+
+extern const char *const source_queries[METRICS];
+void source_start(struct world *world);
+void source_stop(struct world *world);
+void source_calm_down(struct world *world);
+struct as_source_port *source_open_port(struct world *world);
+
+/* ---- daemon.c */
+
+struct request {
+    uint64_t number;
+    struct message *message;
+    char notification[AS_ULID_SIZE];
+};
+
+struct daemon {
+    struct as_store_memory *state;
+    struct as_audit_memory *log;
+    struct as_store *peek; /* to look into the state */
+    struct as_shell *shell;
+    struct as_storage *storage;
+    struct as_target_port *port;
+    struct as_source_port *source;
+    struct as_ruleset *ruleset;
+    struct spec spec;
+    struct as_engine_config config;
+    char boot[16];
+    unsigned boots;
+    int64_t booted_at, wall_offset;
+    uint64_t generation; /* of the shell */
+    bool failed, stopping, step_planned, deliver_planned;
+    as_mono_time deadline;
+    struct request requests[256];
+    size_t request_count;
+    uint64_t next_request, next_notification;
+    int64_t second; /* for the steps in it */
+    unsigned wakes_in_second;
+};
+
+void daemon_start(struct world *world);
+void daemon_stop(struct world *world);
+void daemon_restart(struct world *world);
+void daemon_deliver(struct world *world, struct message *message);
+void daemon_poll(struct world *world); /* after each event */
+bool daemon_is_at_rest(struct world *world);
+
+/* ---- rules.c */
+
+void rules_randomize(struct world *world, struct spec *spec);
+const struct as_target_config *rules_find_target(const struct world *world, const char *id);
+const struct as_rule *rules_find_rule(const struct world *world, const char *name);
+
+/* ---- check.c */
+
+struct step_count {
+    struct incident_key key;
+    char target[128];
+    unsigned count;
+    int64_t last, last_but_one;
+};
+
+struct begun { /* an action that counts for the limits */
+    int64_t at;
+    char id[AS_ULID_SIZE];
+    bool is_applied;
+};
+
+struct acknowledged {
+    char (*ids)[AS_ULID_SIZE];
+    size_t count, capacity;
+};
+
+void check_effect(struct world *world, const struct as_effect *effect);
+void check_request(struct world *world, struct server_target *target,
+                   const struct as_scale_request *request);
+void check_applied(struct world *world, struct server_target *target, int64_t sent_at, int32_t to,
+                   bool has_rule, const struct as_cooldown *cooldown);
+void check_others_change(struct world *world, struct server_target *target);
+void check_crash(struct world *world);
+void check_state_against_log(struct world *world);
+
+/* ---- check_log.c */
+
+struct log_summary {
+    uint64_t records, notifications, decisions, actions, applied;
+    uint64_t open[ALERTS * 4]; /* fingerprints of incidents that the log says are open */
+    size_t open_count;
+    char hash[AS_AUDIT_HASH_SIZE];
+};
+void check_log(struct world *world, struct log_summary *summary_out); /* at the end */
+void check_log_end(struct world *world);
+
+/* ---- run.c */
+
+struct world {
+    uint64_t seed;
+    struct as_random random;
+    int64_t now;
+    struct event_tree events;
+    uint64_t event_order;
+    bool is_calm, is_verbose, allows_jumps, is_failed;
+    char failure[512];
+    uint64_t steps;
+
+    struct alert alerts[ALERTS];
+    struct peer_group peers[PEERS][GROUPS];
+    int64_t group_interval, repeat_interval;
+
+    struct server_target targets[SERVER_TARGETS];
+    size_t target_count;
+    int64_t faults; /* of the server, per mille */
+
+    struct metric metrics[METRICS];
+    struct begun *begun;
+    size_t begun_count, begun_capacity;
+
+    struct daemon daemon;
+
+    struct step_count *counts;
+    size_t count_count, count_capacity;
+    struct acknowledged acknowledged;
+    struct log_reader *reader;
+};
+
+struct run_result {
+    bool is_failed;
+    char failure[512];
+    int64_t virtual_us;
+    uint64_t steps;
+    struct log_summary log;
+    uint64_t crashes;
+};
+void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out);
+
+static inline as_wall_time true_wall(const struct world *world)
+{
+    return (as_wall_time){INT64_C(1795168800) * AS_US_PER_S + world->now};
+}
+
+#endif

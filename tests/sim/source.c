@@ -1,0 +1,180 @@
+/*
+ * Monitoring behind an unreliable network: values that change, queries that fail, and the list of
+ * what fires, of which a peer that has just started may know only a part.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+struct sim_source {
+    struct as_source_port port;
+    struct world *world;
+    uint64_t generation;
+};
+
+struct inquiry {
+    uint64_t ticket, generation; /* generation: of the shell that asked */
+    int metric;                  /* -1: the list */
+    void *context;
+    as_source_queried_fn *queried;
+    as_source_listed_fn *listed;
+};
+
+const char *const source_queries[METRICS] = {"m0", "m1", "m2", "g0"};
+
+/* What the world says at the moment of the answer. */
+static struct as_query_result evaluate(struct world *world, int metric)
+{
+    struct metric *it = &world->metrics[metric];
+    if (!it->is_there || (!world->is_calm && chance(world, 60)))
+        return (struct as_query_result){.error = "query returned no data"};
+    it->answered = world->now;
+    return (struct as_query_result){.value = it->value};
+}
+
+static const char *const receivers[] = {"scaler"};
+
+/* Alertmanager forgets nothing for long: an alert that one list leaves out is in the next. */
+static size_t list(struct world *world, struct as_listed_alert *alerts)
+{
+    size_t count = 0;
+    for (int i = 0; i < ALERTS; i++) {
+        struct alert *alert = &world->alerts[i];
+        const bool is_left_out = !world->is_calm && !alert->was_left_out && chance(world, 40);
+        alert->was_left_out = is_left_out;
+        if (!alert->firing || is_left_out)
+            continue;
+        alert->was_delivered = alert->was_delivered || !alert->silenced;
+        alerts[count++] = (struct as_listed_alert){
+            .fingerprint = alert->fingerprint,
+            .is_suppressed = alert->silenced,
+            .starts_at = alert->starts_at,
+            .labels = alert->labels,
+            .annotations = alert->no_annotations,
+            .receivers = receivers,
+            .receiver_count = 1,
+        };
+    }
+    return count;
+}
+
+static int compare_listed(const void *a, const void *b)
+{
+    const struct as_listed_alert *left = a, *right = b;
+    return (left->fingerprint > right->fingerprint) - (left->fingerprint < right->fingerprint);
+}
+
+static void on_reply(struct world *world, void *subject, uint64_t argument)
+{
+    struct inquiry *inquiry = subject;
+    (void)argument;
+    if (inquiry->generation != world->daemon.generation || !world->daemon.shell) {
+        free(inquiry);
+        return;
+    }
+    if (inquiry->metric >= 0) {
+        const struct as_query_result result = evaluate(world, inquiry->metric);
+        trace(world, "monitoring: asked for %s, %s", source_queries[inquiry->metric],
+              result.error ? "which fails" : "answered");
+        inquiry->queried(inquiry->context, inquiry->ticket, &result);
+    } else {
+        struct as_listed_alert alerts[ALERTS];
+        struct as_alert_list answer = {.alerts = alerts};
+        if (!world->is_calm && chance(world, 150)) {
+            answer.error = "no answer";
+        } else {
+            answer.count = list(world, alerts);
+            qsort(alerts, answer.count, sizeof(alerts[0]), compare_listed);
+        }
+        trace(world, "monitoring: a list of %zu%s", answer.count, answer.error ? " fails" : "");
+        inquiry->listed(inquiry->context, inquiry->ticket, &answer);
+    }
+    free(inquiry);
+    daemon_poll(world);
+}
+
+static struct inquiry *inquire(struct as_source_port *self, uint64_t ticket, void *context)
+{
+    struct sim_source *source = (struct sim_source *)self;
+    struct inquiry *inquiry = as_xcalloc(1, sizeof(*inquiry));
+    inquiry->ticket = ticket;
+    inquiry->generation = source->generation;
+    inquiry->context = context;
+    inquiry->metric = -1;
+    later(source->world, latency(source->world), on_reply, inquiry, 0);
+    return inquiry;
+}
+
+static void port_query(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
+                       as_source_queried_fn *done, void *context)
+{
+    struct world *world = ((struct sim_source *)self)->world;
+    struct inquiry *inquiry = inquire(self, ticket, context);
+    inquiry->queried = done;
+    for (int i = 0; i < METRICS; i++) {
+        if (strcmp(query->text, source_queries[i]) == 0)
+            inquiry->metric = i;
+    }
+    if (inquiry->metric < 0)
+        fail(world, "a query that no rule has: %s", query->text);
+}
+
+static void port_list(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
+                      void *context)
+{
+    inquire(self, ticket, context)->listed = done;
+}
+
+static void port_close(struct as_source_port *self)
+{
+    free(self); /* answers on their way are not heard any more */
+}
+
+struct as_source_port *source_open_port(struct world *world)
+{
+    struct sim_source *source = as_xcalloc(1, sizeof(*source));
+    source->port = (struct as_source_port){port_query, port_list, port_close};
+    source->world = world;
+    source->generation = world->daemon.generation;
+    return &source->port;
+}
+
+static void on_metric(struct world *world, void *subject, uint64_t argument)
+{
+    struct metric *metric = subject;
+    (void)argument;
+    if (world->is_calm)
+        return;
+    metric->is_there = !chance(world, 150);
+    metric->value = (double)between(world, -2, 24) / 2;
+    trace(world, "monitoring: %s is %g%s", source_queries[metric - world->metrics], metric->value,
+          metric->is_there ? "" : ", gone");
+    later(world, between(world, 5, 300) * SECOND, on_metric, metric, 0);
+}
+
+void source_start(struct world *world)
+{
+    for (int i = 0; i < METRICS; i++) {
+        world->metrics[i].answered = INT64_MIN;
+        on_metric(world, &world->metrics[i], 0);
+    }
+}
+
+void source_calm_down(struct world *world)
+{
+    for (int i = 0; i < METRICS; i++)
+        world->metrics[i].is_there = true;
+}
+
+void source_stop(struct world *world)
+{
+    struct event *event;
+    RB_FOREACH (event, event_tree, &world->events) {
+        if (event->happen == on_reply)
+            free(event->subject);
+    }
+}

@@ -1,0 +1,239 @@
+/*
+ * Makes what the configuration's loader would make of the same rules.
+ */
+#include "rule_spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+static void give_up(const char *what, const char *which)
+{
+    (void)fprintf(stderr, "rule_spec: %s: %s\n", what, which);
+    abort();
+}
+
+static struct as_address_field make_field(const char *key, const char *text)
+{
+    struct as_error error;
+    struct as_address_field field = {.key = as_xstrdup(key)};
+    if (as_template_new(text, &field.value, &error) != 0)
+        give_up("template", error.text);
+    return field;
+}
+
+static void make_address(struct as_target_config *target, const struct target_spec *spec)
+{
+    const char *name = spec->address ? spec->address : spec->name;
+    const char *const kubernetes[][2] = {
+        {"cluster", "default"}, {"apiVersion", "apps/v1"},
+        {"kind", "Deployment"}, {"namespace", spec->namespace ? spec->namespace : "shop"},
+        {"name", name},
+    };
+    const char *const group[][2] = {{"provider", "mine"}, {"name", name}};
+    target->kind = spec->is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES;
+    target->address_count = spec->is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
+    target->address = as_xcalloc(target->address_count, sizeof(*target->address));
+    for (size_t i = 0; i < target->address_count; i++) {
+        const char *const *row = spec->is_group ? group[i] : kubernetes[i];
+        target->address[i] = make_field(row[0], row[1]);
+        target->is_templated = target->is_templated || strstr(row[1], "{{");
+    }
+}
+
+static struct as_target_config make_target(const struct target_spec *spec)
+{
+    struct as_target_config target = {
+        .name = as_xstrdup(spec->name),
+        .bounds = {.min = spec->min,
+                   .max = spec->max ? spec->max : 10,
+                   .cooldown = {spec->up * AS_US_PER_S, spec->down * AS_US_PER_S,
+                                spec->up_after_down * AS_US_PER_S},
+                   .tolerance_up = 0.1,
+                   .tolerance_down = 0.1,
+                   .enforce_bounds = spec->enforce_bounds},
+        .dry_run = spec->dry_run,
+    };
+    if (spec->behavior) {
+        target.bounds.has_behavior = true;
+        target.bounds.behavior = *spec->behavior;
+    }
+    make_address(&target, spec);
+    if (spec->allow) {
+        target.allow_names = as_xcalloc(1, sizeof(char *));
+        target.allow_names[0] = as_xstrdup(spec->allow);
+        target.allow_name_count = 1;
+    }
+    return target;
+}
+
+static struct as_template *make_query(const char *text)
+{
+    struct as_template *template = NULL;
+    struct as_error error;
+    if (as_template_new(text, &template, &error) != 0 ||
+        as_template_check_promql(template, &error) != 0)
+        give_up("query", error.text);
+    return template;
+}
+
+static struct as_source make_source(const struct source_spec *spec)
+{
+    if (spec->query)
+        return (struct as_source){
+            .kind = AS_SOURCE_QUERY,
+            .query = make_query(spec->query),
+            .per_pod = spec->per_pod,
+            .pod_label = spec->per_pod ? as_xstrdup("pod") : NULL,
+        };
+    const char *name = spec->annotation ? spec->annotation : spec->label;
+    enum as_source_kind kind = spec->annotation ? AS_SOURCE_ANNOTATION : AS_SOURCE_LABEL;
+    return name ? (struct as_source){.kind = kind, .name = as_xstrdup(name)}
+                : (struct as_source){0};
+}
+
+static struct as_amount make_amount(int64_t size, int64_t percent, int64_t at_least)
+{
+    return (struct as_amount){.is_percent = percent > 0,
+                              .size = size,
+                              .milli_percent = percent * 1000,
+                              .at_least = at_least ? at_least : 1};
+}
+
+static bool is_step(const struct as_step *step)
+{
+    return step->amount.size > 0 || step->amount.is_percent;
+}
+
+/* Returns what the action's steps point to. */
+static struct as_step *make_steps(const struct as_step *specs, struct as_action *action)
+{
+    struct as_step *steps = as_xcalloc(SPEC_STEPS_MAX, sizeof(*steps));
+    action->steps = steps;
+    for (; action->step_count < SPEC_STEPS_MAX && is_step(&specs[action->step_count]);
+         action->step_count++) {
+        struct as_step *step = &steps[action->step_count];
+        *step = specs[action->step_count];
+        step->amount.at_least = step->amount.at_least ? step->amount.at_least : 1;
+    }
+    return steps;
+}
+
+static bool make_track(const struct rule_spec *spec, struct as_track *track)
+{
+    if (spec->track_value > 0)
+        *track = (struct as_track){.goal = AS_GOAL_VALUE, .value = spec->track_value};
+    else if (spec->track_average > 0)
+        *track = (struct as_track){.goal = AS_GOAL_AVERAGE_VALUE, .value = spec->track_average};
+    else if (spec->track_utilization > 0)
+        *track = (struct as_track){.goal = AS_GOAL_UTILIZATION,
+                                   .value = spec->track_utilization,
+                                   .resource = spec->resource,
+                                   .of_limits = spec->of_limits,
+                                   .is_resource = true};
+    return track->value > 0;
+}
+
+static void make_action(const struct rule_spec *spec, struct as_rule *rule)
+{
+    struct as_action *action = &rule->action;
+    if (spec->has_to) {
+        *action = (struct as_action){.kind = AS_ACTION_SCALE_TO, .size = spec->to};
+    } else if (spec->pass_through) {
+        action->kind = AS_ACTION_PASS_THROUGH;
+    } else if (make_track(spec, &action->track)) {
+        action->kind = AS_ACTION_TRACK;
+    } else {
+        bool is_up = spec->up || spec->up_percent || is_step(&spec->up_steps[0]);
+        action->kind = is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN;
+        action->amount = make_amount(is_up ? spec->up : spec->down,
+                                     is_up ? spec->up_percent : spec->down_percent, spec->at_least);
+        const struct as_step *steps = is_up ? spec->up_steps : spec->down_steps;
+        if (is_step(&steps[0]))
+            rule->steps = make_steps(steps, action);
+    }
+}
+
+static struct as_ending make_ending(const struct ending_spec *spec)
+{
+    struct as_ending ending = {.kind = AS_ENDING_NOTHING};
+    if (spec->give_back) {
+        ending.kind = AS_ENDING_GIVE_BACK;
+        ending.after_us = spec->after * AS_US_PER_S;
+        ending.step_milli_percent = (spec->step_percent ? spec->step_percent : 100) * 1000;
+    } else if (spec->has_to) {
+        ending.kind = AS_ENDING_SCALE;
+        ending.action = (struct as_action){.kind = AS_ACTION_SCALE_TO, .size = spec->to};
+    } else if (spec->down || spec->down_percent) {
+        ending.kind = AS_ENDING_SCALE;
+        ending.action = (struct as_action){
+            .kind = AS_ACTION_SCALE_DOWN, .amount = make_amount(spec->down, spec->down_percent, 0)};
+    }
+    return ending;
+}
+
+static uint32_t find_target(const struct spec *spec, const char *name)
+{
+    for (uint32_t i = 0; i < SPEC_MAX && spec->targets[i].name; i++) {
+        if (strcmp(spec->targets[i].name, name) == 0)
+            return i;
+    }
+    give_up("no such target", name);
+    return 0;
+}
+
+static struct as_rule make_rule(const struct spec *all, const struct rule_spec *spec)
+{
+    struct as_rule rule = {
+        .name = as_xstrdup(spec->name),
+        .target = find_target(all, spec->target),
+        .source = make_source(&spec->source),
+        .on_resolved = make_ending(&spec->on_resolved),
+        .every_us = spec->every * AS_US_PER_S,
+        .max_steps = spec->max_steps,
+        .dry_run = spec->dry_run,
+        .enabled = !spec->disabled,
+    };
+    make_action(spec, &rule);
+    if (spec->guard) {
+        bool is_waived = strcmp(spec->guard, "none") == 0;
+        rule.guard_kind = is_waived ? AS_GUARD_WAIVED : AS_GUARD_QUERY;
+        rule.guard = is_waived ? NULL : make_query(spec->guard);
+    }
+    rule.matchers = as_xcalloc(AS_ARRAY_SIZE(spec->match), sizeof(*rule.matchers));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(spec->match) && spec->match[i]; i++) {
+        struct as_error error;
+        if (as_matcher_init(&rule.matchers[rule.matcher_count++], spec->match[i], &error) != 0)
+            give_up("matcher", error.text);
+    }
+    if (spec->receiver) {
+        rule.receivers = as_xcalloc(1, sizeof(char *));
+        rule.receivers[rule.receiver_count++] = as_xstrdup(spec->receiver);
+    }
+    return rule;
+}
+
+static void make_after(const struct spec *all, const struct target_spec *spec,
+                       struct as_target_config *target)
+{
+    target->after = as_xcalloc(AS_ARRAY_SIZE(spec->after), sizeof(*target->after));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(spec->after) && spec->after[i]; i++)
+        target->after[target->after_count++] = find_target(all, spec->after[i]);
+}
+
+struct as_ruleset *spec_make_ruleset(const struct spec *spec)
+{
+    struct as_ruleset *ruleset = as_xcalloc(1, sizeof(*ruleset));
+    ruleset->targets = as_xcalloc(SPEC_MAX, sizeof(*ruleset->targets));
+    ruleset->rules = as_xcalloc(SPEC_MAX, sizeof(*ruleset->rules));
+    for (size_t i = 0; i < SPEC_MAX && spec->targets[i].name; i++)
+        ruleset->targets[ruleset->target_count++] = make_target(&spec->targets[i]);
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        make_after(spec, &spec->targets[i], &ruleset->targets[i]);
+    for (size_t i = 0; i < SPEC_MAX && spec->rules[i].name; i++)
+        ruleset->rules[ruleset->rule_count++] = make_rule(spec, &spec->rules[i]);
+    memset(ruleset->digest, 'd', sizeof(ruleset->digest) - 1);
+    return ruleset;
+}

@@ -1,0 +1,75 @@
+/*
+ * Rule sets written compactly in C, for tests of the engine and for the simulator. Times are in
+ * seconds. What is not given is zero; a maximum of 0 is 10, so that a target needs little text.
+ */
+#ifndef ALERTSCALER_TESTS_RULE_SPEC_H
+#define ALERTSCALER_TESTS_RULE_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/core/ruleset.h>
+
+#define SPEC_MAX 8
+
+struct target_spec {
+    const char *name;      /* also the Deployment's, where `address` is not given */
+    const char *address;   /* the Deployment's name, may be a template */
+    const char *namespace; /* default "shop" */
+    const char *allow;     /* glob of names; needed by templates */
+    bool is_group;         /* a node group of the provider "mine" */
+    int32_t min, max;
+    int64_t up, down, up_after_down; /* cooldown */
+    bool enforce_bounds, dry_run;
+    const char *after[4];               /* names of targets */
+    const struct as_behavior *behavior; /* NULL: none */
+};
+
+/* One of the first three, or none. */
+struct source_spec {
+    const char *annotation, *label, *query;
+    bool per_pod; /* pods are named by the label "pod" */
+};
+
+#define SPEC_STEPS_MAX 4
+
+/* What a rule does when its incident was resolved: nothing, or one of these. */
+struct ending_spec {
+    bool give_back;
+    int64_t after, step_percent; /* of give_back; a step of 0 is 100 */
+    int64_t down, down_percent;  /* scale_down */
+    int64_t to;                  /* scale_to */
+    bool has_to;
+};
+
+struct rule_spec {
+    const char *name;
+    const char *match[4];
+    const char *receiver;
+    const char *target;
+    int64_t up, down, up_percent, down_percent, at_least; /* one of the first four, or to */
+    int64_t to;
+    bool has_to;
+    int64_t every;
+    uint32_t max_steps;
+    bool dry_run, disabled;
+    struct source_spec source;
+    struct as_step up_steps[SPEC_STEPS_MAX],
+        down_steps[SPEC_STEPS_MAX];                       /* up to one without `by` */
+    double track_value, track_average, track_utilization; /* one of them: track; percent */
+    enum as_resource resource;                            /* of utilization */
+    bool of_limits;
+    bool pass_through;
+    const char *guard; /* "none", or a query */
+    struct ending_spec on_resolved;
+};
+
+struct spec {
+    struct target_spec targets[SPEC_MAX];
+    struct rule_spec rules[SPEC_MAX];
+};
+
+/* Ends the process where the specification is not one. */
+struct as_ruleset *spec_make_ruleset(const struct spec *spec) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,698 @@
+/*
+ * Loading: what files say arrives where the program looks for it, with every default.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/config/config.h>
+#include <alertscaler/core/query.h>
+
+static char folder[] = "/tmp/[alertscaler]*-XXXXXX"; /* looks like a pattern, and is none */
+static struct as_diagnostics diagnostics;
+static struct as_config *config;
+
+static void path_of(const char *name, char out[256])
+{
+    snprintf(out, 256, "%s/%s", folder, name);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[256];
+    path_of(name, path);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void setup(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void teardown(void)
+{
+    config = as_config_free(config);
+    as_diagnostics_deinit(&diagnostics);
+    static const char *const names[] = {"alertscaler.yaml", "a.yaml", "b.yaml", "rules.yaml"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        char path[256];
+        path_of(names[i], path);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+TestSuite(config, .init = setup, .fini = teardown);
+
+static int load(const char *text)
+{
+    char path[256];
+    write_file("alertscaler.yaml", text);
+    path_of("alertscaler.yaml", path);
+    config = as_config_free(config);
+    as_diagnostics_deinit(&diagnostics);
+    int r = as_config_load(path, &config, &diagnostics);
+    if (r == AS_CONFIG_OK && diagnostics.has_error)
+        cr_assert_fail("loaded with an error");
+    return r;
+}
+
+static void assert_loads(const char *text)
+{
+    int r = load(text);
+    cr_assert_eq(r, AS_CONFIG_OK, "%d: %s", r,
+                 diagnostics.count ? diagnostics.items[0].message : "");
+}
+
+static void assert_path(const char *path, const char *name)
+{
+    char expected[256];
+    path_of(name, expected);
+    cr_assert_str_eq(path, expected);
+}
+
+/* An empty configuration has every default of the reference. */
+Test(config, defaults)
+{
+    assert_loads("{}\n");
+    const struct as_settings *s = &config->settings;
+    cr_assert_eq(s->rule_file_count, 0);
+    cr_assert_eq(s->defaults.bounds.min, 1);
+    cr_assert_eq(s->defaults.bounds.cooldown.up_us, 3 * AS_US_PER_MIN);
+    cr_assert_eq(s->defaults.bounds.cooldown.down_us, 5 * AS_US_PER_MIN);
+    cr_assert_eq(s->defaults.bounds.cooldown.up_after_down_us, 0);
+    cr_assert_float_eq(s->defaults.bounds.tolerance_up, 0.1, 1e-12);
+    cr_assert_float_eq(s->defaults.bounds.tolerance_down, 0.1, 1e-12);
+    cr_assert_eq(s->defaults.bounds.cpu_initialization_us, 5 * AS_US_PER_MIN);
+    cr_assert_eq(s->defaults.bounds.initial_readiness_delay_us, 30 * AS_US_PER_S);
+    cr_assert_not(s->defaults.bounds.enforce_bounds);
+    cr_assert_not(s->defaults.bounds.has_behavior);
+    cr_assert_not(s->defaults.dry_run);
+    cr_assert_eq(s->alertmanager.url_count, 0);
+    cr_assert_eq(s->alertmanager.resync_interval_us, AS_US_PER_MIN);
+    cr_assert_null(s->prometheus.url);
+    cr_assert_eq(s->prometheus.timeout_us, 5 * AS_US_PER_S);
+    cr_assert_eq(s->cluster_count, 1);
+    cr_assert_str_eq(s->clusters[0].name, "default");
+    cr_assert_null(s->clusters[0].kubeconfig);
+    cr_assert_eq(s->provider_count, 0);
+    cr_assert_eq(s->receiver.max_body, 16u << 20);
+    cr_assert_eq(s->receiver.max_connections, 1000);
+    cr_assert_eq(s->receiver.incident_expiry_us, AS_US_PER_DAY);
+    cr_assert_eq(s->receiver.stale_window_us, 2 * AS_US_PER_MIN);
+    cr_assert_eq(s->receiver.token_count, 0);
+    cr_assert_eq(s->receiver.watchdog_count, 0);
+    cr_assert_eq(s->limits.actions_max, 0);
+    cr_assert_eq(s->limits.scale_down_milli_percent, 0);
+    cr_assert_eq(s->state.store, AS_STORE_SQLITE);
+    cr_assert_str_eq(s->state.path, "/var/lib/alertscaler/state.db");
+    cr_assert_str_eq(s->action_log.path, "/var/lib/alertscaler/actions.jsonl");
+    cr_assert_eq(s->action_log.max_size, 100u << 20);
+    cr_assert_eq(s->action_log.keep, 10);
+    cr_assert_not(s->dry_run);
+    cr_assert_eq(config->ruleset->rule_count, 0);
+    cr_assert_eq(strlen(config->digest), 64);
+    /* sha256sum of nothing, and of "{}\n" */
+    cr_assert_str_eq(config->ruleset->digest,
+                     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    cr_assert_str_eq(config->digest,
+                     "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356");
+}
+
+Test(config, settings)
+{
+    assert_loads(
+        "prometheus: {url: 'http://prometheus:9090', timeout: 7s, http_config: {proxy_url: "
+        "'http://p'}}\n"
+        "clusters: {edge: {kubeconfig: edge.conf, context: prod}}\n"
+        "providers:\n"
+        "  mine:\n"
+        "    type: http\n"
+        "    timeout: 3s\n"
+        "    http_config:\n"
+        "      authorization: {credentials_file: token}\n"
+        "      tls_config: {ca_file: /ca.pem, cert_file: c, key_file: k, server_name: s, "
+        "insecure_skip_verify: true}\n"
+        "      http_headers: {X-A: {values: [a, b], files: [f]}}\n"
+        "  cloud: {type: aws, region: eu-west-1, credentials_file: x, http_config: {basic_auth: "
+        "{username: u, password_file: p}}}\n"
+        "receiver:\n"
+        "  max_body: 1MB\n"
+        "  max_connections: 7\n"
+        "  incident_expiry: 2d\n"
+        "  stale_window: 0\n"
+        "  tokens: [{name: am, file: token}, {name: other, file: /etc/token}]\n"
+        "  watchdog: {match: ['alertname=\"Watchdog\"', a!=b], within: 1m}\n"
+        "state: {path: state.db}\n"
+        "action_log: {path: log/a.jsonl, max_size: 1KiB, keep: 3}\n"
+        "dry_run: true\n");
+    const struct as_settings *s = &config->settings;
+    cr_assert_str_eq(s->prometheus.url, "http://prometheus:9090");
+    cr_assert_eq(s->prometheus.timeout_us, 7 * AS_US_PER_S);
+    cr_assert_str_eq(s->prometheus.http.proxy_url, "http://p");
+    cr_assert_eq(s->cluster_count, 2);
+    const struct as_cluster_settings *edge = as_settings_find_cluster(s, "edge");
+    assert_path(edge->kubeconfig, "edge.conf");
+    cr_assert_str_eq(edge->context, "prod");
+    cr_assert_not_null(as_settings_find_cluster(s, "default"));
+    cr_assert_null(as_settings_find_cluster(s, "edg"));
+    const struct as_provider_settings *mine = as_settings_find_provider(s, "mine");
+    cr_assert_str_eq(mine->type, "http");
+    cr_assert_eq(mine->timeout_us, 3 * AS_US_PER_S);
+    cr_assert_str_eq(mine->http.authorization.type, "Bearer");
+    assert_path(mine->http.authorization.credentials_file, "token");
+    cr_assert_str_eq(mine->http.tls.ca_file, "/ca.pem");
+    assert_path(mine->http.tls.cert_file, "c");
+    assert_path(mine->http.tls.key_file, "k");
+    cr_assert_str_eq(mine->http.tls.server_name, "s");
+    cr_assert(mine->http.tls.insecure_skip_verify);
+    cr_assert_eq(mine->http.header_count, 1);
+    cr_assert_str_eq(mine->http.headers[0].name, "X-A");
+    cr_assert_eq(mine->http.headers[0].value_count, 2);
+    cr_assert_str_eq(mine->http.headers[0].values[1], "b");
+    cr_assert_eq(mine->http.headers[0].file_count, 1);
+    assert_path(mine->http.headers[0].files[0], "f");
+    const struct as_provider_settings *cloud = as_settings_find_provider(s, "cloud");
+    cr_assert_eq(cloud->timeout_us, 10 * AS_US_PER_S);
+    cr_assert_eq(cloud->option_count, 2);
+    cr_assert_str_eq(cloud->options[0].key, "region");
+    cr_assert_str_eq(cloud->options[0].value, "eu-west-1");
+    cr_assert_str_eq(cloud->http.basic_auth.username, "u");
+    assert_path(cloud->http.basic_auth.password_file, "p");
+    cr_assert_eq(s->receiver.max_body, 1000000);
+    cr_assert_eq(s->receiver.max_connections, 7);
+    cr_assert_eq(s->receiver.incident_expiry_us, 2 * AS_US_PER_DAY);
+    cr_assert_eq(s->receiver.stale_window_us, 0);
+    cr_assert_eq(s->receiver.token_count, 2);
+    cr_assert_str_eq(s->receiver.tokens[0].name, "am");
+    assert_path(s->receiver.tokens[0].file, "token");
+    cr_assert_str_eq(s->receiver.tokens[1].file, "/etc/token");
+    cr_assert_eq(s->receiver.watchdog_count, 2);
+    cr_assert_str_eq(s->receiver.watchdog[0].value, "Watchdog");
+    cr_assert_eq(s->receiver.watchdog[1].op, AS_MATCHER_NOT_EQUAL);
+    cr_assert_eq(s->receiver.watchdog_within_us, AS_US_PER_MIN);
+    assert_path(s->state.path, "state.db");
+    assert_path(s->action_log.path, "log/a.jsonl");
+    cr_assert_eq(s->action_log.max_size, 1024);
+    cr_assert_eq(s->action_log.keep, 3);
+    cr_assert(s->dry_run);
+}
+
+static const char *field(const struct as_target_config *target, const char *key)
+{
+    for (size_t i = 0; i < target->address_count; i++) {
+        if (strcmp(target->address[i].key, key) == 0)
+            return as_template_get_text(target->address[i].value);
+    }
+    return NULL;
+}
+
+/* A target inherits key by key, and what it says itself counts. */
+Test(config, targets)
+{
+    write_file("rules.yaml",
+               "targets:\n"
+               "  web:\n"
+               "    kubernetes: {kind: Deployment, namespace: shop, name: web}\n"
+               "    max: 20\n"
+               "  any:\n"
+               "    kubernetes: {apiVersion: a.b/v1, kind: Foo, namespace: '{{ .Labels.ns }}', "
+               "name: x, cluster: default}\n"
+               "    min: 0\n"
+               "    max: 3\n"
+               "    cooldown: {down: 9m}\n"
+               "    tolerance: {down: 25%}\n"
+               "    enforce_bounds: false\n"
+               "    cpu_initialization: 1s\n"
+               "    initial_readiness_delay: 2s\n"
+               "    dry_run: false\n"
+               "    allow: {namespaces: [a, 'b*'], names: [x]}\n"
+               "    behavior:\n"
+               "      scaleUp: {stabilizationWindowSeconds: 7, selectPolicy: Min, policies: "
+               "[{type: Percent, value: 3, periodSeconds: 60}]}\n"
+               "    after: [web]\n"
+               "  group:\n"
+               "    node_group: {name: n, url: 'http://h/g', provider: mine}\n"
+               "    max: 2\n");
+    assert_loads("rule_files: [rules.yaml]\n"
+                 "providers: {mine: {type: http}}\n"
+                 "defaults: {min: 2, cooldown: {up: 1m}, tolerance: 5%, enforce_bounds: true, "
+                 "cpu_initialization: 1m, initial_readiness_delay: 1m, dry_run: true}\n");
+    const struct as_ruleset *set = config->ruleset;
+    cr_assert_eq(set->target_count, 3);
+    const struct as_target_config *web = &set->targets[0], *any = &set->targets[1];
+    cr_assert_str_eq(web->name, "web");
+    cr_assert_eq(web->kind, AS_TARGET_KUBERNETES);
+    static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
+    static const char *const values[] = {"default", "apps/v1", "Deployment", "shop", "web"};
+    cr_assert_eq(web->address_count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        cr_assert_str_eq(web->address[i].key, keys[i]);
+        cr_assert_str_eq(as_template_get_text(web->address[i].value), values[i]);
+    }
+    cr_assert_not(web->is_templated);
+    cr_assert_eq(web->bounds.min, 2);
+    cr_assert_eq(web->bounds.max, 20);
+    cr_assert_eq(web->bounds.cooldown.up_us, AS_US_PER_MIN);
+    cr_assert_eq(web->bounds.cooldown.down_us, 5 * AS_US_PER_MIN);
+    cr_assert_float_eq(web->bounds.tolerance_up, 0.05, 1e-12);
+    cr_assert(web->bounds.enforce_bounds && web->dry_run);
+    cr_assert_eq(web->bounds.cpu_initialization_us, AS_US_PER_MIN);
+    cr_assert_not(web->bounds.has_behavior);
+    cr_assert_eq(web->after_count, 0);
+
+    cr_assert_eq(any->bounds.min, 0);
+    cr_assert_eq(any->bounds.cooldown.up_us, AS_US_PER_MIN);
+    cr_assert_eq(any->bounds.cooldown.down_us, 9 * AS_US_PER_MIN);
+    cr_assert_float_eq(any->bounds.tolerance_up, 0.05, 1e-12);
+    cr_assert_float_eq(any->bounds.tolerance_down, 0.25, 1e-12);
+    cr_assert(!any->bounds.enforce_bounds && !any->dry_run);
+    cr_assert_eq(any->bounds.cpu_initialization_us, AS_US_PER_S);
+    cr_assert_eq(any->bounds.initial_readiness_delay_us, 2 * AS_US_PER_S);
+    cr_assert(any->is_templated);
+    cr_assert_eq(any->allow_namespace_count, 2);
+    cr_assert_str_eq(any->allow_namespaces[1], "b*");
+    cr_assert_eq(any->allow_name_count, 1);
+    cr_assert(any->bounds.has_behavior);
+    const struct as_scaling_rules *up = &any->bounds.behavior.up;
+    cr_assert_eq(up->window_us, 7 * AS_US_PER_S);
+    cr_assert_eq(up->select, AS_SELECT_MIN);
+    cr_assert_eq(up->policy_count, 1);
+    cr_assert_eq(up->policies[0].type, AS_POLICY_PERCENT);
+    cr_assert_eq(up->policies[0].value, 3);
+    cr_assert_eq(up->policies[0].period_us, AS_US_PER_MIN);
+    const struct as_scaling_rules *down = &any->bounds.behavior.down;
+    const struct as_scaling_rules *hpa = &as_behavior_default.down;
+    cr_assert_eq(down->window_us, hpa->window_us);
+    cr_assert_eq(down->select, hpa->select);
+    cr_assert_eq(down->policy_count, hpa->policy_count);
+    cr_assert_eq(any->after_count, 1);
+    cr_assert_eq(any->after[0], 0);
+
+    const struct as_target_config *group = &set->targets[2];
+    cr_assert_eq(group->kind, AS_TARGET_NODE_GROUP);
+    cr_assert_str_eq(group->address[0].key, "provider");
+    cr_assert_str_eq(field(group, "url"), "http://h/g");
+    cr_assert_str_eq(field(group, "name"), "n");
+}
+
+Test(config, rules)
+{
+    write_file("a.yaml",
+               "targets:\n"
+               "  web: {kubernetes: {kind: Deployment, namespace: s, name: w}, max: 5}\n"
+               "  db: {kubernetes: {kind: StatefulSet, namespace: s, name: d}, max: 5}\n");
+    write_file("b.yaml",
+               "rules:\n"
+               "  - name: one\n"
+               "    match: ['alertname=\"A\"', 'b=~\"x|y\"']\n"
+               "    receivers: [r1, r2]\n"
+               "    target: db\n"
+               "    scale_up: {by: 12.5%, at_least: 2}\n"
+               "    every: 30s\n"
+               "    max_steps: 3\n"
+               "    dry_run: true\n"
+               "  - {name: two, match: [a=b], target: web, scale_down: {by: 3}, once: true,\n"
+               "     enabled: false}\n"
+               "  - {name: three, match: [a=b], target: web, scale_to: 4}\n"
+               "  - {name: four, match: [a=b], target: web, scale_up: {by: 10%}}\n");
+    assert_loads("rule_files: ['?.yaml', a.yaml]\n");
+    const struct as_ruleset *set = config->ruleset;
+    cr_assert_eq(config->rule_file_count, 2, "a file named twice is read once");
+    cr_assert_eq(set->rule_count, 4);
+    const struct as_rule *one = &set->rules[0], *two = &set->rules[1], *three = &set->rules[2];
+    cr_assert_str_eq(one->name, "one");
+    cr_assert_eq(one->matcher_count, 2);
+    cr_assert_eq(one->matchers[1].op, AS_MATCHER_REGEX);
+    cr_assert_eq(one->receiver_count, 2);
+    cr_assert_str_eq(one->receivers[1], "r2");
+    cr_assert_str_eq(set->targets[one->target].name, "db");
+    cr_assert_eq(one->action.kind, AS_ACTION_SCALE_UP);
+    cr_assert(one->action.amount.is_percent);
+    cr_assert_eq(one->action.amount.milli_percent, 12500);
+    cr_assert_eq(one->action.amount.at_least, 2);
+    cr_assert_eq(one->every_us, 30 * AS_US_PER_S);
+    cr_assert_eq(one->max_steps, 3);
+    cr_assert(one->dry_run && one->enabled);
+    cr_assert_str_eq(set->targets[two->target].name, "web");
+    cr_assert_eq(two->action.kind, AS_ACTION_SCALE_DOWN);
+    cr_assert_not(two->action.amount.is_percent);
+    cr_assert_eq(two->action.amount.size, 3);
+    cr_assert_eq(two->max_steps, 1);
+    cr_assert_eq(two->every_us, 0);
+    cr_assert(!two->dry_run && !two->enabled);
+    cr_assert_eq(three->action.kind, AS_ACTION_SCALE_TO);
+    cr_assert_eq(three->action.size, 4);
+    cr_assert_eq(set->rules[3].action.amount.at_least, 1);
+    cr_assert_eq(three->max_steps, 0);
+}
+
+static const struct as_rule *find_rule(const char *name)
+{
+    for (size_t i = 0; i < config->ruleset->rule_count; i++) {
+        if (strcmp(config->ruleset->rules[i].name, name) == 0)
+            return &config->ruleset->rules[i];
+    }
+    cr_assert_fail("no rule %s", name);
+    return NULL;
+}
+
+static void load_rules(const char *rules)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(16 << 20);
+    as_buf_append_str(&text, "targets:\n  web: {kubernetes: {kind: Deployment, namespace: s, "
+                             "name: w}, max: 5}\nrules:\n");
+    as_buf_append_str(&text, rules);
+    cr_assert_eq(as_buf_check(&text), 0);
+    write_file("rules.yaml", text.data);
+    assert_loads("rule_files: [rules.yaml]\nprometheus: {url: 'http://p:9090'}\n");
+}
+
+static void assert_query(const struct as_source *source, const char *text, const char *pod_label)
+{
+    cr_assert_eq(source->kind, AS_SOURCE_QUERY);
+    cr_assert_str_eq(as_template_get_text(source->query), text);
+    cr_assert_eq(source->per_pod, pod_label != NULL);
+    if (pod_label)
+        cr_assert_str_eq(source->pod_label, pod_label);
+    else
+        cr_assert_null(source->pod_label);
+    cr_assert_null(source->name);
+}
+
+static void assert_track(const struct as_rule *rule, enum as_goal goal, double value)
+{
+    cr_assert_eq(rule->action.kind, AS_ACTION_TRACK);
+    cr_assert_eq(rule->action.track.goal, goal);
+    cr_assert_float_eq(rule->action.track.value, value, 1e-9);
+    cr_assert_eq(rule->action.track.is_resource, goal == AS_GOAL_UTILIZATION);
+}
+
+/* What `track` and its source say, and that it is looked at every 15 s unless the rule says so. */
+Test(config, track)
+{
+    load_rules(
+        "  - {name: a, match: [a=b], target: web, track: {value: 0.5, annotation: load}}\n"
+        "  - name: b\n"
+        "    match: [a=b]\n"
+        "    target: web\n"
+        "    every: 1m\n"
+        "    track:\n"
+        "      average_value: 100\n"
+        "      query: |\n"
+        "        sum(x{ns=\"{{ .Labels.ns }}\"})\n"
+        "  - {name: c, match: [a=b], target: web, track: {average_value: 2, query: x,\n"
+        "     per_pod: true, pod_label: pod_name}}\n"
+        "  - {name: d, match: [a=b], target: web, track: {utilization: 62.5%, of: cpu_limits,\n"
+        "     query: x, per_pod: true}}\n"
+        "  - {name: e, match: [a=b], target: web, track: {utilization: 80%,\n"
+        "     of: memory_requests, query: x, per_pod: true}}\n");
+    const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
+    const struct as_rule *d = find_rule("d"), *e = find_rule("e");
+    assert_track(a, AS_GOAL_VALUE, 0.5);
+    cr_assert_eq(a->source.kind, AS_SOURCE_ANNOTATION);
+    cr_assert_str_eq(a->source.name, "load");
+    cr_assert_eq(a->every_us, 15 * AS_US_PER_S);
+    assert_track(b, AS_GOAL_AVERAGE_VALUE, 100);
+    assert_query(&b->source, "sum(x{ns=\"{{ .Labels.ns }}\"})\n", NULL);
+    cr_assert_eq(b->every_us, AS_US_PER_MIN);
+    assert_track(c, AS_GOAL_AVERAGE_VALUE, 2);
+    assert_query(&c->source, "x", "pod_name");
+    assert_track(d, AS_GOAL_UTILIZATION, 62.5);
+    assert_query(&d->source, "x", "pod");
+    cr_assert(d->action.track.of_limits && d->action.track.resource == AS_RESOURCE_CPU);
+    assert_track(e, AS_GOAL_UTILIZATION, 80);
+    cr_assert(!e->action.track.of_limits && e->action.track.resource == AS_RESOURCE_MEMORY);
+}
+
+static void assert_step(const struct as_step *step, bool is_above, double bound, int64_t size,
+                        int64_t milli_percent)
+{
+    cr_assert_eq(step->is_above, is_above);
+    cr_assert_float_eq(step->bound, bound, 1e-9);
+    cr_assert_eq(step->amount.is_percent, milli_percent > 0);
+    cr_assert_eq(milli_percent > 0 ? step->amount.milli_percent : step->amount.size,
+                 milli_percent > 0 ? milli_percent : size);
+}
+
+/* Step tables belong to the rule; those that ask Prometheus are looked at again as `track` is. */
+Test(config, sources_and_steps)
+{
+    load_rules("  - {name: a, match: [a=b], target: web, pass_through: {label: size}}\n"
+               "  - {name: b, match: [a=b], target: web, pass_through: {query: x}}\n"
+               "  - name: c\n"
+               "    match: [a=b]\n"
+               "    target: web\n"
+               "    scale_up:\n"
+               "      value: {query: x}\n"
+               "      steps: [{above: -1.5, by: 1}, {above: 2, by: 50%, at_least: 3}]\n"
+               "  - {name: d, match: [a=b], target: web, scale_down: {value: {annotation: v},\n"
+               "     steps: [{below: 7, by: 2}]}}\n"
+               "  - {name: e, match: [a=b], target: web, scale_up: {by: 1}}\n");
+    const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
+    const struct as_rule *d = find_rule("d"), *e = find_rule("e");
+    cr_assert_eq(a->action.kind, AS_ACTION_PASS_THROUGH);
+    cr_assert_eq(a->source.kind, AS_SOURCE_LABEL);
+    cr_assert_str_eq(a->source.name, "size");
+    cr_assert_eq(a->every_us, 0);
+    assert_query(&b->source, "x", NULL);
+    cr_assert_eq(b->every_us, 15 * AS_US_PER_S);
+    cr_assert_eq(c->action.kind, AS_ACTION_SCALE_UP);
+    cr_assert_eq(c->action.step_count, 2);
+    cr_assert_eq(c->action.steps, c->steps);
+    assert_step(&c->steps[0], true, -1.5, 1, 0);
+    assert_step(&c->steps[1], true, 2, 0, 50000);
+    cr_assert_eq(c->steps[0].amount.at_least, 1);
+    cr_assert_eq(c->steps[1].amount.at_least, 3);
+    assert_query(&c->source, "x", NULL);
+    cr_assert_eq(c->every_us, 15 * AS_US_PER_S);
+    cr_assert_eq(d->action.kind, AS_ACTION_SCALE_DOWN);
+    assert_step(&d->steps[0], false, 7, 2, 0);
+    cr_assert_eq(d->every_us, 0);
+    cr_assert_eq(e->source.kind, AS_SOURCE_NONE);
+    cr_assert(!e->action.steps && e->action.step_count == 0);
+}
+
+Test(config, endings_and_guards)
+{
+    load_rules("  - {name: a, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
+               "     on_resolved: give_back}\n"
+               "  - {name: b, match: [a=b], target: web, scale_up: {by: 1}, guard: {query: up},\n"
+               "     on_resolved: {give_back: {after: 10m, step: 25%}}}\n"
+               "  - {name: c, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
+               "     on_resolved: {scale_down: {by: 50%, at_least: 2}}}\n"
+               "  - {name: d, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"
+               "     on_resolved: {scale_down: {by: 3}}}\n"
+               "  - {name: e, match: [a=b], target: web, scale_to: 5, guard: none,\n"
+               "     on_resolved: {scale_to: 2}}\n"
+               "  - {name: f, match: [a=b], target: web, scale_down: {by: 1}}\n");
+    const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *f = find_rule("f");
+    const struct as_action *c = &find_rule("c")->on_resolved.action;
+    const struct as_action *d = &find_rule("d")->on_resolved.action;
+    const struct as_rule *e = find_rule("e");
+    cr_assert_eq(a->on_resolved.kind, AS_ENDING_GIVE_BACK);
+    cr_assert_eq(a->on_resolved.after_us, 0);
+    cr_assert_eq(a->on_resolved.step_milli_percent, 100000);
+    cr_assert(a->guard_kind == AS_GUARD_WAIVED && !a->guard);
+    cr_assert_eq(b->on_resolved.kind, AS_ENDING_GIVE_BACK);
+    cr_assert_eq(b->on_resolved.after_us, 10 * AS_US_PER_MIN);
+    cr_assert_eq(b->on_resolved.step_milli_percent, 25000);
+    cr_assert_eq(b->guard_kind, AS_GUARD_QUERY);
+    cr_assert_str_eq(as_template_get_text(b->guard), "up");
+    cr_assert_eq(b->source.kind, AS_SOURCE_NONE);
+    cr_assert_eq(b->every_us, 0);
+    cr_assert_eq(find_rule("c")->on_resolved.kind, AS_ENDING_SCALE);
+    cr_assert(c->kind == AS_ACTION_SCALE_DOWN && c->amount.is_percent);
+    cr_assert(c->amount.milli_percent == 50000 && c->amount.at_least == 2);
+    cr_assert(d->kind == AS_ACTION_SCALE_DOWN && !d->amount.is_percent && d->amount.size == 3);
+    cr_assert_eq(e->on_resolved.kind, AS_ENDING_SCALE);
+    cr_assert_eq(e->on_resolved.action.kind, AS_ACTION_SCALE_TO);
+    cr_assert_eq(e->on_resolved.action.size, 2);
+    cr_assert_eq(e->action.size, 5);
+    cr_assert(f->on_resolved.kind == AS_ENDING_NOTHING && f->guard_kind == AS_GUARD_ABSENT);
+}
+
+static void assert_error(const char *text, const char *message, uint32_t line, uint32_t column)
+{
+    write_file("rules.yaml", text);
+    cr_assert_eq(load("rule_files: [rules.yaml]\nprometheus: {url: 'http://p:9090'}\n"),
+                 AS_CONFIG_INVALID);
+    const struct as_diagnostic *first = &diagnostics.items[0];
+    cr_assert_eq(diagnostics.count, 1, "%s", first->message);
+    cr_assert(strstr(first->message, message), "%s", first->message);
+    cr_assert_eq(first->line, line, "%s at %u:%u", text, first->line, first->column);
+    cr_assert_eq(first->column, column, "%s at %u:%u", text, first->line, first->column);
+}
+
+#define HEAD                                                                                       \
+    "targets: {web: {kubernetes: {kind: Deployment, namespace: s, name: w}, max: 5}}\n"            \
+    "rules:\n- name: a\n  match: [a=b]\n  target: web\n  pass_through:\n    query: "
+
+/* An error inside of a text is shown at its very place, as far as the file says it as it is. */
+Test(config, places_inside_texts)
+{
+    static const char escape[] = "cannot be a part of an escape";
+    static const char outside[] = "a template stands inside a string";
+    assert_error(HEAD "'x + {{ .Labels.a }}'\n", outside, 7, 17);
+    assert_error(HEAD "x + '{{ .Labels.a }}' + {{ .Labels.b }}\n", outside, 7, 36);
+    assert_error(HEAD "|\n      sum(\n        \xC3\xA4{{ .Labels.a }}\n      )\n", outside, 9, 10);
+    assert_error(HEAD "|\r\n      sum(\r\n\r\n       {{ .Labels.a }}\r\n      )\r\n", outside, 10,
+                 8);
+    assert_error(HEAD "|2-\n      x\n        {{ .Labels.a }}", outside, 9, 9);
+    assert_error(HEAD "|\n      x{a=\"{{ .Labels.a\n         }}\\{{ .Labels.a }}\"}\n", escape, 9,
+                 13);
+    /* Folded, or with an escape: only the text as a whole. */
+    assert_error(HEAD ">\n      x\n      + {{ .Labels.a }}\n", "offset 4: a template", 7, 12);
+    assert_error(HEAD "\"x\\t{{ .Labels.a }}\"\n", "offset 2: a template", 7, 12);
+    assert_error(HEAD "x\n     + {{ .Labels.a }}\n", "offset 4: a template", 7, 12);
+}
+
+/* A query may be as long as one that is sent, and no longer. */
+Test(config, long_query)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(1 << 20);
+    as_buf_append_str(&text, "  - {name: a, match: [a=b], target: web, pass_through: {query: ");
+    for (int i = 0; i < AS_QUERY_MAX; i++)
+        as_buf_append_char(&text, 'x');
+    as_buf_append_str(&text, "}}\n");
+    cr_assert_eq(as_buf_check(&text), 0);
+    load_rules(text.data);
+    as_buf_clear(&text);
+    as_buf_append_str(&text, HEAD);
+    for (int i = 0; i <= AS_QUERY_MAX; i++)
+        as_buf_append_char(&text, 'x');
+    cr_assert_eq(as_buf_check(&text), 0);
+    assert_error(text.data, "a query has at most 16384 bytes", 7, 12);
+}
+
+/* The digest of the rules covers the files in order of their names. */
+Test(config, digest)
+{
+    write_file("b.yaml", "rules: []\n");
+    write_file("a.yaml", "targets: {}\n");
+    assert_loads("rule_files: [b.yaml, a.yaml]\n");
+    /* printf 'targets: {}\nrules: []\n' | sha256sum */
+    cr_assert_str_eq(config->ruleset->digest,
+                     "bd4c7eec07feea16038f09ac70546bdd6e3403cc0a70b6575b9254b46e76358a");
+}
+
+Test(config, unreadable)
+{
+    config = NULL;
+    cr_assert_eq(as_config_load("/nowhere/a.yaml", &config, &diagnostics), -ENOENT);
+    cr_assert_eq(as_config_load("/", &config, &diagnostics), -EISDIR);
+    cr_assert_eq(diagnostics.count, 2);
+    cr_assert_null(config);
+    const char *const rules[] = {"/nowhere/a.yaml"};
+    cr_assert_eq(as_config_load_rules(rules, 1, &config, &diagnostics), AS_CONFIG_INVALID);
+    cr_assert_null(config);
+}
+
+/* What cannot be used leaves nothing behind, and what a configuration does not match is only
+ * told. */
+Test(config, outcomes)
+{
+    cr_assert_eq(load("rule_files: ['*.rules']\n"), AS_CONFIG_OK);
+    cr_assert_eq(diagnostics.count, 1);
+    cr_assert_eq(diagnostics.items[0].severity, AS_SEVERITY_WARNING);
+    cr_assert_eq(load("rule_files: [none.yaml]\n"), AS_CONFIG_INVALID);
+    cr_assert_null(config);
+    cr_assert_eq(load("a: [\n"), AS_CONFIG_INVALID);
+    cr_assert_null(config);
+}
+
+Test(config, kinds)
+{
+    char path[256];
+    path_of("a.yaml", path);
+    write_file("a.yaml", "rules: []\n");
+    cr_assert_eq(as_config_find_kind(path), AS_CONFIG_RULES);
+    write_file("a.yaml", "targets: {}\n");
+    cr_assert_eq(as_config_find_kind(path), AS_CONFIG_RULES);
+    write_file("a.yaml", "rule_files: []\n");
+    cr_assert_eq(as_config_find_kind(path), AS_CONFIG_SETTINGS);
+    cr_assert_eq(as_config_find_kind("/nowhere"), AS_CONFIG_SETTINGS);
+}
+
+static double processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A file with 10,000 errors and as many targets to confuse: a thousand are told, at once. */
+Test(config, many_errors)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(16 << 20);
+    as_buf_append_str(&text, "targets:\n");
+    for (int i = 0; i < 10000; i++)
+        as_buf_printf(&text,
+                      "  target-number-%d: {kubernetes: {kind: Deployment, namespace: s, name: "
+                      "n%d}, max: 5}\n",
+                      i, i);
+    as_buf_append_str(&text, "rules:\n");
+    for (int i = 0; i < 10000; i++)
+        as_buf_printf(
+            &text, "  - {name: r%d, match: [a=b], target: targt-number-%d, scale_to: 1}\n", i, i);
+    cr_assert_eq(as_buf_check(&text), 0);
+    write_file("rules.yaml", text.data);
+    double start = processor_seconds();
+    cr_assert_eq(load("rule_files: [rules.yaml]\n"), AS_CONFIG_INVALID);
+    as_diagnostics_sort(&diagnostics);
+    cr_assert_lt(processor_seconds() - start, 10);
+    cr_assert_eq(diagnostics.count, AS_DIAGNOSTICS_MAX);
+    cr_assert_eq(diagnostics.more, 10000 - AS_DIAGNOSTICS_MAX);
+    cr_assert_not_null(strstr(diagnostics.items[0].message, "did you mean `target-number-0`?"));
+}
+
+/* Lists and maps have an end, whatever the file's size. */
+Test(config, many_elements)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(16 << 20);
+    as_buf_append_str(&text, "providers: {");
+    for (int i = 0; i < 1001; i++)
+        as_buf_printf(&text, "p%d: {type: http}, ", i);
+    as_buf_append_str(&text, "}\n");
+    cr_assert_eq(load(text.data), AS_CONFIG_INVALID);
+    cr_assert_str_eq(diagnostics.items[0].message, "at most 1000 are possible here");
+    as_buf_clear(&text);
+    as_buf_append_str(&text, "rules: [");
+    for (int i = 0; i < AS_RULES_MAX; i++)
+        as_buf_append_str(&text, "{}, ");
+    as_buf_append_str(&text, "a]\n");
+    write_file("rules.yaml", text.data);
+    cr_assert_eq(load("rule_files: [rules.yaml]\n"), AS_CONFIG_INVALID);
+    cr_assert_eq(diagnostics.count, 1);
+}
+
+/* Long chains and large circles of `after` end. */
+Test(config, long_order)
+{
+    enum { COUNT = 20000 };
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(16 << 20);
+    as_buf_append_str(&text, "targets:\n");
+    for (int i = 0; i < COUNT; i++)
+        as_buf_printf(&text,
+                      "  t%d: {kubernetes: {kind: Deployment, namespace: s, name: n%d}, max: 5, "
+                      "after: [%st%d]}\n",
+                      i, i, i == 7 ? "t3, " : "", (i + 1) % COUNT);
+    cr_assert_eq(as_buf_check(&text), 0);
+    write_file("rules.yaml", text.data);
+    double start = processor_seconds();
+    cr_assert_eq(load("rule_files: [rules.yaml]\n"), AS_CONFIG_INVALID);
+    cr_assert_lt(processor_seconds() - start, 10);
+    cr_assert_eq(diagnostics.count, 1);
+    cr_assert_not_null(strstr(diagnostics.items[0].message, "circle: `t"));
+}

@@ -1,0 +1,162 @@
+/*
+ * The engine in a small synchronous world: a store that commits at once, targets that answer at
+ * once, a clock that a test moves. What the engine says is kept as a transcript, one phrase an
+ * effect, which tests compare as text:
+ *
+ *   said queued; opened; answered; observe web; decided web 4>6 scaled by slow; scale web 4>6;
+ *   acted web 4>6 applied
+ *
+ * State goes through the real codec into the in-memory store; a restart reads it from there.
+ */
+#ifndef ALERTSCALER_TESTS_ENGINE_HARNESS_H
+#define ALERTSCALER_TESTS_ENGINE_HARNESS_H
+
+#include <criterion/criterion.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/core/engine.h>
+#include <alertscaler/store/memory.h>
+
+#include "../../support/rule_spec.h"
+
+#define HARNESS_TARGETS 16
+#define HARNESS_QUEUE   128
+
+struct virtual_target {
+    char id[128];
+    int32_t size, min, max; /* own bounds: -1 none */
+    unsigned version;
+    bool in_progress, has_no_version;
+    bool is_hanging;        /* nothing asked of it is answered until it is cleared */
+    enum as_reason failure; /* where set, what its observation ends with */
+};
+
+struct scale_script { /* what becomes of the next request, instead of being done */
+    enum as_reason outcome;
+    bool is_ambiguous;
+    bool is_done; /* the size is set all the same */
+    int64_t retry_after_us;
+};
+
+struct query_script { /* the answer to a query of this text; without one there is no data */
+    const char *text;
+    struct as_query_result result;
+};
+
+struct queued_call {
+    bool is_scale, is_query, with_pods;
+    as_mono_time at;
+    uint64_t ticket;
+    char query[256];
+    char id[128];
+    struct as_scale_request request;
+};
+
+struct test_listed { /* an alert of Alertmanager's list */
+    const char *labels;
+    int64_t starts;
+    bool is_suppressed;
+    const char *annotation;
+    const char *receivers; /* separated by commas; NULL: "scaler" */
+};
+
+struct staged_commit {
+    uint64_t ticket;
+    struct as_store_change changes[64];
+    size_t count;
+};
+
+struct harness;
+typedef void harness_request_fn(struct harness *harness, const struct queued_call *call,
+                                bool is_done);
+
+struct harness {
+    struct as_engine *engine;
+    struct as_engine_config config;
+    struct as_ruleset *ruleset;
+    as_mono_time mono;
+    as_wall_time wall;
+    const char *boot;
+    struct as_store_memory *memory;
+    struct as_store *store;
+    struct virtual_target targets[HARNESS_TARGETS];
+    size_t target_count;
+    struct as_buf transcript, told;
+    uint64_t requests, notifications;
+
+    struct staged_commit staged; /* of the effects so far */
+    struct staged_commit commits[HARNESS_QUEUE];
+    size_t commit_count;
+    struct queued_call calls[HARNESS_QUEUE];
+    size_t call_count;
+    uint64_t list_ticket; /* of the list that is asked for; 0: none is */
+    const struct test_listed *listed;
+    size_t listed_count;
+    const char *list_error;
+    bool hold_commits, hold_calls, hold_lists; /* until harness_settle after they are cleared */
+
+    enum as_reason observation; /* of every target; AS_REASON_APPLIED: the size */
+    int64_t observation_retry_after_us;
+    struct scale_script scripts[8];
+    size_t script_count;
+    struct query_script queries[8];
+    const struct as_pod_seen *pods; /* of every target, where they are asked for */
+    size_t pod_count;
+    harness_request_fn *on_request; /* where set, hears what becomes of every request */
+    void *listener;
+    struct scale_script always; /* where set, what becomes of every request */
+    unsigned deadlines;         /* steps for a deadline so far */
+
+    char last_order[AS_ULID_SIZE]; /* the last decision for a change */
+    unsigned misnamed_decisions;   /* actions that named another */
+    uint64_t last_notification_total;
+    size_t last_notification_count;
+    size_t last_sample_count; /* of the last decision's proposals */
+};
+
+/* An alert of a test: labels as "name=value,...", alertname first; times in seconds on the wall
+ * clock of the test, which starts at 1000. */
+struct test_alert {
+    const char *labels;
+    int64_t starts;
+    bool is_resolved;
+    int64_t ends; /* 0: now */
+    const char *annotation;
+    int64_t starts_us; /* more than `starts` */
+};
+
+void harness_start(struct harness *harness, const struct spec *spec); /* and takes the transcript */
+void harness_stop(struct harness *harness);                           /* frees everything */
+
+/* One notification; all alerts in it. */
+void harness_notify(struct harness *harness, const char *receiver, const struct test_alert *alerts,
+                    size_t count);
+void fire(struct harness *harness, const char *labels, int64_t starts);
+void resolve(struct harness *harness, const char *labels, int64_t starts);
+
+/* What Alertmanager lists from now on; borrowed. */
+void harness_list(struct harness *harness, const struct test_listed *alerts, size_t count);
+
+/* Moves both clocks, waking the engine at its deadlines on the way. */
+void tick(struct harness *harness, int64_t seconds);
+/* Delivers commits and answers that were held. */
+void harness_settle(struct harness *harness);
+/* Frees the engine with all that is under way, and starts one from what was committed. */
+void harness_crash(struct harness *harness, int64_t gap_seconds);
+void harness_reload(struct harness *harness, const struct spec *spec);
+void harness_send_stop(struct harness *harness);
+
+struct virtual_target *harness_target(struct harness *harness, const char *name);
+void harness_script(struct harness *harness, struct scale_script script);
+
+/* The transcript since the last call; good until the next call. */
+const char *said(struct harness *harness);
+
+/* A started harness as a local variable. */
+#define WITH(name, spec)                                                                           \
+    struct harness name = {0};                                                                     \
+    harness_start(&(name), &(spec))
+
+#define cr_said(harness, text) cr_assert_str_eq(said(harness), text)
+
+#endif

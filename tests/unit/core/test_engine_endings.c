@@ -1,0 +1,393 @@
+/*
+ * `on_resolved`: what follows when an incident was resolved, and that it needs proof that
+ * monitoring lives. "Losing the monitoring never removes capacity."
+ */
+#include "engine_harness.h"
+
+#include <alertscaler/base/attr.h>
+
+static const struct spec giving_back = {
+    .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+    .rules = {{.name = "slow",
+               .match = {"alertname=Slow"},
+               .target = "web",
+               .up = 4,
+               .guard = "none",
+               .on_resolved = {.give_back = true, .after = 120, .step_percent = 25}},
+              {.name = "other", .match = {"alertname=Other"}, .target = "web", .up = 1}},
+};
+
+Test(engine_endings, what_an_incident_added_is_given_back_in_steps)
+{
+    WITH(h, giving_back);
+    fire(&h, "Slow", 990);
+    tick(&h, 60);
+    cr_said(&h,
+            "said queued; opened; answered; observe web; decided web 4>8 scaled by slow; "
+            "scale web 4>8; acted web 4>8 applied; observe web; decided web 8>12 scaled by slow; "
+            "scale web 8>12; acted web 8>12 applied");
+    tick(&h, 30);
+    resolve(&h, "Slow", 990);
+    cr_said(&h, "said queued; closed; answered; observe web");
+    tick(&h, 119);
+    cr_assert_null(strstr(said(&h), "decided"));
+    tick(&h, 1);
+    cr_said(&h, "observe web; decided web 12>10 scaled by slow; scale web 12>10; "
+                "acted web 12>10 applied");
+    tick(&h, 180);
+    cr_said(&h,
+            "observe web; decided web 10>8 scaled by slow; scale web 10>8; "
+            "acted web 10>8 applied; observe web; decided web 8>6 scaled by slow; "
+            "scale web 8>6; acted web 8>6 applied; observe web; decided web 6>4 scaled by slow; "
+            "scale web 6>4; acted web 6>4 applied");
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "decided"));
+    harness_stop(&h);
+}
+
+Test(engine_endings, nothing_is_given_back_that_was_not_added)
+{
+    WITH(h, giving_back);
+    harness_target(&h, "web")->size = 50;
+    fire(&h, "Slow", 990);
+    cr_assert_not_null(strstr(said(&h), "at_max"));
+    resolve(&h, "Slow", 990);
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "decided"));
+    harness_stop(&h);
+}
+
+/* Each of these ends a give-back under way: 12 stays. */
+static void change_by_hand(struct harness *harness)
+{
+    harness_target(harness, "web")->size = 11;
+}
+
+static void open_another(struct harness *harness)
+{
+    fire(harness, "Other", harness->wall.us / AS_US_PER_S);
+    tick(harness, 1);
+    resolve(harness, "Other", harness->wall.us / AS_US_PER_S - 1);
+}
+
+static void reload_without(struct harness *harness)
+{
+    static const struct spec without = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 4}},
+    };
+    harness_reload(harness, &without);
+}
+
+Test(engine_endings, a_give_back_ends_when_something_else_happens)
+{
+    static void (*const happen[])(struct harness *) = {change_by_hand, open_another,
+                                                       reload_without};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(happen); i++) {
+        WITH(h, giving_back);
+        fire(&h, "Slow", 990);
+        tick(&h, 1);
+        resolve(&h, "Slow", 990);
+        tick(&h, 10);
+        happen[i](&h);
+        (void)said(&h);
+        tick(&h, 3600);
+        cr_expect_null(strstr(said(&h), "scale "), "row %zu", i);
+        harness_stop(&h);
+    }
+}
+
+static const struct spec templated = {
+    .targets = {{.name = "web",
+                 .address = "{{ .Labels.app }}",
+                 .allow = "*",
+                 .min = 1,
+                 .max = 50,
+                 .up = 60,
+                 .down = 60}},
+    .rules = {{.name = "slow",
+               .match = {"alertname=Slow"},
+               .target = "web",
+               .up = 4,
+               .guard = "up{app=\"{{ .Labels.app }}\"}",
+               .on_resolved = {.give_back = true, .after = 120}}},
+};
+
+Test(engine_endings, a_give_back_goes_on_after_a_crash)
+{
+    WITH(h, templated);
+    h.queries[0] = (struct query_script){"up{app=\"web-a\"}", {.value = 1}};
+    fire(&h, "Slow,app=web-a", 990);
+    tick(&h, 60);
+    harness_crash(&h, 1);
+    resolve(&h, "Slow,app=web-a", 990);
+    harness_crash(&h, 1);
+    (void)said(&h);
+    tick(&h, 300);
+    cr_assert_not_null(strstr(said(&h), "decided web-a 12>4 scaled by slow; scale web-a 12>4; "
+                                        "acted web-a 12>4 applied"));
+    tick(&h, 25 * 3600);
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 0);
+    harness_stop(&h);
+}
+
+static const struct spec to_two = {
+    .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+    .rules = {{.name = "slow",
+               .match = {"alertname=Slow"},
+               .target = "web",
+               .up = 4,
+               .max_steps = 1,
+               .guard = "up == 1",
+               .on_resolved = {.to = 2, .has_to = true}}},
+};
+
+Test(engine_endings, without_proof_that_monitoring_lives_nothing_is_removed)
+{
+    WITH(h, to_two);
+    fire(&h, "Slow", 990);
+    tick(&h, 90);
+    resolve(&h, "Slow", 990);
+    (void)said(&h);
+    tick(&h, 300);
+    cr_assert_null(strstr(said(&h), "scale web"));
+    h.queries[0] = (struct query_script){"up == 1", {.value = 1}};
+    tick(&h, 15);
+    cr_said(&h,
+            "observe web; query up == 1; decided web 8>2 scaled by slow after 20; scale web 8>2; "
+            "acted web 8>2 applied");
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "decided"));
+    harness_stop(&h);
+}
+
+Test(engine_endings, an_ending_without_proof_is_given_up_in_the_end)
+{
+    WITH(h, to_two);
+    fire(&h, "Slow", 990);
+    tick(&h, 90);
+    resolve(&h, "Slow", 990);
+    tick(&h, 25 * 3600);
+    h.queries[0] = (struct query_script){"up == 1", {.value = 1}};
+    (void)said(&h);
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "scale web"));
+    harness_stop(&h);
+}
+
+/* An alert that is only not seen any more is no end: it says nothing at all. */
+Test(engine_endings, expiry_gives_nothing_back)
+{
+    WITH(h, giving_back);
+    fire(&h, "Slow", 990);
+    tick(&h, 1);
+    harness_target(&h, "web")->size = 8;
+    (void)said(&h);
+    tick(&h, 30 * 3600);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "expired"));
+    cr_assert_null(strstr(strstr(text, "expired"), "scale web"));
+    harness_stop(&h);
+}
+
+Test(engine_endings, an_ending_is_vetoed_by_what_still_fires)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .up = 4,
+                   .max_steps = 1,
+                   .guard = "none",
+                   .on_resolved = {.down = 3}},
+                  {.name = "keep",
+                   .match = {"alertname=Keep"},
+                   .target = "web",
+                   .to = 8,
+                   .has_to = true}},
+    };
+    WITH(h, spec);
+    fire(&h, "Slow", 990);
+    fire(&h, "Keep", 990);
+    tick(&h, 90);
+    resolve(&h, "Slow", 990);
+    cr_assert_not_null(strstr(said(&h), "decided web 8 vetoed"));
+    resolve(&h, "Keep", 990);
+    cr_assert_not_null(strstr(said(&h), "decided web 8>5 scaled by slow"));
+    tick(&h, 600);
+    cr_assert_null(strstr(said(&h), "decided"));
+    harness_stop(&h);
+}
+
+/* The watchdog proves it where a rule has no guard: seen in time, or not at all. */
+Test(engine_endings, a_watchdog_in_time_is_proof)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .up = 4,
+                   .max_steps = 1,
+                   .on_resolved = {.to = 2, .has_to = true}}},
+    };
+    struct as_matcher watchdog;
+    cr_assert_eq(as_matcher_init(&watchdog, "alertname=Watchdog", NULL), 0);
+    struct harness h = {.config = {.watchdog = &watchdog,
+                                   .watchdog_count = 1,
+                                   .watchdog_within_us = 60 * AS_US_PER_S}};
+    harness_start(&h, &spec);
+    fire(&h, "Slow", 990);
+    tick(&h, 90);
+    fire(&h, "Watchdog", 1200); /* before the end: proves nothing of it */
+    resolve(&h, "Slow", 990);
+    tick(&h, 30);
+    fire(&h, "Watchdog", 1200); /* too soon after it: it may end a little later than the others */
+    tick(&h, 300);
+    cr_assert_null(strstr(said(&h), "scale web 8>2"));
+    fire(&h, "Watchdog", 1200);
+    tick(&h, 15);
+    cr_assert_not_null(strstr(said(&h), "scale web 8>2"));
+    harness_stop(&h);
+    as_matcher_deinit(&watchdog);
+}
+
+/* Alertmanager delivers what it could not while we were away, before the first target is read. */
+Test(engine_endings, an_end_before_the_first_look_after_a_restart_gives_back)
+{
+    WITH(h, giving_back);
+    fire(&h, "Slow", 990);
+    tick(&h, 60);
+    h.hold_calls = true;
+    harness_crash(&h, 1);
+    resolve(&h, "Slow", 990);
+    harness_crash(&h, 1);
+    h.hold_calls = false;
+    harness_settle(&h);
+    (void)said(&h);
+    tick(&h, 600);
+    cr_assert_not_null(strstr(said(&h), "acted web 12>10 applied"));
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+/* What was under way when the incident ended was added, too. */
+Test(engine_endings, an_end_while_the_action_is_under_way_gives_back)
+{
+    WITH(h, giving_back);
+    h.hold_calls = true;
+    fire(&h, "Slow", 990);
+    h.hold_calls = false;
+    h.hold_commits = true;
+    harness_settle(&h);
+    resolve(&h, "Slow", 990);
+    h.hold_commits = false;
+    harness_settle(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+/* Nothing of a target stays when nothing leads to it any more: not after its rule is gone... */
+Test(engine_endings, the_ending_of_a_rule_that_is_gone_is_forgotten_with_its_target)
+{
+    static const struct spec without = {
+        .targets = {{.name = "other", .min = 1, .max = 50}},
+        .rules = {{.name = "other", .match = {"alertname=Other"}, .target = "other", .up = 1}},
+    };
+    WITH(h, templated);
+    fire(&h, "Slow,app=web-a", 990);
+    tick(&h, 1);
+    resolve(&h, "Slow,app=web-a", 990);
+    harness_reload(&h, &without);
+    tick(&h, 25 * 3600);
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 0);
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 1);
+    harness_stop(&h);
+}
+
+/* ... and not after the object is. */
+Test(engine_endings, the_ending_on_a_target_that_cannot_be_read_is_given_up)
+{
+    WITH(h, templated);
+    fire(&h, "Slow,app=web-a", 990);
+    tick(&h, 1);
+    harness_target(&h, "web-a")->failure = AS_REASON_TARGET_NOT_FOUND;
+    resolve(&h, "Slow,app=web-a", 990);
+    tick(&h, 50 * 3600);
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 0);
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 0);
+    harness_stop(&h);
+}
+
+/* What it asks for is there: a size that someone chooses hours later is none of its business. */
+Test(engine_endings, an_ending_with_nothing_to_do_is_done)
+{
+    static const struct spec specs[] = {
+        {.targets = {{.name = "web", .min = 1, .max = 50}},
+         .rules = {{.name = "slow",
+                    .match = {"alertname=Slow"},
+                    .target = "web",
+                    .to = 4,
+                    .has_to = true,
+                    .guard = "none",
+                    .on_resolved = {.to = 4, .has_to = true}}}},
+        {.targets = {{.name = "web", .min = 4, .max = 50}},
+         .rules = {{.name = "slow",
+                    .match = {"alertname=Slow"},
+                    .target = "web",
+                    .to = 4,
+                    .has_to = true,
+                    .guard = "none",
+                    .on_resolved = {.down = 2}}}},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(specs); i++) {
+        WITH(h, specs[i]);
+        fire(&h, "Slow", 990);
+        (void)said(&h);
+        resolve(&h, "Slow", 990);
+        cr_expect_not_null(strstr(said(&h), "decided web 4 "), "row %zu", i);
+        tick(&h, 300);
+        harness_target(&h, "web")->size = 10;
+        tick(&h, 600);
+        cr_expect_eq(harness_target(&h, "web")->size, 10, "row %zu", i);
+        harness_stop(&h);
+    }
+}
+
+/* "Once", also as if: a dry run says so once, not every time its lock ends. */
+Test(engine_endings, in_a_dry_run_an_ending_is_carried_out_once)
+{
+    static const struct spec specs[] = {
+        {.targets = {{.name = "web", .min = 1, .max = 50, .down = 90, .dry_run = true}},
+         .rules = {{.name = "slow",
+                    .match = {"alertname=Slow"},
+                    .target = "web",
+                    .to = 4,
+                    .has_to = true,
+                    .guard = "none",
+                    .on_resolved = {.down = 2}}}},
+        {.targets = {{.name = "web", .min = 1, .max = 50, .down = 90}},
+         .rules = {{.name = "slow",
+                    .match = {"alertname=Slow"},
+                    .target = "web",
+                    .to = 4,
+                    .has_to = true,
+                    .guard = "none",
+                    .dry_run = true,
+                    .on_resolved = {.down = 2}}}},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(specs); i++) {
+        WITH(h, specs[i]);
+        fire(&h, "Slow", 990);
+        tick(&h, 30);
+        (void)said(&h);
+        resolve(&h, "Slow", 990);
+        cr_expect_not_null(strstr(said(&h), "decided web 4 dry_run (2) by slow"), "row %zu", i);
+        tick(&h, 3600);
+        cr_expect_null(strstr(said(&h), "decided"), "row %zu", i);
+        harness_stop(&h);
+    }
+}

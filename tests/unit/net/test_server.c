@@ -1,0 +1,826 @@
+/*
+ * The HTTP server over real sockets on loopback, client and server taking turns in one thread.
+ * Promises: see the tests' names; throughout, every exchange is reported exactly once.
+ */
+#include <alertscaler/net/server.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+#include <event2/event.h>
+
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/time.h>
+
+#include "connection.h"
+
+#define WAIT_MS  5000
+#define BIG_SIZE ((size_t)8 * 1024 * 1024)
+#define MS       1000 /* us */
+
+static struct event_base *base;
+static struct as_http_server *server;
+static struct as_http_exchange *kept[8]; /* by /later */
+static unsigned kept_count, handled, answered_count;
+static struct as_http_exchange *admitted; /* the last one */
+static int answered_status;
+static char answered_name[32];
+static char *big;
+
+static bool admit(void *context, struct as_http_exchange *exchange)
+{
+    admitted = exchange;
+    if (strcmp(as_http_exchange_get_path(exchange), "/denied") != 0)
+        return true;
+    as_http_exchange_set_handler_name(exchange, "denied");
+    as_http_exchange_reply(exchange,
+                           &(struct as_http_answer){.status = 401,
+                                                    .headers = "WWW-Authenticate: Bearer\r\n",
+                                                    .body = "no\n",
+                                                    .body_size = 3});
+    return false;
+}
+
+static void reply(struct as_http_exchange *exchange)
+{
+    char body[512];
+    size_t size;
+    const char *sent = as_http_exchange_get_body(exchange, &size);
+    const char *header = as_http_exchange_find_header(exchange, "x-test");
+    int length = snprintf(body, sizeof(body), "%s %s ?%s [%s] %zu:%.*s",
+                          as_http_exchange_get_method(exchange),
+                          as_http_exchange_get_path(exchange), as_http_exchange_get_query(exchange),
+                          header ? header : "", size, (int)(size < 100 ? size : 100), sent);
+    as_http_exchange_reply(exchange, &(struct as_http_answer){
+                                         .status = 200, .body = body, .body_size = (size_t)length});
+}
+
+static void handle(void *context, struct as_http_exchange *exchange)
+{
+    const char *path = as_http_exchange_get_path(exchange);
+    handled++;
+    as_http_exchange_set_handler_name(exchange, "test");
+    if (strcmp(path, "/later") == 0)
+        kept[kept_count++ % 8] = exchange;
+    else if (strcmp(path, "/big") == 0)
+        as_http_exchange_reply(
+            exchange, &(struct as_http_answer){.status = 200, .body = big, .body_size = BIG_SIZE});
+    else if (strcmp(path, "/empty") == 0)
+        as_http_exchange_reply(exchange, &(struct as_http_answer){.status = 204});
+    else if (strcmp(path, "/close") == 0)
+        as_http_exchange_reply(exchange, &(struct as_http_answer){.status = 200, .close = true});
+    else
+        reply(exchange);
+}
+
+static void answered(void *context, const char *handler, int status, int64_t duration_us)
+{
+    answered_count++;
+    answered_status = status;
+    snprintf(answered_name, sizeof(answered_name), "%s", handler);
+    cr_assert(duration_us >= 0 && duration_us < 60 * AS_US_PER_S, "%lld", (long long)duration_us);
+}
+
+static struct as_http_server_config short_config(void)
+{
+    struct as_http_server_config config = as_http_server_config_default;
+    config.listen_address = "127.0.0.1:0";
+    config.max_head = 1024;
+    return config;
+}
+
+static void start(struct as_http_server_config config)
+{
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, open("/dev/null", O_WRONLY));
+    static const struct as_http_handler handler = {
+        .admit = admit, .handle = handle, .answered = answered};
+    struct as_error error = AS_ERROR_INIT;
+    base = event_base_new();
+    big = malloc(BIG_SIZE);
+    memset(big, 'b', BIG_SIZE);
+    cr_assert_eq(as_http_server_new(base, &config, &handler, &server, &error), 0, "%s", error.text);
+}
+
+static void stop(void)
+{
+    server = as_http_server_free(server);
+    event_base_free(base);
+    free(big);
+}
+
+static int64_t now_ms(void)
+{
+    return as_http_server_now() / 1000;
+}
+
+static void turn(void)
+{
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static void run_for(int ms)
+{
+    for (int64_t end = now_ms() + ms; now_ms() < end; poll(NULL, 0, 1))
+        turn();
+}
+
+/* Turns the loop until `condition`, at most WAIT_MS. */
+#define WAIT_FOR(condition)                                                                        \
+    do {                                                                                           \
+        for (int64_t end = now_ms() + WAIT_MS; !(condition) && now_ms() < end; poll(NULL, 0, 1))   \
+            turn();                                                                                \
+        cr_assert(condition, "%s", #condition);                                                    \
+    } while (0)
+
+static int dial(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(as_http_server_get_port(server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0, "%s",
+                 strerror(errno));
+    return fd;
+}
+
+/* Sends what can be sent, all of it unless the peer resets. */
+static bool put(int fd, const char *bytes, size_t size)
+{
+    for (int64_t end = now_ms() + WAIT_MS; size > 0 && now_ms() < end; turn()) {
+        ssize_t sent = send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN)
+            return false;
+        bytes += sent > 0 ? sent : 0;
+        size -= sent > 0 ? (size_t)sent : 0;
+    }
+    return size == 0;
+}
+
+static void put_str(int fd, const char *text)
+{
+    cr_assert(put(fd, text, strlen(text)), "%s", strerror(errno));
+}
+
+struct answer {
+    int status;
+    char head[1024];
+    char body[1024]; /* its beginning */
+    size_t body_size;
+    bool closed; /* end of file behind it */
+};
+
+static bool next_byte(int fd, char *byte, bool *reset)
+{
+    for (int64_t end = now_ms() + WAIT_MS; now_ms() < end;) {
+        ssize_t got = recv(fd, byte, 1, MSG_DONTWAIT);
+        if (got == 1)
+            return true;
+        if (got == 0)
+            return false;
+        if (errno != EAGAIN) {
+            *reset = true;
+            return false;
+        }
+        turn();
+        struct pollfd poller = {.fd = fd, .events = POLLIN};
+        poll(&poller, 1, 1);
+    }
+    cr_assert_fail("nothing came");
+    return false;
+}
+
+static size_t skip_body(int fd, size_t size)
+{
+    static char bytes[65536];
+    size_t got = 0;
+    for (int64_t end = now_ms() + WAIT_MS; got < size && now_ms() < end; turn()) {
+        ssize_t some =
+            recv(fd, bytes, sizeof(bytes) < size - got ? sizeof(bytes) : size - got, MSG_DONTWAIT);
+        if (some == 0)
+            break;
+        got += some > 0 ? (size_t)some : 0;
+    }
+    return got;
+}
+
+/* One answer; status 0 where the connection ended instead. */
+static struct answer get_answer(int fd, bool without_body)
+{
+    struct answer answer = {0};
+    size_t size = 0;
+    while (size < sizeof(answer.head) - 1 && !strstr(answer.head, "\r\n\r\n") &&
+           next_byte(fd, &answer.head[size], &answer.closed))
+        size++;
+    if (!strstr(answer.head, "\r\n\r\n")) {
+        answer.closed = true;
+        cr_assert_eq(size, 0, "cut: %s", answer.head);
+        return answer;
+    }
+    cr_assert(strncmp(answer.head, "HTTP/1.1 ", 9) == 0);
+    answer.status = (int)strtol(answer.head + 9, NULL, 10);
+    const char *length = strstr(answer.head, "\r\nContent-Length: ");
+    size_t expected = length ? strtoul(length + 18, NULL, 10) : 0;
+    if (without_body)
+        return answer;
+    bool reset = false;
+    while (answer.body_size < expected && answer.body_size < sizeof(answer.body) - 1 &&
+           next_byte(fd, &answer.body[answer.body_size], &reset))
+        answer.body_size++;
+    if (answer.body_size < expected)
+        answer.body_size += skip_body(fd, expected - answer.body_size);
+    cr_assert_eq(answer.body_size, expected);
+    return answer;
+}
+
+static void expect(int fd, int status, const char *part_of_body)
+{
+    struct answer answer = get_answer(fd, false);
+    cr_assert_eq(answer.status, status, "got %d: %s%s", answer.status, answer.head, answer.body);
+    cr_assert(strstr(answer.body, part_of_body), "%s", answer.body);
+}
+
+/* End of file, not a reset: the answer before it has certainly arrived. */
+static void expect_clean_end(int fd)
+{
+    char byte;
+    bool reset = false;
+    cr_assert(!next_byte(fd, &byte, &reset));
+    cr_assert(!reset);
+}
+
+#define HOST      "Host: a\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+Test(server, keeps_the_connection_and_hands_over_the_request)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, "POST /a/b?c=d HTTP/1.1\r\n" HOST "X-Test:  some thing \r\nContent-Length: 5\r\n"
+                "\r\nhello");
+    expect(fd, 200, "POST /a/b ?c=d [some thing] 5:hello");
+    put_str(fd, GET("http://x"));
+    expect(fd, 200, "GET / ? [] 0:");
+    put_str(fd, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    struct answer answer = get_answer(fd, false);
+    cr_assert(strstr(answer.head, "\r\nConnection: keep-alive\r\n"));
+    cr_assert(strstr(answer.head, "\r\nX-Content-Type-Options: nosniff\r\n"));
+    cr_assert(strstr(answer.head, "\r\nContent-Type: text/plain; charset=utf-8\r\n"));
+    cr_assert(strstr(answer.head, " GMT\r\n"));
+    put_str(fd, "HEAD /big HTTP/1.1\r\n" HOST "\r\n" GET("/empty"));
+    answer = get_answer(fd, true);
+    cr_assert(strstr(answer.head, "\r\nContent-Length: 8388608\r\n"));
+    expect(fd, 204, "");
+    put_str(fd, "GET / HTTP/1.0\r\n\r\n");
+    expect(fd, 200, "GET /");
+    expect_clean_end(fd);
+    cr_assert_eq(answered_count, 6);
+    cr_assert_str_eq(answered_name, "test");
+    close(fd);
+    stop();
+}
+
+Test(server, takes_a_request_a_byte_at_a_time)
+{
+    start(short_config());
+    int fd = dial();
+    static const char request[] = "POST / HTTP/1.1\r\n" HOST
+                                  "Transfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n2\r\nde\r\n0\r\n"
+                                  "T: r\r\n\r\n"
+                                  "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nxyz";
+    for (size_t i = 0; i < sizeof(request) - 1; i++) {
+        cr_assert(put(fd, request + i, 1));
+        turn();
+    }
+    expect(fd, 200, "5:abcde");
+    expect(fd, 200, "3:xyz");
+    close(fd);
+    stop();
+}
+
+Test(server, answers_pipelined_requests_in_order_one_at_a_time)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/1") GET("/later") GET("/later") GET("/4"));
+    expect(fd, 200, "/1");
+    run_for(20);
+    cr_assert_eq(kept_count, 1, "the second waits for the first's reply");
+    cr_assert_eq(handled, 2);
+    reply(kept[0]);
+    cr_assert_eq(kept_count, 1, "never handled on the replier's stack");
+    expect(fd, 200, "/later");
+    WAIT_FOR(kept_count == 2);
+    shutdown(fd, SHUT_WR); /* done sending, still reading */
+    run_for(10);
+    reply(kept[1]);
+    expect(fd, 200, "/later");
+    expect(fd, 200, "/4");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
+Test(server, says_continue_only_to_the_admitted)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    struct answer answer = get_answer(fd, false);
+    cr_assert_eq(answer.status, 100);
+    put_str(fd, "ok");
+    expect(fd, 200, "2:ok");
+    put_str(fd,
+            "POST /denied HTTP/1.1\r\n" HOST "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    answer = get_answer(fd, false);
+    cr_assert_eq(answer.status, 401);
+    cr_assert(strstr(answer.head, "\r\nWWW-Authenticate: Bearer\r\n"));
+    cr_assert(strstr(answer.head, "\r\nConnection: close\r\n"));
+    expect_clean_end(fd);
+    cr_assert_eq(handled, 1);
+    cr_assert_str_eq(answered_name, "denied");
+    close(fd);
+    fd = dial();
+    put_str(fd, GET("/denied") GET("/next")); /* no body to come: the connection can stay */
+    expect(fd, 401, "no");
+    expect(fd, 200, "/next");
+    close(fd);
+    stop();
+}
+
+Test(server, refuses_malformed_requests)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } rows[] = {
+        {"GET\r\n", 400},
+        {"GET / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/2.0\r\n", 505},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n", 501},
+        {"POST / HTTP/1.1\r\n" HOST "Content-Encoding: gzip\r\n\r\n", 415},
+        {"POST / HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n", 417},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd", 400},
+        {"\x16\x03\x01", 400},
+    };
+    start(short_config());
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        int fd = dial();
+        put_str(fd, rows[i].request);
+        struct answer answer = get_answer(fd, false);
+        cr_assert_eq(answer.status, rows[i].status, "row %zu: %s", i, answer.head);
+        cr_assert(strchr(answer.body, '\n'), "row %zu: %s", i, answer.body);
+        expect_clean_end(fd);
+        close(fd);
+        cr_assert_str_eq(answered_name, "invalid");
+        cr_assert_eq(answered_status, rows[i].status);
+    }
+    cr_assert_eq(answered_count, AS_ARRAY_SIZE(rows));
+    cr_assert_eq(handled, 0);
+    stop();
+}
+
+Test(server, refuses_heads_and_request_lines_too_large)
+{
+    start(short_config());
+    char many[2000];
+    memset(many, 'a', sizeof(many));
+    int fd = dial();
+    put_str(fd, "GET / HTTP/1.1\r\nX: ");
+    cr_assert(put(fd, many, sizeof(many)));
+    expect(fd, 431, "too large");
+    expect_clean_end(fd);
+    close(fd);
+    fd = dial();
+    put_str(fd, "GET /");
+    cr_assert(put(fd, many, sizeof(many)));
+    expect(fd, 414, "too long");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
+/* Who goes on sending for a while still gets the answer, and then a clean end. */
+Test(server, refuses_bodies_too_large_and_the_peer_sees_why)
+{
+    struct as_http_server_config config = short_config();
+    config.max_body = 1000;
+    start(config);
+    static const char *const framings[] = {"Content-Length: 99999999999999\r\n\r\n",
+                                           "Transfer-Encoding: chunked\r\n\r\n800000\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        int fd = dial();
+        put_str(fd, "POST / HTTP/1.1\r\n" HOST);
+        put_str(fd, framings[i]);
+        if (i == 1)
+            cr_assert(put(fd, big, 1001));
+        WAIT_FOR(answered_count == i + 1); /* before a byte of the body; or with byte 1001 */
+        cr_assert(put(fd, big, BIG_SIZE / 2), "reset while sending");
+        run_for(10);
+        expect(fd, 413, "too large");
+        shutdown(fd, SHUT_WR);
+        expect_clean_end(fd);
+        close(fd);
+    }
+    int fd = dial();
+    put_str(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n");
+    cr_assert(put(fd, big, 1000));
+    expect(fd, 200, "1000:bbb");
+    put_str(fd, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3e8\r\n");
+    cr_assert(put(fd, big, 1000));
+    put_str(fd, "\r\n0\r\n\r\n");
+    expect(fd, 200, "1000:bbb");
+    close(fd);
+    cr_assert_eq(handled, 2);
+    stop();
+}
+
+Test(server, does_not_listen_for_ever_to_a_refused_peer)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, "bad\r\n");
+    bool taken = true;
+    for (size_t i = 0; taken && i < 100; i++)
+        taken = put(fd, big, BIG_SIZE);
+    cr_assert(!taken, "800 MB");
+    close(fd);
+    fd = dial();
+    put_str(fd, "bad\r\n");
+    expect(fd, 400, "");
+    int64_t began = now_ms();
+    WAIT_FOR(as_http_server_get_connections(server) == 0); /* though it stays silent */
+    cr_assert(now_ms() - began < 4000);
+    close(fd);
+    stop();
+}
+
+Test(server, takes_memory_only_for_what_has_arrived)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 16777216\r\n\r\n0123456789");
+    WAIT_FOR(admitted && admitted->body.size == 10);
+    cr_assert(admitted->body.capacity <= 128 * 1024, "%zu", admitted->body.capacity);
+    cr_assert(put(fd, big, BIG_SIZE));
+    cr_assert(put(fd, big, BIG_SIZE - 10));
+    expect(fd, 200, "16777216:0123456789b");
+    cr_assert(admitted->body.capacity <= 4096, "%zu", admitted->body.capacity);
+    close(fd);
+    stop();
+}
+
+/* As TLS will need it: no byte read or written past the stream. */
+Test(server, needs_no_descriptor_but_the_streams)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/"));
+    expect(fd, 200, "/");
+    admitted->connection->plain_fd = -1;
+    put_str(fd,
+            "POST / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 8388608\r\n\r\n");
+    cr_assert_eq(get_answer(fd, false).status, 100);
+    cr_assert(put(fd, big, BIG_SIZE));
+    expect(fd, 200, "8388608:bbb");
+    put_str(fd, GET("/big") GET("/later"));
+    cr_assert_eq(get_answer(fd, false).body_size, BIG_SIZE);
+    WAIT_FOR(kept_count == 1);
+    reply(kept[0]);
+    expect(fd, 200, "/later");
+    put_str(fd, "bad\r\n");
+    expect(fd, 400, "");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
+Test(server, holds_deadlines_for_head_body_and_silence)
+{
+    struct as_http_server_config config = short_config();
+    config.head_timeout_us = config.body_timeout_us = 100 * MS;
+    config.idle_timeout_us = 200 * MS;
+    start(config);
+    int64_t began = now_ms();
+    int idle = dial(), head = dial(), body = dial();
+    put_str(body, "POST / HTTP/1.1\r\n" HOST "Content-Length: 100\r\n\r\n");
+    while (answered_count < 2 &&
+           now_ms() < began + WAIT_MS) { /* a byte now and then is no excuse */
+        if (send(head, "G", 1, MSG_NOSIGNAL) < 0 || send(body, "x", 1, MSG_NOSIGNAL) < 0)
+            break;
+        run_for(5);
+    }
+    int64_t took = now_ms() - began;
+    expect(head, 408, "in time");
+    expect(body, 408, "in time");
+    expect_clean_end(idle);
+    cr_assert(took >= 90 && took < 2000, "%lld ms", (long long)took);
+    cr_assert(now_ms() - began >= 190);
+    cr_assert_eq(handled, 0);
+    close(idle);
+    close(head);
+    close(body);
+    WAIT_FOR(as_http_server_get_connections(server) == 0);
+    stop();
+}
+
+Test(server, gives_up_on_a_peer_that_does_not_read)
+{
+    struct as_http_server_config config = short_config();
+    config.write_timeout_us = 100 * MS;
+    start(config);
+    int fd = dial();
+    put_str(fd, GET("/big"));
+    WAIT_FOR(answered_count == 1);
+    cr_assert_eq(as_http_server_get_connections(server), 1);
+    WAIT_FOR(as_http_server_get_connections(server) == 0);
+    close(fd);
+    stop();
+}
+
+Test(server, writes_large_answers_to_slow_readers)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/big") GET("/next"));
+    run_for(20);
+    struct answer answer = get_answer(fd, false);
+    cr_assert_eq(answer.body_size, BIG_SIZE);
+    expect(fd, 200, "/next");
+    close(fd);
+    stop();
+}
+
+static void reset_connection(int fd)
+{
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+    close(fd);
+}
+
+Test(server, survives_peers_that_vanish_before_the_reply)
+{
+    start(short_config());
+    int gone = dial(), reset = dial(), partial = dial();
+    put_str(gone, GET("/later"));
+    put_str(reset, GET("/later"));
+    put_str(partial, "GET /lat");
+    WAIT_FOR(kept_count == 2);
+    close(gone);
+    reset_connection(reset);
+    reset_connection(partial);
+    WAIT_FOR(as_http_server_get_connections(server) == 2);
+    cr_assert_str_eq(as_http_exchange_get_path(kept[0]), "/later");
+    reply(kept[0]);
+    reply(kept[1]);
+    cr_assert_eq(answered_count, 2);
+    WAIT_FOR(as_http_server_get_connections(server) == 0);
+
+    reset = dial();
+    put_str(reset, GET("/later"));
+    WAIT_FOR(kept_count == 3);
+    reset_connection(reset);
+    reply(kept[2]); /* finds out by writing */
+    cr_assert_eq(answered_count, 3);
+    WAIT_FOR(as_http_server_get_connections(server) == 0);
+    stop();
+}
+
+Test(server, answers_who_has_shut_its_side)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/later"));
+    shutdown(fd, SHUT_WR);
+    WAIT_FOR(kept_count == 1);
+    run_for(10);
+    reply(kept[0]);
+    expect(fd, 200, "/later");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
+Test(server, makes_room_by_closing_the_longest_idle)
+{
+    struct as_http_server_config config = short_config();
+    config.max_connections = 3;
+    start(config);
+    int busy = dial(), old = dial(), newer = dial();
+    put_str(busy, GET("/later"));
+    WAIT_FOR(kept_count == 1);
+    put_str(old, GET("/"));
+    expect(old, 200, "");
+    put_str(newer, GET("/"));
+    expect(newer, 200, "");
+    int fd = dial();
+    put_str(fd, GET("/later"));
+    WAIT_FOR(kept_count == 2);
+    expect_clean_end(old);
+    put_str(newer, GET("/later"));
+    WAIT_FOR(kept_count == 3);
+    int refused = dial(); /* nobody is idle now */
+    put_str(refused, GET("/"));
+    struct answer answer = get_answer(refused, false);
+    cr_assert_eq(answer.status, 503);
+    cr_assert(strstr(answer.head, "\r\nRetry-After: "));
+    expect_clean_end(refused);
+    cr_assert_str_eq(answered_name, "invalid");
+    int many[200]; /* of which only some are told */
+    for (size_t i = 0; i < AS_ARRAY_SIZE(many); i++) {
+        many[i] = dial();
+        turn();
+        cr_assert(as_http_server_get_connections(server) <= 3 + 64);
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(many); i++)
+        close(many[i]);
+    for (unsigned i = 0; i < 3; i++)
+        reply(kept[i]);
+    expect(busy, 200, "/later");
+    expect(fd, 200, "/later");
+    expect(newer, 200, "/later");
+    int all[] = {busy, old, newer, fd, refused};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(all); i++)
+        close(all[i]);
+    stop();
+}
+
+static unsigned drained_count;
+
+static void drained(void *context)
+{
+    drained_count++;
+}
+
+Test(server, drains)
+{
+    start(short_config());
+    int idle = dial(), busy = dial(), writing = dial();
+    put_str(busy, GET("/later"));
+    put_str(writing, GET("/big"));
+    WAIT_FOR(kept_count == 1 && answered_count == 1);
+    as_http_server_drain(server, drained, NULL);
+    cr_assert_eq(drained_count, 0);
+    expect_clean_end(idle);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(as_http_server_get_port(server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int late = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(connect(late, (struct sockaddr *)&address, sizeof(address)), -1);
+    close(late);
+    cr_assert_eq(get_answer(writing, false).body_size, BIG_SIZE);
+    expect_clean_end(writing);
+    run_for(10);
+    cr_assert_eq(drained_count, 0);
+    reply(kept[0]);
+    struct answer answer = get_answer(busy, false);
+    cr_assert(strstr(answer.head, "\r\nConnection: close\r\n"));
+    expect_clean_end(busy);
+    WAIT_FOR(drained_count == 1);
+    run_for(10);
+    cr_assert_eq(drained_count, 1);
+    close(idle);
+    close(busy);
+    close(writing);
+    stop();
+}
+
+Test(server, drains_at_once_when_there_is_nothing)
+{
+    start(short_config());
+    as_http_server_drain(server, drained, NULL);
+    cr_assert_eq(drained_count, 0);
+    WAIT_FOR(drained_count == 1);
+    stop();
+}
+
+Test(server, may_be_freed_with_exchanges_in_flight)
+{
+    start(short_config());
+    int fd = dial(), big_one = dial(), refused = dial();
+    put_str(fd, GET("/later"));
+    put_str(big_one, GET("/big"));
+    put_str(refused, "bad\r\n");
+    WAIT_FOR(kept_count == 1 && answered_count == 2);
+    stop();
+    close(fd);
+    close(big_one);
+    close(refused);
+}
+
+Test(server, closes_when_the_handler_says_so)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/close") GET("/never"));
+    struct answer answer = get_answer(fd, false);
+    cr_assert(strstr(answer.head, "\r\nConnection: close\r\n"));
+    expect_clean_end(fd);
+    cr_assert_eq(handled, 1);
+    close(fd);
+    stop();
+}
+
+/* Without a descriptor left the server waits instead of spinning, and goes on when there are some.
+ */
+Test(server, outlives_a_lack_of_descriptors)
+{
+    start(short_config());
+    int fd = dial();
+    struct rlimit old, tight;
+    getrlimit(RLIMIT_NOFILE, &old);
+    tight = old;
+    tight.rlim_cur = (rlim_t)fd + 1;
+    setrlimit(RLIMIT_NOFILE, &tight);
+    run_for(50);
+    cr_assert_eq(as_http_server_get_connections(server), 0);
+    clock_t began = clock();
+    run_for(120);
+    cr_assert((double)(clock() - began) / CLOCKS_PER_SEC < 0.1, "it spins");
+    setrlimit(RLIMIT_NOFILE, &old);
+    int next = dial();
+    put_str(next, GET("/"));
+    expect(next, 200, "/");
+    close(fd);
+    close(next);
+    stop();
+}
+
+static int dial_to(const char *host)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+                              .sin6_port = htons(as_http_server_get_port(server))};
+    cr_assert_eq(inet_pton(AF_INET6, host, &v6.sin6_addr), 1);
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+Test(server, listens_on_both_families_and_names_the_peer)
+{
+    struct as_http_server_config config = short_config();
+    config.listen_address = ":0";
+    start(config);
+    int fd = dial();
+    put_str(fd, GET("/"));
+    expect(fd, 200, "/");
+    cr_assert(strncmp(as_http_exchange_get_remote(admitted), "127.0.0.1:", 10) == 0, "%s",
+              as_http_exchange_get_remote(admitted));
+    close(fd);
+    fd = dial_to("::1");
+    if (fd >= 0) {
+        put_str(fd, GET("/"));
+        expect(fd, 200, "/");
+        cr_assert(strncmp(as_http_exchange_get_remote(admitted), "[::1]:", 6) == 0, "%s",
+                  as_http_exchange_get_remote(admitted));
+        close(fd);
+    } else {
+        cr_log_warn("this machine has no IPv6 loopback: only IPv4 was tried");
+    }
+    stop();
+}
+
+Test(server, says_which_address_is_wrong)
+{
+    start(short_config());
+    char taken[32];
+    snprintf(taken, sizeof(taken), "127.0.0.1:%u", as_http_server_get_port(server));
+    const struct {
+        const char *address, *part_of_error;
+        int result;
+    } rows[] = {
+        {"9096", "HOST:PORT", -EINVAL},    {"", "HOST:PORT", -EINVAL},
+        {":", "HOST:PORT", -EINVAL},       {":x", "HOST:PORT", -EINVAL},
+        {":65536", "HOST:PORT", -EINVAL},  {":-1", "HOST:PORT", -EINVAL},
+        {"::1:80", "HOST:PORT", -EINVAL},  {"[]:80", "HOST:PORT", -EINVAL},
+        {taken, "in use", -EADDRINUSE},    {"192.0.2.1:0", "assign", -EADDRNOTAVAIL},
+        {"[::1:80", "HOST:PORT", -EINVAL},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_http_server_config config = short_config();
+        config.listen_address = rows[i].address;
+        const struct as_http_handler handler = {.admit = admit, .handle = handle};
+        struct as_http_server *other = NULL;
+        struct as_error error = AS_ERROR_INIT;
+        cr_assert_eq(as_http_server_new(base, &config, &handler, &other, &error), rows[i].result,
+                     "row %zu: %s", i, error.text);
+        cr_assert_null(other);
+        cr_assert(strstr(error.text, rows[i].part_of_error) && strstr(error.text, rows[i].address),
+                  "row %zu: %s", i, error.text);
+    }
+    stop();
+}

@@ -1,0 +1,108 @@
+/*
+ * What the tests of the target adapters share: an environment in a fake world, references, and
+ * callbacks that keep what they were told.
+ */
+#ifndef ALERTSCALER_TESTS_UNIT_TARGET_SUPPORT_H
+#define ALERTSCALER_TESTS_UNIT_TARGET_SUPPORT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <alertscaler/port/target.h>
+#include <alertscaler/target/env.h>
+
+#include "files.h"
+#include "world.h"
+
+static struct world world;
+static struct as_target_env env;
+static const char *variables[8][2]; /* the process environment of the tests */
+
+static inline const char *get_variable(const char *name)
+{
+    for (size_t i = 0; variables[i][0]; i++)
+        if (strcmp(variables[i][0], name) == 0)
+            return variables[i][1];
+    return NULL;
+}
+
+static inline void setup_world(void)
+{
+    world_init(&world);
+    env = (struct as_target_env){
+        .http = &world.http,
+        .loop = &world.loop,
+        .runner = &world.runner,
+        .clock = &world.clock,
+        .get_variable = get_variable,
+    };
+}
+
+static inline void teardown_world(void)
+{
+    world_deinit(&world);
+}
+
+static inline struct as_target_ref *make_ref(const char *api_version, const char *kind,
+                                             const char *namespace_, const char *name)
+{
+    char id[AS_TARGET_ID_MAX];
+    const struct as_target_field fields[] = {{"cluster", "default"},
+                                             {"apiVersion", api_version},
+                                             {"kind", kind},
+                                             {"namespace", namespace_},
+                                             {"name", name}};
+    snprintf(id, sizeof(id), "kubernetes/default/%s/%s/%s/%s", api_version, kind, namespace_, name);
+    return as_target_ref_make(AS_TARGET_KUBERNETES, id, fields, 5);
+}
+
+/* What callbacks were told last. */
+static unsigned observed_count, scaled_count;
+static uint64_t told_ticket;
+static struct as_observation observation;
+static struct as_scale_result result;
+
+static inline void keep_observation(void *context, uint64_t ticket,
+                                    const struct as_observation *told)
+{
+    observed_count++;
+    told_ticket = ticket;
+    observation = *told;
+}
+
+static inline void keep_result(void *context, uint64_t ticket, const struct as_scale_result *told)
+{
+    scaled_count++;
+    told_ticket = ticket;
+    result = *told;
+}
+
+static inline void observe(struct as_target_port *port, const struct as_target_ref *ref)
+{
+    unsigned before = observed_count;
+    port->observe(port, 7, ref, false, keep_observation, NULL);
+    cr_assert_eq(observed_count, before, "told in the same turn");
+    world_run(&world);
+    cr_assert_eq(observed_count, before + 1);
+    cr_assert_eq(told_ticket, 7);
+}
+
+static inline void scale(struct as_target_port *port, const struct as_target_ref *ref, int32_t from,
+                         int32_t to, const char *version)
+{
+    struct as_scale_request request = {
+        .from = from, .to = to, .decision_id = "01HD", .rule = "slow", .alert = "Latency"};
+    unsigned before = scaled_count;
+    snprintf(request.version, sizeof(request.version), "%s", version);
+    port->scale(port, 8, ref, &request, keep_result, NULL);
+    cr_assert_eq(scaled_count, before, "told in the same turn");
+    world_run(&world);
+    cr_assert_eq(scaled_count, before + 1);
+    cr_assert_eq(told_ticket, 8);
+}
+
+#endif

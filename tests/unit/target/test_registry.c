@@ -1,0 +1,143 @@
+/*
+ * registry.h: each reference reaches the adapter of its cluster or provider; what cannot be reached
+ * says why; a configured cluster that is unusable is an error at once.
+ */
+#include <alertscaler/target/registry.h>
+
+#include <errno.h>
+
+#include "support.h"
+
+static char directory[] = "/tmp/as-registry-XXXXXX", paths[2][64];
+static struct as_target_port *port;
+static struct as_error error;
+
+static void setup(void)
+{
+    setup_world();
+    cr_assert_not_null(mkdtemp(directory));
+    for (int i = 0; i < 2; i++) {
+        char text[256];
+        snprintf(paths[i], sizeof(paths[i]), "%s/%d", directory, i);
+        snprintf(text, sizeof(text),
+                 "current-context: c\n"
+                 "clusters: [{name: c, cluster: {server: 'https://k%d'}}]\n"
+                 "contexts: [{name: c, context: {cluster: c}}]\n",
+                 i);
+        write_file(paths[i], text);
+    }
+}
+
+static void teardown(void)
+{
+    if (port)
+        port->close(port);
+    unlink(paths[0]);
+    unlink(paths[1]);
+    rmdir(directory);
+    teardown_world();
+}
+
+TestSuite(registry, .init = setup, .fini = teardown);
+
+static struct as_target_ref *make(enum as_target_kind kind, const char *owner)
+{
+    const struct as_target_field fields[] = {
+        {kind == AS_TARGET_KUBERNETES ? "cluster" : "provider", owner},
+        {"apiVersion", "v1"},
+        {"kind", "A"},
+        {"namespace", "n"},
+        {"name", "x"},
+        {"url", "http://pool/a"}};
+    return as_target_ref_make(kind, "id", fields, 6);
+}
+
+Test(registry, each_reference_reaches_its_own_adapter)
+{
+    struct as_cluster_settings clusters[] = {{"default", paths[0], NULL}, {"edge", paths[1], "c"}};
+    struct as_provider_settings providers[] = {
+        {.name = "default", .type = "http", .timeout_us = AS_US_PER_S}};
+    struct as_settings settings = {
+        .clusters = clusters, .cluster_count = 2, .providers = providers, .provider_count = 1};
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
+    static const struct {
+        enum as_target_kind kind;
+        const char *owner, *url;
+    } rows[] = {{AS_TARGET_KUBERNETES, "default", "https://k0/api/v1"},
+                {AS_TARGET_KUBERNETES, "edge", "https://k1/api/v1"},
+                {AS_TARGET_NODE_GROUP, "default", "http://pool/a"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_target_ref *ref = make(rows[i].kind, rows[i].owner);
+        world_answer(&world, (struct world_answer){"GET", rows[i].url, .status = 403});
+        observe(port, ref);
+        cr_expect_eq(observation.outcome, AS_REASON_FORBIDDEN);
+        cr_expect_str_eq(world.requests[i].url, rows[i].url);
+        as_target_ref_free(ref);
+    }
+    struct as_target_ref *group = make(AS_TARGET_NODE_GROUP, "default");
+    world_answer(&world, (struct world_answer){"PUT", "http://pool/a", .status = 200});
+    scale(port, group, 1, 2, "");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED);
+    as_target_ref_free(group);
+}
+
+Test(registry, without_a_cluster_only_its_targets_fail)
+{
+    struct as_cluster_settings cluster = {"default", NULL, NULL};
+    struct as_provider_settings provider = {.name = "aws-prod", .type = "aws"};
+    struct as_settings settings = {
+        .clusters = &cluster, .cluster_count = 1, .providers = &provider, .provider_count = 1};
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
+    static const struct {
+        enum as_target_kind kind;
+        const char *owner;
+        enum as_reason reason;
+        const char *message;
+    } rows[] = {
+        {AS_TARGET_KUBERNETES, "default", AS_REASON_UNREACHABLE,
+         "no cluster: not in a pod, and neither KUBECONFIG nor HOME is set"},
+        {AS_TARGET_KUBERNETES, "nope", AS_REASON_REJECTED,
+         "no such cluster or provider is configured"},
+        {AS_TARGET_NODE_GROUP, "default", AS_REASON_REJECTED,
+         "no such cluster or provider is configured"},
+        {AS_TARGET_NODE_GROUP, "aws-prod", AS_REASON_UNREACHABLE,
+         "providers of type aws are not supported yet"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_target_ref *ref = make(rows[i].kind, rows[i].owner);
+        observe(port, ref);
+        cr_expect_eq(observation.outcome, rows[i].reason, "row %zu", i);
+        cr_expect_str_eq(observation.message, rows[i].message);
+        scale(port, ref, 1, 2, "");
+        cr_expect_eq(result.outcome, rows[i].reason, "row %zu", i);
+        cr_expect_not(result.is_ambiguous);
+        cr_expect_eq(result.attempts, 0);
+        as_target_ref_free(ref);
+    }
+}
+
+Test(registry, a_configured_cluster_must_be_usable)
+{
+    struct as_cluster_settings clusters[] = {{"default", NULL, NULL},
+                                             {"edge", "/nonexistent/config", NULL}};
+    struct as_settings settings = {.clusters = clusters, .cluster_count = 2};
+    cr_expect_eq(as_target_registry_new(&settings, &env, &port, &error), -ENOENT);
+    cr_expect_str_eq(error.text, "cluster edge: /nonexistent/config: No such file or directory");
+    cr_expect_null(port);
+    clusters[1] = (struct as_cluster_settings){"edge", paths[0], "nope"};
+    cr_expect_eq(as_target_registry_new(&settings, &env, &port, &error), -EINVAL);
+    cr_expect_not_null(strstr(error.text, "there is no context \"nope\""));
+}
+
+Test(registry, nothing_is_told_after_close)
+{
+    struct as_settings settings = {0};
+    struct as_target_ref *ref = make(AS_TARGET_KUBERNETES, "x");
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0);
+    port->observe(port, 1, ref, false, keep_observation, NULL);
+    port->close(port);
+    port = NULL;
+    world_run(&world);
+    cr_expect_eq(observed_count, 0);
+    as_target_ref_free(ref);
+}

@@ -1,0 +1,367 @@
+/*
+ * The action log's records: canonical, with the places for the chain where they belong, complete,
+ * and with nothing from outside longer than its limit.
+ */
+#include <alertscaler/wire/record.h>
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <alertscaler/audit/chain.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#define BUF_MAX ((size_t)1 << 22)
+
+static const struct as_record_header header = {{INT64_C(1795168800250000)}, "host/1"};
+
+/* One sealed record, verified and parsed. */
+struct sealed {
+    struct as_buf text, lines;
+    struct as_record_places places;
+    json_t *json;
+};
+
+static struct sealed *seal(struct sealed *sealed)
+{
+    struct as_chain *chain = as_chain_new();
+    struct as_chain_verify verify = AS_CHAIN_VERIFY_INIT(chain);
+    struct as_audit_head head = AS_AUDIT_HEAD_INIT;
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_audit_record record = {.json = sealed->text.data,
+                                           .size = sealed->text.size,
+                                           .at_hash = sealed->places.at_hash,
+                                           .at_prev = sealed->places.at_prev,
+                                           .at_seq = sealed->places.at_seq};
+    cr_assert_eq(as_buf_check(&sealed->text), 0);
+    sealed->lines = AS_BUF_INIT(2 * BUF_MAX);
+    as_chain_seal(chain, &record, &head, &sealed->lines);
+    cr_assert_eq(as_chain_verify_line(&verify, sealed->lines.data, sealed->lines.size - 1, &error),
+                 AS_CHAIN_OK, "%s: %s", error.text, sealed->lines.data);
+    as_chain_free(chain);
+
+    /* sorted keys, no spaces: what jansson writes of it is the same */
+    sealed->json =
+        json_loadb(sealed->lines.data, sealed->lines.size - 1, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert(sealed->json);
+    char *canonical =
+        json_dumps(sealed->json, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+    cr_assert_eq(strncmp(canonical, sealed->lines.data, strlen(canonical)), 0, "%s\n%s", canonical,
+                 sealed->lines.data);
+    free(canonical);
+    cr_assert_eq(json_integer_value(json_object_get(sealed->json, "seq")), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(sealed->json, "instance")), "host/1");
+    cr_assert_str_eq(json_string_value(json_object_get(sealed->json, "time")),
+                     "2026-11-20T10:00:00.250000Z");
+    return sealed;
+}
+
+static void sealed_deinit(struct sealed *sealed)
+{
+    as_buf_deinit(&sealed->text);
+    as_buf_deinit(&sealed->lines);
+    json_decref(sealed->json);
+}
+
+#define SEALED(name) struct sealed name = {.text = AS_BUF_INIT(BUF_MAX)}
+
+static const char *text_of(const struct sealed *sealed, const char *key)
+{
+    const char *text = json_string_value(json_object_get(sealed->json, key));
+    cr_assert(text, "%s in %s", key, sealed->lines.data);
+    return text;
+}
+
+static bool is_null(const struct sealed *sealed, const char *key)
+{
+    return json_is_null(json_object_get(sealed->json, key));
+}
+
+static struct as_labels *make_labels(const char *value)
+{
+    const struct as_label pairs[] = {{"zone", value}, {"alertname", "Slow"}, {"hash", "h"}};
+    struct as_labels *labels = NULL;
+    cr_assert_eq(as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &labels), 0);
+    return labels;
+}
+
+Test(record, start_and_stop)
+{
+    static const struct as_start_record record = {.version = "1.0",
+                                                  .config_digest = "c",
+                                                  .rules_digest = "r",
+                                                  .targets = 1,
+                                                  .rules = 2,
+                                                  .incidents = 3,
+                                                  .intents = 4};
+    SEALED(start);
+    as_record_encode_start(&header, AS_RECORD_START, &record, &start.text, &start.places);
+    cr_assert_str_eq(text_of(seal(&start), "kind"), "start");
+    cr_assert_eq(json_integer_value(json_object_get(start.json, "intents")), 4);
+    sealed_deinit(&start);
+    SEALED(stop);
+    as_record_encode_start(&header, AS_RECORD_STOP, &record, &stop.text, &stop.places);
+    cr_assert_str_eq(text_of(seal(&stop), "kind"), "stop");
+    sealed_deinit(&stop);
+}
+
+Test(record, reload_says_what_changed_or_what_was_wrong)
+{
+    struct as_reload_record record = {.credential = "ops",
+                                      .old_config_digest = "a",
+                                      .old_rules_digest = "b",
+                                      .config_digest = "c",
+                                      .rules_digest = "d"};
+    SEALED(good);
+    as_record_encode_reload(&header, &record, &good.text, &good.places);
+    cr_assert(is_null(seal(&good), "error"));
+    sealed_deinit(&good);
+    record.error = "rules/a.yaml:3:1: \"quoted\"\n  ^";
+    SEALED(bad);
+    as_record_encode_reload(&header, &record, &bad.text, &bad.places);
+    cr_assert_str_eq(text_of(seal(&bad), "error"), record.error);
+    sealed_deinit(&bad);
+}
+
+Test(record, denied)
+{
+    static const struct as_denied_record record = {
+        .remote = "192.0.2.1", .handler = "webhook", .error = "no", .status = 401, .count = 7};
+    SEALED(denied);
+    as_record_encode_denied(&header, &record, &denied.text, &denied.places);
+    cr_assert_eq(json_integer_value(json_object_get(seal(&denied)->json, "count")), 7);
+    sealed_deinit(&denied);
+}
+
+struct notified {
+    struct as_notification notification;
+    struct as_alert alerts[2];
+    struct as_alert_outcome outcomes[2];
+    struct as_notification_record record;
+};
+
+static const char *const rule_names[] = {"slow", "other"};
+
+static void make_notified(struct notified *notified, const char *value)
+{
+    *notified = (struct notified){
+        .notification = {.id = "01J00000000000000000000000",
+                         .receiver = (char *)(uintptr_t) "web.hook",
+                         .group_key = (char *)(uintptr_t) "{}:{a=\"b\"}",
+                         .reason = (char *)(uintptr_t) "",
+                         .truncated = 5,
+                         .remote = (char *)(uintptr_t) "192.0.2.1",
+                         .credential = (char *)(uintptr_t) "am",
+                         .traceparent = (char *)(uintptr_t) "",
+                         .body_size = 99},
+        .outcomes = {{.is_queued = true, .rules = rule_names, .rule_count = 2},
+                     {.reason = AS_REASON_NO_RULE}},
+    };
+    for (size_t i = 0; i < 2; i++)
+        notified->alerts[i] = (struct as_alert){
+            .status = i ? AS_ALERT_RESOLVED : AS_ALERT_FIRING,
+            .fingerprint = UINT64_C(0x0123456789abcdef) + i,
+            .starts_at = {INT64_C(1795168800000000)},
+            .labels = make_labels(value),
+        };
+    notified->notification.alerts = notified->alerts;
+    notified->notification.alert_count = 2;
+    notified->record = (struct as_notification_record){&notified->notification, notified->outcomes};
+}
+
+static void notified_deinit(struct notified *notified)
+{
+    as_labels_free(notified->alerts[0].labels);
+    as_labels_free(notified->alerts[1].labels);
+}
+
+Test(record, notification_with_an_outcome_for_each_alert)
+{
+    struct notified notified;
+    SEALED(sealed);
+    make_notified(&notified, "a");
+    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    const json_t *alerts = json_object_get(seal(&sealed)->json, "alerts");
+    char *text = json_dumps(alerts, JSON_COMPACT | JSON_SORT_KEYS);
+    cr_assert_str_eq(
+        text, "[{\"fingerprint\":\"0123456789abcdef\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
+              "\"h\",\"zone\":\"a\"},\"outcome\":\"queued\",\"rules\":[\"slow\",\"other\"],"
+              "\"startsAt\":\"2026-11-20T10:00:00Z\",\"status\":\"firing\"},"
+              "{\"fingerprint\":\"0123456789abcdf0\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
+              "\"h\",\"zone\":\"a\"},\"outcome\":\"no_rule\",\"rules\":[],"
+              "\"startsAt\":\"2026-11-20T10:00:00Z\",\"status\":\"resolved\"}]");
+    free(text);
+    sealed_deinit(&sealed);
+    notified_deinit(&notified);
+}
+
+Test(record, texts_from_outside_are_cut_between_characters_and_say_so)
+{
+    struct notified notified;
+    char *value = as_xmalloc(3 * AS_RECORD_TEXT_MAX);
+    for (size_t at = 0; at + 2 < 3 * AS_RECORD_TEXT_MAX; at += 3)
+        memcpy(value + at, "\xe2\x82\xac", 3); /* a euro sign */
+    value[3 * AS_RECORD_TEXT_MAX - 1] = value[3 * AS_RECORD_TEXT_MAX - 2] =
+        value[3 * AS_RECORD_TEXT_MAX - 3] = '\0';
+    SEALED(sealed);
+    make_notified(&notified, value);
+    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    const json_t *alert = json_array_get(json_object_get(seal(&sealed)->json, "alerts"), 0);
+    const char *cut = json_string_value(json_object_get(json_object_get(alert, "labels"), "zone"));
+    const size_t kept = strlen(cut) - strlen(AS_RECORD_CUT);
+    cr_assert_leq(kept, AS_RECORD_TEXT_MAX);
+    cr_assert_gt(kept, AS_RECORD_TEXT_MAX - 3);
+    cr_assert_eq(kept % 3, 0);
+    cr_assert_str_eq(cut + kept, AS_RECORD_CUT);
+    sealed_deinit(&sealed);
+    notified_deinit(&notified);
+    free(value);
+}
+
+Test(record, the_answer_to_a_notification_says_the_same)
+{
+    struct notified notified;
+    struct as_buf text = AS_BUF_INIT(BUF_MAX);
+    make_notified(&notified, "a");
+    as_record_encode_answer(&notified.record, &text);
+    cr_assert(as_str_starts_with(
+                  text.data,
+                  "{\"status\":\"ok\",\"notification\":\"01J00000000000000000000000\",\"alerts\":"
+                  "[{\"fingerprint\":\"0123456789abcdef\",\"status\":\"firing\",\"rules\":"
+                  "[\"slow\",\"other\"],\"outcome\":\"queued\"},"
+                  "{\"fingerprint\":\"0123456789abcdf0\",\"status\":\"resolved\",\"rules\":[],"
+                  "\"outcome\":\"no_rule\"}]}"),
+              "%s", text.data);
+    as_buf_deinit(&text);
+    notified_deinit(&notified);
+}
+
+Test(record, decision_holds_its_whole_input_and_output)
+{
+    static const struct as_proposal proposal = {
+        .rule = "slow",
+        .incident = "0123456789abcdef",
+        .action = {.kind = AS_ACTION_SCALE_UP, .amount = {.size = 2, .at_least = 1}}};
+    static const char ids[1][AS_ULID_SIZE] = {"01J00000000000000000000000"};
+    static const uint64_t incidents[] = {UINT64_C(0x0123456789abcdef)};
+    const struct as_decide_input input = {.now = header.time,
+                                          .target = "kubernetes/a",
+                                          .config = {.min = 1, .max = 10},
+                                          .replicas = 4,
+                                          .status_replicas = 4,
+                                          .proposals = &proposal,
+                                          .proposal_count = 1};
+    struct as_proposal_result results[1];
+    struct as_decision output;
+    as_decide(&input, results, &output);
+    struct as_decision_record record = {.id = "01J0000000000000000000000D",
+                                        .target = "kubernetes/a",
+                                        .target_name = "a",
+                                        .notifications = ids,
+                                        .notification_count = 1,
+                                        .notification_total = 40,
+                                        .incidents = incidents,
+                                        .incident_count = 1,
+                                        .incident_total = 1,
+                                        .input = &input,
+                                        .results = results,
+                                        .output = &output,
+                                        .rules_digest = "r",
+                                        .repeats = 3,
+                                        .since_notification_us = 1500,
+                                        .since_alert_us = -1};
+    SEALED(sealed);
+    as_record_encode_decision(&header, &record, &sealed.text, &sealed.places);
+    const json_t *json = seal(&sealed)->json;
+    cr_assert_eq(json_integer_value(json_object_get(json, "notification_count")), 40);
+    cr_assert_float_eq(json_real_value(json_object_get(json, "since_notification_seconds")), 0.0015,
+                       1e-12);
+    cr_assert(is_null(&sealed, "since_alert_seconds"));
+    const json_t *decided = json_object_get(json, "output");
+    cr_assert_str_eq(json_string_value(json_object_get(decided, "reason")), "scaled");
+    cr_assert_eq(json_integer_value(json_object_get(decided, "desired")), 6);
+    const json_t *asked = json_object_get(json, "input");
+    cr_assert_eq(json_array_size(json_object_get(asked, "proposals")), 1);
+    sealed_deinit(&sealed);
+}
+
+Test(record, action_and_failed_observation)
+{
+    struct as_action_record record = {.id = "01J0000000000000000000000A",
+                                      .decision = "01J0000000000000000000000D",
+                                      .target = "kubernetes/a",
+                                      .target_name = "a",
+                                      .rule = "slow",
+                                      .from = 4,
+                                      .to = 6,
+                                      .is_late = true,
+                                      .outcome = AS_REASON_APPLIED,
+                                      .http_status = 200,
+                                      .message = "",
+                                      .method = "PUT",
+                                      .path = "/apis",
+                                      .version = "12",
+                                      .attempts = 1,
+                                      .duration_us = 5000,
+                                      .since_notification_us = -1,
+                                      .since_alert_us = 0};
+    SEALED(action);
+    as_record_encode_action(&header, &record, &action.text, &action.places);
+    cr_assert_str_eq(text_of(seal(&action), "outcome"), "applied");
+    cr_assert(json_is_true(json_object_get(action.json, "late")));
+    cr_assert_eq(json_integer_value(json_object_get(action.json, "to")), 6);
+    cr_assert(is_null(&action, "since_notification_seconds"));
+    cr_assert_eq(json_number_value(json_object_get(action.json, "since_alert_seconds")), 0);
+    sealed_deinit(&action);
+
+    record.decision = record.rule = NULL;
+    record.outcome = AS_REASON_UNREACHABLE;
+    SEALED(failure);
+    as_record_encode_action(&header, &record, &failure.text, &failure.places);
+    cr_assert(is_null(seal(&failure), "from"));
+    cr_assert(is_null(&failure, "to"));
+    cr_assert(is_null(&failure, "decision"));
+    cr_assert(is_null(&failure, "rule"));
+    sealed_deinit(&failure);
+}
+
+Test(record, incident_with_the_sizes_of_its_targets)
+{
+    static const struct as_incident_target targets[] = {
+        {.target = "kubernetes/a", .rule = "slow", .has_replicas = true, .replicas = 4},
+        {.target = "kubernetes/b", .rule = "slow"}};
+    struct as_labels *labels = make_labels("a");
+    const struct as_incident_record record = {.event = AS_INCIDENT_EXPIRED,
+                                              .fingerprint = 1,
+                                              .starts_at = header.time,
+                                              .labels = labels,
+                                              .targets = targets,
+                                              .target_count = 2};
+    SEALED(sealed);
+    as_record_encode_incident(&header, &record, &sealed.text, &sealed.places);
+    cr_assert_str_eq(text_of(seal(&sealed), "event"), "expired");
+    cr_assert(is_null(&sealed, "notification"));
+    char *text = json_dumps(json_object_get(sealed.json, "targets"), JSON_COMPACT | JSON_SORT_KEYS);
+    cr_assert_str_eq(text, "[{\"replicas\":4,\"rule\":\"slow\",\"target\":\"kubernetes/a\"},"
+                           "{\"replicas\":null,\"rule\":\"slow\",\"target\":\"kubernetes/b\"}]");
+    free(text);
+    sealed_deinit(&sealed);
+    as_labels_free(labels);
+}
+
+Test(record, what_does_not_fit_says_so)
+{
+    struct notified notified;
+    struct as_record_places places;
+    make_notified(&notified, "a");
+    for (size_t room = 0; room < 600; room += 7) {
+        struct as_buf small = AS_BUF_INIT(room);
+        as_record_encode_notification(&header, &notified.record, &small, &places);
+        cr_assert_neq(as_buf_check(&small), 0);
+        as_buf_deinit(&small);
+    }
+    notified_deinit(&notified);
+}
