@@ -83,14 +83,14 @@ static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchan
     reply_line(exchange, 500, NULL, text);
 }
 
-static bool on_admit(void *context, struct as_http_exchange *exchange)
+static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
 {
     struct daemon *daemon = context;
     if (as_receiver_is_path(as_http_exchange_get_path(exchange)))
-        return as_receiver_admit(daemon->receiver, exchange);
+        return as_receiver_admit(daemon->receiver, exchange) ? AS_HTTP_ADMITTED : AS_HTTP_REPLIED;
     if (is_reload(exchange))
-        return admit_reload(daemon, exchange);
-    return true;
+        return admit_reload(daemon, exchange) ? AS_HTTP_ADMITTED : AS_HTTP_REPLIED;
+    return AS_HTTP_ADMITTED;
 }
 
 static void on_request(void *context, struct as_http_exchange *exchange)

@@ -81,20 +81,12 @@ static void handle(struct as_connection *connection)
     handler->handle(handler->context, &connection->exchange);
 }
 
-/* The head is there: asks the handler, then goes on to the body or straight to the handling. */
-static void start_request(struct as_connection *connection)
+/* Goes on to the body, or straight to the handling. */
+static void begin_body(struct as_connection *connection)
 {
     static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    struct as_http_server *server = connection->server;
-    struct as_http_exchange *exchange = &connection->exchange;
-    const struct as_http_head *head = &exchange->head;
-    connection->unread = head->framing == AS_HTTP_BODY_CHUNKED ||
-                         (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > 0);
-    if (!server->handler.admit(server->handler.context, exchange)) {
-        assert(connection->state != AS_CONNECTION_HEAD); /* it has replied */
-        return;
-    }
-    assert(connection->state == AS_CONNECTION_HEAD); /* it has not */
+    const struct as_http_server *server = connection->server;
+    const struct as_http_head *head = &connection->exchange.head;
     if (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > server->config.max_body) {
         as_connection_refuse(connection, 413, "the body is too large");
     } else if (!connection->unread) {
@@ -106,6 +98,36 @@ static void start_request(struct as_connection *connection)
             evbuffer_get_length(bufferevent_get_input(connection->stream)) == 0)
             as_connection_send(connection, &(struct iovec){go_on, strlen(go_on)}, 1);
     }
+}
+
+/* The head is there: the handler decides. */
+static void start_request(struct as_connection *connection)
+{
+    struct as_http_server *server = connection->server;
+    const struct as_http_head *head = &connection->exchange.head;
+    connection->unread = head->framing == AS_HTTP_BODY_CHUNKED ||
+                         (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > 0);
+    switch (server->handler.admit(server->handler.context, &connection->exchange)) {
+    case AS_HTTP_ADMITTED:
+        assert(connection->state == AS_CONNECTION_HEAD); /* it has not replied */
+        begin_body(connection);
+        break;
+    case AS_HTTP_PENDING:
+        assert(connection->state == AS_CONNECTION_HEAD);
+        as_connection_enter(connection, AS_CONNECTION_ADMITTING);
+        break;
+    case AS_HTTP_REPLIED: assert(connection->state != AS_CONNECTION_HEAD); break;
+    }
+}
+
+/* The body's time begins now: what has arrived of it is read from an event. */
+void as_connection_admitted(struct as_connection *connection)
+{
+    assert(connection->state == AS_CONNECTION_ADMITTING);
+    begin_body(connection);
+    if (connection->state == AS_CONNECTION_BODY)
+        bufferevent_trigger(connection->stream, EV_READ,
+                            BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
 /* The step functions return true where there may be more to do with what has arrived. */
@@ -247,6 +269,7 @@ static bool step(struct as_connection *connection)
     case AS_CONNECTION_HEAD: return step_head(connection);
     case AS_CONNECTION_BODY: return step_body(connection);
     case AS_CONNECTION_LINGERING: return step_lingering(connection);
+    case AS_CONNECTION_ADMITTING:
     case AS_CONNECTION_HANDLING:
     case AS_CONNECTION_WRITING:
     case AS_CONNECTION_CLOSED: break;
@@ -261,7 +284,8 @@ static void run(struct as_connection *connection)
     while (step(connection))
         ;
     connection->running = false;
-    bool owes = connection->state == AS_CONNECTION_HANDLING ||
+    bool owes = connection->state == AS_CONNECTION_ADMITTING ||
+                connection->state == AS_CONNECTION_HANDLING ||
                 connection->state == AS_CONNECTION_WRITING ||
                 connection->state == AS_CONNECTION_CLOSED;
     if (connection->peer_done && !owes)
@@ -288,7 +312,8 @@ static void on_event(struct bufferevent *stream, short what, void *context)
     connection->peer_done = true;
     if (what & BEV_EVENT_ERROR) {
         connection->peer_gone = true;
-        if (connection->state != AS_CONNECTION_HANDLING)
+        if (connection->state != AS_CONNECTION_HANDLING &&
+            connection->state != AS_CONNECTION_ADMITTING)
             as_connection_enter(connection, AS_CONNECTION_CLOSED);
     }
     if (connection->state != AS_CONNECTION_CLOSED)
@@ -348,6 +373,7 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
 struct as_connection *as_connection_free(struct as_connection *connection)
 {
     bufferevent_free(connection->stream);
+    as_http_exchange_drop_data(&connection->exchange);
     as_buf_deinit(&connection->exchange.text);
     as_buf_deinit(&connection->exchange.body);
     free(connection);

@@ -30,6 +30,7 @@ struct evconnlistener;
 enum as_connection_state {
     AS_CONNECTION_IDLE,      /* not a byte of the next request yet */
     AS_CONNECTION_HEAD,      /* some */
+    AS_CONNECTION_ADMITTING, /* the handler owes its admission; no deadline of ours */
     AS_CONNECTION_BODY,      /* admitted */
     AS_CONNECTION_HANDLING,  /* the handler owes a reply; no deadline of ours */
     AS_CONNECTION_WRITING,   /* replied, the peer has not taken all of it */
@@ -46,6 +47,8 @@ struct as_http_exchange {
     int64_t started_us;
     const char *handler_name;
     bool is_head_request, replied;
+    void *data;
+    void (*free_data)(void *data);
     char remote[INET6_ADDRSTRLEN + 10];
 };
 
@@ -107,11 +110,13 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason);
 void as_connection_expire(struct as_connection *connection); /* its state's time is over */
 void as_connection_written(struct as_connection *connection);
+void as_connection_admitted(struct as_connection *connection); /* its head was */
 struct as_connection *as_connection_free(struct as_connection *connection);
 
 /* exchange.c */
 void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_bytes);
 void as_http_exchange_reset(struct as_http_exchange *exchange);
+void as_http_exchange_drop_data(struct as_http_exchange *exchange);
 /* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
 

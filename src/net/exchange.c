@@ -105,6 +105,32 @@ void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const 
     exchange->handler_name = static_name;
 }
 
+void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
+                               void (*free_data)(void *data))
+{
+    as_http_exchange_drop_data(exchange);
+    exchange->data = data;
+    exchange->free_data = free_data;
+}
+
+void *as_http_exchange_get_data(const struct as_http_exchange *exchange)
+{
+    return exchange->data;
+}
+
+void as_http_exchange_drop_data(struct as_http_exchange *exchange)
+{
+    if (exchange->data && exchange->free_data)
+        exchange->free_data(exchange->data);
+    exchange->data = NULL;
+    exchange->free_data = NULL;
+}
+
+void as_http_exchange_admit(struct as_http_exchange *exchange)
+{
+    as_connection_admitted(exchange->connection);
+}
+
 /* Ends the text of `span` with a NUL. Behind each there is a byte that is not needed any more: a
  * space, '?', ':' or the CR of its line. */
 static void cut(struct as_buf *text, struct as_http_span span)
@@ -142,6 +168,7 @@ void as_http_exchange_reset(struct as_http_exchange *exchange)
     empty(&exchange->body);
     exchange->handler_name = "";
     exchange->is_head_request = exchange->replied = false;
+    as_http_exchange_drop_data(exchange);
 }
 
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count)

@@ -25,9 +25,9 @@
 extern char **environ;
 static uint64_t requests;
 
-static bool admit(void *context, struct as_http_exchange *exchange)
+static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {
-    return true;
+    return AS_HTTP_ADMITTED;
 }
 
 static void handle(void *context, struct as_http_exchange *exchange)

@@ -12,9 +12,9 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/net/server.h>
 
-static bool admit(void *context, struct as_http_exchange *exchange)
+static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {
-    return true;
+    return AS_HTTP_ADMITTED;
 }
 
 static void handle(void *context, struct as_http_exchange *exchange)

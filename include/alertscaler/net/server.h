@@ -3,12 +3,12 @@
  * http_parser.h.
  *
  * Life of a request: head parsed -> `admit` decides on the head alone (authentication, size; before
- * a byte of the body is read) -> body read within the limits -> `handle` -> as_http_exchange_reply,
- * at once or later. A connection answers its requests in order, one at a time; pipelined bytes
- * wait. Absolute deadlines for head and body (408) and write; idle time-out between requests.
- * Malformed input is answered 400/413/414/415/417/431/501/505 and the connection closed.
- * At the limit of connections the longest idle one is closed for a new one; where none is idle the
- * new one is answered 503.
+ * a byte of the body is read), at once or later -> body read within the limits -> `handle` ->
+ * as_http_exchange_reply, at once or later. A connection answers its requests in order, one at a
+ * time; pipelined bytes wait. Absolute deadlines for head and body (408) and write; idle time-out
+ * between requests. Malformed input is answered 400/413/414/415/417/431/501/505 and the connection
+ * closed. At the limit of connections the longest idle one is closed for a new one; where none is
+ * idle the new one is answered 503.
  *
  * The process must ignore SIGPIPE.
  */
@@ -45,10 +45,14 @@ struct as_http_answer { /* all borrowed for the call */
     bool close; /* close the connection after it */
 };
 
+enum as_http_admission {
+    AS_HTTP_ADMITTED, /* go on to the body */
+    AS_HTTP_REPLIED,  /* it was refused: the connection is closed if a body was to come */
+    AS_HTTP_PENDING   /* as_http_exchange_admit or _reply comes later */
+};
+
 struct as_http_handler {
-    /* Return true to go on to the body. Return false after replying (the connection is closed then
-     * if a body was to come). */
-    bool (*admit)(void *context, struct as_http_exchange *exchange);
+    enum as_http_admission (*admit)(void *context, struct as_http_exchange *exchange);
     /* The whole request is there. Must lead to exactly one reply, now or later. */
     void (*handle)(void *context, struct as_http_exchange *exchange);
     /* For metrics: a request was answered (also by the server itself: then handler is "invalid").
@@ -66,6 +70,15 @@ const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, s
 const char *as_http_exchange_get_remote(
     const struct as_http_exchange *exchange); /* "127.0.0.1:41234" */
 void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name);
+/* What the handler keeps with the request from admission to reply; `free_data` (may be NULL) is
+ * called when the exchange ends, however it does. */
+void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
+                               void (*free_data)(void *data));
+void *as_http_exchange_get_data(const struct as_http_exchange *exchange); /* NULL: none */
+
+/* After AS_HTTP_PENDING: goes on to the body. Not from within `admit`. Safe (and needed) also when
+ * the peer is gone meanwhile. */
+void as_http_exchange_admit(struct as_http_exchange *exchange);
 
 /* Answers and ends the exchange. Safe (and needed) also when the peer is gone meanwhile. */
 void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_http_answer *answer);

@@ -44,9 +44,9 @@ static struct as_http_server *server;
 static unsigned served, peak_connections;
 static char last_remote[64];
 
-static bool admit(void *context, struct as_http_exchange *exchange)
+static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {
-    return true;
+    return AS_HTTP_ADMITTED;
 }
 
 static void handle(void *context, struct as_http_exchange *exchange)

@@ -39,18 +39,18 @@ static int answered_status;
 static char answered_name[32];
 static char *big;
 
-static bool admit(void *context, struct as_http_exchange *exchange)
+static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {
     admitted = exchange;
     if (strcmp(as_http_exchange_get_path(exchange), "/denied") != 0)
-        return true;
+        return AS_HTTP_ADMITTED;
     as_http_exchange_set_handler_name(exchange, "denied");
     as_http_exchange_reply(exchange,
                            &(struct as_http_answer){.status = 401,
                                                     .headers = "WWW-Authenticate: Bearer\r\n",
                                                     .body = "no\n",
                                                     .body_size = 3});
-    return false;
+    return AS_HTTP_REPLIED;
 }
 
 static void reply(struct as_http_exchange *exchange)

@@ -1,0 +1,32 @@
+/*
+ * What a credential may trigger: names of rules and of targets, with `*` for any text. The engine
+ * keeps with each incident through which credentials it came, and a rule acts on it only if one of
+ * them may trigger that rule on that target.
+ */
+#ifndef ALERTSCALER_CORE_SCOPE_H
+#define ALERTSCALER_CORE_SCOPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+
+struct as_scope { /* all borrowed */
+    const char *credential;
+    const char *const *rules; /* patterns of rule names; count 0: every rule */
+    size_t rule_count;
+    const char *const
+        *targets; /* patterns of target names in the rule files or of ids; count 0: every one */
+    size_t target_count;
+};
+
+/* `pattern` with `*` for any text, also none; everything else stands for itself. At most the
+ * product of both lengths in time. */
+bool as_scope_match(const char *pattern, const char *text) AS_MUST_USE;
+
+/* The credential "" (no credentials configured, or Alertmanager's own list) may everything; one
+ * that is not among the scopes (removed meanwhile) nothing. */
+bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
+                     const char *rule, const char *target_name, const char *target_id) AS_MUST_USE;
+
+#endif
