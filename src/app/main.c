@@ -20,7 +20,7 @@ struct as_outside {
     struct as_http_client *client;
     struct as_event_loop *loop;
     struct as_event_processes *processes;
-    struct as_target_env env;
+    struct as_access_env env;
 };
 
 static const char *get_variable(const char *name)
@@ -35,7 +35,7 @@ static struct as_outside *new_outside(struct event_base *base, const struct as_c
     outside->client = as_http_client_new(base, observer, context);
     outside->loop = as_event_loop_new(base);
     outside->processes = as_event_processes_new(base);
-    outside->env = (struct as_target_env){
+    outside->env = (struct as_access_env){
         .http = as_http_client_get_port(outside->client),
         .loop = as_event_loop_get_port(outside->loop),
         .runner = as_event_processes_get_port(outside->processes),

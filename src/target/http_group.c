@@ -20,7 +20,7 @@
 
 struct http_group {
     struct as_target_port port;
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     struct as_http_auth *auth;
     int64_t timeout_us;
     LIST_HEAD(, call) calls;
@@ -45,7 +45,7 @@ struct call {
 
 static void free_call(struct call *call)
 {
-    const struct as_target_env *env = call->owner->env;
+    const struct as_access_env *env = call->owner->env;
     if (call->transfer)
         env->http->cancel(env->http, call->transfer);
     if (call->timer)
@@ -89,7 +89,7 @@ static void finish(void *context)
 
 static void fail_later(struct call *call, enum as_reason reason, const char *message)
 {
-    const struct as_target_env *env = call->owner->env;
+    const struct as_access_env *env = call->owner->env;
     as_outcome_init_local(&call->outcome, reason, message);
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
@@ -145,7 +145,7 @@ static void keep_path(struct call *call, const char *url)
 static void start(struct call *call, const struct as_target_ref *ref,
                   const struct as_scale_request *wanted)
 {
-    const struct as_target_env *env = call->owner->env;
+    const struct as_access_env *env = call->owner->env;
     const char *url = as_target_ref_get(ref, "url");
     const char *headers[4] = {"Accept: application/json"};
     char if_match[AS_VERSION_SIZE + 16];
@@ -218,7 +218,7 @@ static void close_port(struct as_target_port *self)
 }
 
 struct as_target_port *as_http_group_new(const struct as_provider_settings *settings,
-                                         const struct as_target_env *env)
+                                         const struct as_access_env *env)
 {
     struct http_group *group = as_xcalloc(1, sizeof(*group));
     group->port = (struct as_target_port){observe, scale, close_port};

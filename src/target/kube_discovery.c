@@ -10,10 +10,9 @@
 
 #include <uthash.h>
 
+#include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/target/limits.h>
-
-#include "kube_path.h"
 
 #define ENTRIES_MAX 256
 #define NOT_FOUND   404
@@ -83,7 +82,7 @@ static void tell(struct entry *entry, const struct as_outcome *failure)
 static int take_list(struct entry *entry, const struct as_http_response *response,
                      struct as_outcome *failure_out)
 {
-    const struct as_target_env *env = entry->discovery->client->env;
+    const struct as_access_env *env = entry->discovery->client->env;
     struct as_kube_resources *list = NULL;
     struct as_kube_status status;
     struct as_error error = AS_ERROR_INIT;
@@ -109,7 +108,7 @@ static int take_list(struct entry *entry, const struct as_http_response *respons
 static void answered(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct entry *entry = context;
-    const struct as_target_env *env = entry->discovery->client->env;
+    const struct as_access_env *env = entry->discovery->client->env;
     struct as_outcome failure;
     entry->request = NULL;
     entry->asked_at = env->clock->get_mono(env->clock);
@@ -149,7 +148,7 @@ static int ask(struct entry *entry)
 
 static bool may_ask_again(const struct entry *entry)
 {
-    const struct as_target_env *env = entry->discovery->client->env;
+    const struct as_access_env *env = entry->discovery->client->env;
     as_mono_time now = env->clock->get_mono(env->clock);
     return now.us - entry->asked_at.us >= AS_KUBE_DISCOVERY_REFRESH_US;
 }

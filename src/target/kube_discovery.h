@@ -11,10 +11,10 @@
 
 #include <bsd/sys/queue.h>
 
+#include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/wire/kubernetes.h>
 
-#include "kube_request.h"
 #include "outcome.h"
 
 struct as_kube_discovery;

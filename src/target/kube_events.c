@@ -8,13 +8,13 @@
 
 #include <uthash.h>
 
+#include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes.h>
 
-#include "kube_path.h"
 #include "outcome.h"
 
 struct seen {
@@ -133,7 +133,7 @@ static void note_failure(struct as_kube_events *events, const char *why)
 static void posted(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct as_kube_events *events = context;
-    const struct as_target_env *env = events->client->env;
+    const struct as_access_env *env = events->client->env;
     struct as_outcome outcome;
     struct as_kube_status status;
     events->in_flight--;

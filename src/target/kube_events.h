@@ -5,10 +5,9 @@
 #ifndef ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H
 #define ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H
 
+#include <alertscaler/access/kube_client.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/target.h>
-
-#include "kube_request.h"
 
 struct as_kube_events;
 

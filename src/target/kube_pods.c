@@ -12,12 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes.h>
-
-#include "kube_path.h"
 
 #define FORBIDDEN 403
 #define NOT_FOUND 404
@@ -51,7 +50,7 @@ static void free_list(struct as_kube_pod_list *list)
 
 void as_kube_pod_list_cancel(struct as_kube_pod_list *list)
 {
-    const struct as_target_env *env = list->client->env;
+    const struct as_access_env *env = list->client->env;
     if (list->request)
         as_kube_request_cancel(list->request);
     if (list->timer)
@@ -98,7 +97,7 @@ static void answered(void *context, const struct as_http_response *response, uns
 
 static void ask(struct as_kube_pod_list *list)
 {
-    const struct as_target_env *env = list->client->env;
+    const struct as_access_env *env = list->client->env;
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     if (write_path(list, &path) < 0) {
         set_failure(list, AS_REASON_REJECTED, "the selector is too long for a request");

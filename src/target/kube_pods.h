@@ -4,10 +4,10 @@
 #ifndef ALERTSCALER_SRC_TARGET_KUBE_PODS_H
 #define ALERTSCALER_SRC_TARGET_KUBE_PODS_H
 
+#include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
-#include "kube_request.h"
 #include "outcome.h"
 
 struct as_kube_pod_list;

@@ -15,6 +15,8 @@
 
 #include <bsd/sys/queue.h>
 
+#include <alertscaler/access/kube_client.h>
+#include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
@@ -22,9 +24,7 @@
 
 #include "kube_discovery.h"
 #include "kube_events.h"
-#include "kube_path.h"
 #include "kube_pods.h"
-#include "kube_request.h"
 #include "outcome.h"
 #include "scale_request.h"
 
@@ -32,7 +32,7 @@
 
 struct kubernetes {
     struct as_target_port port;
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     struct as_kube_access *access;
     struct as_kube_client client;
     struct as_kube_discovery *discovery;
@@ -70,7 +70,7 @@ static void proceed(struct call *call);
 
 static void free_call(struct call *call)
 {
-    const struct as_target_env *env = call->owner->env;
+    const struct as_access_env *env = call->owner->env;
     if (call->timer)
         env->loop->cancel_timer(env->loop, call->timer);
     if (call->is_waiting)
@@ -134,7 +134,7 @@ static void finish(void *context)
 /* Without a request: told in a later turn, because this one may still be the caller's. */
 static void finish_later(struct call *call)
 {
-    const struct as_target_env *env = call->owner->env;
+    const struct as_access_env *env = call->owner->env;
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
 
@@ -358,7 +358,7 @@ static void close_port(struct as_target_port *self)
 }
 
 struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
-                                         const struct as_target_env *env)
+                                         const struct as_access_env *env)
 {
     struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
     kubernetes->port = (struct as_target_port){observe, scale, close_port};

@@ -4,14 +4,11 @@
  */
 #include "outcome.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include <alertscaler/base/number.h>
+#include <alertscaler/access/retry_after.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/target/limits.h>
 
 static const struct {
     int status;
@@ -58,7 +55,7 @@ static void init_answered(struct as_outcome *outcome, const struct as_http_respo
     outcome->http_status = response->status;
     outcome->reason = get_reason(response->status);
     outcome->is_ambiguous = response->status >= 500;
-    outcome->retry_after_us = as_outcome_parse_retry_after(response->retry_after, now);
+    outcome->retry_after_us = as_retry_after_parse(response->retry_after, now);
     if (outcome->reason != AS_REASON_APPLIED)
         snprintf(outcome->message, sizeof(outcome->message), "HTTP %d", response->status);
 }
@@ -84,36 +81,6 @@ void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *
     }
     if (response->outcome != AS_HTTP_ANSWERED)
         as_outcome_set_message(outcome, response->error);
-}
-
-/* RFC 9110's preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT", which is all that servers
- * still send. 0 or -EINVAL. */
-static int parse_http_date(const char *text, as_wall_time *time_out)
-{
-    struct tm date = {0};
-    char normal[AS_RFC3339_SIZE];
-    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &date);
-    if (!end || *end)
-        return -EINVAL;
-    size_t size = strftime(normal, sizeof(normal), "%Y-%m-%dT%H:%M:%SZ", &date);
-    return as_wall_time_parse(normal, size, time_out);
-}
-
-int64_t as_outcome_parse_retry_after(const char *text, as_wall_time now)
-{
-    int64_t seconds;
-    as_wall_time until;
-    if (as_str_is_empty(text))
-        return 0;
-    if (as_number_parse_i64(text, strlen(text), &seconds) < 0) {
-        if (parse_http_date(text, &until) < 0)
-            return 0;
-        seconds = (until.us - now.us) / AS_US_PER_S;
-    }
-    if (seconds <= 0)
-        return 0;
-    return seconds > AS_RETRY_AFTER_MAX_US / AS_US_PER_S ? AS_RETRY_AFTER_MAX_US
-                                                         : seconds * AS_US_PER_S;
 }
 
 void as_outcome_fill_observation(const struct as_outcome *outcome,

@@ -34,9 +34,6 @@ void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, co
 /* `message` on one line, cut to fit; nothing happens where it is empty. */
 void as_outcome_set_message(struct as_outcome *outcome, const char *message);
 
-/* Retry-After: seconds or an HTTP date (RFC 9110); 0 where it is neither or in the past. */
-int64_t as_outcome_parse_retry_after(const char *text, as_wall_time now);
-
 void as_outcome_fill_observation(const struct as_outcome *outcome,
                                  struct as_observation *observation);
 void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_result *result);

@@ -11,11 +11,11 @@
 
 #include <bsd/sys/queue.h>
 
+#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/http_group.h>
-#include <alertscaler/target/kube_access.h>
 #include <alertscaler/target/kubernetes.h>
 
 #include "outcome.h"
@@ -29,7 +29,7 @@ struct row {
 
 struct registry {
     struct as_target_port port;
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
@@ -133,7 +133,7 @@ static bool is_implied(const struct as_cluster_settings *cluster)
 }
 
 static int open_cluster(struct row *row, const struct as_cluster_settings *cluster,
-                        const struct as_target_env *env, struct as_error *error)
+                        const struct as_access_env *env, struct as_error *error)
 {
     struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
     struct as_kube_access *access;
@@ -154,7 +154,7 @@ static int open_cluster(struct row *row, const struct as_cluster_settings *clust
     return code;
 }
 
-int as_target_registry_new(const struct as_settings *settings, const struct as_target_env *env,
+int as_target_registry_new(const struct as_settings *settings, const struct as_access_env *env,
                            struct as_target_port **port_out, struct as_error *error)
 {
     struct registry *registry = as_xcalloc(1, sizeof(*registry));

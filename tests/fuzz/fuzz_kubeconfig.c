@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../../src/target/kubeconfig.h"
+#include "../../src/access/kubeconfig.h"
 #include "fuzz.h"
 
 static void check_no_line_break(const char *text)

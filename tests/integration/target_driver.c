@@ -129,7 +129,7 @@ static void carry_out(const json_t *command)
 int main(int argc, char **argv)
 {
     struct driver *driver = driver_open();
-    struct as_target_env env = {
+    struct as_access_env env = {
         .http = driver->http,
         .loop = driver->loop,
         .runner = driver->runner,

@@ -26,7 +26,7 @@ struct medium {
     const char *name;
     bool is_kubernetes, is_behind_registry;
     struct world world;
-    struct as_target_env env;
+    struct as_access_env env;
     struct as_target_port *port;
     struct as_target_ref *ref;
     struct as_cluster_settings cluster;
@@ -201,7 +201,7 @@ static void setup(struct medium *medium)
     world_init(&medium->world);
     medium->world.serve = serve;
     medium->world.serve_context = medium;
-    medium->env = (struct as_target_env){.http = &medium->world.http,
+    medium->env = (struct as_access_env){.http = &medium->world.http,
                                          .loop = &medium->world.loop,
                                          .runner = &medium->world.runner,
                                          .clock = &medium->world.clock,

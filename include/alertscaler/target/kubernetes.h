@@ -5,13 +5,13 @@
 #ifndef ALERTSCALER_TARGET_KUBERNETES_H
 #define ALERTSCALER_TARGET_KUBERNETES_H
 
+#include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/port/target.h>
-#include <alertscaler/target/env.h>
-#include <alertscaler/target/kube_access.h>
 
 /* Takes over `access`; `env` is borrowed. Close it with the port's close, not from a callback. */
 struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
-                                         const struct as_target_env *env) AS_MUST_USE;
+                                         const struct as_access_env *env) AS_MUST_USE;
 
 #endif

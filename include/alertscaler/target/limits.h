@@ -11,10 +11,6 @@
 #define AS_TARGET_RESPONSE_MAX ((size_t)1 * 1024 * 1024)
 #define AS_TARGET_URL_MAX      ((size_t)4096)
 #define AS_TARGET_BODY_MAX     ((size_t)16 * 1024) /* of what we send */
-#define AS_RETRY_AFTER_MAX_US  AS_US_PER_H         /* a longer wish counts as this */
-
-/* How often a token's file is looked at for a change. */
-#define AS_SECRET_FILE_CHECK_US (10 * AS_US_PER_S)
 
 /* API discovery: size of an answer, and how soon it is asked again after a 404. */
 #define AS_KUBE_DISCOVERY_MAX        ((size_t)8 * 1024 * 1024)
@@ -28,18 +24,6 @@
 #define AS_KUBE_PODS_PAGE_BYTES_MAX ((size_t)32 * 1024 * 1024)
 #define AS_KUBE_PODS_PAGES_MAX      200
 #define AS_KUBE_PODS_TIMEOUT_US     (30 * AS_US_PER_S)
-
-/* Kubeconfig files and what they refer to. */
-#define AS_KUBECONFIG_MAX       ((size_t)4 * 1024 * 1024)
-#define AS_KUBECONFIG_FILES_MAX 32
-#define AS_KUBE_SERVER_MAX      ((size_t)2048)
-
-/* Credential plugins: time, output, and how long before its end a credential is renewed. */
-#define AS_KUBE_EXEC_TIMEOUT_US (30 * AS_US_PER_S)
-#define AS_KUBE_EXEC_OUTPUT_MAX ((size_t)256 * 1024)
-#define AS_KUBE_EXEC_EARLY_US   (10 * AS_US_PER_S)
-/* A plugin that failed is not run again sooner. */
-#define AS_KUBE_EXEC_RETRY_US (1 * AS_US_PER_S)
 
 /* Events on scaled objects: under way at a time, and per second on average (with a burst). */
 #define AS_KUBE_EVENTS_IN_FLIGHT 16

@@ -9,17 +9,17 @@
 #ifndef ALERTSCALER_TARGET_REGISTRY_H
 #define ALERTSCALER_TARGET_REGISTRY_H
 
+#include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/config/settings.h>
 #include <alertscaler/port/target.h>
-#include <alertscaler/target/env.h>
 
 /*
  * Borrows settings and env until the port is closed (not from a callback). 0; or a negative errno
  * with an error that names the cluster and what is wrong with its kubeconfig.
  */
-int as_target_registry_new(const struct as_settings *settings, const struct as_target_env *env,
+int as_target_registry_new(const struct as_settings *settings, const struct as_access_env *env,
                            struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -13,39 +13,9 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/port/target.h>
-#include <alertscaler/target/env.h>
 
+#include "access_env.h"
 #include "files.h"
-#include "world.h"
-
-static struct world world;
-static struct as_target_env env;
-static const char *variables[8][2]; /* the process environment of the tests */
-
-static inline const char *get_variable(const char *name)
-{
-    for (size_t i = 0; variables[i][0]; i++)
-        if (strcmp(variables[i][0], name) == 0)
-            return variables[i][1];
-    return NULL;
-}
-
-static inline void setup_world(void)
-{
-    world_init(&world);
-    env = (struct as_target_env){
-        .http = &world.http,
-        .loop = &world.loop,
-        .runner = &world.runner,
-        .clock = &world.clock,
-        .get_variable = get_variable,
-    };
-}
-
-static inline void teardown_world(void)
-{
-    world_deinit(&world);
-}
 
 static inline struct as_target_ref *make_ref(const char *api_version, const char *kind,
                                              const char *namespace_, const char *name)

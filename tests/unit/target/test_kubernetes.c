@@ -4,6 +4,7 @@
  */
 #include <alertscaler/target/kubernetes.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/target/limits.h>
 
 #include "support.h"

@@ -86,32 +86,6 @@ Test(outcome, a_question_cannot_conflict)
     cr_expect_eq(outcome.reason, AS_REASON_REJECTED);
 }
 
-Test(outcome, retry_after)
-{
-    static const struct {
-        const char *text;
-        int64_t seconds;
-    } rows[] = {
-        {"", 0},
-        {"0", 0},
-        {"120", 120},
-        {"-5", 0},
-        {"1.5", 0},
-        {"soon", 0},
-        {"99999999999999999999", 0},
-        {"9223372036854775807", 3600}, /* capped */
-        {"Sun, 06 Nov 1994 08:50:37 GMT", 60},
-        {"Sun, 06 Nov 1994 08:49:37 GMT", 0},
-        {"Sun, 06 Nov 1994 08:49:00 GMT", 0}, /* past */
-        {"Sun, 06 Nov 2094 08:49:00 GMT", 3600},
-        {"Sun, 06 Nov 1994 08:50:37 GMT and more", 0},
-        {"Sun, 06 Nov 1994 08:50:37 CET", 0},
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
-        cr_expect_eq(as_outcome_parse_retry_after(rows[i].text, NOW), rows[i].seconds * AS_US_PER_S,
-                     "%s", rows[i].text);
-}
-
 Test(outcome, a_message_is_one_short_line)
 {
     char text[600];

@@ -2,33 +2,36 @@
  * One request to a cluster's API server, with the cluster's credentials: waits for a credential
  * plugin, and after a 401 asks for credentials again and tries once more.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_REQUEST_H
-#define ALERTSCALER_SRC_TARGET_KUBE_REQUEST_H
+#ifndef ALERTSCALER_ACCESS_KUBE_CLIENT_H
+#define ALERTSCALER_ACCESS_KUBE_CLIENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <bsd/sys/queue.h>
 
+#include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/target/env.h>
-#include <alertscaler/target/kube_access.h>
 
 struct as_kube_request;
 
 struct as_kube_client { /* what all requests to a cluster share */
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     struct as_kube_access *access;
     LIST_HEAD(, as_kube_request) requests;
 };
 
 struct as_kube_request_spec { /* borrowed for the call of start only */
-    const char *method;
-    const char *path;      /* "/apis/apps/v1", escaped */
-    const char *operation; /* for metrics; static memory */
-    const void *body;      /* JSON, or NULL */
+    const char *method;       /* static memory */
+    const char *path;         /* "/apis/apps/v1", escaped (kube_path.h) */
+    const char *operation;    /* for metrics; static memory */
+    const char *content_type; /* of the body; static memory; NULL: application/json */
+    const void *body;         /* or NULL */
     size_t body_size;
     size_t max_response;
+    int64_t timeout_us; /* of one attempt; 0: AS_KUBE_TIMEOUT_US */
 };
 
 /* `attempts`: requests that were sent. Where there are no credentials to be had, the outcome is
@@ -36,7 +39,7 @@ struct as_kube_request_spec { /* borrowed for the call of start only */
 typedef void as_kube_request_done_fn(void *context, const struct as_http_response *response,
                                      unsigned attempts);
 
-void as_kube_client_init(struct as_kube_client *client, const struct as_target_env *env,
+void as_kube_client_init(struct as_kube_client *client, const struct as_access_env *env,
                          struct as_kube_access *access);
 void as_kube_client_deinit(struct as_kube_client *client); /* cancels what is under way */
 

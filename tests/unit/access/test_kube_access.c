@@ -3,14 +3,16 @@
  * and how credential plugins are run: once for all, again when due, never in a hurry after a
  * failure.
  */
-#include <alertscaler/target/kube_access.h>
+#include <alertscaler/access/kube_access.h>
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <alertscaler/target/limits.h>
+#include <alertscaler/access/limits.h>
 
-#include "support.h"
+#include "access_env.h"
+#include "files.h"
 
 static char directory[] = "/tmp/as-access-XXXXXX", kubeconfig[64], token[64];
 static struct as_kube_access *access_;

@@ -3,13 +3,13 @@
  * three states, and waits for exactly one thing: its transfer, the credential plugin, or the turn
  * of the loop in which it is told that it could not start.
  */
-#include "kube_request.h"
+#include <alertscaler/access/kube_client.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/target/limits.h>
 
 #define UNAUTHORIZED 401
 
@@ -19,10 +19,11 @@ struct as_kube_request {
     as_kube_request_done_fn *done;
     void *context;
 
-    const char *method, *operation;
+    const char *method, *operation, *content_type;
     char *path;
     char *body;
     size_t body_size, max_response;
+    int64_t timeout_us;
 
     struct as_http_call *call; /* under way */
     struct as_timer *timer;    /* could not start: `failure` says why */
@@ -33,7 +34,7 @@ struct as_kube_request {
     uint64_t generation;
 };
 
-void as_kube_client_init(struct as_kube_client *client, const struct as_target_env *env,
+void as_kube_client_init(struct as_kube_client *client, const struct as_access_env *env,
                          struct as_kube_access *access)
 {
     client->env = env;
@@ -58,7 +59,7 @@ static void free_request(struct as_kube_request *request)
 
 void as_kube_request_cancel(struct as_kube_request *request)
 {
-    const struct as_target_env *env = request->client->env;
+    const struct as_access_env *env = request->client->env;
     if (request->call)
         env->http->cancel(env->http, request->call);
     if (request->timer)
@@ -110,12 +111,14 @@ static void answered(void *context, const struct as_http_response *response)
 static void start_transfer(struct as_kube_request *request,
                            const struct as_kube_connection *connection)
 {
-    const struct as_target_env *env = request->client->env;
+    const struct as_access_env *env = request->client->env;
     AS_CLEANUP(as_free_p) char *url = as_xasprintf("%s%s", connection->server, request->path);
+    AS_CLEANUP(as_free_p)
+    char *content_type = as_xasprintf("Content-Type: %s", request->content_type);
     const char *headers[4] = {"Accept: application/json"};
     size_t count = 1;
     if (request->body)
-        headers[count++] = "Content-Type: application/json";
+        headers[count++] = content_type;
     if (connection->authorization)
         headers[count++] = connection->authorization;
     headers[count] = NULL;
@@ -125,7 +128,7 @@ static void start_transfer(struct as_kube_request *request,
         .headers = headers,
         .body = request->body,
         .body_size = request->body_size,
-        .timeout_us = AS_TARGET_TIMEOUT_US,
+        .timeout_us = request->timeout_us,
         .max_response = request->max_response,
         .tls = connection->tls,
         .proxy_url = connection->proxy_url,
@@ -140,7 +143,7 @@ static void start_transfer(struct as_kube_request *request,
 static void start_or_fail(void *context)
 {
     struct as_kube_request *request = context;
-    const struct as_target_env *env = request->client->env;
+    const struct as_access_env *env = request->client->env;
     request->is_waiting = false;
     if (try_start(request) < 0)
         request->timer = env->loop->start_timer(env->loop, 0, fail, request);
@@ -173,6 +176,8 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
     request->context = context;
     request->method = spec->method;
     request->operation = spec->operation;
+    request->content_type = spec->content_type ? spec->content_type : "application/json";
+    request->timeout_us = spec->timeout_us > 0 ? spec->timeout_us : AS_KUBE_TIMEOUT_US;
     request->path = as_xstrdup(spec->path);
     request->body = spec->body ? as_xstrndup(spec->body, spec->body_size) : NULL;
     request->body_size = spec->body_size;

@@ -6,8 +6,8 @@
  * file's count, whole. Unknown keys are ignored. What kubectl has dropped (auth-provider) is an
  * error, because it would otherwise fail later as a 401 that explains nothing.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBECONFIG_H
-#define ALERTSCALER_SRC_TARGET_KUBECONFIG_H
+#ifndef ALERTSCALER_SRC_ACCESS_KUBECONFIG_H
+#define ALERTSCALER_SRC_ACCESS_KUBECONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * Paths of the Kubernetes API: see the header.
  */
-#include "kube_path.h"
+#include <alertscaler/access/kube_path.h>
 
 #include <errno.h>
 #include <string.h>

@@ -5,18 +5,18 @@
  * Where neither is configured: a pod's service account, else the files of $KUBECONFIG, else
  * ~/.kube/config.
  */
-#ifndef ALERTSCALER_TARGET_KUBE_ACCESS_H
-#define ALERTSCALER_TARGET_KUBE_ACCESS_H
+#ifndef ALERTSCALER_ACCESS_KUBE_ACCESS_H
+#define ALERTSCALER_ACCESS_KUBE_ACCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <bsd/sys/queue.h>
 
+#include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/target/env.h>
 
 struct as_kube_access_config {
     const char *kubeconfig; /* path of a file; NULL: see above */
@@ -26,7 +26,7 @@ struct as_kube_access_config {
 struct as_kube_access;
 
 /* 0; or a negative errno with an error that names file and key. */
-int as_kube_access_new(const struct as_kube_access_config *config, const struct as_target_env *env,
+int as_kube_access_new(const struct as_kube_access_config *config, const struct as_access_env *env,
                        struct as_kube_access **access_out, struct as_error *error) AS_MUST_USE;
 struct as_kube_access *as_kube_access_free(struct as_kube_access *access);
 

@@ -9,10 +9,10 @@
 
 #include <openssl/evp.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/access/secret_file.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/target/limits.h>
 
 static const struct as_yaml_node *find(const struct as_kubeconfig_reader *reader, const char *key)
 {

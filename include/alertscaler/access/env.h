@@ -2,15 +2,15 @@
  * What every target adapter is given: the ports it acts through, and where it may look around. All
  * of it is borrowed and outlives the adapter.
  */
-#ifndef ALERTSCALER_TARGET_ENV_H
-#define ALERTSCALER_TARGET_ENV_H
+#ifndef ALERTSCALER_ACCESS_ENV_H
+#define ALERTSCALER_ACCESS_ENV_H
 
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/loop.h>
 #include <alertscaler/port/process.h>
 
-struct as_target_env {
+struct as_access_env {
     struct as_http *http;
     struct as_loop *loop;
     struct as_process_runner *runner;

@@ -3,8 +3,8 @@
  * that a row of reads needs one check at its end; an error names file, line and key, and never
  * shows a value. A key that is absent or null leaves *out alone.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBECONFIG_READ_H
-#define ALERTSCALER_SRC_TARGET_KUBECONFIG_READ_H
+#ifndef ALERTSCALER_SRC_ACCESS_KUBECONFIG_READ_H
+#define ALERTSCALER_SRC_ACCESS_KUBECONFIG_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

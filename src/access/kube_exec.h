@@ -3,15 +3,15 @@
  * soon, and when the server did not accept it; one run at a time, and not again at once after a
  * failure.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_EXEC_H
-#define ALERTSCALER_SRC_TARGET_KUBE_EXEC_H
+#ifndef ALERTSCALER_SRC_ACCESS_KUBE_EXEC_H
+#define ALERTSCALER_SRC_ACCESS_KUBE_EXEC_H
 
 #include <stdint.h>
 
+#include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/target/env.h>
-#include <alertscaler/target/kube_access.h>
 #include <alertscaler/wire/kubernetes.h>
 
 #include "kubeconfig.h"
@@ -20,7 +20,7 @@ struct as_kube_exec;
 
 /* Borrows both. */
 struct as_kube_exec *as_kube_exec_new(const struct as_kubeconfig *config,
-                                      const struct as_target_env *env) AS_MUST_USE;
+                                      const struct as_access_env *env) AS_MUST_USE;
 struct as_kube_exec *as_kube_exec_free(struct as_kube_exec *exec);
 
 /* As as_kube_access_get; *generation_out changes with the credential. */

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/target/limits.h>
 
 struct as_kube_exec {
     const struct as_kubeconfig *config;
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     struct as_process *running;
     struct as_kube_waiters waiters;
     struct as_kube_exec_credential credential;
@@ -26,7 +26,7 @@ struct as_kube_exec {
 };
 
 struct as_kube_exec *as_kube_exec_new(const struct as_kubeconfig *config,
-                                      const struct as_target_env *env)
+                                      const struct as_access_env *env)
 {
     struct as_kube_exec *exec = as_xcalloc(1, sizeof(*exec));
     exec->config = config;

@@ -2,7 +2,7 @@
  * How to reach a Kubernetes cluster: see the header. A pod's service account is treated as a
  * kubeconfig with a tokenFile, so that there is one path for both.
  */
-#include <alertscaler/target/kube_access.h>
+#include <alertscaler/access/kube_access.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 
 #include <openssl/evp.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/access/secret_file.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/target/limits.h>
 
 #include "kube_exec.h"
 #include "kubeconfig.h"
@@ -23,7 +23,7 @@
 #define AUTHORIZATION_MAX   (AS_SECRET_FILE_MAX + 64)
 
 struct as_kube_access {
-    const struct as_target_env *env;
+    const struct as_access_env *env;
     struct as_kubeconfig *config;
     struct as_secret_file token_file;
     struct as_kube_exec *exec; /* NULL: none */
@@ -31,14 +31,14 @@ struct as_kube_access {
     uint64_t generation;
 };
 
-static const char *get_variable(const struct as_target_env *env, const char *name)
+static const char *get_variable(const struct as_access_env *env, const char *name)
 {
     const char *value = env->get_variable ? env->get_variable(name) : NULL;
     return as_str_is_empty(value) ? NULL : value;
 }
 
 /* A pod is told the address of its API server; an IPv6 one without brackets. */
-static struct as_kubeconfig *make_in_cluster(const struct as_target_env *env)
+static struct as_kubeconfig *make_in_cluster(const struct as_access_env *env)
 {
     const char *host = get_variable(env, "KUBERNETES_SERVICE_HOST");
     const char *port = get_variable(env, "KUBERNETES_SERVICE_PORT");
@@ -53,7 +53,7 @@ static struct as_kubeconfig *make_in_cluster(const struct as_target_env *env)
     return config;
 }
 
-static int load_config(const struct as_kube_access_config *config, const struct as_target_env *env,
+static int load_config(const struct as_kube_access_config *config, const struct as_access_env *env,
                        struct as_kubeconfig **config_out, struct as_error *error)
 {
     if (config->kubeconfig)
@@ -97,7 +97,7 @@ static void set_bearer(struct as_buf *line, const char *token)
     as_buf_append_str(line, token);
 }
 
-int as_kube_access_new(const struct as_kube_access_config *config, const struct as_target_env *env,
+int as_kube_access_new(const struct as_kube_access_config *config, const struct as_access_env *env,
                        struct as_kube_access **access_out, struct as_error *error)
 {
     AS_CLEANUP(as_kube_access_free_p)

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/target/limits.h>
 
 #include "kubeconfig_read.h"
 
