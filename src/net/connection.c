@@ -18,11 +18,15 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 
 #include <alertscaler/base/alloc.h>
 
 #include "connection.h"
+#include "tls.h"
 
 #define READ_AHEAD   ((size_t)64 * 1024)
 #define READ_AT_ONCE ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
@@ -44,12 +48,31 @@ void as_connection_refuse(struct as_connection *connection, int status, const ch
                            });
 }
 
+/* Closes; a handshake that is not done has failed thereby. */
+static void give_up(struct as_connection *connection, const char *error)
+{
+    if (connection->tls && !connection->shaken)
+        as_http_server_note_handshake(connection->server, connection->exchange.remote, error);
+    as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
 void as_connection_expire(struct as_connection *connection)
 {
     if (connection->state == AS_CONNECTION_HEAD || connection->state == AS_CONNECTION_BODY)
         as_connection_refuse(connection, 408, "the request did not arrive in time");
     else
-        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+        give_up(connection, "it was not done in time");
+}
+
+/* TLS tells its peer that nothing was cut off; once. */
+static void say_end(struct as_connection *connection)
+{
+    if (!connection->shaken || connection->peer_gone ||
+        evbuffer_get_length(bufferevent_get_output(connection->stream)) > 0)
+        return;
+    ERR_clear_error();
+    SSL_shutdown(bufferevent_openssl_get_ssl(connection->stream));
+    ERR_clear_error();
 }
 
 /* The answer is out: on to the next request, or to the end. */
@@ -61,6 +84,7 @@ void as_connection_written(struct as_connection *connection)
     if (connection->peer_gone || (close && !connection->unread && !more)) {
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     } else if (close) {
+        say_end(connection);
         shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
         as_connection_enter(connection, AS_CONNECTION_LINGERING);
     } else {
@@ -138,7 +162,7 @@ static bool step_head(struct as_connection *connection)
     size_t size = evbuffer_get_length(input);
     if (size == 0)
         return false;
-    if (connection->state == AS_CONNECTION_IDLE) {
+    if (connection->state != AS_CONNECTION_HEAD) {
         as_connection_enter(connection, AS_CONNECTION_HEAD);
         exchange->started_us = connection->entered_us;
     }
@@ -265,6 +289,7 @@ static bool step_lingering(struct as_connection *connection)
 static bool step(struct as_connection *connection)
 {
     switch (connection->state) {
+    case AS_CONNECTION_FRESH:
     case AS_CONNECTION_IDLE:
     case AS_CONNECTION_HEAD: return step_head(connection);
     case AS_CONNECTION_BODY: return step_body(connection);
@@ -304,12 +329,44 @@ static void on_written(struct bufferevent *stream, void *context)
         as_connection_written(connection);
 }
 
+static void finish_handshake(struct as_connection *connection)
+{
+    connection->shaken = true;
+    connection->client_name =
+        as_tls_context_find_name(connection->tls, bufferevent_openssl_get_ssl(connection->stream));
+}
+
+/* A peer that leaves without a word (whoever looks whether the port is open) is no failure. */
+static void fail_handshake(struct as_connection *connection, short what)
+{
+    static const char hint[] = "HTTP/1.0 400 Bad Request\r\nContent-Length: 34\r\n\r\n"
+                               "this is an HTTPS port: use https:\n";
+    char error[256];
+    unsigned long code = bufferevent_get_openssl_error(connection->stream);
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST)
+        (void)send(bufferevent_getfd(connection->stream), hint, sizeof(hint) - 1,
+                   MSG_DONTWAIT | MSG_NOSIGNAL);
+    as_tls_explain(bufferevent_openssl_get_ssl(connection->stream), code, error, sizeof(error));
+    if (what & BEV_EVENT_ERROR)
+        give_up(connection, error);
+    else
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
 /* The end of what the peer sends need not be the end of what it reads: a reply owed is still sent.
  */
 static void on_event(struct bufferevent *stream, short what, void *context)
 {
     struct as_connection *connection = context;
+    if (what & BEV_EVENT_CONNECTED) {
+        finish_handshake(connection);
+        return;
+    }
     connection->peer_done = true;
+    if (connection->tls && !connection->shaken) {
+        fail_handshake(connection, what);
+        return;
+    }
     if (what & BEV_EVENT_ERROR) {
         connection->peer_gone = true;
         if (connection->state != AS_CONNECTION_HANDLING &&
@@ -336,24 +393,32 @@ static void print_remote(const struct sockaddr *peer, char *text, size_t size)
     }
 }
 
-/* The one place where a stream is made: TLS wraps the descriptor here. */
-static struct bufferevent *make_stream(struct as_http_server *server, evutil_socket_t fd)
+/* The one place where a stream is made. */
+static struct bufferevent *make_stream(struct as_http_server *server, struct as_tls_context *tls,
+                                       evutil_socket_t fd)
 {
+    if (tls)
+        return as_tls_context_open(tls, server->base, fd);
     return bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
 }
 
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
                                          const struct sockaddr *peer)
 {
-    struct bufferevent *stream = make_stream(server, fd);
+    struct as_tls_context *tls = NULL;
+    if (server->config.tls)
+        tls = as_tls_server_take_context(server->config.tls, as_http_server_now());
+    struct bufferevent *stream = make_stream(server, tls, fd);
     if (!stream) {
+        as_tls_context_release(tls);
         evutil_closesocket(fd);
         return NULL;
     }
     struct as_connection *connection = as_xcalloc(1, sizeof(*connection));
     connection->server = server;
     connection->stream = stream;
-    connection->plain_fd = fd;
+    connection->plain_fd = tls ? -1 : fd;
+    connection->tls = tls;
     connection->exchange.connection = connection;
     connection->exchange.text = AS_BUF_INIT(server->config.max_head);
     connection->exchange.body = AS_BUF_INIT(server->config.max_body);
@@ -361,7 +426,7 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
     print_remote(peer, connection->exchange.remote, sizeof(connection->exchange.remote));
     connection->state = AS_CONNECTION_CLOSED;
     TAILQ_INSERT_TAIL(&server->queues[AS_CONNECTION_CLOSED].list, connection, link);
-    as_connection_enter(connection, AS_CONNECTION_IDLE);
+    as_connection_enter(connection, AS_CONNECTION_FRESH);
     connection->exchange.started_us = connection->entered_us;
     bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
     size_t max_head = server->config.max_head;
@@ -372,7 +437,10 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
 
 struct as_connection *as_connection_free(struct as_connection *connection)
 {
+    say_end(connection);
     bufferevent_free(connection->stream);
+    as_tls_context_release(connection->tls);
+    free(connection->client_name);
     as_http_exchange_drop_data(&connection->exchange);
     as_buf_deinit(&connection->exchange.text);
     as_buf_deinit(&connection->exchange.body);

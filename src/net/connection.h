@@ -23,12 +23,14 @@
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
 
+struct as_tls_context;
 struct bufferevent;
 struct event;
 struct evconnlistener;
 
 enum as_connection_state {
-    AS_CONNECTION_IDLE,      /* not a byte of the next request yet */
+    AS_CONNECTION_FRESH,     /* the TLS handshake, then not a byte of the first request yet */
+    AS_CONNECTION_IDLE,      /* likewise between requests */
     AS_CONNECTION_HEAD,      /* some */
     AS_CONNECTION_ADMITTING, /* the handler owes its admission; no deadline of ours */
     AS_CONNECTION_BODY,      /* admitted */
@@ -56,7 +58,10 @@ struct as_connection {
     TAILQ_ENTRY(as_connection) link;
     struct as_http_server *server;
     struct bufferevent *stream;
-    evutil_socket_t plain_fd; /* -1 where the bytes must go through the stream (TLS) */
+    evutil_socket_t plain_fd;   /* -1 where the bytes must go through the stream (TLS) */
+    struct as_tls_context *tls; /* NULL: plain */
+    bool shaken;                /* the handshake is done */
+    char *client_name;
     enum as_connection_state state;
     int64_t entered_us;
     bool running;     /* as_connection_run is on the stack */
@@ -90,6 +95,12 @@ struct as_http_server {
     unsigned connections; /* but the closed ones */
     struct event *reap;
 
+    struct { /* what failed since `logged_us`, which is when that was said last */
+        unsigned count;
+        int64_t logged_us;
+    } handshakes;
+
+    char *extra_headers;
     struct as_buf out; /* the head of the answer that is being made */
     time_t date_at;
     char date[32];
@@ -103,6 +114,8 @@ int64_t as_http_server_now(void); /* monotonic, us */
 
 /* server.c */
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
+void as_http_server_note_handshake(struct as_http_server *server, const char *remote,
+                                   const char *error); /* one that failed */
 
 /* connection.c. open takes the descriptor, also when it fails (NULL). */
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,

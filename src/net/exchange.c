@@ -100,6 +100,11 @@ const char *as_http_exchange_get_remote(const struct as_http_exchange *exchange)
     return exchange->remote;
 }
 
+const char *as_http_exchange_find_client_name(const struct as_http_exchange *exchange)
+{
+    return exchange->connection->client_name;
+}
+
 void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name)
 {
     exchange->handler_name = static_name;
@@ -238,6 +243,8 @@ static void print_head(struct as_http_server *server, const struct as_http_excha
         as_buf_append_str(out, "Connection: close\r\n");
     else if (exchange->head.minor == 0)
         as_buf_append_str(out, "Connection: keep-alive\r\n");
+    if (server->extra_headers)
+        as_buf_append_str(out, server->extra_headers);
     if (answer->headers)
         as_buf_append_str(out, answer->headers);
     as_buf_append_str(out, "\r\n");

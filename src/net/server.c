@@ -103,9 +103,23 @@ static void on_reap(evutil_socket_t fd, short what, void *context)
     }
 }
 
-static bool close_oldest_idle(struct as_http_server *server)
+/* Anybody can make handshakes fail: one line a minute says how many. */
+void as_http_server_note_handshake(struct as_http_server *server, const char *remote,
+                                   const char *error)
 {
-    struct as_connection *oldest = TAILQ_FIRST(&server->queues[AS_CONNECTION_IDLE].list);
+    int64_t now = as_http_server_now();
+    server->handshakes.count++;
+    if (server->handshakes.logged_us > 0 && now - server->handshakes.logged_us < AS_US_PER_MIN)
+        return;
+    as_log(AS_LOG_WARN, "TLS handshakes failed", AS_FI("count", server->handshakes.count),
+           AS_F("last_remote", remote), AS_F("last_error", error));
+    server->handshakes.count = 0;
+    server->handshakes.logged_us = now;
+}
+
+static bool close_oldest(struct as_http_server *server, enum as_connection_state state)
+{
+    struct as_connection *oldest = TAILQ_FIRST(&server->queues[state].list);
     if (!oldest)
         return false;
     as_connection_enter(oldest, AS_CONNECTION_CLOSED);
@@ -118,7 +132,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     struct as_http_server *server = context;
     unsigned max = server->config.max_connections;
     server->accept_failed = false;
-    bool room = server->connections < max || close_oldest_idle(server);
+    bool room = server->connections < max || close_oldest(server, AS_CONNECTION_IDLE);
     if (!room && server->connections - max >= REFUSED_MAX) {
         evutil_closesocket(fd);
         return;
@@ -138,7 +152,7 @@ static void on_accept_error(struct evconnlistener *listener, void *context)
         as_log(AS_LOG_ERROR, "cannot accept connections", AS_F("error", strerror(code)),
                AS_FI("connections", server->connections));
     server->accept_failed = true;
-    close_oldest_idle(server);
+    close_oldest(server, AS_CONNECTION_IDLE);
     evconnlistener_disable(listener);
     arm(server->resume, ACCEPT_PAUSE_US);
 }
@@ -161,6 +175,7 @@ static struct event *make_event(struct event_base *base, event_callback_fn callb
 static void init_queues(struct as_http_server *server)
 {
     const int64_t limits[AS_CONNECTION_STATES] = {
+        [AS_CONNECTION_FRESH] = server->config.head_timeout_us,
         [AS_CONNECTION_IDLE] = server->config.idle_timeout_us,
         [AS_CONNECTION_HEAD] = server->config.head_timeout_us,
         [AS_CONNECTION_BODY] = server->config.body_timeout_us,
@@ -187,7 +202,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     struct as_http_server *server = as_xcalloc(1, sizeof(*server));
     server->base = base;
     server->config = *config;
-    server->config.listen_address = NULL; /* borrowed */
+    server->config.listen_address = server->config.extra_headers = NULL; /* borrowed */
+    server->extra_headers = config->extra_headers ? as_xstrdup(config->extra_headers) : NULL;
     server->handler = *handler;
     server->port = port;
     server->out = AS_BUF_INIT(ANSWER_HEAD_MAX);
@@ -205,6 +221,11 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     evconnlistener_set_error_cb(server->listener, on_accept_error);
     *server_out = server;
     return 0;
+}
+
+void as_http_server_set_tls(struct as_http_server *server, struct as_tls_server *tls)
+{
+    server->config.tls = tls;
 }
 
 uint16_t as_http_server_get_port(const struct as_http_server *server)
@@ -232,7 +253,7 @@ void as_http_server_drain(struct as_http_server *server, void (*drained)(void *c
     server->drained = drained;
     server->drained_context = context;
     stop_listening(server);
-    while (close_oldest_idle(server))
+    while (close_oldest(server, AS_CONNECTION_FRESH) || close_oldest(server, AS_CONNECTION_IDLE))
         ;
     event_active(server->reap, 0, 0); /* also where there is nothing to wait for */
 }
@@ -254,6 +275,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
     event_free(server->reap);
     event_free(server->resume);
     as_buf_deinit(&server->out);
+    free(server->extra_headers);
     free(server);
     return NULL;
 }

@@ -22,6 +22,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
+struct as_tls_server;
 struct event_base;
 struct as_http_server;
 struct as_http_exchange; /* one request and its answer-to-be */
@@ -32,6 +33,8 @@ struct as_http_server_config {
     size_t max_head; /* request line and headers, bytes */
     size_t max_body; /* default for all handlers */
     int64_t head_timeout_us, body_timeout_us, write_timeout_us, idle_timeout_us;
+    struct as_tls_server *tls; /* borrowed; NULL: plain */
+    const char *extra_headers; /* "Name: value\r\n" lines of every answer, or NULL; copied */
 };
 
 extern const struct as_http_server_config as_http_server_config_default;
@@ -69,6 +72,9 @@ const char *as_http_exchange_find_header(const struct as_http_exchange *exchange
 const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out);
 const char *as_http_exchange_get_remote(
     const struct as_http_exchange *exchange); /* "127.0.0.1:41234" */
+/* Whom the client's certificate names, where one was verified: the allowed SAN that it has, else
+ * its first DNS name or URI, else its common name. NULL: nobody. */
+const char *as_http_exchange_find_client_name(const struct as_http_exchange *exchange);
 void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name);
 /* What the handler keeps with the request from admission to reply; `free_data` (may be NULL) is
  * called when the exchange ends, however it does. */
@@ -87,6 +93,8 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
 int as_http_server_new(struct event_base *base, const struct as_http_server_config *config,
                        const struct as_http_handler *handler, struct as_http_server **server_out,
                        struct as_error *error) AS_MUST_USE;
+/* For the connections from now on: `tls` (borrowed; NULL: plain). The one before may be freed. */
+void as_http_server_set_tls(struct as_http_server *server, struct as_tls_server *tls);
 uint16_t as_http_server_get_port(const struct as_http_server *server);
 unsigned as_http_server_get_connections(const struct as_http_server *server);
 

@@ -1,0 +1,44 @@
+/*
+ * TLS of the server, between tls_server.c (files and settings), tls_client.c (who the peer is) and
+ * connection.c.
+ *
+ * A context is what the connections of one time have in common. It is made of one reading of the
+ * files, does not change, and lives as long as anybody holds it.
+ */
+#ifndef NET_TLS_H
+#define NET_TLS_H
+
+#include <stdint.h>
+
+#include <openssl/ssl.h>
+
+#include <alertscaler/net/tls_server.h>
+
+struct bufferevent;
+struct event_base;
+
+struct as_tls_context {
+    unsigned references;
+    SSL_CTX *ssl;
+    enum as_tls_client_auth client_auth;
+    char **allowed_sans;
+    size_t allowed_san_count;
+};
+
+/* The present one, to be released. Looks at the files where the last look is a second old. */
+struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us);
+struct as_tls_context *as_tls_context_release(struct as_tls_context *context);
+
+/* The server's side of a connection, its handshake under way. NULL: no memory; the descriptor is
+ * still the caller's. */
+struct bufferevent *as_tls_context_open(struct as_tls_context *context, struct event_base *base,
+                                        int fd);
+
+/* tls_client.c */
+void as_tls_context_watch_clients(struct as_tls_context *context); /* `ssl` verifies from now on */
+/* As as_http_exchange_find_client_name, for free(); after the handshake. */
+char *as_tls_context_find_name(const struct as_tls_context *context, const SSL *ssl);
+/* Why the handshake failed, in one line; `code` is OpenSSL's. */
+void as_tls_explain(const SSL *ssl, unsigned long code, char *line_out, size_t size);
+
+#endif
