@@ -5,6 +5,7 @@
 
 #include <alertscaler/wire/http_group.h>
 #include <alertscaler/wire/kubernetes.h>
+#include <alertscaler/wire/lease.h>
 
 #include "fuzz.h"
 
@@ -59,6 +60,27 @@ static void check_messages(const char *json, size_t size)
     FUZZ_CHECK(strlen(message) < AS_MESSAGE_SIZE && !strchr(message, '\n'));
 }
 
+static void check_lease(const char *json, size_t size)
+{
+    struct as_lease_object object, again;
+    struct as_lease ours = {.holder = "me", .duration_s = 15, .renewed = {true, {1}}};
+    struct as_buf text = AS_BUF_INIT(1024 * 1024);
+    int code = as_lease_decode(json, size, &object, &error);
+    check_code(code);
+    if (code)
+        return;
+    FUZZ_CHECK(object.lease.duration_s >= 0 && *object.resource_version);
+    FUZZ_CHECK(as_lease_is_same(&object.lease, &object.lease));
+    FUZZ_CHECK(as_lease_encode_update(json, size, &ours, &text, &error) == 0);
+    if (as_buf_check(&text) == 0) {
+        FUZZ_CHECK(as_lease_decode(text.data, text.size, &again, &error) == 0);
+        FUZZ_CHECK(as_lease_is_same(&again.lease, &ours));
+        FUZZ_CHECK(strcmp(again.resource_version, object.resource_version) == 0);
+        FUZZ_CHECK(again.is_paused == object.is_paused);
+    }
+    as_buf_deinit(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *json = (const char *)data;
@@ -68,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_scale(json, size);
     check_resources(json, size);
     check_messages(json, size);
+    check_lease(json, size);
     int code = as_kube_exec_credential_decode(json, size, "client.authentication.k8s.io/v1",
                                               &credential, &error);
     check_code(code);

@@ -1,8 +1,8 @@
 /*
  * Two or three candidates and one API server in virtual time, thousands of times over: candidates
  * are paused, killed and started again, terminated, requests and answers are lost or late, wall
- * clocks jump, clocks run fast and slow, the lease is deleted by hand. Never may two act at once;
- * and when all is well again, somebody does, within the lease's duration and two seconds.
+ * clocks jump, clocks run fast and slow. Never may two act at once; and when all is well again,
+ * somebody does, within the lease's duration and two seconds.
  *
  * A late request may be carried out long after its sender has given it up.
  */
@@ -61,7 +61,6 @@ struct world {
     size_t count;
     struct candidate candidates[CANDIDATES];
     struct request requests[REQUESTS];
-    uint64_t terms, deleted;
 };
 
 static bool chance(struct world *world, unsigned in)
@@ -198,10 +197,7 @@ static void run_candidate(struct world *world, unsigned index)
         candidate->is_waiting = false;
         send(world, index, lease_state_on_failed(&candidate->state, now));
     } else if (lease_state_get_wake(&candidate->state).us <= now.mono.us) {
-        bool led = candidate->state.leads;
         send(world, index, lease_state_wake(&candidate->state, now));
-        if (led && !candidate->state.leads)
-            world->terms++;
     }
 }
 
