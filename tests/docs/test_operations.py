@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""test_operations.py ALERTSCALER ROOT: the alerts in deploy/prometheus, promtool's tests of them and the page for operators
+belong together: every alert fires and keeps quiet in a test and has its section; every metric is one that alertscaler has, and
+every command on the page is one that it understands."""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+ALERTSCALER, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+FOLDER, PAGE = ROOT / "deploy/prometheus", "docs/operations.md"
+RULES, TESTS = FOLDER / "alertscaler.rules.yml", FOLDER / "alertscaler.rules.test.yml"
+PARTS = ["**Meaning.**", "**Impact.**", "**Diagnosis.**", "**Mitigation.**"]
+PROMETHEUS_OWN = {"up"}
+WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+SUFFIX = re.compile(r"_(bucket|sum|count)$")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return done.returncode, done.stdout + done.stderr
+
+
+def read_rules():
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def list_metrics(expression):
+    """The names in an expression that can only be metrics' names: those with an underscore or a colon that stand neither in a
+    selector nor in a list of labels, and are no function."""
+    bare = re.sub(r'"[^"]*"', "", expression)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", bare)
+    bare = re.sub(r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
+    names = {match[0] for match in WORD.finditer(bare) if not re.match(r"\s*\(", bare[match.end():])}
+    return names - {"and", "or", "unless", "bool", "offset"}
+
+
+def read_sections():
+    """{heading: text} of the page's headings of the third level."""
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    return {name: body for name, body in re.findall(r"^### ([^\n]+)\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)}
+
+
+class Alerts(unittest.TestCase):
+    maxDiff = None
+    rules = read_rules()
+    alerts = {rule["alert"]: rule for rule in rules if "alert" in rule}
+    sections = read_sections()
+
+    def test_promtool_accepts_them(self):
+        self.assertGreater(len(self.alerts), 20)
+        status, said = run("promtool", "check", "rules", RULES)
+        self.assertEqual((status, f"{len(self.rules)} rules found" in said), (0, True), said)
+
+    def test_promtools_tests_pass(self):
+        status, said = run("promtool", "test", "rules", TESTS)
+        self.assertEqual((status, "SUCCESS" in said), (0, True), said)
+
+    def test_each_fires_in_a_test_and_keeps_quiet_in_another(self):
+        fires, quiet = set(), set()
+        for test in yaml.safe_load(TESTS.read_text(encoding="utf-8"))["tests"]:
+            for case in test["alert_rule_test"]:
+                (fires if case["exp_alerts"] else quiet).add(case["alertname"])
+        self.assertEqual((fires, quiet), (set(self.alerts), set(self.alerts)))
+
+    def test_each_has_its_section_and_no_other(self):
+        self.assertEqual(list(self.alerts), [name for name in self.sections if name.startswith("Alertscaler")])
+        for name, alert in self.alerts.items():
+            with self.subTest(name):
+                self.assertEqual(alert["annotations"]["runbook"], f"{PAGE}#{name.lower()}")
+                found = [self.sections[name].find(part) for part in PARTS]
+                self.assertTrue(found[0] == 1 and found == sorted(found), f"{found}: {' '.join(PARTS)} in this order")
+                self.assertTrue(self.sections[name].strip().startswith(f"**Meaning.** {alert['labels']['severity'].capitalize()}."))
+
+    def test_each_says_how_bad_it_is_and_what_happens(self):
+        for name, alert in self.alerts.items():
+            self.assertIn(alert["labels"]["severity"], ("critical", "warning", "info"), name)
+            self.assertEqual(sorted(alert["annotations"]), ["description", "runbook", "summary"], name)
+
+    def test_each_metric_is_one_of_alertscaler(self):
+        page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+        known = set(re.findall(r"^\| `(\w+)` \| (?:counter|gauge|histogram) \|", page, re.MULTILINE))
+        self.assertGreater(len(known), 30)
+        recorded = {rule["record"] for rule in self.rules if "record" in rule}
+        for rule in self.rules:
+            used = {SUFFIX.sub("", name) if SUFFIX.sub("", name) in known else name for name in list_metrics(rule["expr"])}
+            with self.subTest(rule.get("alert") or rule["record"]):
+                self.assertTrue(used)
+                self.assertEqual(used - known - recorded - PROMETHEUS_OWN, set())
+
+    def test_words_in_selectors_are_words_of_the_metrics(self):
+        """A misspelled outcome is an alert that never fires."""
+        text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("docs/metrics.md", "docs/decision.md", "docs/receiver.md"))
+        words = set(re.findall(r"`(\w+)`", text))
+        used = 0
+        for rule in self.rules:
+            for label, value in re.findall(r'\b(result|outcome|reason|status|source|queue|handler|direction)(?:=~|!~|!=|=)"([^"]*)"',
+                                           rule["expr"]):
+                for word in value.split("|"):
+                    used += 1
+                    self.assertIn(word, words | {"none"}, f"{rule.get('alert')}: {label}")
+        self.assertGreater(used, 15)
+
+    def test_recorded_series_have_names_as_prometheus_advises(self):
+        """level:metric:operations"""
+        for rule in self.rules:
+            if "record" in rule:
+                self.assertRegex(rule["record"], r"^(job|instance):alertscaler_\w+:\w+$")
+
+
+class Commands(unittest.TestCase):
+    def test_those_on_the_page_exist(self):
+        text = (ROOT / PAGE).read_text(encoding="utf-8")
+        blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        lines = [line[2:].split("   #")[0] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+        lines += [code.replace("\n", " ") for code in re.findall(r"`([^`]+)`", prose)]
+        listed = run(ALERTSCALER, "help")[1]
+        names = re.findall(r"^  (\S+(?: \S+)?)  ", listed, re.MULTILINE)
+        seen = set()
+        for line in lines:
+            for call in re.findall(r"(?:^|-- )alertscaler ([a-z].*?)(?:$|\|)", line):
+                words = call.split()
+                name = " ".join(words[:2]) if " ".join(words[:2]) in names else words[0]
+                with self.subTest(line):
+                    self.assertIn(name, names)
+                    seen.add(name)
+                    options = run(ALERTSCALER, *name.split(), "--help")[1]
+                    for option in re.findall(r"(?<=\s)--[a-z][\w.-]*", call):
+                        self.assertRegex(options, rf"(?m)(?<![\w.-]){re.escape(option)}(?![\w.-])")
+        self.assertLessEqual({"status", "log", "explain", "log verify", "check", "replay"}, seen)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=1)
