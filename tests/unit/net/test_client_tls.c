@@ -19,75 +19,14 @@
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/listener.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 
+#include "../../support/identity.h"
 #include "connection.h"
 
 #define WAIT_MS 10000
 
-struct identity {
-    EVP_PKEY *key;
-    X509 *certificate;
-    char *certificate_pem, *key_pem;
-};
-
 static struct identity authority, stranger, server_identity, client_identity;
-
-static void add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
-{
-    X509V3_CTX context;
-    X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
-    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
-    cr_assert(extension && X509_add_ext(certificate, extension, -1) == 1);
-    X509_EXTENSION_free(extension);
-}
-
-static char *take_pem(BIO *bio)
-{
-    char *bytes;
-    long size = BIO_get_mem_data(bio, &bytes);
-    char *pem = strndup(bytes, (size_t)size);
-    BIO_free(bio);
-    return pem;
-}
-
-/* A key and its certificate, signed by `issuer` or by itself. */
-static struct identity make_identity(const char *name, const char *alternative,
-                                     const struct identity *issuer)
-{
-    static long serial;
-    struct identity made = {.key = EVP_EC_gen("P-256"), .certificate = X509_new()};
-    X509 *signer = issuer ? issuer->certificate : made.certificate;
-    X509_set_version(made.certificate, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(made.certificate), ++serial);
-    X509_gmtime_adj(X509_getm_notBefore(made.certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(made.certificate), 3600);
-    X509_set_pubkey(made.certificate, made.key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(made.certificate), "CN", MBSTRING_ASC,
-                               (const unsigned char *)name, -1, -1, 0);
-    X509_set_issuer_name(made.certificate, X509_get_subject_name(signer));
-    if (!issuer)
-        add_extension(made.certificate, signer, NID_basic_constraints, "critical,CA:TRUE");
-    if (alternative)
-        add_extension(made.certificate, signer, NID_subject_alt_name, alternative);
-    cr_assert(X509_sign(made.certificate, issuer ? issuer->key : made.key, EVP_sha256()) > 0);
-    BIO *certificate = BIO_new(BIO_s_mem()), *key = BIO_new(BIO_s_mem());
-    cr_assert(PEM_write_bio_X509(certificate, made.certificate) &&
-              PEM_write_bio_PrivateKey(key, made.key, NULL, NULL, 0, NULL, NULL));
-    made.certificate_pem = take_pem(certificate);
-    made.key_pem = take_pem(key);
-    return made;
-}
-
-static void free_identity(struct identity *identity)
-{
-    EVP_PKEY_free(identity->key);
-    X509_free(identity->certificate);
-    free(identity->certificate_pem);
-    free(identity->key_pem);
-}
 
 static struct event_base *base;
 static struct as_http_client *client;
@@ -149,10 +88,10 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
 static void start_all(void)
 {
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    authority = make_identity("authority", NULL, NULL);
-    stranger = make_identity("stranger", NULL, NULL);
-    server_identity = make_identity("server", "DNS:server.test,DNS:localhost", &authority);
-    client_identity = make_identity("someone", NULL, &authority);
+    authority = identity_make("authority", NULL, NULL);
+    stranger = identity_make("stranger", NULL, NULL);
+    server_identity = identity_make("server", "DNS:server.test,DNS:localhost", &authority);
+    client_identity = identity_make("someone", NULL, &authority);
     tls = SSL_CTX_new(TLS_server_method());
     cr_assert(SSL_CTX_use_certificate(tls, server_identity.certificate) == 1 &&
               SSL_CTX_use_PrivateKey(tls, server_identity.key) == 1);
@@ -176,7 +115,7 @@ static void stop_all(void)
     SSL_CTX_free(tls);
     struct identity *all[] = {&authority, &stranger, &server_identity, &client_identity};
     for (size_t i = 0; i < AS_ARRAY_SIZE(all); i++)
-        free_identity(all[i]);
+        identity_free(all[i]);
 }
 
 TestSuite(client_tls, .init = start_all, .fini = stop_all);
