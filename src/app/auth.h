@@ -1,42 +1,54 @@
 /*
- * Bearer tokens from files: several at once, each with a name. Files are read again when they
- * change; while a changed file cannot be read the old token stays. Tokens are kept and compared
- * only as SHA-256, in constant time.
+ * Who may do what: the one gate of all handlers.
+ *
+ * as_auth_admit decides on the head of a request, before a byte of its body is read, and answers
+ * what it refuses: 401 without a credential or with a wrong one, 403 where the credential may not
+ * do this, 429 where an address has given too many wrong ones. The credential's name stays with the
+ * exchange until its end, whatever is reloaded meanwhile.
+ *
+ * As long as no credential is configured, everyone may notify and read. The admin API needs
+ * --web.enable-admin-api and a credential with the permission `admin`, always.
  */
 #ifndef ALERTSCALER_APP_AUTH_H
 #define ALERTSCALER_APP_AUTH_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/error.h>
-#include <alertscaler/base/time.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/net/server.h>
+#include <alertscaler/port/clock.h>
+#include <alertscaler/wire/record.h>
 
-#define AS_AUTH_TOKEN_MAX 4096 /* bytes of a token; surrounding white space is not counted */
+#include "credentials.h"
 
 struct as_auth;
 
-struct as_auth_token {
-    const char *name;
-    const char *file;
+struct as_auth_config {
+    const struct as_clock *clock;
+    bool enable_admin_api; /* --web.enable-admin-api */
+    /* Refusals, to be recorded once in a while; false: not taken, they come with the next. */
+    bool (*denied)(void *context, const struct as_denied_record *record);
+    void *context;
 };
 
-enum as_auth_outcome {
-    AS_AUTH_OK,
-    AS_AUTH_MISSING, /* no `Authorization: Bearer` header */
-    AS_AUTH_WRONG
-};
-
-/* Everything is copied. 0; or a negative errno with an error that names the file (also -EINVAL for
- * an empty one). */
-int as_auth_new(const struct as_auth_token *tokens, size_t count, struct as_auth **auth_out,
-                struct as_error *error) AS_MUST_USE;
+struct as_auth *as_auth_new(const struct as_auth_config *config) AS_MUST_USE;
+/* After the server: exchanges that wait for an answer are not touched any more. */
 struct as_auth *as_auth_free(struct as_auth *auth);
 
-/* Without any token everything is AS_AUTH_OK with the name "". `name_out` lives as long as `auth`.
+/* From now on these; takes them over. Before the first call nobody may do anything. */
+void as_auth_set_credentials(struct as_auth *auth, struct as_credentials *credentials);
+
+/*
+ * For as_http_handler.admit: names the handler (static memory) and decides. Exactly once for an
+ * exchange, which then has no other data (as_http_exchange_set_data).
  */
-enum as_auth_outcome as_auth_check(struct as_auth *auth, const char *authorization,
-                                   as_mono_time now, const char **name_out);
+enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
+                                     const char *handler,
+                                     enum as_permission permission) AS_MUST_USE;
+
+/* The name of the credential that was admitted: "" where none was needed. Good until the reply. */
+const char *as_auth_get_credential(const struct as_http_exchange *exchange);
 
 AS_DEFINE_CLEANUP(struct as_auth *, as_auth_free)
 

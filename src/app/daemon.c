@@ -177,8 +177,15 @@ int as_daemon_run(const struct as_daemon_options *options)
         as_api_new(&(struct as_api_config){daemon.instance, daemon.metrics, daemon_look, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
-    daemon.receiver = as_receiver_new(&(struct as_receiver_config){
-        .clock = &as_system_clock, .metrics = daemon.metrics, .seed = daemon_get_seed()});
+    daemon.auth =
+        as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,
+                                             .enable_admin_api = options->enable_admin_api,
+                                             .denied = daemon_on_denied,
+                                             .context = &daemon});
+    daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
+                                                                   .metrics = daemon.metrics,
+                                                                   .auth = daemon.auth,
+                                                                   .seed = daemon_get_seed()});
 
     if (start(&daemon, &error) == 0) {
         if (event_base_dispatch(daemon.base) < 0)

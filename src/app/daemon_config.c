@@ -55,18 +55,6 @@ static struct as_config *load_config(const char *path, struct as_error *error)
     return r == 0 ? config : NULL;
 }
 
-static int make_auth(const struct as_config *config, struct as_auth **auth_out,
-                     struct as_error *error)
-{
-    const struct as_receiver_settings *settings = &config->settings.receiver;
-    struct as_auth_token *tokens = as_xcalloc(settings->token_count + 1, sizeof(*tokens));
-    for (size_t i = 0; i < settings->token_count; i++)
-        tokens[i] = (struct as_auth_token){settings->tokens[i].name, settings->tokens[i].file};
-    const int r = as_auth_new(tokens, settings->token_count, auth_out, error);
-    free(tokens);
-    return r;
-}
-
 static bool needs_restart(const struct as_settings *a, const struct as_settings *b)
 {
     return strcmp(a->state.path, b->state.path) != 0 ||
@@ -79,31 +67,31 @@ static bool needs_restart(const struct as_settings *a, const struct as_settings 
 
 /* Everything new is made before anything old is let go: a failure on the way changes nothing. */
 static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
-                          struct as_auth **auth_out, struct as_target_port **targets_out,
-                          struct as_error *error)
+                          struct as_credentials **credentials_out,
+                          struct as_target_port **targets_out, struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p)
     struct as_config *config = load_config(daemon->options->config_file, error);
-    AS_CLEANUP(as_auth_free_p) struct as_auth *auth = NULL;
+    AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
     if (!config)
         return -EINVAL;
-    int r = make_auth(config, &auth, error);
+    int r = as_credentials_new(&config->settings.receiver, &credentials, error);
     if (r == 0)
         r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
                                                    error);
     if (r != 0)
         return r;
     *config_out = config;
-    *auth_out = auth;
+    *credentials_out = credentials;
     config = NULL;
-    auth = NULL;
+    credentials = NULL;
     return 0;
 }
 
 int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
 {
     struct as_config *config = NULL;
-    struct as_auth *auth = NULL;
+    struct as_credentials *credentials = NULL;
     struct as_target_port *targets = NULL;
     if (!daemon->shell || daemon->stopping) {
         as_error_set(error, "not now: %s",
@@ -111,7 +99,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
         return -EAGAIN;
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int r = prepare_reload(daemon, &config, &auth, &targets, error);
+    const int r = prepare_reload(daemon, &config, &credentials, &targets, error);
     as_metrics_on_reload(daemon->metrics, r == 0, now);
     if (r != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
@@ -125,9 +113,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;
-    as_receiver_set_auth(daemon->receiver, auth);
-    as_auth_free(daemon->auth);
-    daemon->auth = auth;
+    as_auth_set_credentials(daemon->auth, credentials);
     daemon_retire_ports(daemon, old);
     daemon->targets = targets;
     daemon->source = daemon_new_source(daemon, &config->settings);
@@ -147,12 +133,13 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     if (!daemon->config)
         return -EINVAL;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
-    const int r = make_auth(daemon->config, &daemon->auth, error);
+    struct as_credentials *credentials;
+    const int r = as_credentials_new(&daemon->config->settings.receiver, &credentials, error);
     if (r != 0)
         return r;
-    if (daemon->config->settings.receiver.token_count == 0)
-        as_log(AS_LOG_WARN,
-               "no receiver.tokens are configured: everyone who can connect may send alerts");
-    as_receiver_set_auth(daemon->receiver, daemon->auth);
+    if (as_credentials_is_empty(credentials))
+        as_log(AS_LOG_WARN, "no receiver.tokens are configured: everyone who can connect may send "
+                            "alerts and read");
+    as_auth_set_credentials(daemon->auth, credentials);
     return 0;
 }

@@ -50,31 +50,20 @@ static bool is_reload(const struct as_http_exchange *exchange)
     return strcmp(as_http_exchange_get_path(exchange), "/-/reload") == 0;
 }
 
-static bool admit_reload(struct daemon *daemon, struct as_http_exchange *exchange)
+static enum as_http_admission admit_reload(struct daemon *daemon, struct as_http_exchange *exchange)
 {
-    const char *name;
     as_http_exchange_set_handler_name(exchange, "reload");
     if (strcmp(as_http_exchange_get_method(exchange), "POST") != 0) {
         reply_line(exchange, 405, "Allow: POST\r\n", "reload is asked for with POST\n");
-        return false;
+        return AS_HTTP_REPLIED;
     }
-    if (!daemon->options->enable_admin_api) {
-        reply_line(
-            exchange, 403, NULL,
-            "the admin API is not enabled: start with --web.enable-admin-api, or send SIGHUP\n");
-        return false;
-    }
-    return as_receiver_authenticate(daemon->receiver, exchange, "reload", &name);
+    return as_auth_admit(daemon->auth, exchange, "reload", AS_PERMISSION_ADMIN);
 }
 
 static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchange)
 {
     struct as_error error = AS_ERROR_INIT;
-    const char *name = "";
-    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
-    (void)as_auth_check(daemon->auth, as_http_exchange_find_header(exchange, "Authorization"), now,
-                        &name);
-    if (daemon_reload(daemon, *name ? name : "http", &error) == 0) {
+    if (daemon_reload(daemon, as_auth_get_credential(exchange), &error) == 0) {
         reply_line(exchange, 200, NULL, "reloaded\n");
         return;
     }
@@ -83,14 +72,24 @@ static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchan
     reply_line(exchange, 500, NULL, text);
 }
 
+/* What a load balancer or kubelet asks, which have no credential. It tells nothing but that. */
+static bool is_health(const char *path)
+{
+    return strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0;
+}
+
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
 {
     struct daemon *daemon = context;
-    if (as_receiver_is_path(as_http_exchange_get_path(exchange)))
-        return as_receiver_admit(daemon->receiver, exchange) ? AS_HTTP_ADMITTED : AS_HTTP_REPLIED;
+    const char *path = as_http_exchange_get_path(exchange);
+    if (as_receiver_is_path(path))
+        return as_receiver_admit(daemon->receiver, exchange);
     if (is_reload(exchange))
-        return admit_reload(daemon, exchange) ? AS_HTTP_ADMITTED : AS_HTTP_REPLIED;
-    return AS_HTTP_ADMITTED;
+        return admit_reload(daemon, exchange);
+    if (is_health(path))
+        return AS_HTTP_ADMITTED;
+    const char *handler = as_api_find_handler(path);
+    return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
 }
 
 static void on_request(void *context, struct as_http_exchange *exchange)
@@ -108,7 +107,18 @@ static void on_request(void *context, struct as_http_exchange *exchange)
 
 static void on_answered(void *context, const char *handler, int status, int64_t duration_us)
 {
-    as_metrics_on_http(((struct daemon *)context)->metrics, handler, status, duration_us);
+    struct daemon *daemon = context;
+    as_metrics_on_http(daemon->metrics, handler, status, duration_us);
+    as_receiver_on_answered(daemon->receiver, handler, status);
+}
+
+bool daemon_on_denied(void *context, const struct as_denied_record *record)
+{
+    const struct daemon *daemon = context;
+    if (!daemon->shell || !as_storage_has_room(daemon->storage))
+        return false;
+    as_shell_record_denied(daemon->shell, record);
+    return true;
 }
 
 int daemon_open_server(struct daemon *daemon, struct as_error *error)

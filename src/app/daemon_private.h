@@ -85,5 +85,6 @@ int daemon_reload(struct daemon *daemon, const char *credential,
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_look(void *context, struct as_view *view_out);
+bool daemon_on_denied(void *context, const struct as_denied_record *record);
 
 #endif

@@ -20,7 +20,6 @@
 #define HANDLER         "webhook"
 #define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
 #define TRACEPARENT_MAX 128
-#define DENIED_EVERY_US (60 * AS_US_PER_S) /* refusals are counted and recorded so often */
 #define RETRY_AFTER     "Retry-After: 5\r\n"
 
 struct waiting {
@@ -36,14 +35,10 @@ struct as_receiver {
     struct as_shell *shell;
     struct as_storage *storage;
     const char *why_not; /* without a shell */
-    struct as_auth *auth;
     struct as_random random;
     uint64_t next_request;
     struct waiting_list waiting;
     size_t waiting_count;
-    uint64_t denied_count; /* not recorded so far */
-    as_mono_time denied_recorded;
-    bool has_denied;
 };
 
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
@@ -71,11 +66,6 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
     receiver->shell = shell;
     receiver->storage = storage;
     receiver->why_not = why;
-}
-
-void as_receiver_set_auth(struct as_receiver *receiver, struct as_auth *auth)
-{
-    receiver->auth = auth;
 }
 
 bool as_receiver_is_path(const char *path)
@@ -107,51 +97,6 @@ static void reply_unavailable(struct as_receiver *receiver, struct as_http_excha
     reply_text(exchange, 503, RETRY_AFTER, text);
 }
 
-/* Counted, and recorded once in a while: a wrong password in a loop must not fill the disk. */
-static void record_denied(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                          const char *handler, const char *problem)
-{
-    const struct as_clock *clock = receiver->config.clock;
-    const as_mono_time now = clock->get_mono(clock);
-    receiver->denied_count++;
-    const bool is_due =
-        !receiver->has_denied || now.us - receiver->denied_recorded.us >= DENIED_EVERY_US;
-    if (!is_due || !receiver->shell || !as_storage_has_room(receiver->storage))
-        return;
-    const struct as_denied_record record = {
-        .remote = as_http_exchange_get_remote(exchange),
-        .handler = handler,
-        .error = problem,
-        .status = 401,
-        .count = receiver->denied_count,
-    };
-    as_log(AS_LOG_WARN, "request denied", AS_F("remote", record.remote), AS_F("handler", handler),
-           AS_F("error", problem), AS_FI("count", record.count));
-    as_shell_record_denied(receiver->shell, &record);
-    receiver->has_denied = true;
-    receiver->denied_count = 0;
-    receiver->denied_recorded = now;
-}
-
-bool as_receiver_authenticate(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                              const char *handler, const char **name_out)
-{
-    const struct as_clock *clock = receiver->config.clock;
-    const char *problem = NULL;
-    switch (as_auth_check(receiver->auth, as_http_exchange_find_header(exchange, "Authorization"),
-                          clock->get_mono(clock), name_out)) {
-    case AS_AUTH_OK: return true;
-    case AS_AUTH_MISSING:
-        problem = "a bearer token is needed: set http_config.authorization.credentials_file in "
-                  "Alertmanager";
-        break;
-    case AS_AUTH_WRONG: problem = "the bearer token is not one of receiver.tokens"; break;
-    }
-    record_denied(receiver, exchange, handler, problem);
-    reply_text(exchange, 401, "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n", problem);
-    return false;
-}
-
 /* NULL where a notification can be taken. */
 static const char *find_obstacle(const struct as_receiver *receiver)
 {
@@ -165,25 +110,28 @@ static const char *find_obstacle(const struct as_receiver *receiver)
     return NULL;
 }
 
-bool as_receiver_admit(struct as_receiver *receiver, struct as_http_exchange *exchange)
+enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
+                                         struct as_http_exchange *exchange)
 {
     as_http_exchange_set_handler_name(exchange, HANDLER);
     const char *method = as_http_exchange_get_method(exchange);
     if (strcmp(method, "POST") != 0 && strcmp(method, "PUT") != 0) { /* Grafana may PUT */
         reply_text(exchange, 405, "Allow: POST\r\n", "notifications are sent with POST");
-        return false;
+        return AS_HTTP_REPLIED;
     }
-    const char *name;
-    if (!as_receiver_authenticate(receiver, exchange, HANDLER, &name)) {
+    const enum as_http_admission admission =
+        as_auth_admit(receiver->config.auth, exchange, HANDLER, AS_PERMISSION_NOTIFY);
+    const char *obstacle = admission == AS_HTTP_ADMITTED ? find_obstacle(receiver) : NULL;
+    if (!obstacle)
+        return admission;
+    reply_unavailable(receiver, exchange, obstacle);
+    return AS_HTTP_REPLIED;
+}
+
+void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status)
+{
+    if (strcmp(handler, HANDLER) == 0 && (status == 401 || status == 403 || status == 429))
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
-        return false;
-    }
-    const char *obstacle = find_obstacle(receiver);
-    if (obstacle) {
-        reply_unavailable(receiver, exchange, obstacle);
-        return false;
-    }
-    return true;
 }
 
 static void print_sha256(const char *body, size_t size, char text_out[65])
@@ -212,10 +160,7 @@ static void complete(struct as_receiver *receiver, struct as_http_exchange *exch
     notification->body_size = size;
     print_sha256(body, size, notification->body_sha256);
     set_text(&notification->remote, as_http_exchange_get_remote(exchange));
-    const char *name = "";
-    (void)as_auth_check(receiver->auth, as_http_exchange_find_header(exchange, "Authorization"),
-                        clock->get_mono(clock), &name);
-    set_text(&notification->credential, name);
+    set_text(&notification->credential, as_auth_get_credential(exchange));
     const char *traceparent = as_http_exchange_find_header(exchange, "traceparent");
     const bool traced = traceparent && strlen(traceparent) <= TRACEPARENT_MAX;
     set_text(&notification->traceparent, traced ? traceparent : "");

@@ -27,23 +27,25 @@ struct as_receiver;
 struct as_receiver_config {
     const struct as_clock *clock;
     struct as_metrics *metrics;
+    struct as_auth *auth;
     uint64_t seed;
 };
 
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config) AS_MUST_USE;
 struct as_receiver *as_receiver_free(struct as_receiver *receiver);
 
-/* Where notifications go, and who may send them; both borrowed. Without a shell every request is
+/* Where notifications go; both borrowed. Without a shell every request is
  * answered 503 with `why` (static memory). */
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
                            struct as_storage *storage, const char *why);
-void as_receiver_set_auth(struct as_receiver *receiver, struct as_auth *auth);
 
 bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
 
-/* For the server: decides on the head; false after replying. */
-bool as_receiver_admit(struct as_receiver *receiver, struct as_http_exchange *exchange);
+/* For the server: decides on the head. */
+enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
+                                         struct as_http_exchange *exchange) AS_MUST_USE;
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
+void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
 /* For the shell. */
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
@@ -54,9 +56,5 @@ void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
 void as_receiver_fail_waiting(struct as_receiver *receiver);
 
 size_t as_receiver_count_waiting(const struct as_receiver *receiver);
-
-/* Checks `Authorization` for any handler; false after replying 401. */
-bool as_receiver_authenticate(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                              const char *handler, const char **name_out);
 
 #endif

@@ -72,119 +72,6 @@ static const struct schema cluster = {
     .fields = cluster_fields,
 };
 
-static const struct schema_field token_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_NAME,
-     .is_required = true,
-     .offset = IN(as_token_settings, name)},
-    {.key = "file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN(as_token_settings, file)},
-    {0},
-};
-
-static const struct schema token = {
-    .name = "tokens",
-    .size = sizeof(struct as_token_settings),
-    .fields = token_fields,
-    .refusals =
-        (const struct schema_refusal[]){
-            {"token", "a token does not stand in this file: use `file`", true},
-            {"secret", "a secret does not stand in this file: use `file`", true},
-            {0},
-        },
-};
-
-static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
-                                 void *object)
-{
-    struct as_receiver_settings *receiver = object;
-    if (!check_matcher_list(loader, value))
-        return;
-    receiver->watchdog = as_arena_alloc(loader->arena, value->count, sizeof(struct as_matcher));
-    for (uint32_t i = 0; i < value->count; i++)
-        receiver->watchdog_count +=
-            compile_matcher(loader, value->items[i], &receiver->watchdog[receiver->watchdog_count]);
-}
-
-static const struct schema_field watchdog_fields[] = {
-    {.key = "match",
-     .type = SCHEMA_CUSTOM,
-     .is_required = true,
-     .parse = parse_watchdog_match,
-     .expected = "list of matchers"},
-    {.key = "within",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, watchdog_within_us),
-     .min = AS_US_PER_S,
-     .fallback = "10m"},
-    {0},
-};
-
-static const struct schema watchdog = {
-    .name = "watchdog",
-    .size = sizeof(struct as_receiver_settings),
-    .fields = watchdog_fields,
-};
-
-static const struct schema_field receiver_fields[] = {
-    {.key = "max_body",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_receiver_settings, max_body),
-     .min = 1024,
-     .max = INT64_C(1) << 30,
-     .fallback = "16MiB"},
-    {.key = "max_connections",
-     .type = SCHEMA_INT,
-     .offset = IN(as_receiver_settings, max_connections),
-     .min = 1,
-     .max = 1000000,
-     .fallback = "1000"},
-    {.key = "incident_expiry",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, incident_expiry_us),
-     .min = AS_US_PER_S,
-     .fallback = "24h"},
-    {.key = "stale_window",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, stale_window_us),
-     .fallback = "2m"},
-    {.key = "tokens",
-     .type = SCHEMA_MAPS,
-     .offset = IN(as_receiver_settings, tokens),
-     .count_offset = IN(as_receiver_settings, token_count),
-     .max = 1000,
-     .map = &token},
-    {.key = "watchdog", .type = SCHEMA_MAP, .map = &watchdog},
-    {0},
-};
-
-static void finish_receiver(struct loader *loader, const struct as_yaml_node *node,
-                            const struct as_yaml_node *at, void *object)
-{
-    const struct as_receiver_settings *receiver = object;
-    const struct as_yaml_node *list = as_yaml_find(node, "tokens");
-    for (size_t i = 0; i < receiver->token_count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (receiver->tokens[i].name &&
-                as_str_equal(receiver->tokens[i].name, receiver->tokens[j].name)) {
-                loader_report(loader, as_yaml_find(list->items[i], "name"),
-                              "token `%s` is given twice, first on line %u",
-                              receiver->tokens[i].name, list->items[j]->place.line);
-                break;
-            }
-        }
-    }
-}
-
-static const struct schema receiver = {
-    .name = "receiver",
-    .size = sizeof(struct as_receiver_settings),
-    .fields = receiver_fields,
-    .finish = finish_receiver,
-};
-
 static const struct schema_field action_limit_fields[] = {
     {.key = "max",
      .type = SCHEMA_INT,
@@ -329,7 +216,10 @@ static const struct schema_field settings_fields[] = {
      .count_offset = IN(as_settings, provider_count),
      .max = 1000,
      .map = &schema_provider},
-    {.key = "receiver", .type = SCHEMA_MAP, .offset = IN(as_settings, receiver), .map = &receiver},
+    {.key = "receiver",
+     .type = SCHEMA_MAP,
+     .offset = IN(as_settings, receiver),
+     .map = &schema_receiver},
     {.key = "limits", .type = SCHEMA_MAP, .offset = IN(as_settings, limits), .map = &limits},
     {.key = "state", .type = SCHEMA_MAP, .offset = IN(as_settings, state), .map = &state},
     {.key = "action_log",
@@ -357,8 +247,8 @@ const struct schema schema_settings = {
 };
 
 const struct schema *const schema_settings_parts[] = {
-    &alertmanager, &prometheus,   &cluster,          &token, &watchdog,   &receiver,
-    &limits,       &action_limit, &scale_down_limit, &state, &action_log, NULL,
+    &alertmanager,     &prometheus, &cluster,    &limits, &action_limit,
+    &scale_down_limit, &state,      &action_log, NULL,
 };
 
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

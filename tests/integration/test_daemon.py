@@ -335,6 +335,13 @@ def test_tokens(make, group, tmp_path):
         answer = daemon.post("/webhook", body)
         assert (answer.status, answer.headers["WWW-Authenticate"].split()[0]) == (401, "Bearer")
         assert "token" in answer.text and len(answer.text.splitlines()) == 1
+    # Nothing but health is open: no version, no metric, no list of rules.
+    daemon.headers = {}
+    for path in ("/", "/metrics", "/api/v1/status", "/api/v1/targets", "/api/v1/rules", "/api/v1/nothing", "/nothing"):
+        answer = daemon.get(path)
+        assert answer.status == 401 and "WWW-Authenticate" in answer.headers, path
+        assert "version" not in answer.text.lower() and "Server" not in answer.headers
+    assert [daemon.get(path).text for path in ("/-/healthy", "/-/ready")] == ["healthy\n", "ready\n"]
     # Refused before the body is there.
     said = raw(daemon, b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
     assert said.startswith("HTTP/1.1 401 ")
@@ -511,18 +518,34 @@ def test_reload_is_all_or_nothing(make, group):
     assert group.applied == [6]
 
 
-def test_reload_over_http(make, group):
+def test_reload_over_http(make, group, tmp_path):
     daemon = make(make_rules(group))
     answer = daemon.post("/-/reload", b"")
     assert answer.status == 403 and "--web.enable-admin-api" in answer.text
     daemon.stop()
-    daemon = make(make_rules(group), flags=["--web.enable-admin-api"], name="admin")
+    daemon = make(make_rules(group), flags=["--web.enable-admin-api"], name="without")
+    answer = daemon.post("/-/reload", b"")
+    assert answer.status == 403 and "a credential of its own" in answer.text
+    daemon.stop()
+    (tmp_path / "admin.token").write_text("secret-admin")
+    (tmp_path / "am.token").write_text("secret-am")
+    daemon = make(make_rules(group), {"receiver": {"tokens": [
+        {"name": "am", "file": str(tmp_path / "am.token")},
+        {"name": "operator", "file": str(tmp_path / "admin.token"), "permissions": ["admin", "read"]}]}},
+        flags=["--web.enable-admin-api"], name="admin")
     assert daemon.get("/-/reload").status == 405
+    assert daemon.post("/-/reload", b"").status == 401
+    daemon.headers = {"Authorization": "Bearer secret-am"}
+    answer = daemon.post("/-/reload", b"")
+    assert answer.status == 403 and "`am` lacks the permission `admin`" in answer.text
+    daemon.headers = {"Authorization": "Bearer secret-admin"}
+    assert daemon.post("/webhook", notification(busy())).status == 403
     assert daemon.post("/-/reload", b"").status == 200
     daemon.config_file.write_text("rule_files: [rules/*.yaml]\nlimit: 1\n")
     answer = daemon.post("/-/reload", b"")
     assert answer.status == 500 and "alertscaler.yaml:2:1" in answer.text and "nothing is changed" in answer.text
     eventually(lambda: [r["error"] is None for r in daemon.records("reload")] == [True, False])
+    assert [r["credential"] for r in daemon.records("reload")] == ["operator", "operator"]
 
 
 def test_a_rule_that_is_gone_acts_no_more(make, group):

@@ -24,7 +24,7 @@ def group(node_group):
 @pytest.fixture
 def daemon(make_daemon, group):
     return make_daemon(
-        flags=["--web.enable-admin-api"], config={"providers": {"mine": {"type": "http"}}},
+        config={"providers": {"mine": {"type": "http"}}},
         rules={
             "targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 10,
                                     "cooldown": {"up": "1h", "down": "2h"}}},
@@ -38,8 +38,8 @@ def scale_once(daemon, group):
     daemon.wait_record("action", outcome="applied")
 
 
-def command(daemon, *words):
-    return subprocess.run([daemon.binary, *words], env=environment(ALERTSCALER_URL=daemon.url), timeout=40, text=True,
+def command(daemon, *words, **env):
+    return subprocess.run([daemon.binary, *words], env=environment(ALERTSCALER_URL=daemon.url, **env), timeout=40, text=True,
                           capture_output=True)
 
 
@@ -194,15 +194,22 @@ def test_the_commands_talk_to_it(daemon, group):
     assert daemon.target("workers")["open_incidents"] == 0
 
 
-def test_reload_from_the_command_line(daemon):
-    assert command(daemon, "reload").stdout == "reloaded\n"
-    daemon.wait_record("reload", error=None)
+def test_reload_from_the_command_line(make_daemon, tmp_path):
+    token = tmp_path / "admin.token"
+    token.write_text("of-an-operator\n")
+    daemon = make_daemon(flags=["--web.enable-admin-api"], rules={"rules": []}, config={
+        "receiver": {"tokens": [{"name": "operator", "file": str(token), "permissions": ["read", "admin"]}]}})
+    daemon.headers = {"Authorization": "Bearer of-an-operator"}
+    assert "token" in command(daemon, "reload").stderr
+    env = {"ALERTSCALER_TOKEN_FILE": str(token)}
+    assert command(daemon, "reload", **env).stdout == "reloaded\n"
+    daemon.wait_record("reload", error=None, credential="operator")
     (daemon.directory / "rules" / "bad.yaml").write_text("rules: [{name: x}]\n")
-    done = command(daemon, "reload")
+    done = command(daemon, "reload", **env)
     assert done.returncode == 1 and "nothing is changed" in done.stderr
     assert daemon.metrics().value("alertscaler_config_last_reload_successful") == 0
     (daemon.directory / "rules" / "bad.yaml").unlink()
-    assert command(daemon, "reload").returncode == 0
+    assert command(daemon, "reload", **env).returncode == 0
     assert daemon.metrics().value("alertscaler_config_last_reload_successful") == 1
 
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/config/receiver_settings.h>
 #include <alertscaler/core/bounds.h>
-#include <alertscaler/core/matcher.h>
 
 struct as_header_settings { /* one row of http_headers */
     const char *name;
@@ -75,22 +75,6 @@ struct as_provider_settings {
     struct as_http_settings http;
     struct as_provider_option *options; /* of the other types: what stands there besides */
     size_t option_count;
-};
-
-struct as_token_settings { /* a bearer token that the receiver accepts */
-    const char *name;      /* of the credential, in the action log */
-    const char *file;      /* re-read when it changes */
-};
-
-struct as_receiver_settings {
-    uint64_t max_body;
-    uint32_t max_connections;
-    int64_t incident_expiry_us, stale_window_us;
-    struct as_token_settings *tokens; /* none: everyone may send */
-    size_t token_count;
-    struct as_matcher *watchdog; /* count 0: none */
-    size_t watchdog_count;
-    int64_t watchdog_within_us;
 };
 
 struct as_limit_settings {

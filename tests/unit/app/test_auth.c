@@ -1,127 +1,258 @@
 /*
- * Bearer tokens: who gets in, and under which name; what happens when their files change.
+ * The gate: what is open, what needs which credential, what is answered and recorded where it is
+ * refused. The exchange is played; credentials are real ones, from files.
  */
+#include "auth.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-#include "auth.h"
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+
+struct as_http_exchange {
+    const char *path, *authorization;
+    const char *handler;
+    int status;
+    unsigned replies;
+    char *headers, *body;
+    void *data;
+    void (*free_data)(void *data);
+};
+
+const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
+{
+    return exchange->path;
+}
+
+const char *as_http_exchange_get_remote(const struct as_http_exchange *exchange)
+{
+    (void)exchange;
+    return "192.0.2.7:40000";
+}
+
+const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name)
+{
+    return strcasecmp(name, "Authorization") == 0 ? exchange->authorization : NULL;
+}
+
+void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name)
+{
+    exchange->handler = static_name;
+}
+
+void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
+                               void (*free_data)(void *data))
+{
+    cr_assert_null(exchange->data);
+    exchange->data = data;
+    exchange->free_data = free_data;
+}
+
+void *as_http_exchange_get_data(const struct as_http_exchange *exchange)
+{
+    return exchange->data;
+}
+
+void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_http_answer *answer)
+{
+    exchange->replies++;
+    exchange->status = answer->status;
+    exchange->headers = as_xstrdup(answer->headers ? answer->headers : "");
+    exchange->body = as_xstrndup(answer->body, answer->body_size);
+}
 
 static char folder[] = "/tmp/test-auth-XXXXXX";
-static char paths[2][64];
+static char path[64];
+static as_mono_time now;
+static bool takes_records;
+static size_t record_count;
+static uint64_t record_sum;
+static int record_status;
+static struct as_auth *auth;
+static struct as_http_exchange exchange; /* the last one */
 
-static void write_file(const char *path, const char *text)
+static as_mono_time get_mono(const struct as_clock *clock)
 {
-    char temporary[80];
-    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
-    FILE *file = fopen(temporary, "w");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-    cr_assert_eq(rename(temporary, path), 0);
+    (void)clock;
+    return now;
 }
 
-static void make_folder(void)
+static const struct as_clock test_clock = {.get_mono = get_mono};
+
+static bool on_denied(void *context, const struct as_denied_record *record)
+{
+    (void)context;
+    if (!takes_records)
+        return false;
+    record_count++;
+    record_sum += record->count;
+    record_status = record->status;
+    cr_expect_str_eq(record->remote, "192.0.2.7:40000");
+    return true;
+}
+
+static void write_token(const char *name, const char *text)
+{
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void setup(void)
 {
     cr_assert(mkdtemp(folder));
-    for (int i = 0; i < 2; i++)
-        (void)snprintf(paths[i], sizeof(paths[i]), "%s/token%d", folder, i);
+    now.us = AS_US_PER_S;
+    takes_records = true;
 }
 
-static void remove_folder(void)
+static void forget(void)
 {
-    for (int i = 0; i < 2; i++)
-        (void)unlink(paths[i]);
+    free(exchange.headers);
+    free(exchange.body);
+    if (exchange.data)
+        exchange.free_data(exchange.data);
+    exchange = (struct as_http_exchange){0};
+}
+
+static void teardown(void)
+{
+    static const char *const names[] = {"am", "prometheus", "operator"};
+    forget();
+    as_auth_free(auth);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        (void)unlink(path);
+    }
     (void)rmdir(folder);
 }
 
-TestSuite(auth, .init = make_folder, .fini = remove_folder);
+TestSuite(auth, .init = setup, .fini = teardown);
 
-static struct as_auth *make_two(void)
+static void open_gate(bool enable_admin_api, struct as_token_settings *tokens, size_t count)
 {
-    const struct as_auth_token tokens[] = {{"old", paths[0]}, {"new", paths[1]}};
-    struct as_auth *auth = NULL;
-    write_file(paths[0], "first-token\n");
-    write_file(paths[1], "  second token with spaces \n");
-    cr_assert_eq(as_auth_new(tokens, 2, &auth, NULL), 0);
-    return auth;
+    struct as_credentials *credentials;
+    auth = as_auth_new(&(struct as_auth_config){
+        .clock = &test_clock, .enable_admin_api = enable_admin_api, .denied = on_denied});
+    char files[3][64];
+    for (size_t i = 0; i < count; i++) {
+        write_token(tokens[i].name, tokens[i].name);
+        (void)snprintf(files[i], sizeof(files[i]), "%s/%s", folder, tokens[i].name);
+        tokens[i].file = files[i];
+    }
+    const struct as_receiver_settings settings = {.tokens = tokens, .token_count = count};
+    cr_assert_eq(as_credentials_new(&settings, &credentials, NULL), 0);
+    as_auth_set_credentials(auth, credentials);
 }
 
-Test(auth, each_token_opens_under_its_name_and_nothing_else_does)
+#define BIT(permission) (1U << AS_PERMISSION_##permission)
+
+static void open_three(bool enable_admin_api)
+{
+    struct as_token_settings tokens[] = {
+        {.name = "am", .access.permissions = BIT(NOTIFY)},
+        {.name = "prometheus", .access.permissions = BIT(READ)},
+        {.name = "operator", .access.permissions = BIT(READ) | BIT(ADMIN)},
+    };
+    open_gate(enable_admin_api, tokens, 3);
+}
+
+static int ask(const char *where, const char *authorization, enum as_permission permission)
+{
+    forget();
+    exchange = (struct as_http_exchange){.path = where, .authorization = authorization};
+    const enum as_http_admission admission = as_auth_admit(auth, &exchange, "tested", permission);
+    cr_assert_eq(admission == AS_HTTP_ADMITTED ? 0 : 1, exchange.replies);
+    cr_assert_str_eq(exchange.handler, "tested");
+    return admission == AS_HTTP_ADMITTED ? 200 : exchange.status;
+}
+
+Test(auth, without_credentials_everyone_notifies_and_reads_and_nobody_administers)
+{
+    open_gate(true, NULL, 0);
+    cr_expect_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 200);
+    cr_expect_str_eq(as_auth_get_credential(&exchange), "");
+    cr_expect_eq(ask("/metrics", "Bearer whatever", AS_PERMISSION_READ), 200);
+    cr_expect_eq(ask("/-/reload", NULL, AS_PERMISSION_ADMIN), 403);
+    cr_expect(strstr(exchange.body, "permissions: [admin]"), "%s", exchange.body);
+}
+
+Test(auth, each_credential_may_do_what_it_was_given)
 {
     static const struct {
-        const char *header;
-        enum as_auth_outcome outcome;
-        const char *name;
+        const char *authorization;
+        int notify, read, admin;
     } rows[] = {
-        {"Bearer first-token", AS_AUTH_OK, "old"},
-        {"bearer first-token", AS_AUTH_OK, "old"}, /* schemes have no case */
-        {"Bearer   first-token", AS_AUTH_OK, "old"},
-        {"Bearer second token with spaces", AS_AUTH_OK, "new"},
-        {NULL, AS_AUTH_MISSING, ""},
-        {"", AS_AUTH_MISSING, ""},
-        {"Basic Zmlyc3QtdG9rZW4=", AS_AUTH_MISSING, ""},
-        {"Bearer", AS_AUTH_MISSING, ""},
-        {"Bearer ", AS_AUTH_WRONG, ""},
-        {"Bearer first-toke", AS_AUTH_WRONG, ""},
-        {"Bearer first-token2", AS_AUTH_WRONG, ""},
-        {"Bearer FIRST-TOKEN", AS_AUTH_WRONG, ""},
+        {"Bearer am", 200, 403, 403},
+        {"Bearer prometheus", 403, 200, 403},
+        {"Bearer operator", 403, 200, 200},
+        {"bearer   operator", 403, 200, 200}, /* schemes have no case */
+        {"Bearer nobody", 401, 401, 401},
+        {"Bearer ", 401, 401, 401},
+        {"Bearer", 401, 401, 401},
+        {"Basic b3BlcmF0b3I6", 401, 401, 401},
+        {"operator", 401, 401, 401},
+        {"", 401, 401, 401},
+        {NULL, 401, 401, 401},
     };
-    struct as_auth *auth = make_two();
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *name = NULL;
-        cr_expect_eq(as_auth_check(auth, rows[i].header, (as_mono_time){0}, &name), rows[i].outcome,
-                     "row %zu", i);
-        cr_expect_str_eq(name, rows[i].name, "row %zu", i);
+    open_three(true);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const char *given = rows[i].authorization;
+        cr_expect_eq(ask("/webhook", given, AS_PERMISSION_NOTIFY), rows[i].notify, "row %zu", i);
+        cr_expect_eq(ask("/metrics", given, AS_PERMISSION_READ), rows[i].read, "row %zu", i);
+        cr_expect_eq(ask("/-/reload", given, AS_PERMISSION_ADMIN), rows[i].admin, "row %zu", i);
+        if (exchange.status == 401)
+            cr_expect_str_eq(exchange.headers,
+                             "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n");
     }
-    as_auth_free(auth);
 }
 
-Test(auth, without_tokens_everyone_gets_in_without_a_name)
+Test(auth, the_name_stays_with_the_request_whatever_is_reloaded)
 {
-    struct as_auth *auth = NULL;
-    const char *name = NULL;
-    cr_assert_eq(as_auth_new(NULL, 0, &auth, NULL), 0);
-    cr_expect_eq(as_auth_check(auth, NULL, (as_mono_time){0}, &name), AS_AUTH_OK);
-    cr_expect_str_eq(name, "");
-    as_auth_free(auth);
+    struct as_credentials *none;
+    open_three(true);
+    cr_assert_eq(ask("/webhook", "Bearer am", AS_PERMISSION_NOTIFY), 200);
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &none, NULL), 0);
+    as_auth_set_credentials(auth, none);
+    cr_expect_str_eq(as_auth_get_credential(&exchange), "am");
 }
 
-Test(auth, a_rotated_token_replaces_the_old_one_within_a_second)
+Test(auth, the_admin_api_is_closed_unless_it_is_asked_for)
 {
-    struct as_auth *auth = make_two();
-    const char *name;
-    cr_expect_eq(as_auth_check(auth, "Bearer first-token", (as_mono_time){10 * AS_US_PER_S}, &name),
-                 AS_AUTH_OK);
-    write_file(paths[0], "third-token");
-    const as_mono_time later = {12 * AS_US_PER_S};
-    cr_expect_eq(as_auth_check(auth, "Bearer first-token", later, &name), AS_AUTH_WRONG);
-    cr_expect_eq(as_auth_check(auth, "Bearer third-token", later, &name), AS_AUTH_OK);
-    cr_expect_str_eq(name, "old");
-    as_auth_free(auth);
+    open_three(false);
+    cr_expect_eq(ask("/-/reload", "Bearer operator", AS_PERMISSION_ADMIN), 403);
+    cr_expect(strstr(exchange.body, "--web.enable-admin-api"), "%s", exchange.body);
 }
 
-Test(auth, while_a_file_cannot_be_used_the_old_token_stays)
+Test(auth, a_refusal_names_what_is_missing_and_never_what_was_given)
 {
-    struct as_auth *auth = make_two();
-    const char *name;
-    write_file(paths[0], " \n");
-    cr_expect_eq(as_auth_check(auth, "Bearer first-token", (as_mono_time){2 * AS_US_PER_S}, &name),
-                 AS_AUTH_OK);
-    cr_assert_eq(unlink(paths[0]), 0);
-    cr_expect_eq(as_auth_check(auth, "Bearer first-token", (as_mono_time){4 * AS_US_PER_S}, &name),
-                 AS_AUTH_OK);
-    as_auth_free(auth);
+    open_three(true);
+    cr_expect_eq(ask("/api/v1/targets", "Bearer a-secret-guess", AS_PERMISSION_READ), 401);
+    cr_expect_str_eq(exchange.body,
+                     "{\"status\":\"error\",\"errorType\":\"unauthorized\",\"error\":"
+                     "\"the bearer token is not one of receiver.tokens\"}\n");
+    cr_expect_eq(ask("/webhook", "Bearer prometheus", AS_PERMISSION_NOTIFY), 403);
+    cr_expect_str_eq(exchange.body, "the credential `prometheus` lacks the permission `notify`\n");
 }
 
-Test(auth, a_file_that_is_missing_or_empty_at_the_start_is_an_error_that_names_it)
+Test(auth, refusals_are_recorded_once_in_a_while_with_their_count)
 {
-    const struct as_auth_token token = {"one", paths[0]};
-    struct as_auth *auth = NULL;
-    struct as_error error = AS_ERROR_INIT;
-    cr_expect_eq(as_auth_new(&token, 1, &auth, &error), -2 /* ENOENT */);
-    cr_expect(strstr(error.text, paths[0]), "%s", error.text);
-    write_file(paths[0], "\n");
-    cr_expect_eq(as_auth_new(&token, 1, &auth, &error), -22 /* EINVAL */);
-    cr_expect(strstr(error.text, "empty"), "%s", error.text);
+    open_three(true);
+    for (int i = 0; i < 1000; i++) {
+        cr_assert_eq(ask("/webhook", "Bearer wrong", AS_PERMISSION_NOTIFY), 401);
+        now.us += AS_US_PER_MS;
+    }
+    cr_expect_eq(record_count, 1);
+    cr_expect_eq(record_status, 401);
+    now.us += 60 * AS_US_PER_S;
+    takes_records = false; /* nowhere to put it: it comes with the next */
+    cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
+    takes_records = true;
+    cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
+    cr_expect_eq(record_count, 2);
+    cr_expect_eq(record_sum, 1002);
 }

@@ -1,0 +1,137 @@
+/*
+ * Bearer tokens: whose they are, and what happens when their files change.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "credentials.h"
+
+static char folder[] = "/tmp/test-credentials-XXXXXX";
+static char paths[2][64];
+
+static void write_file(const char *path, const char *text)
+{
+    char temporary[80];
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
+    FILE *file = fopen(temporary, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert_eq(rename(temporary, path), 0);
+}
+
+static void make_folder(void)
+{
+    cr_assert(mkdtemp(folder));
+    for (int i = 0; i < 2; i++)
+        (void)snprintf(paths[i], sizeof(paths[i]), "%s/token%d", folder, i);
+}
+
+static void remove_folder(void)
+{
+    for (int i = 0; i < 2; i++)
+        (void)unlink(paths[i]);
+    (void)rmdir(folder);
+}
+
+TestSuite(credentials, .init = make_folder, .fini = remove_folder);
+
+static struct as_token_settings make_token(const char *name, const char *file, unsigned permissions)
+{
+    return (struct as_token_settings){
+        .name = name, .file = file, .access = {.permissions = permissions}};
+}
+
+static struct as_credentials *make_two(void)
+{
+    struct as_token_settings tokens[] = {make_token("old", paths[0], 1),
+                                         make_token("new", paths[1], 6)};
+    const struct as_receiver_settings settings = {.tokens = tokens, .token_count = 2};
+    struct as_credentials *credentials = NULL;
+    write_file(paths[0], "first-token\n");
+    write_file(paths[1], "  second token with spaces \n");
+    cr_assert_eq(as_credentials_new(&settings, &credentials, NULL), 0);
+    return credentials;
+}
+
+static const char *find(struct as_credentials *credentials, const char *token, int64_t at_s)
+{
+    const struct as_credential *found =
+        as_credentials_find_token(credentials, token, (as_mono_time){at_s * AS_US_PER_S});
+    return found ? found->name : "";
+}
+
+Test(credentials, each_token_is_its_own_and_nothing_else_is_one)
+{
+    static const struct {
+        const char *token, *name;
+    } rows[] = {
+        {"first-token", "old"},
+        {"second token with spaces", "new"},
+        {"", ""},
+        {"first-toke", ""},
+        {"first-token2", ""},
+        {"FIRST-TOKEN", ""},
+        {"first-token\n", ""},
+    };
+    struct as_credentials *credentials = make_two();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_str_eq(find(credentials, rows[i].token, 0), rows[i].name, "row %zu", i);
+    as_credentials_free(credentials);
+}
+
+Test(credentials, what_each_may_do_is_known)
+{
+    struct as_credentials *credentials = make_two();
+    const as_mono_time now = {0};
+    cr_expect_eq(as_credentials_find_token(credentials, "first-token", now)->permissions, 1);
+    cr_expect_eq(
+        as_credentials_find_token(credentials, "second token with spaces", now)->permissions, 6);
+    cr_expect(as_credentials_has_permission(credentials, AS_PERMISSION_ADMIN));
+    cr_expect_not(as_credentials_is_empty(credentials));
+    as_credentials_free(credentials);
+}
+
+Test(credentials, none_are_none)
+{
+    struct as_credentials *credentials = NULL;
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &credentials, NULL), 0);
+    cr_expect(as_credentials_is_empty(credentials));
+    cr_expect_not(as_credentials_has_permission(credentials, AS_PERMISSION_NOTIFY));
+    cr_expect_str_eq(find(credentials, "", 0), "");
+    as_credentials_free(credentials);
+}
+
+Test(credentials, a_rotated_token_replaces_the_old_one_within_a_second)
+{
+    struct as_credentials *credentials = make_two();
+    cr_expect_str_eq(find(credentials, "first-token", 10), "old");
+    write_file(paths[0], "third-token");
+    cr_expect_str_eq(find(credentials, "first-token", 12), "");
+    cr_expect_str_eq(find(credentials, "third-token", 12), "old");
+    as_credentials_free(credentials);
+}
+
+Test(credentials, while_a_file_cannot_be_used_the_old_token_stays)
+{
+    struct as_credentials *credentials = make_two();
+    write_file(paths[0], " \n");
+    cr_expect_str_eq(find(credentials, "first-token", 2), "old");
+    cr_assert_eq(unlink(paths[0]), 0);
+    cr_expect_str_eq(find(credentials, "first-token", 4), "old");
+    as_credentials_free(credentials);
+}
+
+Test(credentials, a_file_that_is_missing_or_empty_at_the_start_is_an_error_that_names_it)
+{
+    struct as_token_settings token = make_token("one", paths[0], 1);
+    const struct as_receiver_settings settings = {.tokens = &token, .token_count = 1};
+    struct as_credentials *credentials = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    cr_expect_eq(as_credentials_new(&settings, &credentials, &error), -2 /* ENOENT */);
+    cr_expect(strstr(error.text, paths[0]), "%s", error.text);
+    write_file(paths[0], "\n");
+    cr_expect_eq(as_credentials_new(&settings, &credentials, &error), -22 /* EINVAL */);
+    cr_expect(strstr(error.text, "empty"), "%s", error.text);
+}
