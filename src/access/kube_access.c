@@ -78,6 +78,47 @@ static int load_config(const struct as_kube_access_config *config, const struct 
     return code;
 }
 
+static void visit(const char *path, bool is_program, as_kube_file_fn *fn, void *context)
+{
+    if (path)
+        fn(context, path, is_program);
+}
+
+/* A file that names the others; in a pod there is none. */
+static void visit_list(const char *paths, as_kube_file_fn *fn, void *context)
+{
+    for (const char *from = paths; *from != '\0';) {
+        const size_t size = strcspn(from, ":");
+        AS_CLEANUP(as_free_p) char *path = as_xstrndup(from, size);
+        if (size > 0)
+            fn(context, path, false);
+        from += size + (from[size] == ':');
+    }
+}
+
+void as_kube_access_visit_files(const struct as_kube_access_config *config,
+                                const struct as_access_env *env, as_kube_file_fn *fn, void *context)
+{
+    AS_CLEANUP(as_kubeconfig_free_p) struct as_kubeconfig *found = NULL;
+    const char *list = get_variable(env, "KUBECONFIG"), *home = get_variable(env, "HOME");
+    AS_CLEANUP(as_free_p) char *usual = as_xasprintf("%s/.kube/config", home ? home : "");
+    const bool is_in_pod = !config->kubeconfig && !config->context &&
+                           get_variable(env, "KUBERNETES_SERVICE_HOST") &&
+                           get_variable(env, "KUBERNETES_SERVICE_PORT");
+    if (config->kubeconfig)
+        fn(context, config->kubeconfig, false);
+    else if (!is_in_pod)
+        visit_list(list ? list : usual, fn, context);
+    struct as_error ignored = AS_ERROR_INIT;
+    if (load_config(config, env, &found, &ignored) != 0)
+        return; /* who needs it says so */
+    const char *const files[] = {found->ca_file, found->cert_file, found->key_file,
+                                 found->token_file};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++)
+        visit(files[i], false, fn, context);
+    visit(found->exec.command, true, fn, context);
+}
+
 static void set_basic(struct as_buf *line, const char *username, const char *password)
 {
     AS_CLEANUP(as_free_p) char *pair = as_xasprintf("%s:%s", username, password ? password : "");

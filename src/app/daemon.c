@@ -142,11 +142,15 @@ static void free_events(struct daemon *daemon)
 
 static int start(struct daemon *daemon, struct as_error *error)
 {
-    int r = daemon_load_config(daemon, error);
+    int r = as_sandbox_protect_memory(daemon->options->sandbox, error);
     if (r == 0)
-        r = daemon_open_state(daemon, error);
+        r = daemon_load_config(daemon, error);
     if (r == 0)
         r = daemon_open_server(daemon, error);
+    if (r == 0)
+        r = daemon_enter_sandbox(daemon, error); /* before there is another thread */
+    if (r == 0)
+        r = daemon_open_state(daemon, error);
     return r;
 }
 
@@ -160,6 +164,7 @@ static void release(struct daemon *daemon)
     as_metrics_free(daemon->metrics);
     as_auth_free(daemon->auth);
     as_config_free(daemon->config);
+    as_sandbox_free(daemon->sandbox);
     free_events(daemon);
 }
 

@@ -39,7 +39,8 @@ static void set_error(struct as_error *error, const struct as_diagnostic *first,
 }
 
 /* NULL with an error, after all that is wrong has been printed. */
-static struct as_config *load_config(const char *path, struct as_error *error)
+static struct as_config *load_config(const char *path, const struct as_sandbox *sandbox,
+                                     struct as_error *error)
 {
     struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
@@ -51,8 +52,27 @@ static struct as_config *load_config(const char *path, struct as_error *error)
         set_error(error, first, diagnostics.count == 1);
     else if (r != 0)
         as_error_set_errno(error, r, "%s", path);
+    if (r != 0)
+        as_sandbox_explain(sandbox, first ? first->file : path, error);
     as_diagnostics_deinit(&diagnostics);
     return r == 0 ? config : NULL;
+}
+
+static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
+                                                   const struct as_config *config)
+{
+    return (struct as_sandbox_config){
+        .mode = daemon->options->sandbox,
+        .config = config,
+        .adapters = daemon->options->adapters,
+        .outside = daemon->outside,
+    };
+}
+
+int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
+{
+    const struct as_sandbox_config config = get_sandbox_config(daemon, daemon->config);
+    return as_sandbox_enter(&config, &daemon->sandbox, error);
 }
 
 static bool needs_restart(const struct as_settings *a, const struct as_settings *b)
@@ -71,11 +91,14 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
                           struct as_target_port **targets_out, struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p)
-    struct as_config *config = load_config(daemon->options->config_file, error);
+    struct as_config *config = load_config(daemon->options->config_file, daemon->sandbox, error);
     AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
     if (!config)
         return -EINVAL;
-    int r = as_credentials_new(&config->settings.receiver, &credentials, error);
+    const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config);
+    int r = as_sandbox_check(daemon->sandbox, &sandbox, error);
+    if (r == 0)
+        r = as_credentials_new(&config->settings.receiver, &credentials, error);
     if (r == 0)
         r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
                                                    error);
@@ -129,7 +152,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
 
 int daemon_load_config(struct daemon *daemon, struct as_error *error)
 {
-    daemon->config = load_config(daemon->options->config_file, error);
+    daemon->config = load_config(daemon->options->config_file, daemon->sandbox, error);
     if (!daemon->config)
         return -EINVAL;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));

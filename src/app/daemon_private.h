@@ -23,6 +23,7 @@
 #include "auth.h"
 #include "instance.h"
 #include "receiver.h"
+#include "sandbox.h"
 #include "system_clock.h"
 
 struct retired { /* ports of an earlier configuration, whose answers may be on their way */
@@ -52,6 +53,7 @@ struct daemon {
     struct as_metrics *metrics;
     struct as_api *api;
     struct as_http_server *server;
+    struct as_sandbox *sandbox;
     as_wall_time started;
     bool failed; /* the storage, until it is recovered */
     bool stopping, drained;
@@ -79,6 +81,7 @@ struct as_source_port *daemon_new_source(struct daemon *daemon,
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(struct daemon *daemon, const char *credential,
                   struct as_error *error) AS_MUST_USE;
 

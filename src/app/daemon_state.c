@@ -148,10 +148,13 @@ static int open_storage(struct daemon *daemon, struct as_store **store_out, stru
     const struct as_settings *settings = &daemon->config->settings;
     struct as_storage_config config = as_storage_config_default;
     int r = daemon->options->adapters->open_store(&settings->state, &config.store, error);
-    if (r != 0)
+    if (r != 0) {
+        as_sandbox_explain(daemon->sandbox, settings->state.path, error);
         return r;
+    }
     r = daemon->options->adapters->open_audit(&settings->action_log, &config.audit, error);
     if (r != 0) {
+        as_sandbox_explain(daemon->sandbox, settings->action_log.path, error);
         config.store->close(config.store);
         return r;
     }

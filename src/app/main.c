@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include <alertscaler/access/kube_access.h>
 #include <alertscaler/app/adapters.h>
 #include <alertscaler/audit/file.h>
 #include <alertscaler/base/alloc.h>
@@ -58,6 +59,17 @@ static struct as_http *get_http(struct as_outside *outside)
     return outside->env.http;
 }
 
+static void visit_files(struct as_outside *outside, const struct as_settings *settings,
+                        as_file_visitor_fn *visit, void *context)
+{
+    for (size_t i = 0; i < settings->cluster_count; i++) {
+        const struct as_cluster_settings *cluster = &settings->clusters[i];
+        as_kube_access_visit_files(
+            &(struct as_kube_access_config){cluster->kubeconfig, cluster->context}, &outside->env,
+            visit, context);
+    }
+}
+
 static int new_targets(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error)
 {
@@ -103,6 +115,7 @@ static const struct as_adapters adapters = {
     .new_outside = new_outside,
     .free_outside = free_outside,
     .get_http = get_http,
+    .visit_files = visit_files,
     .new_targets = new_targets,
     .new_source = new_source,
     .new_server = as_http_server_new,

@@ -4,11 +4,15 @@
 #include <alertscaler/app/daemon.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <alertscaler/base/log.h>
 
 #include "cli.h"
+
+static const char *const sandboxes[] = {
+    [AS_SANDBOX_AUTO] = "auto", [AS_SANDBOX_REQUIRED] = "required", [AS_SANDBOX_OFF] = "off", NULL};
 
 static int run(const struct as_args *args)
 {
@@ -20,12 +24,16 @@ static int run(const struct as_args *args)
     if (as_args_has(args, "web.config.file"))
         return as_cli_fail(args, "--web.config.file (TLS and basic auth) is not supported yet: use "
                                  "receiver.tokens, behind a TLS proxy where one is needed");
+    enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
+    while (strcmp(as_args_get(args, "sandbox"), sandboxes[sandbox]) != 0)
+        sandbox++; /* it is one of the choices */
     as_log_configure(level, format, STDERR_FILENO);
     const struct as_daemon_options options = {
         .adapters = args->adapters,
         .config_file = as_args_get(args, "config.file"),
         .listen_address = as_args_get(args, "web.listen-address"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
+        .sandbox = sandbox,
         .dry_run = as_args_has(args, "dry-run"),
     };
     return as_daemon_run(&options) == 0 ? AS_EXIT_OK : AS_EXIT_NO;
@@ -55,6 +63,12 @@ static const struct as_option options[] = {
      .fallback = "logfmt",
      .choices = formats,
      .help = "How it is logged."},
+    {.name = "sandbox",
+     .value = "MODE",
+     .fallback = "auto",
+     .choices = sandboxes,
+     .help = "What the daemon gives up after its start: what the kernel can enforce, all of it or "
+             "no start, or nothing (also allows core dumps)."},
     {.name = "dry-run", .help = "Decides and records everything, and changes no size."},
     {0},
 };

@@ -30,6 +30,13 @@ int as_kube_access_new(const struct as_kube_access_config *config, const struct 
                        struct as_kube_access **access_out, struct as_error *error) AS_MUST_USE;
 struct as_kube_access *as_kube_access_free(struct as_kube_access *access);
 
+/* Tells every file that an access of this configuration would read, and its credential plugin, as
+ * far as they can be found. */
+typedef void as_kube_file_fn(void *context, const char *path, bool is_program);
+void as_kube_access_visit_files(const struct as_kube_access_config *config,
+                                const struct as_access_env *env, as_kube_file_fn *visit,
+                                void *context);
+
 struct as_kube_connection {    /* borrowed, good until the next call on the access */
     const char *server;        /* "https://10.0.0.1:443", no slash at the end */
     const char *authorization; /* a whole header line, or NULL */

@@ -26,6 +26,9 @@ typedef void as_transfer_fn(void *context, const char *client_name, const char *
 typedef void as_source_answer_fn(void *context, const char *source, const char *outcome,
                                  int64_t duration_us);
 
+/* A file that is read, or a program that is run. */
+typedef void as_file_visitor_fn(void *context, const char *path, bool is_program);
+
 struct as_outside; /* HTTP client, timers, child processes: what ports act through */
 
 struct as_adapters {
@@ -37,6 +40,10 @@ struct as_adapters {
                                       as_transfer_fn *observer, void *context)AS_MUST_USE;
     void (*free_outside)(struct as_outside *outside);
     struct as_http *(*get_http)(struct as_outside *outside); /* borrowed */
+    /* Every file that reaching the clusters reads, and the credential plugins; a cluster that
+     * cannot be used has none. */
+    void (*visit_files)(struct as_outside *outside, const struct as_settings *settings,
+                        as_file_visitor_fn *visit, void *context);
     /* Borrows outside and settings until the port is closed. */
     int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;

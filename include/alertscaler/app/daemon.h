@@ -10,11 +10,18 @@
 
 struct as_adapters;
 
+enum as_sandbox_mode {
+    AS_SANDBOX_AUTO,     /* what the kernel has */
+    AS_SANDBOX_REQUIRED, /* all of it, or no start */
+    AS_SANDBOX_OFF
+};
+
 struct as_daemon_options {
     const struct as_adapters *adapters;
     const char *config_file;
     const char *listen_address;
     bool enable_admin_api;
+    enum as_sandbox_mode sandbox;
     bool dry_run; /* whatever the configuration says */
 };
 

@@ -1,0 +1,196 @@
+/*
+ * The sandbox as a whole: what is put in force, in which order, and what is said about it.
+ */
+#include "sandbox_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#endif
+#ifndef HAS_SANITIZER
+#define HAS_SANITIZER 0 /* their runtimes fork, trace and map as they like */
+#endif
+
+struct as_sandbox {
+    struct sandbox_files files; /* what is allowed */
+    int landlock;               /* its level, 0: not in force */
+    bool is_strict;             /* no program may be run */
+};
+
+int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
+{
+    const struct rlimit none = {0, 0};
+    if (mode == AS_SANDBOX_OFF)
+        return 0;
+    if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) != 0 || setrlimit(RLIMIT_CORE, &none) != 0) {
+        const int code = -errno;
+        as_error_set_errno(error, code, "memory cannot be protected from core dumps");
+        return code;
+    }
+    return 0;
+}
+
+/* The bounding set needs a right that only root has, and counts for nobody else. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    for (int i = 0; prctl(PR_CAPBSET_READ, i, 0L, 0L, 0L) >= 0; i++)
+        (void)prctl(PR_CAPBSET_DROP, i, 0L, 0L, 0L);
+    if (syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
+        return -errno;
+    return 0;
+}
+
+/* What the mode asks for and is not to be had. */
+static int refuse(const char *what, int code, struct as_error *error)
+{
+    as_error_set_errno(error, code, "--sandbox=required: %s", what);
+    return code;
+}
+
+static int enter_landlock(struct as_sandbox *sandbox, enum as_sandbox_mode mode,
+                          const char **missing_out, struct as_error *error)
+{
+    const int level = sandbox_landlock_get_level();
+    const int code = level > 0 ? sandbox_landlock_enter(level, &sandbox->files) : -ENOSYS;
+    if (code == 0) {
+        sandbox->landlock = level;
+        return 0;
+    }
+    *missing_out = "Landlock: the kernel does not have it, or whoever started us does not allow it";
+    return mode == AS_SANDBOX_REQUIRED ? refuse("Landlock", code, error) : 0;
+}
+
+static int enter_seccomp(struct as_sandbox *sandbox, enum as_sandbox_mode mode,
+                         const char **calls_out, const char **missing_out, struct as_error *error)
+{
+    const int code = HAS_SANITIZER ? -ENOTSUP : sandbox_seccomp_enter(!sandbox->is_strict);
+    if (code == 0) {
+        *calls_out = sandbox->is_strict ? "allowed by list" : "forbidden by list";
+        return 0;
+    }
+    *missing_out = HAS_SANITIZER ? "seccomp: this build has sanitizers"
+                                 : "seccomp: the kernel does not have it, or whoever started us "
+                                   "does not allow it";
+    return mode == AS_SANDBOX_REQUIRED ? refuse("seccomp", code, error) : 0;
+}
+
+static int enter(struct as_sandbox *sandbox, enum as_sandbox_mode mode, struct as_error *error)
+{
+    const char *calls = "any", *no_landlock = NULL, *no_seccomp = NULL;
+    int code = drop_capabilities();
+    if (code != 0) {
+        as_error_set_errno(error, code, "sandbox: capabilities cannot be given up");
+        return code;
+    }
+    code = enter_landlock(sandbox, mode, &no_landlock, error);
+    if (code == 0)
+        code = enter_seccomp(sandbox, mode, &calls, &no_seccomp, error);
+    if (code != 0)
+        return code;
+    if (!no_landlock && !no_seccomp)
+        as_log(AS_LOG_INFO, "sandbox in force", AS_F("capabilities", "none"),
+               AS_F("system_calls", calls), AS_FI("landlock", sandbox->landlock),
+               AS_F("programs", sandbox->is_strict ? "none" : sandbox->files.program));
+    else
+        as_log(AS_LOG_WARN, "sandbox in force in part", AS_F("capabilities", "none"),
+               AS_F("system_calls", calls), AS_FI("landlock", sandbox->landlock),
+               AS_F("missing", no_landlock ? no_landlock : no_seccomp));
+    return 0;
+}
+
+int as_sandbox_enter(const struct as_sandbox_config *config, struct as_sandbox **sandbox_out,
+                     struct as_error *error)
+{
+    AS_CLEANUP(as_sandbox_free_p) struct as_sandbox *sandbox = as_xcalloc(1, sizeof(*sandbox));
+    if (config->mode == AS_SANDBOX_OFF) {
+        as_log(AS_LOG_WARN, "no sandbox: --sandbox=off");
+    } else {
+        sandbox_files_collect(&sandbox->files, config);
+        sandbox_files_add_system(&sandbox->files);
+        sandbox->is_strict = !sandbox->files.runs_programs;
+        const int code = enter(sandbox, config->mode, error);
+        if (code != 0)
+            return code;
+    }
+    *sandbox_out = sandbox;
+    sandbox = NULL;
+    return 0;
+}
+
+struct as_sandbox *as_sandbox_free(struct as_sandbox *sandbox)
+{
+    if (!sandbox)
+        return NULL;
+    sandbox_files_deinit(&sandbox->files);
+    free(sandbox);
+    return NULL;
+}
+
+int as_sandbox_check(const struct as_sandbox *sandbox, const struct as_sandbox_config *config,
+                     struct as_error *error)
+{
+    AS_CLEANUP(sandbox_files_deinit) struct sandbox_files files = {0};
+    sandbox_files_collect(&files, config);
+    if (sandbox->is_strict && files.runs_programs) {
+        as_error_set(error,
+                     "the credential plugin %s is new, and the sandbox of this process runs no "
+                     "programs: restart alertscaler to use it",
+                     files.program);
+        return -EACCES;
+    }
+    for (size_t i = 0; sandbox->landlock > 0 && i < files.count; i++) {
+        const struct sandbox_place *place = &files.places[i];
+        /* a new state is not opened before the next start */
+        if (!place->is_ours || place->access & SANDBOX_WRITE ||
+            sandbox_files_cover(&sandbox->files, place->path, place->access))
+            continue;
+        as_error_set(error,
+                     "the folder %s is new in the configuration, and the sandbox of this process "
+                     "allows only those known at its start: restart alertscaler to use it",
+                     place->path);
+        return -EACCES;
+    }
+    return 0;
+}
+
+void as_sandbox_explain(const struct as_sandbox *sandbox, const char *path, struct as_error *error)
+{
+    if (!sandbox)
+        return;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno != EACCES)
+        return;
+    AS_CLEANUP(as_free_p) char *real = realpath(path, NULL);
+    AS_CLEANUP(as_free_p) char *before = as_xasprintf("%s", error->text);
+    if (sandbox->landlock > 0 && real && !sandbox_files_cover(&sandbox->files, real, SANDBOX_READ))
+        as_error_set(error,
+                     "%s (its folder is new, and the sandbox of this process allows only those "
+                     "known at its start: restart alertscaler)",
+                     before);
+    else if (geteuid() == 0)
+        as_error_set(error,
+                     "%s (root has to have the right to it like others: the sandbox gives up "
+                     "root's privileges)",
+                     before);
+}

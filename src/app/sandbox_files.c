@@ -1,0 +1,177 @@
+/*
+ * Which files the daemon needs: those that the configuration names, and those of the system that
+ * name resolution, TLS and the loader read at any time.
+ *
+ * Of a file its folder counts: what rotates is replaced by another file of that name. Where a path
+ * goes through symbolic links, the folder that it leads to now counts too.
+ */
+#include "sandbox_private.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+/* Not /etc/resolv.conf and so on one by one: they are replaced by others of their names, and then
+ * a rule for the old one allows nothing. */
+static const char *const system_places[] = {
+    "/etc", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
+    "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/zoneinfo",
+    "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf",
+    /* about ourselves, for /metrics */
+    "/proc/self", "/proc/stat", "/proc/sys/kernel", "/sys/devices/system/cpu", "/dev/urandom",
+    "/dev/random"};
+
+static void add(struct sandbox_files *files, const char *path, unsigned access, bool is_ours)
+{
+    char *real = realpath(path, NULL);
+    if (!real)
+        return; /* not there: opening it would fail anyway */
+    files->places = as_xgrow(files->places, files->count, &files->capacity, sizeof(*files->places));
+    files->places[files->count++] = (struct sandbox_place){real, access, is_ours};
+}
+
+static char *get_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return as_xstrdup(".");
+    return as_xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* The folder of a file; and the one of the file that it is a link to. */
+static void add_file(struct sandbox_files *files, const char *path, unsigned access)
+{
+    if (as_str_is_empty(path))
+        return;
+    AS_CLEANUP(as_free_p) char *folder = get_folder(path);
+    AS_CLEANUP(as_free_p) char *real = realpath(path, NULL);
+    add(files, folder, access, true);
+    if (real) {
+        AS_CLEANUP(as_free_p) char *real_folder = get_folder(real);
+        add(files, real_folder, access, true);
+    }
+}
+
+static void add_http(struct sandbox_files *files, const struct as_http_settings *http)
+{
+    const char *const paths[] = {
+        http->basic_auth.username_file,
+        http->basic_auth.password_file,
+        http->authorization.credentials_file,
+        http->tls.ca_file,
+        http->tls.cert_file,
+        http->tls.key_file,
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        add_file(files, paths[i], SANDBOX_READ);
+    for (size_t i = 0; i < http->header_count; i++)
+        for (size_t k = 0; k < http->headers[i].file_count; k++)
+            add_file(files, http->headers[i].files[k], SANDBOX_READ);
+}
+
+/* The folder in which a pattern begins to be one. */
+static void add_pattern(struct sandbox_files *files, const char *config_file, const char *pattern)
+{
+    AS_CLEANUP(as_free_p) char *fixed = as_xstrndup(pattern, strcspn(pattern, "*?[\\"));
+    AS_CLEANUP(as_free_p) char *base = get_folder(config_file);
+    AS_CLEANUP(as_free_p)
+    char *path = fixed[0] == '/' ? as_xstrdup(fixed) : as_xasprintf("%s/%s", base, fixed);
+    AS_CLEANUP(as_free_p) char *folder = get_folder(path);
+    add(files, folder, SANDBOX_READ, true);
+}
+
+static void add_settings(struct sandbox_files *files, const struct as_settings *settings)
+{
+    add_http(files, &settings->alertmanager.http);
+    add_http(files, &settings->prometheus.http);
+    for (size_t i = 0; i < settings->provider_count; i++)
+        add_http(files, &settings->providers[i].http);
+    for (size_t i = 0; i < settings->receiver.token_count; i++)
+        add_file(files, settings->receiver.tokens[i].file, SANDBOX_READ);
+    if (settings->state.store == AS_STORE_SQLITE)
+        add_file(files, settings->state.path, SANDBOX_WRITE);
+    add_file(files, settings->action_log.path, SANDBOX_WRITE);
+}
+
+static void add_needed(void *context, const char *path, bool is_program)
+{
+    struct sandbox_files *files = context;
+    if (!is_program) {
+        add_file(files, path, SANDBOX_READ);
+        return;
+    }
+    files->runs_programs = true;
+    if (!files->program)
+        files->program = as_xstrdup(path);
+}
+
+void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config)
+{
+    const struct as_config *loaded = config->config;
+    add_file(files, loaded->path, SANDBOX_READ);
+    add_file(files, config->web_config_file, SANDBOX_READ);
+    for (size_t i = 0; i < loaded->settings.rule_file_count; i++)
+        add_pattern(files, loaded->path, loaded->settings.rule_files[i]);
+    for (size_t i = 0; i < loaded->rule_file_count; i++)
+        add_file(files, loaded->rule_files[i], SANDBOX_READ);
+    add_settings(files, &loaded->settings);
+    config->adapters->visit_files(config->outside, &loaded->settings, add_needed, files);
+}
+
+/* A plugin is a program like others: it may be anywhere, and keeps its caches where programs do. */
+static void add_for_programs(struct sandbox_files *files)
+{
+    const char *const scratch[] = {getenv("HOME"), getenv("TMPDIR"), "/tmp", "/var/tmp"};
+    add(files, "/", SANDBOX_READ | SANDBOX_RUN, false);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(scratch); i++)
+        if (!as_str_is_empty(scratch[i]) && strcmp(scratch[i], "/") != 0)
+            add(files, scratch[i], SANDBOX_WRITE, false);
+}
+
+void sandbox_files_add_system(struct sandbox_files *files)
+{
+    const char *const certificates[] = {getenv("SSL_CERT_FILE"), getenv("SSL_CERT_DIR"),
+                                        getenv("OPENSSL_CONF")};
+    AS_CLEANUP(as_free_p) char *resolver = realpath("/etc/resolv.conf", NULL);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(system_places); i++)
+        add(files, system_places[i], SANDBOX_READ, false);
+    add(files, "/dev/null", SANDBOX_READ | SANDBOX_WRITE, false);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(certificates); i++)
+        if (!as_str_is_empty(certificates[i]))
+            add(files, certificates[i], SANDBOX_READ, false);
+    if (resolver)
+        add_file(files, resolver, SANDBOX_READ);
+    if (files->runs_programs)
+        add_for_programs(files);
+}
+
+void sandbox_files_deinit(struct sandbox_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->places[i].path);
+    free(files->places);
+    free(files->program);
+    *files = (struct sandbox_files){0};
+}
+
+static bool holds(const char *folder, const char *path)
+{
+    const size_t size = strlen(folder);
+    return strncmp(folder, path, size) == 0 &&
+           (size == 1 || path[size] == '/' || path[size] == '\0');
+}
+
+bool sandbox_files_cover(const struct sandbox_files *files, const char *path, unsigned access)
+{
+    unsigned covered = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        if (holds(files->places[i].path, path))
+            covered |= files->places[i].access;
+    }
+    if (covered & SANDBOX_WRITE)
+        covered |= SANDBOX_READ;
+    return (covered & access) == access;
+}

@@ -1,0 +1,56 @@
+/*
+ * The parts of the sandbox: which files (sandbox_files.c), Landlock (sandbox_landlock.c), seccomp
+ * (sandbox_seccomp.c), and what is made of them (sandbox.c).
+ */
+#ifndef ALERTSCALER_APP_SANDBOX_PRIVATE_H
+#define ALERTSCALER_APP_SANDBOX_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <seccomp.h>
+
+#include "sandbox.h"
+
+enum sandbox_access {
+    SANDBOX_READ = 1,
+    SANDBOX_WRITE = 2, /* and make, rename and remove regular files */
+    SANDBOX_RUN = 4,   /* execute */
+};
+
+struct sandbox_place { /* a file or a folder with all that is in it */
+    char *path;        /* absolute, without symbolic links */
+    unsigned access;
+    bool is_ours; /* the configuration names it, not the system */
+};
+
+struct sandbox_files {
+    struct sandbox_place *places;
+    size_t count, capacity;
+    bool runs_programs; /* credential plugins */
+    char *program;      /* one of them */
+};
+
+/* sandbox_files.c: what a configuration needs, and what every process of the system needs. */
+void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config);
+void sandbox_files_add_system(struct sandbox_files *files);
+void sandbox_files_deinit(struct sandbox_files *files);
+/* Whether the place, or a folder above it, is among them with all of this access. */
+bool sandbox_files_cover(const struct sandbox_files *files, const char *path, unsigned access);
+
+/* sandbox_landlock.c: the level that the kernel has, 0: none. */
+int sandbox_landlock_get_level(void);
+/* For this thread and those it starts. 0 or a negative errno. Places that are not there are left
+ * out. */
+int sandbox_landlock_enter(int level, const struct sandbox_files *files) AS_MUST_USE;
+
+/* sandbox_seccomp.c: the filter for an architecture (SCMP_ARCH_...), as a strict one (an
+ * allow-list) or as one under which programs run (a deny-list); seccomp_release it. `pid` is the
+ * process's own. */
+int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid,
+                         scmp_filter_ctx *filter_out) AS_MUST_USE;
+/* Loads it for all threads. 0 or a negative errno. */
+int sandbox_seccomp_enter(bool runs_programs) AS_MUST_USE;
+
+#endif

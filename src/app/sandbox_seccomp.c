@@ -1,0 +1,218 @@
+/*
+ * Which system calls there are, for libc, libevent, curl, OpenSSL, SQLite, threads and ourselves.
+ *
+ * Strict: what is not on the list "is not implemented" (ENOSYS), because that is what libraries
+ * expect of a call that is newer than the kernel, and fall back on an older one. What no library of
+ * ours has a reason for and an intruder does, ends the process: a crash is a tested path, and the
+ * kernel's log says which call it was.
+ *
+ * Where credential plugins run, the filter is inherited by programs we know nothing of: everything
+ * is allowed but what no such program needs, which is refused (EPERM).
+ */
+#include "sandbox_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+
+/* Of two names for one purpose, the older is what x86-64 has besides; aarch64 knows only the newer.
+ */
+static const char *const allowed[] = {
+    /* memory */
+    "brk", "munmap", "mremap", "madvise", "mincore", "msync",
+    /* threads and signals */
+    "futex", "set_robust_list", "get_robust_list", "rseq", "membarrier", "sched_yield",
+    "sched_getaffinity", "getcpu", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack",
+    "restart_syscall", "exit", "exit_group",
+    /* who and what we are */
+    "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
+    "getresgid", "uname", "getrusage", "times", "sysinfo", "getrlimit", "getcwd", "capget",
+    /* time and chance */
+    "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
+    "getrandom", "timerfd_create", "timerfd_settime", "timerfd_gettime",
+    /* files; which of them is Landlock's business */
+    "open", "openat", "close", "close_range", "read", "readv", "pread64", "preadv", "write",
+    "writev", "pwrite64", "pwritev", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
+    "statfs", "fstatfs", "access", "faccessat", "faccessat2", "getdents64", "readlink",
+    "readlinkat", "flock", "fsync", "fdatasync", "ftruncate", "fallocate", "rename", "renameat",
+    "renameat2", "unlink", "unlinkat", "fchmod", "fchown", "umask", "dup", "dup2", "dup3", "fcntl",
+    "pipe", "pipe2", "eventfd2", "fadvise64",
+    /* waiting */
+    "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll",
+    "select", "pselect6",
+    /* the network; the listening socket is there already */
+    "connect", "bind", "accept", "accept4", "shutdown", "getsockname", "getpeername", "getsockopt",
+    "setsockopt", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg",
+    /* what it is about to end with */
+    "wait4"};
+
+/* Takes over another process, the kernel or the machine, or leaves the sandbox. */
+static const char *const forbidden[] = {
+    /* other processes */
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
+    /* the file system as others see it */
+    "mount", "umount2", "umount", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen",
+    "fsconfig", "fsmount", "fspick", "mount_setattr", "setns", "unshare", "mknod", "mknodat",
+    "open_by_handle_at", "swapon", "swapoff", "quotactl", "quotactl_fd", "acct",
+    /* the kernel */
+    "bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "init_module",
+    "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "iopl", "ioperm",
+    "modify_ldt", "lookup_dcookie", "nfsservctl", "syslog", "personality", "io_uring_setup",
+    "io_uring_enter", "io_uring_register", "uselib", "vhangup",
+    /* the clock and the names */
+    "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname"};
+
+/* Forbidden besides where no program is to be run. */
+static const char *const forbidden_strictly[] = {
+    "execve",    "execveat",  "setuid",   "setgid",   "setreuid", "setregid", "setresuid",
+    "setresgid", "setgroups", "setfsuid", "setfsgid", "capset",   "listen"};
+
+#define NAMESPACES                                                                                 \
+    ((scmp_datum_t)CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |      \
+     CLONE_NEWUTS | CLONE_NEWCGROUP)
+#define SOCKET_TYPE ((scmp_datum_t)0xf) /* without SOCK_NONBLOCK and SOCK_CLOEXEC */
+
+/* A name that the library does not know is newer than it: the default is right for it. */
+static int add_all(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t count)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        const int number = seccomp_syscall_resolve_name(names[i]);
+        if (number != __NR_SCMP_ERROR)
+            code = seccomp_rule_add(filter, action, number, 0);
+    }
+    return code;
+}
+
+static int allow_if(scmp_filter_ctx filter, int number, const struct scmp_arg_cmp *arguments,
+                    unsigned count)
+{
+    return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, number, count, arguments);
+}
+
+/* Memory is writable or executable, never both, and becomes executable by being mapped so: what the
+ * loader does for a library, and an intruder's code is not. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+    static const scmp_datum_t kinds[] = {0, PROT_WRITE, PROT_EXEC};
+    const scmp_datum_t both = PROT_WRITE | PROT_EXEC;
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(kinds); i++)
+        code =
+            allow_if(filter, SCMP_SYS(mmap), &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, both, kinds[i]), 1);
+    return code ? code
+                : allow_if(filter, SCMP_SYS(mprotect),
+                           &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), 1);
+}
+
+/* Threads, not processes. clone3 has its flags in memory, where no filter sees them: "not
+ * implemented" has libc take clone. */
+static int allow_threads(scmp_filter_ctx filter, int pid)
+{
+    const scmp_datum_t flags = CLONE_THREAD | NAMESPACES;
+    const scmp_datum_t own = (scmp_datum_t)pid;
+    const int code = allow_if(filter, SCMP_SYS(clone),
+                              &SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, CLONE_THREAD), 1);
+    return code ? code : allow_if(filter, SCMP_SYS(tgkill), &SCMP_CMP64(0, SCMP_CMP_EQ, own), 1);
+}
+
+static int allow_sockets(scmp_filter_ctx filter)
+{
+    static const scmp_datum_t families[] = {AF_INET, AF_INET6, AF_UNIX}; /* the last: NSS */
+    static const scmp_datum_t types[] = {SOCK_STREAM, SOCK_DGRAM};
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(families); i++) {
+        for (size_t k = 0; code == 0 && k < AS_ARRAY_SIZE(types); k++) {
+            const struct scmp_arg_cmp arguments[] = {
+                SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
+                SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, SOCKET_TYPE, types[k]),
+            };
+            code = allow_if(filter, SCMP_SYS(socket), arguments, 2);
+        }
+    }
+    const struct scmp_arg_cmp addresses[] = {
+        /* getaddrinfo asks which addresses we have */
+        SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
+        SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
+    };
+    if (code == 0)
+        code = allow_if(filter, SCMP_SYS(socket), addresses, 2);
+    return code ? code
+                : allow_if(filter, SCMP_SYS(socketpair), &SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX), 1);
+}
+
+static int allow_others(scmp_filter_ctx filter)
+{
+    static const scmp_datum_t requests[] = {FIONBIO, FIONREAD, FIOCLEX, TCGETS, TIOCGWINSZ};
+    static const scmp_datum_t options[] = {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE};
+    int code = allow_if(filter, SCMP_SYS(prlimit64), &SCMP_CMP64(2, SCMP_CMP_EQ, 0), 1);
+    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(requests); i++)
+        code = allow_if(filter, SCMP_SYS(ioctl), &SCMP_CMP32(1, SCMP_CMP_EQ, requests[i]), 1);
+    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(options); i++)
+        code = allow_if(filter, SCMP_SYS(prctl), &SCMP_CMP32(0, SCMP_CMP_EQ, options[i]), 1);
+    return code;
+}
+
+static int fill_strict(scmp_filter_ctx filter, int pid)
+{
+    int code = add_all(filter, SCMP_ACT_ALLOW, allowed, AS_ARRAY_SIZE(allowed));
+    if (code == 0)
+        code = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden, AS_ARRAY_SIZE(forbidden));
+    if (code == 0)
+        code = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden_strictly,
+                       AS_ARRAY_SIZE(forbidden_strictly));
+    if (code == 0)
+        code = allow_memory(filter);
+    if (code == 0)
+        code = allow_threads(filter, pid);
+    if (code == 0)
+        code = allow_sockets(filter);
+    return code ? code : allow_others(filter);
+}
+
+int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid, scmp_filter_ctx *filter_out)
+{
+    const uint32_t otherwise = runs_programs ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(ENOSYS);
+    scmp_filter_ctx filter = seccomp_init(otherwise);
+    int code = filter ? 0 : -ENOMEM;
+    if (code == 0 && arch != seccomp_arch_native()) {
+        code = seccomp_arch_remove(filter, SCMP_ARCH_NATIVE);
+        if (code == 0)
+            code = seccomp_arch_add(filter, arch);
+    }
+    if (code == 0) /* a 32-bit call has other numbers */
+        code = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (code == 0) /* for all threads at once */
+        code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (code == 0) /* a binary tree: the list is long */
+        code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    if (code == 0 && runs_programs)
+        code = add_all(filter, SCMP_ACT_ERRNO(EPERM), forbidden, AS_ARRAY_SIZE(forbidden));
+    else if (code == 0)
+        code = fill_strict(filter, pid);
+    if (code != 0) {
+        seccomp_release(filter);
+        return code;
+    }
+    *filter_out = filter;
+    return 0;
+}
+
+int sandbox_seccomp_enter(bool runs_programs)
+{
+    scmp_filter_ctx filter;
+    int code = sandbox_seccomp_make(seccomp_arch_native(), runs_programs, getpid(), &filter);
+    if (code != 0)
+        return code;
+    code = seccomp_load(filter);
+    seccomp_release(filter);
+    return code;
+}
