@@ -16,8 +16,8 @@
 struct as_audit_memory {
     struct as_buf lines;
     size_t synced;
-    uint64_t calls_left;
-    int status;
+    uint64_t calls_left, attached;
+    int status, broken;
     size_t torn;
     bool failed;
 };
@@ -26,6 +26,7 @@ struct sink {
     struct as_audit port;
     struct as_audit_memory *memory;
     struct as_audit_head head;
+    uint64_t number; /* only what the newest writes is kept */
 };
 
 struct as_audit_memory *as_audit_memory_new(void)
@@ -74,9 +75,23 @@ void as_audit_memory_fail(struct as_audit_memory *memory, uint64_t calls, int st
     memory->torn = torn;
 }
 
+void as_audit_memory_break(struct as_audit_memory *memory, int status)
+{
+    memory->broken = status;
+}
+
+static bool is_elsewhere(const struct sink *sink)
+{
+    return sink->number != sink->memory->attached;
+}
+
 /* Counts one call. 0, or the injected failure. */
 static int count_call(struct as_audit_memory *memory, struct as_error *error)
 {
+    if (memory->broken) {
+        as_error_set_errno(error, memory->broken, "action log in memory");
+        return memory->broken;
+    }
     if (!memory->failed && memory->calls_left == 0)
         memory->failed = true;
     else if (memory->calls_left != UINT64_MAX && memory->calls_left)
@@ -97,9 +112,11 @@ static int memory_append(struct as_audit *self, const char *lines, size_t size,
     struct sink *sink = (struct sink *)self;
     struct as_audit_memory *memory = sink->memory;
     bool failed_before = memory->failed;
-    int status = count_call(memory, error);
 
-    if (status && failed_before)
+    if (is_elsewhere(sink))
+        return 0;
+    int status = count_call(memory, error);
+    if (status && (failed_before || memory->broken))
         return status;
     if (status && size > memory->torn)
         size = memory->torn;
@@ -112,6 +129,9 @@ static int memory_append(struct as_audit *self, const char *lines, size_t size,
 static int memory_sync(struct as_audit *self, struct as_error *error)
 {
     struct as_audit_memory *memory = ((struct sink *)self)->memory;
+
+    if (is_elsewhere((struct sink *)self))
+        return 0;
     int status = count_call(memory, error);
 
     if (!status)
@@ -138,6 +158,7 @@ struct as_audit *as_audit_memory_attach(struct as_audit_memory *memory)
                                    .reopen = memory_sync,
                                    .close = memory_close};
     sink->memory = memory;
+    sink->number = ++memory->attached;
     sink->head = AS_AUDIT_HEAD_INIT;
     memory->failed = false;
     memory->calls_left = UINT64_MAX;

@@ -33,14 +33,15 @@ RB_GENERATE_INTERNAL(records, record, link, compare, __attribute__((unused)) sta
 struct as_store_memory {
     struct records kinds[AS_STORE_KIND_COUNT];
     size_t counts[AS_STORE_KIND_COUNT];
-    uint64_t commits, commits_left;
-    int status;
+    uint64_t commits, commits_left, attached;
+    int status, broken;
     bool applied, failed;
 };
 
 struct handle {
     struct as_store port;
     struct as_store_memory *memory;
+    uint64_t number; /* only the newest may write */
 };
 
 static struct record *record_new(const void *key, size_t key_size)
@@ -90,6 +91,11 @@ void as_store_memory_fail(struct as_store_memory *memory, uint64_t commits, int 
     memory->applied = applied;
 }
 
+void as_store_memory_break(struct as_store_memory *memory, int status)
+{
+    memory->broken = status;
+}
+
 uint64_t as_store_memory_get_commits(const struct as_store_memory *memory)
 {
     return memory->commits;
@@ -132,9 +138,18 @@ static void apply(struct as_store_memory *memory, const struct as_store_change *
 static int memory_commit(struct as_store *self, const struct as_store_change *changes, size_t count,
                          struct as_error *error)
 {
-    struct as_store_memory *memory = ((struct handle *)self)->memory;
+    struct handle *handle = (struct handle *)self;
+    struct as_store_memory *memory = handle->memory;
     bool failed_before = memory->failed;
 
+    if (handle->number != memory->attached) {
+        as_error_set(error, "state in memory: another has opened it");
+        return -ESTALE;
+    }
+    if (memory->broken) {
+        as_error_set_errno(error, memory->broken, "state in memory");
+        return memory->broken;
+    }
     if (memory->commits_left == 0)
         memory->failed = true;
     else if (memory->commits_left != UINT64_MAX)
@@ -176,6 +191,7 @@ struct as_store *as_store_memory_attach(struct as_store_memory *memory)
     handle->port =
         (struct as_store){.commit = memory_commit, .visit = memory_visit, .close = memory_close};
     handle->memory = memory;
+    handle->number = ++memory->attached;
     memory->failed = false;
     memory->commits_left = UINT64_MAX;
     return &handle->port;

@@ -14,10 +14,13 @@
 #define RETRY_FIRST (500 * AS_US_PER_MS)
 #define RETRY_MAX   (60 * SECOND)
 
-void alertmanager_drop(struct message *message)
+void alertmanager_drop(struct world *world, struct message *message)
 {
-    if (--message->users == 0)
-        free(message);
+    if (--message->users > 0)
+        return;
+    if (message->order > 0)
+        trouble_note_message(world, message->fate);
+    free(message);
 }
 
 static void on_change(struct world *world, void *subject, uint64_t argument)
@@ -41,11 +44,22 @@ static void on_change(struct world *world, void *subject, uint64_t argument)
 
 static void on_arrival(struct world *world, void *subject, uint64_t argument)
 {
+    struct message *message = subject;
+    uint64_t *newest = &world->newest_delivered[message->group];
     (void)argument;
-    daemon_deliver(world, subject);
+    if (!world->is_calm && chance(world, 25)) { /* it never came */
+        message->fate |= FATE_LOST;
+        daemon_refuse(world, message);
+        return;
+    }
+    if (message->order < *newest)
+        message->fate |= FATE_REORDERED;
+    else
+        *newest = message->order;
+    daemon_deliver(world, message);
 }
 
-static void post(struct world *world, struct message *message, int64_t delay)
+void alertmanager_post(struct world *world, struct message *message, int64_t delay)
 {
     message->users++;
     later(world, delay, on_arrival, message, 0);
@@ -106,41 +120,51 @@ static void on_flush(struct world *world, void *subject, uint64_t argument)
         } else {
             message->wait = RETRY_FIRST;
             message->give_up = world->now + world->group_interval + peer * 15 * SECOND;
+            if (!world->is_calm && chance(world, 100))
+                message->give_up = 0; /* the peer ends before it can try again */
+            const bool is_held_up = !world->is_calm && chance(world, 60); /* on its way */
+            message->order = ++world->next_flush;
             state->in_flight = true;
-            post(world, message, latency(world));
-            if (!world->is_calm && chance(world, 40)) {
+            alertmanager_post(world, message,
+                              is_held_up ? between(world, 10, 120) * SECOND : latency(world));
+            if (!world->is_calm && chance(world, 80)) {
                 struct message *copy = as_xcalloc(1, sizeof(*copy));
+                message->fate |= FATE_DUPLICATED;
                 *copy = *message;
                 copy->users = 0;
-                copy->peer = -1;
-                copy->give_up = 0;
-                post(world, copy, between(world, 1, 90) * SECOND);
+                copy->peer = -1; /* nobody learns of its answer */
+                if (chance(world, 500))
+                    copy->give_up = 0;
+                alertmanager_post(world, copy, between(world, 1, 90) * SECOND);
             }
         }
     }
-    alertmanager_drop(message);
+    alertmanager_drop(world, message);
 }
 
 void alertmanager_on_answer(struct world *world, struct message *message, bool durable)
 {
-    if (durable && !world->is_calm && chance(world, 10))
+    if (durable && !world->is_calm && chance(world, 10)) {
         durable = false; /* the answer was lost on its way */
+        message->fate |= FATE_LOST;
+    }
     struct peer_group *state =
         message->peer >= 0 ? &world->peers[message->peer][message->group] : NULL;
     if (durable) {
         if (state)
             note_sent(state, message, world->now);
     } else if (world->now + message->wait <= message->give_up) {
-        post(world, message, message->wait + latency(world));
+        message->fate |= FATE_RETRIED;
+        alertmanager_post(world, message, message->wait + latency(world));
         message->wait += message->wait / 2;
         if (message->wait > RETRY_MAX)
             message->wait = RETRY_MAX;
-        alertmanager_drop(message);
+        alertmanager_drop(world, message);
         return;
     }
     if (state)
         state->in_flight = false;
-    alertmanager_drop(message);
+    alertmanager_drop(world, message);
 }
 
 static struct as_labels *make_labels(const char *name, const char *value)
@@ -157,7 +181,7 @@ struct as_notification *alertmanager_write(struct world *world, const struct mes
     static const char *const moods[] = {NULL, "bad", "worse"};
     struct as_notification *notification = as_xcalloc(1, sizeof(*notification));
     (void)snprintf(notification->id, sizeof(notification->id), "N%025llu",
-                   (unsigned long long)++world->daemon.next_notification);
+                   (unsigned long long)++world->next_notification);
     notification->receiver = as_xstrdup("scaler");
     notification->group_key = as_xstrdup("{}");
     notification->reason = as_xstrdup("");
@@ -214,7 +238,7 @@ void alertmanager_stop(struct world *world)
     struct event *event;
     RB_FOREACH (event, event_tree, &world->events) {
         if (event->happen == on_arrival)
-            alertmanager_drop(event->subject);
+            alertmanager_drop(world, event->subject);
     }
     for (int i = 0; i < ALERTS; i++) {
         as_labels_free(world->alerts[i].labels);

@@ -1,6 +1,7 @@
 /*
- * The real shell on the real storage over media that outlive them: started, stopped, killed,
- * cut off from power, refused by its disk, given new rules.
+ * The real shell on the real storage over media that outlive them: started, stopped, given new
+ * rules; and what the daemon does around them. Two of them may run for a while: world->daemon is
+ * always the one whose event it is, and the other one is world->former (daemon_enter).
  */
 #include "sim.h"
 
@@ -13,23 +14,71 @@
 
 #define WAKES_PER_SECOND 400
 
-static struct world *clock_world; /* the clock's only state is the world it belongs to */
-
 static as_mono_time get_mono(const struct as_clock *self)
 {
-    (void)self;
-    return (as_mono_time){clock_world->now - clock_world->daemon.booted_at};
+    const struct sim_clock *clock = (const struct sim_clock *)self;
+    return (as_mono_time){clock->world->now - clock->booted_at};
 }
 
 static as_wall_time get_wall(const struct as_clock *self)
 {
-    (void)self;
-    return (as_wall_time){true_wall(clock_world).us + clock_world->daemon.wall_offset};
+    const struct sim_clock *clock = (const struct sim_clock *)self;
+    return (as_wall_time){true_wall(clock->world).us + clock->wall_offset};
 }
 
-static const struct as_clock sim_clock = {get_mono, get_wall};
+static as_mono_time daemon_now(const struct world *world)
+{
+    return get_mono(&world->daemon.clock->clock);
+}
 
-static void start(struct world *world);
+void daemon_new_clock(struct world *world, int64_t booted_at)
+{
+    struct daemon *daemon = &world->daemon;
+    daemon->clock = as_xmalloc(sizeof(*daemon->clock));
+    *daemon->clock = (struct sim_clock){{get_mono, get_wall}, world, booted_at, 0};
+    (void)snprintf(daemon->boot, sizeof(daemon->boot), "boot-%u", world->boots++);
+}
+
+static void swap(struct world *world)
+{
+    const struct daemon daemon = world->daemon;
+    world->daemon = world->former;
+    world->former = daemon;
+    world->is_swapped = !world->is_swapped;
+}
+
+bool daemon_is_gone(const struct world *world, uint64_t generation)
+{
+    return !(world->daemon.shell && world->daemon.generation == generation) &&
+           !(world->former.shell && world->former.generation == generation);
+}
+
+bool daemon_enter(struct world *world, uint64_t generation, event_fn *happen, void *subject,
+                  uint64_t argument)
+{
+    if (daemon_is_gone(world, generation))
+        return false;
+    if (world->daemon.generation != generation)
+        swap(world);
+    const int64_t wait = world->daemon.paused_until - world->now;
+    if (wait > 0) {
+        later(world, wait + between(world, 0, 2000), happen, subject, argument);
+        daemon_leave(world);
+        return false;
+    }
+    return true;
+}
+
+void daemon_leave(struct world *world)
+{
+    if (world->is_swapped)
+        swap(world);
+}
+
+bool daemon_leads(const struct world *world)
+{
+    return world->now < world->daemon.until;
+}
 
 static void on_response(struct world *world, void *subject, uint64_t durable)
 {
@@ -41,11 +90,16 @@ static void respond(struct world *world, struct message *message, bool durable)
     later(world, latency(world), on_response, message, durable);
 }
 
+void daemon_refuse(struct world *world, struct message *message)
+{
+    respond(world, message, false);
+}
+
 static void on_start(struct world *world, void *subject, uint64_t argument)
 {
     (void)subject;
     if (!world->daemon.shell && world->daemon.generation == argument)
-        start(world);
+        daemon_open(world);
 }
 
 static void close_requests(struct world *world)
@@ -56,36 +110,51 @@ static void close_requests(struct world *world)
     daemon->request_count = 0;
 }
 
-static void throw_away(struct world *world)
+static void close_ports(struct daemon *daemon)
 {
-    struct daemon *daemon = &world->daemon;
-    close_requests(world);
     if (daemon->port)
         daemon->port->close(daemon->port);
     daemon->port = NULL;
     if (daemon->source)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
-    daemon->shell = as_shell_free(daemon->shell);
-    daemon->storage = as_storage_free(daemon->storage);
-    check_crash(world);
-    daemon->generation++;
-    daemon->failed = daemon->stopping = daemon->step_planned = daemon->deliver_planned = false;
 }
 
-static void start_later(struct world *world, int64_t most)
+void daemon_throw_away(struct world *world)
+{
+    struct daemon *daemon = &world->daemon;
+    close_requests(world);
+    close_ports(daemon);
+    daemon->shell = as_shell_free(daemon->shell);
+    daemon->storage = as_storage_free(daemon->storage);
+    if (daemon->is_former) {
+        as_ruleset_free(daemon->ruleset);
+        free(daemon->clock);
+        return;
+    }
+    check_crash(world);
+    daemon->generation = ++world->last_generation;
+    daemon->failed = daemon->stopping = daemon->step_planned = daemon->deliver_planned = false;
+    daemon->until = INT64_MAX;
+    daemon->paused_until = 0;
+    daemon->scales = 0;
+    daemon->planned = -1;
+}
+
+void daemon_open_later(struct world *world, int64_t most)
 {
     later(world, between(world, 1, most), on_start, NULL, world->daemon.generation);
 }
 
 static void on_recover(struct world *world, void *subject, uint64_t generation)
 {
-    (void)subject;
-    if (world->daemon.generation != generation || !world->daemon.shell)
+    if (!daemon_enter(world, generation, on_recover, subject, generation))
         return;
     trace(world, "daemon: recovers");
-    throw_away(world);
-    start(world);
+    daemon_throw_away(world);
+    if (!world->daemon.is_former)
+        daemon_open(world);
+    daemon_leave(world);
 }
 
 /* The callbacks of storage and shell. */
@@ -102,10 +171,18 @@ static void on_failed(void *context, int status, const char *error)
 {
     struct world *world = context;
     (void)error;
+    struct daemon *daemon = &world->daemon;
     trace(world, "daemon: storage failed with %d", status);
-    world->daemon.failed = true;
+    if (status == -ESTALE && !daemon->is_former)
+        fail(world, "the leader's own commit was refused as a former leader's");
+    if (status == -ESTALE)
+        trouble_note(world, TROUBLE_FORMER_COMMIT);
+    else if (daemon->planned >= 0 && world->full_until == 0)
+        trouble_note(world, (enum trouble)daemon->planned);
+    daemon->planned = -1;
+    daemon->failed = true;
     close_requests(world);
-    later(world, between(world, 1, 3 * SECOND), on_recover, NULL, world->daemon.generation);
+    later(world, between(world, 1, 3 * SECOND), on_recover, NULL, daemon->generation);
 }
 
 static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
@@ -128,10 +205,15 @@ static void on_shell_answer(void *context, uint64_t number)
         const struct request request = daemon->requests[i];
         if (request.number != number)
             continue;
+        daemon->requests[i] = daemon->requests[--daemon->request_count];
+        if (!daemon_leads(world)) { /* it may be an answer to what the next one does not know */
+            trouble_note(world, TROUBLE_FORMER_ANSWER);
+            respond(world, request.message, false);
+            return;
+        }
         struct acknowledged *list = &world->acknowledged;
         list->ids = as_xgrow(list->ids, list->count, &list->capacity, AS_ULID_SIZE);
         memcpy(list->ids[list->count++], request.notification, AS_ULID_SIZE);
-        daemon->requests[i] = daemon->requests[--daemon->request_count];
         respond(world, request.message, true);
         return;
     }
@@ -141,20 +223,23 @@ static void on_shell_answer(void *context, uint64_t number)
 static void on_wake(struct world *world, void *subject, uint64_t generation)
 {
     struct daemon *daemon = &world->daemon;
-    (void)subject;
-    if (daemon->generation != generation || !daemon->shell ||
-        get_mono(NULL).us < daemon->deadline.us)
+    if (!daemon_enter(world, generation, on_wake, subject, generation))
         return;
+    if (!daemon->shell || daemon_now(world).us < daemon->deadline.us) {
+        daemon_leave(world);
+        return;
+    }
     if (daemon->second != world->now / SECOND) {
         daemon->second = world->now / SECOND;
         daemon->wakes_in_second = 0;
     }
     if (++daemon->wakes_in_second > WAKES_PER_SECOND)
         fail(world, "a busy loop: woken more than %d times in a second", WAKES_PER_SECOND);
-    const as_mono_time before = get_mono(NULL);
+    const as_mono_time before = daemon_now(world);
     as_shell_wake(daemon->shell);
     if (daemon->deadline.us <= before.us)
         fail(world, "a deadline that does not move on");
+    daemon_leave(world);
 }
 
 static void on_deadline(void *context, as_mono_time deadline)
@@ -166,18 +251,32 @@ static void on_deadline(void *context, as_mono_time deadline)
     daemon->deadline = deadline;
     if (deadline.us == AS_MONO_NEVER.us)
         return;
-    const int64_t delay = deadline.us - get_mono(NULL).us;
+    const int64_t delay = deadline.us - daemon_now(world).us;
     later(world, delay > 0 ? delay : 0, on_wake, NULL, daemon->generation);
 }
 
 static void on_effect(void *context, const struct as_effect *effect)
 {
-    check_effect(context, effect);
+    struct world *world = context;
+    if (!world->daemon.is_former) /* of what that one decides, nothing comes of it */
+        check_effect(world, effect);
 }
 
 /* Life. */
 
-static void start(struct world *world)
+static void note_failed_start(struct world *world, const struct as_error *error)
+{
+    if (world->full_until == 0) {
+        fail(world, "storage: %s", error->text);
+        return;
+    }
+    trace(world, "daemon: cannot start: %s", error->text);
+    trouble_note(world, TROUBLE_START_FAILED);
+    close_ports(&world->daemon);
+    daemon_open_later(world, 2 * SECOND);
+}
+
+void daemon_open(struct world *world)
 {
     struct daemon *daemon = &world->daemon;
     struct as_error error = AS_ERROR_INIT;
@@ -189,16 +288,16 @@ static void start(struct world *world)
     struct as_storage_config storage = as_storage_config_default;
     storage.store = as_store_memory_attach(daemon->state);
     storage.audit = as_audit_memory_attach(daemon->log);
-    storage.clock = &sim_clock;
+    storage.clock = &daemon->clock->clock;
     storage.callbacks =
         (struct as_storage_callbacks){.durable = on_durable, .failed = on_failed, .context = world};
     struct as_store *store = storage.store;
     if (as_storage_new(&storage, &daemon->storage, &error) != 0) {
-        fail(world, "storage: %s", error.text);
+        note_failed_start(world, &error);
         return;
     }
     const struct as_shell_config shell = {
-        .clock = &sim_clock,
+        .clock = &daemon->clock->clock,
         .targets = daemon->port,
         .source = daemon->source,
         .storage = daemon->storage,
@@ -219,31 +318,11 @@ static void start(struct world *world)
     daemon_poll(world);
 }
 
-static void crash(struct world *world, bool is_power_loss)
-{
-    struct daemon *daemon = &world->daemon;
-    trace(world, "daemon: %s", is_power_loss ? "loses power" : "is killed");
-    /* what waits may be in the store all the same, or not; part of a line may be in the log */
-    as_store_memory_fail(daemon->state, 0, -EIO, chance(world, 500));
-    as_audit_memory_fail(daemon->log, 0, -EIO, (size_t)between(world, 0, 300));
-    throw_away(world);
-    if (is_power_loss) {
-        size_t size;
-        (void)as_audit_memory_get_lines(daemon->log, &size);
-        const size_t synced = as_audit_memory_get_synced(daemon->log);
-        as_audit_memory_cut(daemon->log, (size_t)between(world, (int64_t)synced, (int64_t)size));
-    }
-    if (is_power_loss && !world->allows_jumps) {
-        (void)snprintf(daemon->boot, sizeof(daemon->boot), "boot-%u", ++daemon->boots);
-        daemon->booted_at = world->now - between(world, 1, 20) * SECOND;
-    }
-    start_later(world, chance(world, 100) ? 5 * MINUTE : 5 * SECOND);
-}
-
-static void reload(struct world *world)
+void daemon_reload(struct world *world)
 {
     struct daemon *daemon = &world->daemon;
     struct as_ruleset *old = daemon->ruleset;
+    trouble_note(world, TROUBLE_RELOAD + daemon_get_phase(world));
     rules_randomize(world, &daemon->spec);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon->config.dry_run = chance(world, 50);
@@ -253,49 +332,19 @@ static void reload(struct world *world)
     as_ruleset_free(old);
 }
 
-static void on_trouble(struct world *world, void *subject, uint64_t argument)
+enum phase daemon_get_phase(struct world *world)
 {
-    struct daemon *daemon = &world->daemon;
-    (void)subject;
-    (void)argument;
-    if (world->is_calm)
-        return;
-    later(world, between(world, 1, 240) * SECOND, on_trouble, NULL, 0);
-    if (!daemon->shell || daemon->failed || daemon->stopping)
-        return;
-    switch (between(world, 0, 9)) {
-    case 0:
-    case 1:
-    case 2: crash(world, false); break;
-    case 3: crash(world, true); break;
-    case 4: {
-        const bool is_applied = chance(world, 500);
-        as_store_memory_fail(daemon->state, (uint64_t)between(world, 0, 5), -ENOSPC, is_applied);
-        break;
-    }
-    case 5: {
-        const size_t torn = (size_t)between(world, 0, 300);
-        as_audit_memory_fail(daemon->log, (uint64_t)between(world, 0, 5), -ENOSPC, torn);
-        break;
-    }
-    case 6:
-        trace(world, "daemon: is asked to stop");
-        daemon->stopping = true;
-        as_shell_stop(daemon->shell);
-        break;
-    case 7:
-        if (world->allows_jumps) {
-            daemon->wall_offset = between(world, -7200, 7200) * SECOND;
-            trace(world, "the wall clock jumps to %+lld s",
-                  (long long)(daemon->wall_offset / SECOND));
-        }
-        break;
-    default: reload(world); break;
-    }
-    daemon_poll(world);
+    const struct daemon *daemon = &world->daemon;
+    if (daemon->scales > 0)
+        return PHASE_SENT;
+    if (as_store_memory_get_count(daemon->state, AS_STORE_INTENT) > 0 && daemon->deliver_planned)
+        return PHASE_INTENT;
+    return daemon->storage && as_storage_get_counts(daemon->storage).waiting_batches > 0
+               ? PHASE_COMMITTING
+               : PHASE_IDLE;
 }
 
-void daemon_deliver(struct world *world, struct message *message)
+static void hand_over(struct world *world, struct message *message)
 {
     struct daemon *daemon = &world->daemon;
     if (!daemon->shell || daemon->failed || daemon->stopping ||
@@ -313,21 +362,38 @@ void daemon_deliver(struct world *world, struct message *message)
     daemon_poll(world);
 }
 
+/* While the former leader runs, some still ask it. Who is paused answers nobody, or late. */
+void daemon_deliver(struct world *world, struct message *message)
+{
+    if (world->former.shell && chance(world, 300)) {
+        trouble_note(world, TROUBLE_FORMER_ASKED);
+        swap(world);
+    }
+    const int64_t wait = world->daemon.paused_until - world->now;
+    if (wait <= 0)
+        hand_over(world, message);
+    else if (wait < 10 * SECOND) {
+        alertmanager_post(world, message, wait + between(world, 0, SECOND));
+        alertmanager_drop(world, message);
+    } else
+        later(world, 10 * SECOND, on_response, message, false);
+    daemon_leave(world);
+}
+
 static void on_storage_deliver(struct world *world, void *subject, uint64_t generation)
 {
-    (void)subject;
-    if (world->daemon.generation != generation)
+    if (!daemon_enter(world, generation, on_storage_deliver, subject, generation))
         return;
     world->daemon.deliver_planned = false;
     as_storage_deliver(world->daemon.storage);
     daemon_poll(world);
+    daemon_leave(world);
 }
 
 static void on_storage_step(struct world *world, void *subject, uint64_t generation)
 {
     struct daemon *daemon = &world->daemon;
-    (void)subject;
-    if (daemon->generation != generation)
+    if (!daemon_enter(world, generation, on_storage_step, subject, generation))
         return;
     daemon->step_planned = false;
     if (as_storage_step(daemon->storage) && !daemon->deliver_planned) {
@@ -335,6 +401,7 @@ static void on_storage_step(struct world *world, void *subject, uint64_t generat
         later(world, between(world, 0, 2000), on_storage_deliver, NULL, generation);
     }
     daemon_poll(world);
+    daemon_leave(world);
 }
 
 static void finish(struct world *world)
@@ -344,8 +411,8 @@ static void finish(struct world *world)
     as_shell_record_stop(daemon->shell);
     if (as_storage_drain(daemon->storage, &error) == 0)
         trace(world, "daemon: has stopped");
-    throw_away(world);
-    start_later(world, MINUTE);
+    daemon_throw_away(world);
+    daemon_open_later(world, MINUTE);
 }
 
 void daemon_poll(struct world *world)
@@ -368,7 +435,7 @@ void daemon_poll(struct world *world)
         later(world, is_slow ? between(world, 1, 10) * SECOND : between(world, 100, 8000),
               on_storage_step, NULL, daemon->generation);
     } else if (sync.us != AS_MONO_NEVER.us) {
-        const int64_t delay = sync.us - get_mono(NULL).us;
+        const int64_t delay = sync.us - daemon_now(world).us;
         daemon->step_planned = true;
         later(world, delay > 0 ? delay : 0, on_storage_step, NULL, daemon->generation);
     }
@@ -377,19 +444,20 @@ void daemon_poll(struct world *world)
 bool daemon_is_at_rest(struct world *world)
 {
     struct daemon *daemon = &world->daemon;
-    return daemon->shell && !daemon->failed && as_shell_is_idle(daemon->shell) &&
+    return daemon->shell && !world->former.shell && !daemon->failed &&
+           as_shell_is_idle(daemon->shell) &&
            as_storage_get_counts(daemon->storage).waiting_batches == 0 && !daemon->deliver_planned;
 }
 
 void daemon_start(struct world *world)
 {
     struct daemon *daemon = &world->daemon;
-    clock_world = world;
     daemon->state = as_store_memory_new();
     daemon->log = as_audit_memory_new();
     daemon->peek = as_store_memory_attach(daemon->state);
-    daemon->booted_at = -10 * SECOND;
-    (void)snprintf(daemon->boot, sizeof(daemon->boot), "boot-0");
+    daemon->until = INT64_MAX;
+    daemon->planned = -1;
+    daemon_new_clock(world, -10 * SECOND);
     daemon->config.incident_expiry_us = between(world, 2400, 20000) * SECOND;
     daemon->config.stale_window_us = between(world, 60, 240) * SECOND;
     daemon->config.resync_us = chance(world, 600) ? between(world, 20, 120) * SECOND : 0;
@@ -404,15 +472,14 @@ void daemon_start(struct world *world)
     }
     rules_randomize(world, &daemon->spec);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
-    start(world);
-    later(world, 30 * SECOND, on_trouble, NULL, 0);
+    daemon_open(world);
 }
 
 /* With nothing under way: what was forgotten properly stays forgotten. */
 void daemon_restart(struct world *world)
 {
-    throw_away(world);
-    start(world);
+    daemon_throw_away(world);
+    daemon_open(world);
 }
 
 void daemon_stop(struct world *world)
@@ -423,13 +490,19 @@ void daemon_stop(struct world *world)
         as_audit_memory_fail(daemon->log, 0, -EIO, 0);
     }
     struct event *event;
-    throw_away(world);
+    daemon_throw_away(world);
+    if (world->former.shell) {
+        swap(world);
+        daemon_throw_away(world);
+        daemon_leave(world);
+    }
     RB_FOREACH (event, event_tree, &world->events) {
         if (event->happen == on_response)
-            alertmanager_drop(event->subject);
+            alertmanager_drop(world, event->subject);
     }
     daemon->peek->close(daemon->peek);
     as_store_memory_free(daemon->state);
     as_audit_memory_free(daemon->log);
     as_ruleset_free(daemon->ruleset);
+    free(daemon->clock);
 }

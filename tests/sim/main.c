@@ -1,8 +1,9 @@
 /*
- * sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] [--verbose]
+ * sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] [--verbose] [--trouble]
  *
  * Runs seeds of the simulator. A seed that fails is run again with its last events printed. The
- * file holds seeds, one a line, each with what it once found behind a #.
+ * file holds seeds, one a line, each with what it once found behind a #. With --trouble it prints
+ * how often each kind of trouble came, and fails where one never did.
  */
 #include "sim.h"
 
@@ -28,7 +29,7 @@ struct totals {
 struct options {
     uint64_t from, to, steps;
     const char *file;
-    bool is_verbose;
+    bool is_verbose, wants_trouble;
 };
 
 /* An assertion or a sanitizer ends the process: says with which seed. */
@@ -113,10 +114,13 @@ static bool parse_range(const char *text, struct options *options)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"seed", required_argument, NULL, 's'}, {"seeds", required_argument, NULL, 'r'},
-        {"file", required_argument, NULL, 'f'}, {"steps", required_argument, NULL, 'n'},
-        {"verbose", no_argument, NULL, 'v'},    {0}};
+    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
+                                          {"seeds", required_argument, NULL, 'r'},
+                                          {"file", required_argument, NULL, 'f'},
+                                          {"steps", required_argument, NULL, 'n'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"trouble", no_argument, NULL, 't'},
+                                          {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bool is_good = true;
@@ -129,6 +133,7 @@ static bool parse(int argc, char **argv, struct options *options)
         case 'f': options->file = optarg; break;
         case 'n': is_good = parse_u64(optarg, strlen(optarg), &options->steps); break;
         case 'v': options->is_verbose = true; break;
+        case 't': options->wants_trouble = true; break;
         default: is_good = false;
         }
         if (!is_good)
@@ -165,7 +170,7 @@ int main(int argc, char **argv)
     struct timespec start, end;
     if (!parse(argc, argv, &options)) {
         (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] "
-                              "[--verbose]\n");
+                              "[--verbose] [--trouble]\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
@@ -186,5 +191,10 @@ int main(int argc, char **argv)
            totals.seeds, totals.failed, totals.steps,
            (double)totals.virtual_us / (double)AS_US_PER_H, totals.records, totals.applied, seconds,
            (double)totals.seeds / seconds);
-    return totals.failed > 0;
+    int missing = 0;
+    if (options.wants_trouble) {
+        trouble_print();
+        missing = trouble_count_missing();
+    }
+    return totals.failed > 0 || missing > 0;
 }

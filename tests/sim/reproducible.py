@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """reproducible.py SIM: a seed reproduces everything, to the last byte of the action log; another seed does
-not."""
+not. And trouble that never comes is an error where it is asked for."""
 import subprocess
 import sys
 
@@ -21,6 +21,8 @@ def main():
     assert first.split("log ")[1] != other.split("log ")[1]
     for arguments in (["--seed", "x"], ["--seeds", "1-2"], ["--what"], ["--file", "/dev/null"]):
         assert run(*arguments).returncode == 2, arguments
+    missing = run("--seed", "7", "--steps", "20", "--trouble")
+    assert missing.returncode == 1 and "NEVER HAPPENED: power cut" in missing.stdout, missing.stdout
 
 
 main()

@@ -21,6 +21,7 @@ static void take_step(struct world *world)
     world->steps++;
     event->happen(world, event->subject, event->argument);
     free(event);
+    faults_after_step(world);
 }
 
 static bool is_served(const struct world *world, const struct alert *alert)
@@ -149,6 +150,7 @@ static void calm_down(struct world *world)
         world->alerts[i].silenced = false;
     world->repeat_interval = 20 * MINUTE;
     world->group_interval = 5 * MINUTE;
+    faults_calm_down(world);
     server_calm_down(world);
     source_calm_down(world);
     const int64_t end = world->now + CALM_US;
@@ -193,6 +195,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     server_start(world);
     source_start(world);
     daemon_start(world);
+    faults_start(world);
     while (world->steps < steps && !world->is_failed)
         take_step(world);
     if (!world->is_failed)

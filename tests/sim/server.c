@@ -12,7 +12,9 @@
 
 #define LATE_MAX (50 * SECOND) /* how late a request may still be carried out */
 
-enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE };
+#define STALE_MAX (20 * SECOND) /* how long a cache may show the size of before */
+
+enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE, STALE };
 
 struct call {
     bool is_scale;
@@ -70,16 +72,32 @@ static void print_version(const struct server_target *target, char *version_out)
 static void on_answer(struct world *world, void *subject, uint64_t argument)
 {
     struct call *call = subject;
-    (void)argument;
-    struct sim_port *port = (struct sim_port *)world->daemon.port;
-    const bool is_heard = port && port->generation == call->port;
-    if (is_heard && call->is_scale)
+    if (daemon_is_gone(world, call->port)) {
+        free(call);
+        return;
+    }
+    if (!daemon_enter(world, call->port, on_answer, call, argument))
+        return;
+    if (call->is_scale) {
+        world->daemon.scales--;
         call->scaled(call->context, call->ticket, &call->result);
-    else if (is_heard)
+    } else {
         call->observed(call->context, call->ticket, &call->observation);
-    if (is_heard)
-        daemon_poll(world);
+    }
     free(call);
+    daemon_poll(world);
+    daemon_leave(world);
+}
+
+static void change_size(struct world *world, struct server_target *target, int32_t size,
+                        bool is_ours)
+{
+    target->before.size = target->size;
+    target->before.version = target->version;
+    target->before.until = world->now + STALE_MAX;
+    target->before.was_ours = is_ours;
+    target->size = size;
+    target->version++;
 }
 
 static void carry_out(struct world *world, struct call *call)
@@ -100,8 +118,7 @@ static void carry_out(struct world *world, struct call *call)
                  call->request.from);
         check_applied(world, target, call->sent_at, call->request.to, call->rule[0] != '\0',
                       &call->cooldown);
-        target->size = call->request.to;
-        target->version++;
+        change_size(world, target, call->request.to, true);
         if (!world->is_calm && chance(world, 50))
             target->busy_until = world->now + between(world, 1, 60) * SECOND;
     }
@@ -112,6 +129,9 @@ static void on_late_arrival(struct world *world, void *subject, uint64_t argumen
     struct call *call = subject;
     (void)argument;
     trace(world, "server: a late request for %s", call->target->id);
+    trouble_note(world, TROUBLE_DONE_LATE);
+    if (call->port != world->daemon.generation && world->former.generation == call->port)
+        trouble_note(world, TROUBLE_FORMER_REQUEST_LATE);
     carry_out(world, call);
     free(call);
 }
@@ -120,6 +140,7 @@ static void be_silent(struct world *world, struct call *call)
 {
     const int64_t silence = between(world, 1, 20) * SECOND;
     if (call->is_scale && call->fault == SILENT_BUT_DONE) {
+        trouble_note(world, TROUBLE_DONE_SILENTLY);
         carry_out(world, call);
     } else if (call->is_scale && call->fault == SILENT_AND_LATE && !call->target->has_no_version) {
         struct call *copy = as_xmalloc(sizeof(*copy));
@@ -128,6 +149,8 @@ static void be_silent(struct world *world, struct call *call)
         later(world,
               is_close ? silence + between(world, 0, 3 * SECOND) : between(world, 1, LATE_MAX),
               on_late_arrival, copy, 0);
+    } else {
+        trouble_note(world, TROUBLE_SILENT);
     }
     call->result = (struct as_scale_result){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true};
     call->observation.outcome = AS_REASON_TIMEOUT;
@@ -148,6 +171,20 @@ static void observe(struct world *world, struct call *call)
     print_version(target, call->observation.version);
 }
 
+/* As from a cache that has not seen the last change yet. */
+static void observe_before(struct world *world, struct call *call)
+{
+    struct server_target old = *call->target;
+    observe(world, call);
+    if (!old.exists || old.before.until <= world->now)
+        return;
+    trouble_note(world, old.before.was_ours ? TROUBLE_STALE_READ_OF_OURS : TROUBLE_STALE_READ);
+    trace(world, "server: %s is shown as it was, with %d", old.id, old.before.size);
+    old.version = old.before.version;
+    call->observation.replicas = call->observation.status_replicas = old.before.size;
+    print_version(&old, call->observation.version);
+}
+
 static void on_arrival(struct world *world, void *subject, uint64_t argument)
 {
     static const enum as_reason refusals[] = {AS_REASON_UNREACHABLE, AS_REASON_THROTTLED,
@@ -160,6 +197,7 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
         return;
     }
     if (call->fault == REFUSED) {
+        trouble_note(world, TROUBLE_REFUSED);
         const enum as_reason reason = refusals[between(world, 0, call->is_scale ? 4 : 3)];
         call->result.outcome = call->observation.outcome = reason;
         if (reason == AS_REASON_THROTTLED)
@@ -167,6 +205,8 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
                 between(world, 0, 30) * SECOND;
     } else if (call->is_scale) {
         carry_out(world, call);
+    } else if (call->fault == STALE) {
+        observe_before(world, call);
     } else {
         observe(world, call);
     }
@@ -185,8 +225,7 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
     call->sent_at = world->now;
     call->result.attempts = 1;
     if (!world->is_calm && chance(world, world->faults))
-        call->fault = (enum fault)between(world, REFUSED, SILENT_AND_LATE);
-    later(world, latency(world), on_arrival, call, 0);
+        call->fault = (enum fault)between(world, REFUSED, STALE);
     return call;
 }
 
@@ -194,7 +233,10 @@ static void port_observe(struct as_target_port *self, uint64_t ticket,
                          const struct as_target_ref *ref, bool with_pods,
                          as_target_observed_fn *done, void *context)
 {
-    call_new((struct sim_port *)self, ticket, ref, context)->observed = done;
+    struct world *world = ((struct sim_port *)self)->world;
+    struct call *call = call_new((struct sim_port *)self, ticket, ref, context);
+    call->observed = done;
+    later(world, latency(world), on_arrival, call, 0);
 }
 
 static void port_scale(struct as_target_port *self, uint64_t ticket,
@@ -202,8 +244,15 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
                        as_target_scaled_fn *done, void *context)
 {
     struct sim_port *port = (struct sim_port *)self;
+    struct world *world = port->world;
+    if (!daemon_leads(world)) { /* no answer: it will be thrown away */
+        trace(world, "daemon: leads no more, sets nothing");
+        trouble_note(world, TROUBLE_FORMER_REQUEST);
+        return;
+    }
     struct call *call = call_new(port, ticket, ref, context);
     const struct as_target_config *config = rules_find_target(port->world, ref->id);
+    world->daemon.scales++;
     call->is_scale = true;
     call->scaled = done;
     call->request = *request;
@@ -213,6 +262,9 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     trace(port->world, "daemon: set %s from %d to %d by %s", ref->id, request->from, request->to,
           request->rule);
     check_request(port->world, call->target, request);
+    if (world->daemon.until != INT64_MAX && chance(world, 600)) /* cut off: it may leave late */
+        call->fault = SILENT_AND_LATE;
+    later(world, latency(world), on_arrival, call, 0);
 }
 
 static void port_close(struct as_target_port *self)
@@ -244,8 +296,8 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
     switch (between(world, 0, 5)) {
     case 0:
         check_others_change(world, target);
-        target->size = (int32_t)between(world, 0, 20);
-        target->version++;
+        change_size(world, target, (int32_t)between(world, 0, 20), false);
+        trouble_note(world, TROUBLE_SIZE_CHANGED);
         trace(world, "others: %s is now %d", target->id, target->size);
         break;
     case 1:
@@ -257,6 +309,7 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         if (!chance(world, 100))
             break;
         target->exists = false;
+        trouble_note(world, TROUBLE_TARGET_GONE);
         trace(world, "others: %s is gone", target->id);
         break;
     default: target->version++; break; /* a status update */

@@ -7,10 +7,11 @@
  *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
  *   server.c        targets behind an unreliable API server, and other people who change them
  *   source.c        monitoring: values, guards, and the list of what fires
- *   daemon.c        the real shell and storage: started, crashed, stopped, reloaded
- *   check.c         the promises, checked as things happen
- *   check_log.c     the promises, checked in the action log afterwards
- *   run.c           one seed: trouble, then calm
+ *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
+ *   faults.c        what befalls it: kills, power cuts, full disks, clocks that jump, another
+ * leader trouble.c       counts of all that went wrong check.c         the promises, checked as
+ * things happen check_log.c     the promises, checked in the action log afterwards run.c one seed:
+ * trouble, then calm
  */
 #ifndef ALERTSCALER_TESTS_SIM_H
 #define ALERTSCALER_TESTS_SIM_H
@@ -57,6 +58,70 @@ struct event *later(struct world *world, int64_t delay, event_fn *happen, void *
 void trace(struct world *world, const char *format, ...) AS_PRINTF(2, 3);
 void fail(struct world *world, const char *format, ...) AS_PRINTF(2, 3); /* the first one counts */
 
+/* ---- trouble.c */
+
+enum trouble {
+    TROUBLE_COMMIT_FAILED,
+    TROUBLE_COMMIT_KEPT,
+    TROUBLE_LOG_FAILED,
+    TROUBLE_LINE_TORN,
+    TROUBLE_LINES_LOST,
+    TROUBLE_FULL_STORE,
+    TROUBLE_FULL_LOG,
+    TROUBLE_FULL_BOTH,
+    TROUBLE_START_FAILED,
+    TROUBLE_KILLED, /* with those that follow: by phase */
+    TROUBLE_KILLED_COMMITTING,
+    TROUBLE_KILLED_INTENT,
+    TROUBLE_KILLED_SENT,
+    TROUBLE_POWER_CUT,
+    TROUBLE_REBOOT,
+    TROUBLE_STOP,
+    TROUBLE_RELOAD,
+    TROUBLE_RELOAD_COMMITTING,
+    TROUBLE_RELOAD_INTENT,
+    TROUBLE_RELOAD_SENT,
+    TROUBLE_CLOCK_SECONDS,
+    TROUBLE_CLOCK_HOURS,
+    TROUBLE_CLOCK_YEARS_ON,
+    TROUBLE_CLOCK_YEARS_BACK,
+    TROUBLE_CLOCK_BEFORE_1970,
+    TROUBLE_CLOCK_RIGHT,
+    TROUBLE_REFUSED,
+    TROUBLE_SILENT,
+    TROUBLE_DONE_SILENTLY,
+    TROUBLE_DONE_LATE,
+    TROUBLE_STALE_READ,
+    TROUBLE_STALE_READ_OF_OURS,
+    TROUBLE_SIZE_CHANGED,
+    TROUBLE_TARGET_GONE,
+    TROUBLE_QUERY_FAILED,
+    TROUBLE_LIST_FAILED,
+    TROUBLE_LIST_CUT,
+    TROUBLE_CUT_OFF,
+    TROUBLE_PAUSED,
+    TROUBLE_PAUSED_INTENT,
+    TROUBLE_PAUSED_SENT,
+    TROUBLE_TWO_LEADERS,
+    TROUBLE_FORMER_COMMIT,
+    TROUBLE_FORMER_REQUEST,
+    TROUBLE_FORMER_REQUEST_LATE,
+    TROUBLE_FORMER_ANSWER,
+    TROUBLE_FORMER_ASKED,
+    TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
+    TROUBLE_COUNT = TROUBLE_MESSAGES + 16
+};
+
+#define FATE_RETRIED    1U
+#define FATE_DUPLICATED 2U
+#define FATE_REORDERED  4U
+#define FATE_LOST       8U /* on the way there or back, once at least */
+
+void trouble_note(struct world *world, enum trouble trouble);
+void trouble_note_message(struct world *world, unsigned fate);
+void trouble_print(void);
+int trouble_count_missing(void); /* prints those that never happened */
+
 /* ---- alertmanager.c */
 
 #define ALERTS 14
@@ -84,6 +149,8 @@ struct message { /* one notification; lives from its flush to its last delivery 
     } items[ALERTS];
     int count;
     int64_t give_up, wait; /* retries until then */
+    uint64_t order;        /* of the flushes */
+    unsigned fate;
 };
 
 struct peer_group {
@@ -95,7 +162,8 @@ struct peer_group {
 
 void alertmanager_start(struct world *world);
 void alertmanager_stop(struct world *world);
-void alertmanager_drop(struct message *message);
+void alertmanager_drop(struct world *world, struct message *message);
+void alertmanager_post(struct world *world, struct message *message, int64_t delay);
 /* What the daemon answered, or that the connection broke. */
 void alertmanager_on_answer(struct world *world, struct message *message, bool durable);
 struct as_notification *alertmanager_write(struct world *world, const struct message *message);
@@ -131,6 +199,12 @@ struct server_target {
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
     uint64_t version;
+    struct { /* as of before the last change of the size */
+        int32_t size;
+        uint64_t version;
+        int64_t until;
+        bool was_ours;
+    } before;
     int64_t busy_until;
     struct applied last;              /* may still be unknown to the daemon */
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
@@ -175,7 +249,13 @@ struct request {
     char notification[AS_ULID_SIZE];
 };
 
-struct daemon {
+struct sim_clock { /* of a machine */
+    struct as_clock clock;
+    const struct world *world;
+    int64_t booted_at, wall_offset;
+};
+
+struct daemon { /* one process after the other on the same state and log */
     struct as_store_memory *state;
     struct as_audit_memory *log;
     struct as_store *peek; /* to look into the state */
@@ -186,25 +266,54 @@ struct daemon {
     struct as_ruleset *ruleset;
     struct spec spec;
     struct as_engine_config config;
+    struct sim_clock *clock; /* own memory: shell and storage hold it */
     char boot[16];
-    unsigned boots;
-    int64_t booted_at, wall_offset;
     uint64_t generation; /* of the shell */
     bool failed, stopping, step_planned, deliver_planned;
+    bool is_former;       /* another leads */
+    int64_t until;        /* its term as leader; INT64_MAX while it renews its lease */
+    int64_t paused_until; /* nothing of it runs before */
+    int planned;          /* trouble that comes with the failure of a commit; or -1 */
+    unsigned scales;      /* requests without an answer */
     as_mono_time deadline;
     struct request requests[256];
     size_t request_count;
-    uint64_t next_request, next_notification;
+    uint64_t next_request;
     int64_t second; /* for the steps in it */
     unsigned wakes_in_second;
 };
 
+enum phase { PHASE_IDLE, PHASE_COMMITTING, PHASE_INTENT, PHASE_SENT };
+
 void daemon_start(struct world *world);
 void daemon_stop(struct world *world);
 void daemon_restart(struct world *world);
+void daemon_open(struct world *world); /* a process begins */
+void daemon_open_later(struct world *world, int64_t most);
+void daemon_throw_away(struct world *world); /* it ends, whatever was under way */
+void daemon_reload(struct world *world);
 void daemon_deliver(struct world *world, struct message *message);
-void daemon_poll(struct world *world); /* after each event */
+void daemon_refuse(struct world *world, struct message *message); /* no 200 */
+void daemon_poll(struct world *world);                            /* after each event */
 bool daemon_is_at_rest(struct world *world);
+bool daemon_leads(const struct world *world); /* by its own clock */
+enum phase daemon_get_phase(struct world *world);
+void daemon_new_clock(struct world *world, int64_t booted_at);
+
+bool daemon_is_gone(const struct world *world, uint64_t generation); /* the process */
+
+/* Before an event of the process of this generation: makes it the world's daemon until
+ * daemon_leave, whether it leads or has led. False where it is gone, or where it is paused: then
+ * `happen` comes again. */
+bool daemon_enter(struct world *world, uint64_t generation, event_fn *happen, void *subject,
+                  uint64_t argument);
+void daemon_leave(struct world *world);
+
+/* ---- faults.c */
+
+void faults_start(struct world *world);
+void faults_after_step(struct world *world); /* trouble comes between two steps */
+void faults_calm_down(struct world *world);
 
 /* ---- rules.c */
 
@@ -276,7 +385,15 @@ struct world {
     struct begun *begun;
     size_t begun_count, begun_capacity;
 
-    struct daemon daemon;
+    struct daemon daemon, former; /* who leads; who led before, and does not know better yet */
+    bool is_swapped;              /* the former one acts: the two have changed places */
+    uint64_t last_generation, next_notification, next_flush;
+    uint64_t newest_delivered[GROUPS];
+    unsigned boots;
+    bool is_trouble_due;
+    enum phase waits_for; /* before it comes; PHASE_IDLE: for so many steps */
+    int64_t trouble_steps;
+    int64_t full_until; /* a disk; 0: none */
 
     struct step_count *counts;
     size_t count_count, count_capacity;

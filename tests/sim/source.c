@@ -30,8 +30,10 @@ const char *const source_queries[METRICS] = {"m0", "m1", "m2", "g0"};
 static struct as_query_result evaluate(struct world *world, int metric)
 {
     struct metric *it = &world->metrics[metric];
-    if (!it->is_there || (!world->is_calm && chance(world, 60)))
+    if (!it->is_there || (!world->is_calm && chance(world, 60))) {
+        trouble_note(world, TROUBLE_QUERY_FAILED);
         return (struct as_query_result){.error = "query returned no data"};
+    }
     it->answered = world->now;
     return (struct as_query_result){.value = it->value};
 }
@@ -46,6 +48,8 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
         struct alert *alert = &world->alerts[i];
         const bool is_left_out = !world->is_calm && !alert->was_left_out && chance(world, 40);
         alert->was_left_out = is_left_out;
+        if (alert->firing && is_left_out)
+            trouble_note(world, TROUBLE_LIST_CUT);
         if (!alert->firing || is_left_out)
             continue;
         alert->was_delivered = alert->was_delivered || !alert->silenced;
@@ -71,11 +75,12 @@ static int compare_listed(const void *a, const void *b)
 static void on_reply(struct world *world, void *subject, uint64_t argument)
 {
     struct inquiry *inquiry = subject;
-    (void)argument;
-    if (inquiry->generation != world->daemon.generation || !world->daemon.shell) {
+    if (daemon_is_gone(world, inquiry->generation)) {
         free(inquiry);
         return;
     }
+    if (!daemon_enter(world, inquiry->generation, on_reply, inquiry, argument))
+        return;
     if (inquiry->metric >= 0) {
         const struct as_query_result result = evaluate(world, inquiry->metric);
         trace(world, "monitoring: asked for %s, %s", source_queries[inquiry->metric],
@@ -86,6 +91,7 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
         struct as_alert_list answer = {.alerts = alerts};
         if (!world->is_calm && chance(world, 150)) {
             answer.error = "no answer";
+            trouble_note(world, TROUBLE_LIST_FAILED);
         } else {
             answer.count = list(world, alerts);
             qsort(alerts, answer.count, sizeof(alerts[0]), compare_listed);
@@ -95,6 +101,7 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
     }
     free(inquiry);
     daemon_poll(world);
+    daemon_leave(world);
 }
 
 static struct inquiry *inquire(struct as_source_port *self, uint64_t ticket, void *context)

@@ -16,7 +16,9 @@ struct as_audit_memory; /* the medium */
 struct as_audit_memory *as_audit_memory_new(void) AS_MUST_USE;
 struct as_audit_memory *as_audit_memory_free(struct as_audit_memory *memory);
 
-/* A sink on the medium, for close() by its user. A torn last line is cut off. */
+/* A sink on the medium, for close() by its user. A torn last line is cut off. What sinks write that
+ * were attached before goes nowhere from then on, as into the file of a machine that leads no more.
+ */
 struct as_audit *as_audit_memory_attach(struct as_audit_memory *memory) AS_MUST_USE;
 
 /* All lines, NUL-terminated, good until the next append. */
@@ -29,6 +31,10 @@ void as_audit_memory_cut(struct as_audit_memory *memory, size_t size);
 /* The append or sync after `calls` more good ones fails with `status` (a failing append writes the
  * first `torn` bytes), and so do all later ones until the next attach. UINT64_MAX: never. */
 void as_audit_memory_fail(struct as_audit_memory *memory, uint64_t calls, int status, size_t torn);
+
+/* Every append and sync fails with `status` and writes nothing, also after an attach, as on a full
+ * disk; until it is called with 0. */
+void as_audit_memory_break(struct as_audit_memory *memory, int status);
 
 AS_DEFINE_CLEANUP(struct as_audit_memory *, as_audit_memory_free)
 

@@ -18,7 +18,8 @@ struct as_store_memory; /* the medium */
 struct as_store_memory *as_store_memory_new(void) AS_MUST_USE;
 struct as_store_memory *as_store_memory_free(struct as_store_memory *memory);
 
-/* A store on the medium, for close() by its user. Only one at a time is used. */
+/* A store on the medium, for close() by its user. From then on those that were attached before can
+ * read, but their commits fail with -ESTALE, as those of a former leader do. */
 struct as_store *as_store_memory_attach(struct as_store_memory *memory) AS_MUST_USE;
 
 /*
@@ -28,6 +29,10 @@ struct as_store *as_store_memory_attach(struct as_store_memory *memory) AS_MUST_
  */
 void as_store_memory_fail(struct as_store_memory *memory, uint64_t commits, int status,
                           bool applied);
+
+/* Every commit fails with `status` and keeps nothing, also after an attach, as on a full disk;
+ * until it is called with 0. */
+void as_store_memory_break(struct as_store_memory *memory, int status);
 
 uint64_t as_store_memory_get_commits(const struct as_store_memory *memory); /* good ones so far */
 size_t as_store_memory_get_count(const struct as_store_memory *memory, enum as_store_kind kind);

@@ -585,3 +585,47 @@ Test(storage, the_thread_tells_a_failure_and_goes_on_answering)
     event_base_free(base);
     teardown(&world);
 }
+
+/* A former leader's: whatever it submits after another has opened the state is refused, and neither
+ * state nor log know of it. */
+Test(storage, what_another_has_opened_is_not_written_any_more)
+{
+    struct world world;
+    bool there[3];
+    setup(&world);
+    struct as_storage *former = open_storage(&world);
+    struct as_error error = AS_ERROR_INIT;
+    as_storage_submit(former, make_batch(1));
+    cr_assert(!as_storage_drain(former, &error));
+    struct as_storage *leader = open_storage(&world);
+    as_storage_submit(former, make_batch(2));
+    cr_assert_eq(as_storage_drain(former, &error), -ESTALE);
+    cr_assert(!as_storage_has_room(former));
+    as_storage_free(former);
+    as_storage_free(leader);
+    check_world(&world, there, AS_ARRAY_SIZE(there));
+    cr_assert(there[1] && !there[2]);
+    teardown(&world);
+}
+
+/* A disk without room: no start on it, and afterwards all goes on. */
+Test(storage, a_full_disk_refuses_the_start)
+{
+    struct world world;
+    struct as_error error = AS_ERROR_INIT;
+    for (int i = 0; i < 2; i++) {
+        struct as_storage *storage = NULL;
+        setup(&world);
+        if (i == 0)
+            as_store_memory_break(world.state, -ENOSPC);
+        else
+            as_audit_memory_break(world.log, -ENOSPC);
+        const struct as_storage_config config = make_config(&world);
+        cr_assert_eq(as_storage_new(&config, &storage, &error), -ENOSPC);
+        as_store_memory_break(world.state, 0);
+        as_audit_memory_break(world.log, 0);
+        storage = open_storage(&world);
+        as_storage_free(storage);
+        teardown(&world);
+    }
+}

@@ -1,0 +1,112 @@
+/*
+ * What went wrong in the worlds so far, counted: trouble that never comes tests nothing.
+ */
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static uint64_t counts[TROUBLE_COUNT];
+
+static const char *const names[TROUBLE_COUNT] = {
+    [TROUBLE_COMMIT_FAILED] = "commit failed, nothing kept",
+    [TROUBLE_COMMIT_KEPT] = "commit failed, but kept",
+    [TROUBLE_LOG_FAILED] = "append or sync of the log failed",
+    [TROUBLE_LINE_TORN] = "line of the log torn",
+    [TROUBLE_LINES_LOST] = "lines of the log lost with the power",
+    [TROUBLE_FULL_STORE] = "disk of the state full for a while",
+    [TROUBLE_FULL_LOG] = "disk of the log full for a while",
+    [TROUBLE_FULL_BOTH] = "both full for a while",
+    [TROUBLE_START_FAILED] = "start refused by a full disk",
+    [TROUBLE_KILLED] = "killed with nothing under way",
+    [TROUBLE_KILLED_COMMITTING] = "killed while a commit waits",
+    [TROUBLE_KILLED_INTENT] = "killed between intent and request",
+    [TROUBLE_KILLED_SENT] = "killed before the request's answer",
+    [TROUBLE_POWER_CUT] = "power cut",
+    [TROUBLE_REBOOT] = "machine started anew",
+    [TROUBLE_STOP] = "asked to stop",
+    [TROUBLE_RELOAD] = "new rules with nothing under way",
+    [TROUBLE_RELOAD_COMMITTING] = "new rules while a commit waits",
+    [TROUBLE_RELOAD_INTENT] = "new rules between intent and request",
+    [TROUBLE_RELOAD_SENT] = "new rules before the request's answer",
+    [TROUBLE_CLOCK_SECONDS] = "clock jumps by seconds",
+    [TROUBLE_CLOCK_HOURS] = "clock jumps by hours",
+    [TROUBLE_CLOCK_YEARS_ON] = "clock jumps on by years",
+    [TROUBLE_CLOCK_YEARS_BACK] = "clock jumps back by years",
+    [TROUBLE_CLOCK_BEFORE_1970] = "clock jumps before 1970",
+    [TROUBLE_CLOCK_RIGHT] = "clock is put right",
+    [TROUBLE_REFUSED] = "API server refuses",
+    [TROUBLE_SILENT] = "request lost, no answer",
+    [TROUBLE_DONE_SILENTLY] = "size set, no answer",
+    [TROUBLE_DONE_LATE] = "size set long after the time-out",
+    [TROUBLE_STALE_READ] = "old size observed",
+    [TROUBLE_STALE_READ_OF_OURS] = "size observed from before our change",
+    [TROUBLE_SIZE_CHANGED] = "others change a size",
+    [TROUBLE_TARGET_GONE] = "target taken away",
+    [TROUBLE_QUERY_FAILED] = "query without a value",
+    [TROUBLE_LIST_FAILED] = "list of alerts fails",
+    [TROUBLE_LIST_CUT] = "list of alerts lacks one",
+    [TROUBLE_CUT_OFF] = "leader cut off from its lease",
+    [TROUBLE_PAUSED] = "leader paused",
+    [TROUBLE_PAUSED_INTENT] = "leader paused between intent and request",
+    [TROUBLE_PAUSED_SENT] = "leader paused before the request's answer",
+    [TROUBLE_TWO_LEADERS] = "another leads while the former one runs",
+    [TROUBLE_FORMER_COMMIT] = "commit of a former leader refused",
+    [TROUBLE_FORMER_REQUEST] = "request of a former leader held back",
+    [TROUBLE_FORMER_REQUEST_LATE] = "request of a former leader arrives",
+    [TROUBLE_FORMER_ANSWER] = "200 of a former leader held back",
+    [TROUBLE_FORMER_ASKED] = "notification sent to a former leader",
+};
+
+static const char *const fates[4] = {"retried", "duplicated", "reordered", "lost once"};
+
+static void print_name(int trouble, char *name_out, size_t size)
+{
+    if (trouble < TROUBLE_MESSAGES) {
+        (void)snprintf(name_out, size, "%s", names[trouble]);
+        return;
+    }
+    const unsigned fate = (unsigned)(trouble - TROUBLE_MESSAGES);
+    size_t at = (size_t)snprintf(name_out, size, "notification");
+    for (unsigned bit = 0; bit < AS_ARRAY_SIZE(fates); bit++) {
+        if (fate & 1U << bit)
+            at += (size_t)snprintf(name_out + at, size - at, "%s%s", at > 12 ? ", " : " ",
+                                   fates[bit]);
+    }
+    if (fate == 0)
+        (void)snprintf(name_out + at, size - at, " sent once");
+}
+
+void trouble_note(struct world *world, enum trouble trouble)
+{
+    (void)world;
+    counts[trouble]++;
+}
+
+void trouble_note_message(struct world *world, unsigned fate)
+{
+    (void)world;
+    counts[TROUBLE_MESSAGES + fate]++;
+}
+
+void trouble_print(void)
+{
+    for (int i = 0; i < TROUBLE_COUNT; i++) {
+        char name[96];
+        print_name(i, name, sizeof(name));
+        printf("%12" PRIu64 "  %s\n", counts[i], name);
+    }
+}
+
+int trouble_count_missing(void)
+{
+    int missing = 0;
+    for (int i = 0; i < TROUBLE_COUNT; i++) {
+        char name[96];
+        print_name(i, name, sizeof(name));
+        if (counts[i] == 0)
+            printf("NEVER HAPPENED: %s\n", name);
+        missing += counts[i] == 0;
+    }
+    return missing;
+}
