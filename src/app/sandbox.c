@@ -185,9 +185,9 @@ void as_sandbox_explain(const struct as_sandbox *sandbox, const char *path, stru
     AS_CLEANUP(as_free_p) char *before = as_xasprintf("%s", error->text);
     if (sandbox->landlock > 0 && real && !sandbox_files_cover(&sandbox->files, real, SANDBOX_READ))
         as_error_set(error,
-                     "%s (its folder is new, and the sandbox of this process allows only those "
-                     "known at its start: restart alertscaler)",
-                     before);
+                     "%s (the folder of %s is new, and the sandbox of this process allows only "
+                     "those known at its start: restart alertscaler)",
+                     before, real);
     else if (geteuid() == 0)
         as_error_set(error,
                      "%s (root has to have the right to it like others: the sandbox gives up "

@@ -26,6 +26,11 @@ def find_binary():
     return next((c for c in candidates if c.is_file() and os.access(c, os.X_OK)), None)
 
 
+def has_sanitizers():
+    """Whether the binary is a build with sanitizers, which the sandbox leaves some room."""
+    return b"__asan_init" in find_binary().read_bytes()
+
+
 class _Dumper(yaml.SafeDumper):
     """Aliases are errors in our files, and PyYAML writes them for objects it meets twice."""
 
