@@ -18,9 +18,9 @@
 
 #include "kube_exec.h"
 #include "kubeconfig.h"
+#include "service_account.h"
 
-#define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-#define AUTHORIZATION_MAX   (AS_SECRET_FILE_MAX + 64)
+#define AUTHORIZATION_MAX (AS_SECRET_FILE_MAX + 64)
 
 struct as_kube_access {
     const struct as_access_env *env;
@@ -44,7 +44,7 @@ static struct as_kubeconfig *make_in_cluster(const struct as_access_env *env)
     const char *port = get_variable(env, "KUBERNETES_SERVICE_PORT");
     if (!host || !port)
         return NULL;
-    const char *dir = env->service_account_dir ? env->service_account_dir : SERVICE_ACCOUNT_DIR;
+    const char *dir = env->service_account_dir ? env->service_account_dir : AS_SERVICE_ACCOUNT_DIR;
     struct as_kubeconfig *config = as_xcalloc(1, sizeof(*config));
     config->server =
         as_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);

@@ -126,6 +126,68 @@ static const struct schema limits = {
     .fields = limit_fields,
 };
 
+static const struct schema_field lease_fields[] = {
+    {.key = "name",
+     .type = SCHEMA_NAME,
+     .offset = IN(as_lease_settings, name),
+     .fallback = "alertscaler"},
+    {.key = "duration",
+     .type = SCHEMA_DURATION,
+     .offset = IN(as_lease_settings, duration_us),
+     .min = AS_US_PER_S,
+     .max = AS_US_PER_H,
+     .fallback = "15s"},
+    {.key = "renew_deadline",
+     .type = SCHEMA_DURATION,
+     .offset = IN(as_lease_settings, renew_deadline_us),
+     .min = AS_US_PER_S / 2,
+     .max = AS_US_PER_H,
+     .fallback = "10s"},
+    {.key = "retry_period",
+     .type = SCHEMA_DURATION,
+     .offset = IN(as_lease_settings, retry_period_us),
+     .min = AS_US_PER_S / 10,
+     .max = AS_US_PER_H,
+     .fallback = "2s"},
+    {0},
+};
+
+/* RFC 1123's subdomain, as the API takes it. */
+static bool is_object_name(const char *text)
+{
+    static const char inside[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+    const size_t size = strlen(text);
+    return strspn(text, inside) == size && !strchr("-.", text[0]) && !strchr("-.", text[size - 1]);
+}
+
+/* As client-go demands it: a term ends before the lease does, and can be renewed before it ends. */
+static void finish_lease(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    const struct as_lease_settings *lease = object;
+    const struct as_yaml_node *deadline = as_yaml_find(node, "renew_deadline");
+    const struct as_yaml_node *retry = as_yaml_find(node, "retry_period");
+    const struct as_yaml_node *name = as_yaml_find(node, "name");
+    if (name && name->kind == AS_YAML_SCALAR && lease->name && !is_object_name(lease->name))
+        loader_report(
+            loader, name,
+            "an object's name has lower-case letters, digits, `-` and `.`, and begins and "
+            "ends with a letter or digit");
+    if (lease->renew_deadline_us >= lease->duration_us)
+        loader_report(loader, deadline ? deadline : at,
+                      "`renew_deadline` must be shorter than `duration`");
+    else if (lease->retry_period_us > lease->renew_deadline_us / 12 * 10)
+        loader_report(loader, retry ? retry : at,
+                      "`retry_period` must be shorter than `renew_deadline` / 1.2");
+}
+
+static const struct schema lease = {
+    .name = "state.lease",
+    .size = sizeof(struct as_lease_settings),
+    .fields = lease_fields,
+    .finish = finish_lease,
+};
+
 static const struct schema_field state_fields[] = {
     {.key = "store",
      .type = SCHEMA_WORD,
@@ -136,22 +198,27 @@ static const struct schema_field state_fields[] = {
      .type = SCHEMA_PATH,
      .offset = IN(as_state_settings, path),
      .fallback = "/var/lib/alertscaler/state.db"},
-    {.key = "namespace", .type = SCHEMA_STRING, .offset = IN(as_state_settings, namespace)},
+    {.key = "namespace", .type = SCHEMA_NAME, .offset = IN(as_state_settings, namespace)},
+    {.key = "lease", .type = SCHEMA_MAP, .offset = IN(as_state_settings, lease), .map = &lease},
     {0},
 };
 
 static void finish_state(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
+    static const struct {
+        const char *key;
+        enum as_store_type store;
+    } rows[] = {{"path", AS_STORE_SQLITE},
+                {"namespace", AS_STORE_KUBERNETES},
+                {"lease", AS_STORE_KUBERNETES}};
     const struct as_state_settings *settings = object;
-    bool is_sqlite = settings->store == AS_STORE_SQLITE;
-    const struct as_yaml_node *other = schema_find_key(node, is_sqlite ? "namespace" : "path");
-    if (other)
-        loader_report(loader, other, "`%s` goes with `store: %s`", other->text,
-                      is_sqlite ? "kubernetes" : "sqlite");
-    const struct as_yaml_node *store = as_yaml_find(node, "store");
-    if (store && store->kind == AS_YAML_SCALAR && is_unsupported("state", "store", store->text))
-        loader_report(loader, store, "`store: %s` is not supported yet", store->text);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_yaml_node *key = schema_find_key(node, rows[i].key);
+        if (key && settings->store != rows[i].store)
+            loader_report(loader, key, "`%s` goes with `store: %s`", key->text,
+                          rows[i].store == AS_STORE_SQLITE ? "sqlite" : "kubernetes");
+    }
 }
 
 static const struct schema state = {
@@ -247,8 +314,8 @@ const struct schema schema_settings = {
 };
 
 const struct schema *const schema_settings_parts[] = {
-    &alertmanager,     &prometheus, &cluster,    &limits, &action_limit,
-    &scale_down_limit, &state,      &action_log, NULL,
+    &alertmanager,     &prometheus, &cluster, &limits,     &action_limit,
+    &scale_down_limit, &state,      &lease,   &action_log, NULL,
 };
 
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

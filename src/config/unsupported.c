@@ -9,12 +9,11 @@
 static const struct {
     const char *table, *key, *word;
 } rows[] = {
-    {"state", "store", "kubernetes"}, {"providers", "type", "alibaba"},
-    {"providers", "type", "aws"},     {"providers", "type", "azure"},
-    {"providers", "type", "baidu"},   {"providers", "type", "digitalocean"},
-    {"providers", "type", "equinix"}, {"providers", "type", "externalgrpc"},
-    {"providers", "type", "gce"},     {"providers", "type", "gke"},
-    {"providers", "type", "magnum"},
+    {"providers", "type", "alibaba"},      {"providers", "type", "aws"},
+    {"providers", "type", "azure"},        {"providers", "type", "baidu"},
+    {"providers", "type", "digitalocean"}, {"providers", "type", "equinix"},
+    {"providers", "type", "externalgrpc"}, {"providers", "type", "gce"},
+    {"providers", "type", "gke"},          {"providers", "type", "magnum"},
 };
 
 bool is_unsupported(const char *table, const char *key, const char *word)

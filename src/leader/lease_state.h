@@ -76,7 +76,8 @@ enum lease_order lease_state_on_read(struct lease_state *state, struct lease_now
 /* LEASE_CREATE or LEASE_UPDATE was carried out; the record as the server gave it back. */
 enum lease_order lease_state_on_written(struct lease_state *state, struct lease_now now,
                                         const struct as_lease *lease) AS_MUST_USE;
-/* The request failed, was refused, or its answer was lost: it may have been carried out. */
+/* The request failed, was refused, or its answer was lost: it may have been carried out. Waits,
+ * always. */
 enum lease_order lease_state_on_failed(struct lease_state *state, struct lease_now now) AS_MUST_USE;
 
 /* Gives the lease back; what was under way is cancelled by the caller before, and not answered. */

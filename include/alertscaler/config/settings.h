@@ -86,10 +86,17 @@ struct as_limit_settings {
 
 enum as_store_type { AS_STORE_SQLITE, AS_STORE_KUBERNETES };
 
+struct as_lease_settings { /* of the leader election */
+    const char *name;
+    int64_t duration_us, renew_deadline_us, retry_period_us;
+};
+
 struct as_state_settings {
     enum as_store_type store;
-    const char *path;      /* sqlite */
-    const char *namespace; /* kubernetes */
+    const char *path; /* sqlite */
+    /* kubernetes; in the cluster `default` */
+    const char *namespace; /* NULL: the pod's own */
+    struct as_lease_settings lease;
 };
 
 struct as_action_log_settings {
