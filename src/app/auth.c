@@ -44,10 +44,17 @@ struct as_auth *as_auth_free(struct as_auth *auth)
     return NULL;
 }
 
-void as_auth_set_credentials(struct as_auth *auth, struct as_credentials *credentials)
+struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
+                                                struct as_credentials *credentials)
 {
-    as_credentials_free(auth->credentials);
+    struct as_credentials *old = auth->credentials;
     auth->credentials = credentials;
+    return old;
+}
+
+const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth)
+{
+    return auth->credentials;
 }
 
 static void admission_free(void *data)

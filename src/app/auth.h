@@ -36,8 +36,10 @@ struct as_auth *as_auth_new(const struct as_auth_config *config) AS_MUST_USE;
 /* After the server: exchanges that wait for an answer are not touched any more. */
 struct as_auth *as_auth_free(struct as_auth *auth);
 
-/* From now on these; takes them over. Before the first call nobody may do anything. */
-void as_auth_set_credentials(struct as_auth *auth, struct as_credentials *credentials);
+/* From now on these; takes them over, and gives back those before (NULL: there were none). */
+struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
+                                                struct as_credentials *credentials) AS_MUST_USE;
+const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth);
 
 /*
  * For as_http_handler.admit: names the handler (static memory) and decides. Exactly once for an

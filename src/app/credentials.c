@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
@@ -29,6 +30,9 @@ struct token {
 };
 
 struct as_credentials {
+    struct as_arena arena;
+    struct as_scope *scopes;
+    size_t scope_count;
     struct token *tokens;
     size_t token_count;
     as_mono_time looked;
@@ -73,6 +77,27 @@ static bool token_has_changed(struct token *token)
     return changed;
 }
 
+static const char *const *copy_texts(struct as_arena *arena, const char *const *texts, size_t count)
+{
+    const char **copy = as_arena_alloc(arena, count, sizeof(*copy));
+    for (size_t i = 0; i < count; i++)
+        copy[i] = as_arena_strdup(arena, texts[i]);
+    return copy;
+}
+
+static void add_scope(struct as_credentials *credentials, const char *name,
+                      const struct as_access_settings *access)
+{
+    struct as_arena *arena = &credentials->arena;
+    credentials->scopes[credentials->scope_count++] = (struct as_scope){
+        .credential = as_arena_strdup(arena, name),
+        .rules = copy_texts(arena, access->rules, access->rule_count),
+        .rule_count = access->rule_count,
+        .targets = copy_texts(arena, access->targets, access->target_count),
+        .target_count = access->target_count,
+    };
+}
+
 static int token_init(struct token *token, const struct as_token_settings *settings,
                       struct as_error *error)
 {
@@ -89,8 +114,11 @@ int as_credentials_new(const struct as_receiver_settings *settings,
     AS_CLEANUP(as_credentials_free_p)
     struct as_credentials *credentials = as_xcalloc(1, sizeof(*credentials));
     credentials->tokens = as_xcalloc(settings->token_count + 1, sizeof(*credentials->tokens));
+    credentials->scopes =
+        as_arena_alloc(&credentials->arena, settings->token_count, sizeof(*credentials->scopes));
     for (size_t i = 0; i < settings->token_count; i++) {
         struct token *token = &credentials->tokens[credentials->token_count++];
+        add_scope(credentials, settings->tokens[i].name, &settings->tokens[i].access);
         const int r = token_init(token, &settings->tokens[i], error);
         if (r != 0)
             return r;
@@ -111,6 +139,7 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
         free(token->file);
     }
     free(credentials->tokens);
+    as_arena_deinit(&credentials->arena);
     free(credentials);
     return NULL;
 }
@@ -118,6 +147,13 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
 bool as_credentials_is_empty(const struct as_credentials *credentials)
 {
     return credentials->token_count == 0;
+}
+
+const struct as_scope *as_credentials_get_scopes(const struct as_credentials *credentials,
+                                                 size_t *count_out)
+{
+    *count_out = credentials->scope_count;
+    return credentials->scopes;
 }
 
 bool as_credentials_has_permission(const struct as_credentials *credentials,

@@ -14,6 +14,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/scope.h>
 
 #define AS_TOKEN_MAX 4096 /* bytes of a token; surrounding white space is not counted */
 
@@ -35,6 +36,10 @@ bool as_credentials_is_empty(const struct as_credentials *credentials);
 /* One of them has this permission. */
 bool as_credentials_has_permission(const struct as_credentials *credentials,
                                    enum as_permission permission);
+
+/* What each may trigger, for the engine; lives as long as they do. */
+const struct as_scope *as_credentials_get_scopes(const struct as_credentials *credentials,
+                                                 size_t *count_out);
 
 /* The credential that this token proves; NULL: none. */
 const struct as_credential *as_credentials_find_token(struct as_credentials *credentials,

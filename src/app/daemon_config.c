@@ -136,13 +136,14 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;
-    as_auth_set_credentials(daemon->auth, credentials);
+    struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
     daemon_retire_ports(daemon, old);
     daemon->targets = targets;
     daemon->source = daemon_new_source(daemon, &config->settings);
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
                     daemon->source, credential);
+    as_credentials_free(old_credentials); /* their scopes were the engine's */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),
            AS_FI("targets", config->ruleset->target_count),
@@ -163,6 +164,6 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     if (as_credentials_is_empty(credentials))
         as_log(AS_LOG_WARN, "no receiver.tokens are configured: everyone who can connect may send "
                             "alerts and read");
-    as_auth_set_credentials(daemon->auth, credentials);
+    as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
     return 0;
 }

@@ -108,7 +108,7 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
     if (list->error)
         return;
 
-    struct cause cause = {0};
+    struct cause cause = {.credential = ""};
     const size_t effects = engine->effect_count;
     bool is_whole = engine->config.watchdog_count == 0;
     for (size_t i = 0; i < list->count; i++) {

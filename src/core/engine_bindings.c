@@ -128,15 +128,22 @@ static void bind(struct binding *binding, struct incident *incident, struct grou
     }
 }
 
-/* The target that a rule leads to; NULL where the labels give none that is allowed, or where the id
- * belongs to another entry of the rule files: the one with a plain address, else the one in use. */
-static struct target *resolve(struct as_engine *engine, const struct as_rule *rule,
-                              const struct as_labels *labels, const struct as_labels *annotations)
+/* The target that a rule leads to; NULL where the labels give none that is allowed, where the id
+ * belongs to another entry of the rule files (the one with a plain address, else the one in use),
+ * or where no credential of the incident may trigger the rule there. */
+static struct target *resolve(struct as_engine *engine, const struct incident *incident,
+                              const struct as_rule *rule, const struct as_labels *labels,
+                              const struct as_labels *annotations, bool *is_forbidden)
 {
     const struct as_target_config *config = &engine->ruleset->targets[rule->target];
     struct as_target_ref *ref;
     if (as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
         return NULL;
+    if (!scope_allows(engine, incident, rule, ref)) {
+        as_target_ref_free(ref);
+        *is_forbidden = true;
+        return NULL;
+    }
     struct target *target = target_get(engine, ref);
     if (!target->config || (target->config->is_templated && target->open_bindings == 0))
         target_set_config(engine, target, config);
@@ -174,12 +181,13 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
     if (enabled == 0)
         return BIND_DISABLED;
 
+    bool is_forbidden = false;
     incident->bindings = as_xcalloc(enabled, sizeof(*incident->bindings));
     for (size_t i = 0; i < count; i++) {
         const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
         if (!rule->enabled)
             continue;
-        struct target *target = resolve(engine, rule, labels, annotations);
+        struct target *target = resolve(engine, incident, rule, labels, annotations, &is_forbidden);
         if (!target)
             continue;
         bind(&incident->bindings[incident->binding_count++], incident, group_get(target, rule));
@@ -188,7 +196,7 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
         return BIND_OK;
     free(incident->bindings);
     incident->bindings = NULL;
-    return BIND_NOT_ALLOWED;
+    return is_forbidden ? BIND_FORBIDDEN : BIND_NOT_ALLOWED;
 }
 
 void bindings_drop(struct as_engine *engine, struct incident *incident)
@@ -238,6 +246,9 @@ void incident_free(struct incident *incident)
     for (uint32_t i = 0; i < incident->receiver_count; i++)
         free(incident->receivers[i]);
     free(incident->receivers);
+    for (uint32_t i = 0; i < incident->credential_count; i++)
+        free(incident->credentials[i]);
+    free(incident->credentials);
     free(incident->bindings);
     as_labels_free(incident->labels);
     as_labels_free(incident->annotations);

@@ -28,6 +28,8 @@ struct as_incident_state incident_get_state(const struct incident *incident)
         .silenced = incident->silenced,
         .receivers = (const char *const *)incident->receivers,
         .receiver_count = incident->receiver_count,
+        .credentials = (const char *const *)incident->credentials,
+        .credential_count = incident->credential_count,
         .labels = incident->labels,
         .annotations = incident->annotations,
     };
@@ -118,8 +120,8 @@ static void set_seen(const struct as_engine *engine, struct incident *incident)
     incident->missed = 0;
 }
 
-static struct incident *incident_new(struct as_engine *engine, const struct as_listed_alert *alert,
-                                     bool is_open)
+static struct incident *incident_new(struct as_engine *engine, const struct cause *cause,
+                                     const struct as_listed_alert *alert, bool is_open)
 {
     struct incident *incident = as_xcalloc(1, sizeof(*incident));
     const struct as_moment now = moment_now(engine);
@@ -133,6 +135,7 @@ static struct incident *incident_new(struct as_engine *engine, const struct as_l
     incident->seen_stored = now.mono;
     set_seen(engine, incident);
     (void)add_receivers(incident, alert);
+    (void)incident_add_credential(incident, cause->credential);
     return incident;
 }
 
@@ -168,12 +171,13 @@ static struct as_alert_outcome outcome_bound(struct as_engine *engine,
 static struct as_alert_outcome incident_open(struct as_engine *engine, struct cause *cause,
                                              const struct as_listed_alert *alert)
 {
-    struct incident *incident = incident_new(engine, alert, true);
+    struct incident *incident = incident_new(engine, cause, alert, true);
     switch (bindings_make(engine, incident, alert->labels, alert->annotations)) {
     case BIND_OK: break;
     case BIND_NO_RULE: incident_free(incident); return outcome_of(AS_REASON_NO_RULE);
     case BIND_DISABLED: incident_free(incident); return outcome_of(AS_REASON_RULE_DISABLED);
     case BIND_NOT_ALLOWED: incident_free(incident); return outcome_of(AS_REASON_TARGET_NOT_ALLOWED);
+    case BIND_FORBIDDEN: incident_free(incident); return outcome_of(AS_REASON_FORBIDDEN);
     }
     incident->labels = as_labels_copy(alert->labels);
     incident->annotations = as_labels_copy(alert->annotations);
@@ -216,11 +220,13 @@ static bool is_annotated_anew(struct as_engine *engine, struct incident *inciden
     return true;
 }
 
-/* The same alert through more of Alertmanager's receivers: rules for those match it now. */
+/* The same alert through more of Alertmanager's receivers, or from someone who may trigger more:
+ * rules for those match it now. */
 static bool is_rerouted(struct as_engine *engine, struct cause *cause, struct incident *incident,
                         const struct as_listed_alert *alert)
 {
-    if (!add_receivers(incident, alert))
+    const bool is_new_receiver = add_receivers(incident, alert);
+    if (!incident_add_credential(incident, cause->credential) && !is_new_receiver)
         return false;
     bindings_remake(engine, incident);
     touch_targets(engine, cause, incident);
@@ -251,7 +257,9 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
     set_seen(engine, incident);
 
     const uint32_t bound = incident->binding_count;
-    const bool annotated = is_annotated_anew(engine, incident, alert);
+    /* a rule may take its size from them */
+    const bool annotated = scope_covers(engine, cause->credential, incident) &&
+                           is_annotated_anew(engine, incident, alert);
     const bool rerouted = is_rerouted(engine, cause, incident, alert);
     const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
     const int64_t age = engine->mono.us - incident->seen_stored.us;
@@ -286,6 +294,9 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
         return incident_open(engine, cause, alert);
 
     const bool is_newer = starts_later(alert->starts_at, incident->starts_at);
+    if (!scope_reaches(engine, cause->credential, incident, alert) ||
+        (is_open && is_newer && !scope_covers(engine, cause->credential, incident)))
+        return outcome_of(AS_REASON_FORBIDDEN);
     if (is_open && !is_newer && is_older_than_silence(engine, cause, incident))
         return outcome_bound(engine, incident, false, AS_REASON_SILENCED);
     if (is_open && !is_newer)
@@ -306,15 +317,17 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
 /* Remembers that the alert was resolved, so that an old firing which comes later is known for what
  * it is. */
 static struct as_alert_outcome remember_resolved(struct as_engine *engine,
+                                                 const struct cause *cause,
                                                  const struct as_listed_alert *alert)
 {
     switch (bindings_check(engine, alert->labels, alert->receivers[0])) {
     case BIND_NO_RULE: return outcome_of(AS_REASON_NO_RULE);
     case BIND_DISABLED: return outcome_of(AS_REASON_RULE_DISABLED);
     case BIND_OK:
-    case BIND_NOT_ALLOWED: break;
+    case BIND_NOT_ALLOWED:
+    case BIND_FORBIDDEN: break;
     }
-    struct incident *incident = incident_new(engine, alert, false);
+    struct incident *incident = incident_new(engine, cause, alert, false);
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
     return outcome_of(AS_REASON_DUPLICATE);
@@ -354,8 +367,11 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
                                                as_wall_time ends_at)
 {
     struct incident *incident = incident_find(engine, alert->fingerprint);
+    if (!scope_reaches(engine, cause->credential, incident, alert) ||
+        (incident && !scope_covers(engine, cause->credential, incident)))
+        return outcome_of(AS_REASON_FORBIDDEN);
     if (!incident)
-        return remember_resolved(engine, alert);
+        return remember_resolved(engine, cause, alert);
     if (!incident->is_open) {
         if (alert->starts_at.us > incident->starts_at.us)
             set_resolved(engine, incident, alert->starts_at);
@@ -386,7 +402,8 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
     };
     if (alert->status == AS_ALERT_RESOLVED)
         return handle_resolved(engine, cause, &seen, alert->ends_at);
-    watchdog_see(engine, alert->labels);
+    if (scope_is_whole(engine, cause->credential))
+        watchdog_see(engine, alert->labels);
     return incident_see(engine, cause, &seen);
 }
 
@@ -402,7 +419,7 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     effect->ticket = request;
     effect->notification = record;
 
-    struct cause cause = {.notification = notification->id};
+    struct cause cause = {.notification = notification->id, .credential = notification->credential};
     for (size_t i = 0; i < notification->alert_count; i++)
         outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
 
@@ -413,7 +430,7 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
 
 void incidents_expire(struct as_engine *engine)
 {
-    struct cause time_alone = {0};
+    struct cause time_alone = {.credential = ""};
     const size_t effects = engine->effect_count;
     struct incident *incident;
     while ((incident = TAILQ_FIRST(&engine->open)) &&

@@ -15,6 +15,7 @@
  *   engine_limits.c     how much may be begun and removed over all targets
  *   engine_after.c      which target waits for which others
  *   engine_actions.c    intents, results, what may have been done unseen
+ *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_restore.c    from the store
  *   engine_view.c       for metrics and the API
  *
@@ -88,6 +89,8 @@ struct incident {
     as_mono_time seen_stored;
     char **receivers;
     uint32_t receiver_count;
+    char **credentials; /* through which it came */
+    uint32_t credential_count;
     struct as_moment silenced; /* since when it is held; unset: not */
     as_mono_time late_until;   /* a firing notification may be older than the silence until then */
     uint64_t seen_ticket;      /* lists with later tickets were asked for after it was last seen */
@@ -275,6 +278,7 @@ STAILQ_HEAD(waiter_list, waiter);
 /* What incidents begin and end by: a notification, the list of alerts, or time alone. */
 struct cause {
     const char *notification; /* its id; NULL where it is none */
+    const char *credential;   /* "": nobody's, and trusted */
     struct target **touched;  /* to be evaluated when it is committed; may repeat */
     size_t touched_count, touched_capacity;
 };
@@ -401,7 +405,7 @@ bool watchdog_proves(const struct as_engine *engine, struct as_moment moment);
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b);
 
 /* engine_bindings.c */
-enum bind_result { BIND_OK, BIND_NO_RULE, BIND_DISABLED, BIND_NOT_ALLOWED };
+enum bind_result { BIND_OK, BIND_NO_RULE, BIND_DISABLED, BIND_NOT_ALLOWED, BIND_FORBIDDEN };
 enum bind_result bindings_make(struct as_engine *engine, struct incident *incident,
                                const struct as_labels *labels, const struct as_labels *annotations);
 enum bind_result bindings_check(struct as_engine *engine, const struct as_labels *labels,
@@ -415,6 +419,19 @@ as_mono_time binding_get_due_unheld(const struct binding *binding);
 as_mono_time binding_get_due(const struct binding *binding); /* never while it is held */
 as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target);
 struct group *group_find(struct target *target, const char *rule);
+
+/* engine_scopes.c */
+bool scope_is_whole(const struct as_engine *engine, const char *credential);
+/* One of the incident's credentials may trigger the rule there. */
+bool scope_allows(const struct as_engine *engine, const struct incident *incident,
+                  const struct as_rule *rule, const struct as_target_ref *ref);
+/* The credential may trigger some rule that the alert, or its incident (NULL: none), matches. */
+bool scope_reaches(struct as_engine *engine, const char *credential,
+                   const struct incident *incident, const struct as_listed_alert *alert);
+/* ... and every rule that the incident is bound to. */
+bool scope_covers(const struct as_engine *engine, const char *credential,
+                  const struct incident *incident);
+bool incident_add_credential(struct incident *incident, const char *credential);
 
 /* engine_targets.c */
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);

@@ -82,6 +82,8 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
     for (size_t i = 0; i < state->receiver_count; i++)
         incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
+    for (size_t i = 0; i < state->credential_count; i++)
+        (void)incident_add_credential(incident, state->credentials[i]);
     incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
     incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
     incident->kept = copy_progress(state->progress, state->progress_count);

@@ -63,6 +63,16 @@ static void write_progress(struct as_json_writer *json, const struct as_incident
     as_json_end_array(json);
 }
 
+static void write_texts(struct as_json_writer *json, const char *key, const char *const *texts,
+                        size_t count)
+{
+    as_json_write_key(json, key);
+    as_json_begin_array(json);
+    for (size_t i = 0; i < count; i++)
+        as_json_write_string(json, texts[i]);
+    as_json_end_array(json);
+}
+
 void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
                               struct as_buf *out)
 {
@@ -71,16 +81,13 @@ void as_state_encode_incident(const struct as_incident_state *state, const char 
     as_json_begin_object(&json);
     write_labels(&json, "annotations", state->annotations);
     as_json_write_member(&json, "boot", boot);
+    write_texts(&json, "credentials", state->credentials, state->credential_count);
     write_hex(&json, "fingerprint", state->fingerprint);
     write_labels(&json, "labels", state->labels);
     as_json_write_member_bool(&json, "open", state->is_open);
     write_moment(&json, "opened", state->opened);
     write_progress(&json, state);
-    as_json_write_key(&json, "receivers");
-    as_json_begin_array(&json);
-    for (size_t i = 0; i < state->receiver_count; i++)
-        as_json_write_string(&json, state->receivers[i]);
-    as_json_end_array(&json);
+    write_texts(&json, "receivers", state->receivers, state->receiver_count);
     write_moment(&json, "resolved", state->resolved);
     write_moment(&json, "seen", state->seen);
     write_moment(&json, "silenced", state->silenced);
@@ -340,18 +347,16 @@ static void read_progress(struct reader *reader, struct as_incident_state *state
     state->progress = progress;
 }
 
-static void read_receivers(struct reader *reader, struct as_incident_state *state)
+static const char *const *read_texts(struct reader *reader, const char *key, size_t *count_out)
 {
-    size_t count;
-    json_t *list = read_list(reader, "receivers", &count);
-    const char **receivers = as_arena_alloc(&reader->arena, count, sizeof(*receivers));
-    for (size_t i = 0; i < count; i++) {
-        receivers[i] = json_string_value(json_array_get(list, i));
-        if (!receivers[i])
-            damage(reader, "receivers");
+    json_t *list = read_list(reader, key, count_out);
+    const char **texts = as_arena_alloc(&reader->arena, *count_out, sizeof(*texts));
+    for (size_t i = 0; i < *count_out; i++) {
+        texts[i] = json_string_value(json_array_get(list, i));
+        if (!texts[i])
+            damage(reader, key);
     }
-    state->receivers = receivers;
-    state->receiver_count = count;
+    return texts;
 }
 
 static uint64_t read_hex(struct reader *reader, json_t *object, const char *key)
@@ -384,7 +389,8 @@ int as_state_decode_incident(const char *json, size_t size, const struct as_stat
         .annotations = annotations,
     };
     read_progress(&reader, &state);
-    read_receivers(&reader, &state);
+    state.receivers = read_texts(&reader, "receivers", &state.receiver_count);
+    state.credentials = read_texts(&reader, "credentials", &state.credential_count);
     if (as_moment_is_set(state.resolved) == state.is_open)
         damage(&reader, "resolved");
     r = reader.damaged ? -EBADMSG : use(context, &state);

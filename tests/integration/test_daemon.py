@@ -360,6 +360,28 @@ def test_tokens(make, group, tmp_path):
     assert daemon.metrics().value("alertscaler_notifications_total", result="denied") >= 6
 
 
+def test_a_credential_triggers_only_what_it_may(make, group, tmp_path):
+    (tmp_path / "web").write_text("secret-web")
+    (tmp_path / "all").write_text("secret-all")
+    daemon = make(make_rules(group), {"receiver": {"tokens": [
+        {"name": "web", "file": str(tmp_path / "web"), "rules": ["web-*"]}, {"name": "all", "file": str(tmp_path / "all")}]}})
+    daemon.headers = {"Authorization": "Bearer secret-web"}
+    assert outcomes(daemon.notify(notification(busy()))) == ["forbidden"]
+    daemon.headers = {"Authorization": "Bearer secret-all"}
+    assert outcomes(daemon.notify(notification(busy()))) == ["queued"]
+    eventually(lambda: group.size == 6)
+    daemon.headers = {"Authorization": "Bearer secret-web"}
+    assert outcomes(daemon.notify(notification(busy(status="resolved")))) == ["forbidden"]
+    daemon.headers = {"Authorization": "Bearer secret-all"}
+    assert daemon.target("workers")["open_incidents"] == 1
+    # As before after a restart.
+    daemon.kill()
+    daemon.start()
+    daemon.headers = {"Authorization": "Bearer secret-web"}
+    assert outcomes(daemon.notify(notification(busy()))) == ["forbidden"]
+    assert group.applied == [6]
+
+
 def test_other_methods_and_paths(daemon):
     answer = daemon.get("/webhook")
     assert (answer.status, answer.headers["Allow"]) == (405, "POST") and "POST" in answer.text

@@ -27,6 +27,7 @@
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/record.h>
 #include <alertscaler/core/ruleset.h>
+#include <alertscaler/core/scope.h>
 
 struct as_engine;
 
@@ -48,6 +49,8 @@ struct as_engine_config {
     const struct as_matcher *watchdog; /* borrowed as the rule set is; count 0: there is none */
     size_t watchdog_count;
     int64_t watchdog_within_us;
+    const struct as_scope *scopes; /* of all credentials; borrowed as the rule set is */
+    size_t scope_count;
 };
 
 enum as_event_kind {

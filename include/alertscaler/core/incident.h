@@ -45,6 +45,8 @@ struct as_incident_state {
     struct as_moment silenced;    /* open, and since then kept from being sent by Alertmanager */
     const char *const *receivers; /* through which it came, in that order */
     size_t receiver_count;
+    const char *const *credentials; /* likewise; "": nobody's, and trusted */
+    size_t credential_count;
     const struct as_labels *labels;
     const struct as_labels *annotations;
     const struct as_progress *progress; /* only of rules for which it matters */

@@ -146,7 +146,7 @@ static void open_gate(bool enable_admin_api, struct as_token_settings *tokens, s
     }
     const struct as_receiver_settings settings = {.tokens = tokens, .token_count = count};
     cr_assert_eq(as_credentials_new(&settings, &credentials, NULL), 0);
-    as_auth_set_credentials(auth, credentials);
+    cr_assert_null(as_auth_swap_credentials(auth, credentials));
 }
 
 #define BIT(permission) (1U << AS_PERMISSION_##permission)
@@ -217,7 +217,7 @@ Test(auth, the_name_stays_with_the_request_whatever_is_reloaded)
     open_three(true);
     cr_assert_eq(ask("/webhook", "Bearer am", AS_PERMISSION_NOTIFY), 200);
     cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &none, NULL), 0);
-    as_auth_set_credentials(auth, none);
+    as_credentials_free(as_auth_swap_credentials(auth, none));
     cr_expect_str_eq(as_auth_get_credential(&exchange), "am");
 }
 

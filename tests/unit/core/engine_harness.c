@@ -476,7 +476,7 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
     notification->group_key = as_xstrdup("");
     notification->reason = as_xstrdup("");
     notification->remote = as_xstrdup("");
-    notification->credential = as_xstrdup("");
+    notification->credential = as_xstrdup(harness->credential ? harness->credential : "");
     notification->traceparent = as_xstrdup("");
     notification->alerts = as_xcalloc(count + 1, sizeof(*notification->alerts));
     notification->alert_count = count;

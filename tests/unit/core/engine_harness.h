@@ -83,6 +83,7 @@ struct harness {
     size_t target_count;
     struct as_buf transcript, told;
     uint64_t requests, notifications;
+    const char *credential; /* of the next notifications; NULL: "" */
 
     struct staged_commit staged; /* of the effects so far */
     struct staged_commit commits[HARNESS_QUEUE];

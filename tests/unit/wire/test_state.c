@@ -109,6 +109,8 @@ static void encode_incident(struct as_buf *out)
         .silenced = moment_at(970, 49970),
         .receivers = (const char *const[]){"web.hook", "other"},
         .receiver_count = 2,
+        .credentials = (const char *const[]){"alertmanager", ""},
+        .credential_count = 2,
         .labels = labels,
         .annotations = labels,
         .progress = progress,

@@ -1,0 +1,105 @@
+/*
+ * What credentials reach. An incident keeps through which it came; a rule acts on it if one of them
+ * may trigger that rule on that target. And what a credential may not trigger it may not speak
+ * about either: it cannot open such an incident, touch one that others opened, or end it.
+ *
+ * Alertmanager's own list and time have the credential "", which reaches everything.
+ */
+#include "engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define CREDENTIALS_MAX 64 /* that an incident remembers */
+
+bool scope_is_whole(const struct as_engine *engine, const char *credential)
+{
+    const struct as_engine_config *config = &engine->config;
+    for (size_t i = 0; i < config->scope_count; i++) {
+        const struct as_scope *scope = &config->scopes[i];
+        if (strcmp(scope->credential, credential) == 0)
+            return scope->rule_count == 0 && scope->target_count == 0;
+    }
+    return credential[0] == '\0';
+}
+
+static bool allows(const struct as_engine *engine, const char *credential,
+                   const struct as_rule *rule, const struct as_target_ref *ref)
+{
+    return as_scope_allows(engine->config.scopes, engine->config.scope_count, credential,
+                           rule->name, engine->ruleset->targets[rule->target].name, ref->id);
+}
+
+bool scope_allows(const struct as_engine *engine, const struct incident *incident,
+                  const struct as_rule *rule, const struct as_target_ref *ref)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (allows(engine, incident->credentials[i], rule, ref))
+            return true;
+    }
+    return false;
+}
+
+static bool reaches_bound(const struct as_engine *engine, const char *credential,
+                          const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct group *group = incident->bindings[i].group;
+        if (allows(engine, credential, group->rule, group->target->ref))
+            return true;
+    }
+    return false;
+}
+
+/* True also where no rule matches: then it is said so. */
+bool scope_reaches(struct as_engine *engine, const char *credential,
+                   const struct incident *incident, const struct as_listed_alert *alert)
+{
+    if (scope_is_whole(engine, credential))
+        return true;
+    const uint32_t *rules;
+    const size_t count = as_rule_index_match(engine->index, alert->labels, alert->receivers,
+                                             alert->receiver_count, &rules);
+    size_t beyond = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+        AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+        if (!rule->enabled ||
+            as_target_ref_new(config, alert->labels, alert->annotations, &ref, NULL) != 0)
+            continue;
+        if (allows(engine, credential, rule, ref))
+            return true;
+        beyond++;
+    }
+    if (incident && incident->binding_count > 0) /* rules of other receivers, maybe */
+        return reaches_bound(engine, credential, incident);
+    return beyond == 0;
+}
+
+bool scope_covers(const struct as_engine *engine, const char *credential,
+                  const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct group *group = incident->bindings[i].group;
+        if (!allows(engine, credential, group->rule, group->target->ref))
+            return false;
+    }
+    return true;
+}
+
+bool incident_add_credential(struct incident *incident, const char *credential)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (strcmp(incident->credentials[i], credential) == 0)
+            return false;
+    }
+    if (incident->credential_count == CREDENTIALS_MAX)
+        return false;
+    incident->credentials = as_xrealloc_array(incident->credentials, incident->credential_count + 1,
+                                              sizeof(*incident->credentials));
+    incident->credentials[incident->credential_count++] = as_xstrdup(credential);
+    return true;
+}

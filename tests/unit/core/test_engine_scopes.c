@@ -1,0 +1,173 @@
+/*
+ * What a credential reaches: a rule acts on an alert only if it came through a credential that may
+ * trigger it; what it may not trigger a credential may not touch or end; and all of that is the
+ * same after a restart and a reload.
+ */
+#include "engine_harness.h"
+
+static const struct spec two_rules = {
+    .targets = {{.name = "web", .min = 1, .up = 60}, {.name = "db", .min = 1, .up = 60}},
+    .rules =
+        {{.name = "web-slow",
+          .match = {"alertname=Slow"},
+          .target = "web",
+          .up = 2,
+          .max_steps = 1},
+         {.name = "db-slow", .match = {"alertname=Slow"}, .target = "db", .up = 2, .max_steps = 1},
+         {.name = "db-full", .match = {"alertname=Full"}, .target = "db", .up = 3, .max_steps = 1}},
+};
+
+static const char *const web[] = {"web-*"};
+static const char *const db[] = {"db-*"};
+static const char *const db_targets[] = {"db"};
+static const struct as_scope scopes[] = {
+    {.credential = "all"},
+    {.credential = "web", .rules = web, .rule_count = 1},
+    {.credential = "db", .rules = db, .rule_count = 1, .targets = db_targets, .target_count = 1},
+};
+
+#define START(name)                                                                                \
+    struct harness name = {.config = {.scopes = scopes, .scope_count = AS_ARRAY_SIZE(scopes)}};    \
+    harness_start(&(name), &two_rules)
+
+static void send(struct harness *harness, const char *credential, const struct test_alert *alert)
+{
+    harness->credential = credential;
+    harness_notify(harness, "scaler", alert, 1);
+}
+
+static const struct test_alert slow = {.labels = "Slow", .starts = 990};
+static const struct test_alert full = {.labels = "Full", .starts = 990};
+static const struct test_alert slow_ended = {.labels = "Slow", .starts = 990, .is_resolved = true};
+
+Test(engine_scopes, a_rule_acts_only_for_a_credential_that_may_trigger_it)
+{
+    START(h);
+    send(&h, "web", &slow);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 4>6 scaled by web-slow; "
+                "scale web 4>6; acted web 4>6 applied");
+    harness_stop(&h);
+}
+
+Test(engine_scopes, an_alert_beyond_its_reach_is_forbidden_and_changes_nothing)
+{
+    START(h);
+    send(&h, "web", &full);
+    cr_said(&h, "said forbidden; answered");
+    send(&h, "removed", &slow);
+    cr_said(&h, "said forbidden; answered");
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_INCIDENT), 0);
+    send(&h, "web", &(struct test_alert){.labels = "Nobody", .starts = 990});
+    cr_said(&h, "said no_rule; answered");
+    harness_stop(&h);
+}
+
+Test(engine_scopes, the_same_alert_from_someone_who_may_more_serves_the_other_rule_too)
+{
+    START(h);
+    send(&h, "web", &slow);
+    (void)said(&h);
+    send(&h, "db", &slow);
+    cr_said(&h, "said queued; answered; observe web; observe db; decided web 6 no_change by "
+                "web-slow; decided db 4>6 scaled by db-slow; scale db 4>6; acted db 4>6 applied");
+    send(&h, "web", &slow);
+    cr_said(&h, "said max_steps; answered");
+    harness_stop(&h);
+}
+
+Test(engine_scopes, an_incident_cannot_be_ended_or_begun_anew_by_who_may_not_trigger_all_of_it)
+{
+    START(h);
+    send(&h, "all", &slow);
+    (void)said(&h);
+    send(&h, "web", &slow_ended);
+    cr_said(&h, "said forbidden; answered");
+    send(&h, "web", &(struct test_alert){.labels = "Slow", .starts = 995});
+    cr_said(&h, "said forbidden; answered");
+    send(&h, "removed", &slow_ended);
+    cr_said(&h, "said forbidden; answered");
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1);
+    send(&h, "all", &slow_ended);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    harness_stop(&h);
+}
+
+/* Else a firing of the right sender that is on its way would be taken for an old one. */
+Test(engine_scopes, an_end_beyond_its_reach_is_not_remembered)
+{
+    START(h);
+    send(&h, "web", &(struct test_alert){.labels = "Full", .starts = 990, .is_resolved = true});
+    cr_said(&h, "said forbidden; answered");
+    send(&h, "db", &full);
+    cr_assert(as_engine_get_counts(h.engine).incidents_open == 1, "%s", said(&h));
+    harness_stop(&h);
+}
+
+/* A receiver that no rule names must not be a way around. */
+Test(engine_scopes, an_incident_is_not_touched_through_another_receiver)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "db", .min = 1, .up = 60}},
+        .rules = {{.name = "db-full",
+                   .match = {"alertname=Full"},
+                   .target = "db",
+                   .receiver = "dba",
+                   .up = 2}},
+    };
+    struct harness h = {.config = {.scopes = scopes, .scope_count = AS_ARRAY_SIZE(scopes)}};
+    harness_start(&h, &spec);
+    h.credential = "db";
+    harness_notify(&h, "dba", &full, 1);
+    (void)said(&h);
+    h.credential = "web";
+    harness_notify(&h, "another", &full, 1);
+    cr_said(&h, "said forbidden; answered");
+    harness_stop(&h);
+}
+
+Test(engine_scopes, what_alertmanager_lists_is_trusted)
+{
+    struct harness h = {.config = {.scopes = scopes,
+                                   .scope_count = AS_ARRAY_SIZE(scopes),
+                                   .resync_us = AS_US_PER_MIN}};
+    static const struct test_listed listed[] = {{.labels = "Full", .starts = 990}};
+    harness_start(&h, &two_rules);
+    (void)said(&h);
+    harness_list(&h, listed, 1);
+    tick(&h, 61);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1, "%s", said(&h));
+    harness_stop(&h);
+}
+
+Test(engine_scopes, a_restart_and_a_reload_bind_as_before)
+{
+    START(h);
+    send(&h, "web", &slow);
+    (void)said(&h);
+    harness_crash(&h, 1);
+    harness_reload(&h, &two_rules);
+    tick(&h, 120);
+    const char *text = said(&h);
+    cr_assert(!strstr(text, "decided db") && !strstr(text, "scale"), "%s", text);
+    send(&h, "web", &slow_ended);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0, "%s", said(&h));
+    harness_stop(&h);
+}
+
+Test(engine_scopes, a_credential_that_is_taken_away_acts_no_more)
+{
+    static const struct spec again = {
+        .targets = {{.name = "web", .min = 1, .up = 60}},
+        .rules = {{.name = "web-slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
+    };
+    struct harness h = {.config = {.scopes = scopes, .scope_count = AS_ARRAY_SIZE(scopes)}};
+    harness_start(&h, &again);
+    send(&h, "web", &slow);
+    tick(&h, 61);
+    cr_assert(strstr(said(&h), "scale web 6>8"));
+    h.config.scope_count = 1;
+    harness_reload(&h, &again);
+    tick(&h, 600);
+    cr_assert(!strstr(said(&h), "scale web"));
+    harness_stop(&h);
+}

@@ -1,0 +1,89 @@
+/*
+ * Patterns of names, and who may trigger what.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/scope.h>
+
+Test(scope, a_star_stands_for_any_text_and_everything_else_for_itself)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool is_match;
+    } rows[] = {
+        {"web", "web", true},
+        {"web", "web2", false},
+        {"web", "we", false},
+        {"", "", true},
+        {"", "a", false},
+        {"*", "", true},
+        {"*", "anything at all", true},
+        {"web-*", "web-", true},
+        {"web-*", "web-shop", true},
+        {"web-*", "a-web-shop", false},
+        {"*-shop", "web-shop", true},
+        {"*-shop", "web-shop-2", false},
+        {"a*b*c", "abc", true},
+        {"a*b*c", "a-b-b-c", true},
+        {"a*b*c", "a-b-b", false},
+        {"*aab", "aaab", true},
+        {"**", "x", true},
+        {"w?b", "web", false},
+        {"[w]eb", "web", false},
+        {"Web", "web", false},
+        {"kubernetes/*/shop/*", "kubernetes/default/shop/Deployment/web", true},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_eq(as_scope_match(rows[i].pattern, rows[i].text), rows[i].is_match, "%s, %s",
+                     rows[i].pattern, rows[i].text);
+}
+
+/* Many stars and a text that almost matches: a naive matcher would not come back. */
+Test(scope, a_hostile_pattern_takes_no_time, .timeout = 5)
+{
+    char pattern[201], text[10001];
+    for (size_t i = 0; i < 200; i += 2)
+        memcpy(pattern + i, "*a", 2);
+    pattern[200] = '\0';
+    memset(text, 'a', 10000);
+    text[9999] = 'b';
+    text[10000] = '\0';
+    cr_expect_not(as_scope_match(pattern, text));
+}
+
+Test(scope, both_the_rule_and_the_target_must_be_allowed)
+{
+    static const char *const web[] = {"web-*", "checkout"};
+    static const char *const shop[] = {"shop", "kubernetes/default/shop/*"};
+    static const struct as_scope scopes[] = {
+        {.credential = "everything"},
+        {.credential = "rules", .rules = web, .rule_count = 2},
+        {.credential = "targets", .targets = shop, .target_count = 2},
+        {.credential = "both", .rules = web, .rule_count = 2, .targets = shop, .target_count = 2},
+    };
+    static const struct {
+        const char *credential, *rule, *name, *id;
+        bool is_allowed;
+    } rows[] = {
+        {"", "any", "any", "any", true},
+        {"everything", "any", "any", "any", true},
+        {"removed", "web-slow", "shop", "shop", false},
+        {"Everything", "web-slow", "shop", "shop", false},
+        {"rules", "web-slow", "any", "any", true},
+        {"rules", "checkout", "any", "any", true},
+        {"rules", "db-slow", "any", "any", false},
+        {"targets", "any", "shop", "other", true},
+        {"targets", "any", "other", "kubernetes/default/shop/Deployment/web", true},
+        {"targets", "any", "other", "kubernetes/default/bank/Deployment/web", false},
+        {"both", "web-slow", "shop", "x", true},
+        {"both", "web-slow", "bank", "x", false},
+        {"both", "db-slow", "shop", "x", false},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_eq(as_scope_allows(scopes, AS_ARRAY_SIZE(scopes), rows[i].credential,
+                                     rows[i].rule, rows[i].name, rows[i].id),
+                     rows[i].is_allowed, "row %zu", i);
+    cr_expect_not(as_scope_allows(NULL, 0, "any", "r", "t", "t"));
+}
