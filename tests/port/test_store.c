@@ -15,15 +15,20 @@
 #include <alertscaler/store/memory.h>
 #include <alertscaler/store/sqlite.h>
 
+#include "kube_api.h"
+
 /* A medium that can be opened again and again. */
 struct medium {
     const char *name;
-    bool is_file;
+    bool is_file, is_cluster;
     char directory[64], path[80];
     struct as_store_memory *memory;
 };
 
-static struct medium media[] = {{.name = "sqlite", .is_file = true}, {.name = "memory"}};
+static struct medium media[] = {{.name = "sqlite", .is_file = true},
+                                {.name = "memory"},
+                                {.name = "kubernetes", .is_cluster = true}};
+static struct kube_api api; /* each test has a process of its own */
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
 {
@@ -36,6 +41,8 @@ static void setup(struct medium *medium)
         snprintf(medium->directory, sizeof(medium->directory), "/tmp/as-store-XXXXXX");
         cr_assert(mkdtemp(medium->directory));
         snprintf(medium->path, sizeof(medium->path), "%s/state.db", medium->directory);
+    } else if (medium->is_cluster) {
+        kube_api_init(&api);
     } else {
         medium->memory = as_store_memory_new();
     }
@@ -45,6 +52,8 @@ static void teardown(struct medium *medium)
 {
     if (medium->is_file)
         nftw(medium->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (medium->is_cluster)
+        kube_api_deinit(&api);
     medium->memory = as_store_memory_free(medium->memory);
 }
 
@@ -53,6 +62,10 @@ static struct as_store *open_store(struct medium *medium)
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store = NULL;
 
+    if (medium->is_cluster) {
+        cr_assert(!kube_api_open(&api, "test", &store, &error), "%s", error.text);
+        return store;
+    }
     if (!medium->is_file)
         return as_store_memory_attach(medium->memory);
     cr_assert(!as_store_sqlite_open(medium->path, &store, &error), "%s", error.text);
@@ -98,7 +111,7 @@ static void expect(struct as_store *store, enum as_store_kind kind, const char *
     as_buf_deinit(&text);
 }
 
-/* Both implementations, each test: a table row a medium. */
+/* All implementations, each test: a table row a medium. */
 #define PORT_TEST(test_name)                                                                       \
     static void test_name(struct medium *medium);                                                  \
     ParameterizedTestParameters(port_store, test_name)                                             \

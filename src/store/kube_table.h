@@ -1,0 +1,99 @@
+/*
+ * The state as a holder has it in memory: all records, in the order of their keys; which pieces
+ * each consists of, and in which shard a piece is kept.
+ *
+ * Shards are numbered from 0 and filled as there is need. A piece stays where it is as long as it
+ * fits there, under the same name; so a record that changes makes one object change.
+ */
+#ifndef ALERTSCALER_SRC_STORE_KUBE_TABLE_H
+#define ALERTSCALER_SRC_STORE_KUBE_TABLE_H
+
+#include <stdbool.h>
+
+#include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
+#include <uthash.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/port/store.h>
+#include <alertscaler/wire/kube_state.h>
+
+struct kube_shard;
+
+struct kube_piece {
+    UT_hash_handle hh; /* by id */
+    TAILQ_ENTRY(kube_piece) in_shard;
+    struct kube_record *record;
+    struct kube_shard *shard;
+    uint64_t id;
+    uint32_t index, count;
+    size_t text_size; /* of name and text */
+    size_t size;
+    char *value; /* own memory */
+};
+
+struct kube_record {
+    RB_ENTRY(kube_record) link;
+    unsigned kind;
+    struct kube_piece **pieces;
+    uint32_t count;
+    size_t key_size;
+    char key[];
+};
+
+struct kube_shard {
+    uint32_t number;
+    char version[AS_KUBE_VERSION_SIZE]; /* "": there is no such object yet */
+    TAILQ_HEAD(, kube_piece) pieces;
+    size_t piece_count, size; /* of names and texts */
+    bool is_dirty;
+    uint64_t dirty_from; /* serial of the first segment that it needs */
+};
+
+RB_HEAD(kube_records, kube_record);
+
+struct kube_table {
+    struct kube_records records;
+    struct kube_piece *by_id;
+    struct kube_shard **shards; /* by number */
+    size_t shard_count;
+    uint64_t last_id;
+    struct as_buf text; /* scratch */
+};
+
+void kube_table_init(struct kube_table *table);
+void kube_table_deinit(struct kube_table *table);
+
+/* Opening: pieces in any order, a later one in the place of one before it; then whole records are
+ * made of them. -EBADMSG where one is not whole. A piece that says another place than it has is
+ * moved. */
+struct kube_shard *kube_table_get_shard(struct kube_table *table, uint32_t number);
+void kube_table_load(struct kube_table *table, const struct as_kube_state_piece *piece,
+                     size_t text_size);
+void kube_table_unload(struct kube_table *table, uint64_t id);
+int kube_table_finish(struct kube_table *table, struct as_error *error) AS_MUST_USE;
+
+/*
+ * Carries a change out in memory and appends what it means to `journal`; *count_io counts the lines
+ * of the commit. What becomes dirty is so from segment `serial` on. 0; -ENOSPC where there are too
+ * many shards.
+ */
+int kube_table_change(struct kube_table *table, const struct as_store_change *change,
+                      uint64_t serial, struct as_buf *journal, size_t *count_io,
+                      struct as_error *error) AS_MUST_USE;
+
+void kube_table_mark(struct kube_shard *shard, uint64_t serial);
+
+/* The dirty shard that needs the oldest segment; NULL: there is none. */
+struct kube_shard *kube_table_find_oldest(const struct kube_table *table);
+
+/* The texts of a shard's records in the arena; *count_out of them. */
+struct as_kube_config_item *kube_table_print_shard(const struct kube_shard *shard,
+                                                   struct as_arena *arena, size_t extra,
+                                                   size_t *count_out) AS_MUST_USE;
+
+/* As the port's. */
+int kube_table_visit(struct kube_table *table, enum as_store_kind kind, as_store_visit_fn *visit,
+                     void *context) AS_MUST_USE;
+
+#endif
