@@ -224,9 +224,11 @@ int kube_table_finish(struct kube_table *table, struct as_error *error)
             return code;
     }
     RB_FOREACH_SAFE (record, kube_records, &table->records, next) {
-        if (record->count == 0)
+        if (record->count == 0) {
             free_record(table, record); /* all its pieces were dropped */
-        for (uint32_t i = 0; record && record->count && i < record->count; i++)
+            continue;
+        }
+        for (uint32_t i = 0; i < record->count; i++)
             if (!record->pieces[i])
                 return fail_record(record, error);
     }
