@@ -1,0 +1,51 @@
+"""tests/integration/faults.c: makes the k-th call of a class fail in the program it is loaded into."""
+import mmap
+import pathlib
+import struct
+import subprocess
+
+from .driver import find_driver
+
+CLASSES = ("allocations", "files", "network")
+LAYOUT = struct.Struct("3Q2QQ32s")
+
+
+class Faults:
+    """What the library counts, over all processes that are started with `environment`."""
+
+    def __init__(self, directory, binary):
+        self.file = pathlib.Path(directory) / "faults"
+        self.file.write_bytes(bytes(LAYOUT.size))
+        with open(self.file, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), LAYOUT.size)
+        self.binary = binary
+
+    def choose(self, name, number):
+        LAYOUT.pack_into(self.memory, 0, 0, 0, 0, CLASSES.index(name), number, 0, b"")
+
+    def environment(self):
+        """The allocator is the sanitizer's, where there is one; calls on files and sockets pass it first."""
+        library = find_driver("libfaults.so")
+        assert library, "libfaults.so is not built: run tests/run unit"
+        linked = subprocess.run(["ldd", self.binary], capture_output=True, text=True, check=True).stdout
+        sanitizer = [line.split()[2] for line in linked.splitlines() if "libasan" in line]
+        is_first = self.chosen == "allocations"
+        order = [str(library), *sanitizer] if is_first else [*sanitizer, str(library)]
+        return {"LD_PRELOAD": ":".join(order), "FAULTS": str(self.file)}
+
+    @property
+    def chosen(self):
+        return CLASSES[LAYOUT.unpack_from(self.memory)[3]]
+
+    def count(self, name):
+        return LAYOUT.unpack_from(self.memory)[CLASSES.index(name)]
+
+    @property
+    def failed(self):
+        """The name of the call that has failed, or ""."""
+        *_, failed, name = LAYOUT.unpack_from(self.memory)
+        assert failed <= 1
+        return name.rstrip(b"\0").decode() if failed else ""
+
+    def close(self):
+        self.memory.close()
