@@ -1,11 +1,15 @@
 /*
  * Where the program begins, and the only place that knows the concrete adapters.
  */
-#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
 
 #include <alertscaler/access/kube_access.h>
+#include <alertscaler/access/kube_namespace.h>
 #include <alertscaler/app/adapters.h>
 #include <alertscaler/audit/file.h>
 #include <alertscaler/base/alloc.h>
@@ -14,8 +18,12 @@
 #include <alertscaler/net/loop.h>
 #include <alertscaler/net/server.h>
 #include <alertscaler/source/monitoring.h>
+#include <alertscaler/store/kubernetes.h>
 #include <alertscaler/store/sqlite.h>
 #include <alertscaler/target/registry.h>
+
+#include "instance.h"
+#include "system_clock.h"
 
 struct as_outside {
     struct as_http_client *client;
@@ -90,15 +98,82 @@ static struct as_source_port *new_source(struct as_outside *outside,
     return as_monitoring_new(settings, &env);
 }
 
-static int open_store(const struct as_state_settings *settings, struct as_store **store_out,
+/* What the store in an API server waits on: a loop that nobody else turns. */
+struct store_outside {
+    struct event_base *base;
+    struct as_outside *outside;
+};
+
+static void ignore_transfer(void *context, const char *client_name, const char *operation,
+                            const char *code, int64_t duration_us)
+{
+}
+
+static void turn_store(void *context)
+{
+    struct store_outside *own = context;
+    if (event_base_loop(own->base, EVLOOP_ONCE) < 0)
+        abort(); /* epoll does not fail */
+}
+
+static void close_store_outside(void *context)
+{
+    struct store_outside *own = context;
+    free_outside(own->outside);
+    event_base_free(own->base);
+    free(own);
+}
+
+/* Targets of the cluster `default` lie where the state does. */
+static struct as_kube_access_config get_default_cluster(const struct as_settings *settings)
+{
+    for (size_t i = 0; i < settings->cluster_count; i++)
+        if (strcmp(settings->clusters[i].name, "default") == 0)
+            return (struct as_kube_access_config){settings->clusters[i].kubeconfig,
+                                                  settings->clusters[i].context};
+    return (struct as_kube_access_config){0};
+}
+
+static int open_kubernetes(const struct as_settings *settings, struct as_store **store_out,
+                           struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *namespace_ = NULL;
+    const struct as_kube_access_config cluster = get_default_cluster(settings);
+    char holder[AS_INSTANCE_SIZE];
+    struct store_outside *own = as_xcalloc(1, sizeof(*own));
+    own->base = event_base_new();
+    if (!own->base)
+        abort();
+    own->outside = new_outside(own->base, &as_system_clock, ignore_transfer, NULL);
+    as_instance_print(holder);
+    struct as_store_kubernetes_config config = {
+        .holder = holder,
+        .env = &own->outside->env,
+        .turn = turn_store,
+        .closed = close_store_outside,
+        .context = own,
+    };
+    (void)!getentropy(&config.seed, sizeof(config.seed));
+    int code = as_kube_namespace_find(settings->state.namespace, config.env, &namespace_, error);
+    if (code == 0)
+        code = as_kube_access_new(&cluster, config.env, &config.access, error);
+    if (code) {
+        as_error_wrap(error, "state");
+        close_store_outside(own);
+        return code;
+    }
+    config.namespace_ = namespace_;
+    return as_store_kubernetes_open(&config, store_out, error);
+}
+
+static int open_store(const struct as_settings *settings, struct as_store **store_out,
                       struct as_error *error)
 {
-    switch (settings->store) {
-    case AS_STORE_SQLITE: return as_store_sqlite_open(settings->path, store_out, error);
-    case AS_STORE_KUBERNETES: break;
+    switch (settings->state.store) {
+    case AS_STORE_SQLITE: return as_store_sqlite_open(settings->state.path, store_out, error);
+    case AS_STORE_KUBERNETES: return open_kubernetes(settings, store_out, error);
     }
-    as_error_set(error, "state.store: kubernetes is not supported yet");
-    return -ENOTSUP;
+    abort(); /* no other */
 }
 
 static int open_audit(const struct as_action_log_settings *settings, struct as_audit **audit_out,

@@ -85,7 +85,7 @@ static int check_end(struct verify_run *run, const char *state, struct as_error 
         as_error_set_errno(error, code, "%s", state);
         return -code;
     }
-    const struct as_state_settings settings = {.store = AS_STORE_SQLITE, .path = state};
+    const struct as_settings settings = {.state = {.store = AS_STORE_SQLITE, .path = state}};
     int status = run->args->adapters->open_store(&settings, &store, error);
     if (status)
         return status;

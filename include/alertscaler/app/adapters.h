@@ -32,7 +32,7 @@ typedef void as_file_visitor_fn(void *context, const char *path, bool is_program
 struct as_outside; /* HTTP client, timers, child processes: what ports act through */
 
 struct as_adapters {
-    int (*open_store)(const struct as_state_settings *settings, struct as_store **store_out,
+    int (*open_store)(const struct as_settings *settings, struct as_store **store_out,
                       struct as_error *error) AS_MUST_USE;
     int (*open_audit)(const struct as_action_log_settings *settings, struct as_audit **audit_out,
                       struct as_error *error) AS_MUST_USE;
