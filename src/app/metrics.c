@@ -94,7 +94,7 @@ static void count_decision(struct as_metrics *metrics, const struct as_decision_
 
 static enum as_direction get_direction(const struct as_action_record *record)
 {
-    if (!record->decision || record->to == record->from)
+    if (!record->has_sizes || record->to == record->from || record->from < 0)
         return AS_DIRECTION_NONE;
     return record->to > record->from ? AS_DIRECTION_UP : AS_DIRECTION_DOWN;
 }
@@ -104,7 +104,7 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
     const char *kind = as_target_kind_get_word(record->target_kind);
     const char *direction = as_direction_get_word(get_direction(record));
     add(metrics, METRIC_ACTIONS, VALUES(kind, direction, as_reason_get_word(record->outcome)), 1);
-    if (record->decision && !record->is_late)
+    if (record->has_sizes && record->attempts > 0 && !record->is_late)
         observe(metrics, METRIC_ACTION_DURATION, VALUES(kind), record->duration_us);
     if (record->outcome != AS_REASON_APPLIED)
         return;
@@ -127,6 +127,9 @@ void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *ef
     case AS_EFFECT_PUT_INTENT:
     case AS_EFFECT_DELETE_INTENT:
     case AS_EFFECT_RECORD_INCIDENT:
+    case AS_EFFECT_RECORD_COMMAND:
+    case AS_EFFECT_PUT_PAUSE:
+    case AS_EFFECT_DELETE_PAUSE:
     case AS_EFFECT_COMMIT:
     case AS_EFFECT_ANSWER:
     case AS_EFFECT_OBSERVE:

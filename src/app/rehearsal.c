@@ -152,6 +152,9 @@ static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *ef
     case AS_EFFECT_DELETE_TARGET:
     case AS_EFFECT_PUT_INTENT:
     case AS_EFFECT_DELETE_INTENT:
+    case AS_EFFECT_PUT_PAUSE:
+    case AS_EFFECT_DELETE_PAUSE:
+    case AS_EFFECT_RECORD_COMMAND:
     case AS_EFFECT_ANSWER:
     case AS_EFFECT_LIST_ALERTS: break;
     }

@@ -17,6 +17,7 @@
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
 #define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
+#define PAUSE_KEY       "pause" /* of all targets */
 
 struct as_shell {
     struct as_shell_config config;
@@ -133,6 +134,17 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
         as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->target_id,
                                 strlen(effect->target_id));
         break;
+    case AS_EFFECT_PUT_PAUSE:
+        as_state_encode_pause(effect->pause, shell->boot, scratch);
+        put(shell, AS_STORE_META, PAUSE_KEY, strlen(PAUSE_KEY));
+        break;
+    case AS_EFFECT_DELETE_PAUSE:
+        as_storage_batch_delete(shell->batch, AS_STORE_META, PAUSE_KEY, strlen(PAUSE_KEY));
+        break;
+    case AS_EFFECT_RECORD_COMMAND:
+        as_record_encode_command(&header, effect->order, scratch, &places);
+        append(shell, &places);
+        break;
     case AS_EFFECT_RECORD_NOTIFICATION:
         as_record_encode_notification(&header, effect->notification, scratch, &places);
         append(shell, &places);
@@ -193,6 +205,9 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         callbacks->outcome(callbacks->context, effect->ticket, effect->notification);
         break;
     case AS_EFFECT_COMMIT:
+    case AS_EFFECT_RECORD_COMMAND:
+    case AS_EFFECT_PUT_PAUSE:
+    case AS_EFFECT_DELETE_PAUSE:
     case AS_EFFECT_PUT_INCIDENT:
     case AS_EFFECT_DELETE_INCIDENT:
     case AS_EFFECT_PUT_TARGET:
@@ -316,6 +331,22 @@ static int visit_intent(void *context, const void *key, size_t key_size, const v
                                   restoring->error);
 }
 
+static int restore_pause(void *context, const struct as_pause_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_pause(restoring->shell->engine, state);
+}
+
+static int visit_meta(void *context, const void *key, size_t key_size, const void *value,
+                      size_t value_size)
+{
+    struct restoring *restoring = context;
+    if (key_size != strlen(PAUSE_KEY) || memcmp(key, PAUSE_KEY, key_size) != 0)
+        return 0;
+    return as_state_decode_pause(value, value_size, &restoring->clock, restore_pause, restoring,
+                                 restoring->error);
+}
+
 /* Locks before intents: an intent may belong to a target that is not locked yet. */
 static int restore(struct restoring *restoring, struct as_store *store)
 {
@@ -327,6 +358,7 @@ static int restore(struct restoring *restoring, struct as_store *store)
         {AS_STORE_INCIDENT, visit_incident, "incident"},
         {AS_STORE_TARGET, visit_target, "target"},
         {AS_STORE_INTENT, visit_intent, "intent"},
+        {AS_STORE_META, visit_meta, "pause"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(steps); i++) {
         const int r =
@@ -389,6 +421,16 @@ void as_shell_notify(struct as_shell *shell, const struct as_notification *notif
 {
     run(shell, &(struct as_event){
                    .kind = AS_EVENT_NOTIFICATION, .ticket = request, .notification = notification});
+}
+
+void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
+}
+
+void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
 }
 
 void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)

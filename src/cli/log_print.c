@@ -168,6 +168,41 @@ static void print_notification(const struct print *print, json_t *record)
                 get_number(record, "truncated"));
 }
 
+static void put_pause(const struct print *print, const json_t *pause)
+{
+    if (!pause)
+        return;
+    fputs(json_is_true(json_object_get(pause, "all")) ? ", all are paused" : ", paused",
+          print->out);
+    put_text_after(print, " by ", log_get_text(pause, "who"));
+    put_text_after(print, " until ", log_get_text(pause, "until"));
+    put_text_after(print, ": ", log_get_text(pause, "reason"));
+}
+
+/* pause web (kubernetes/...) by ada until ...: the big move */
+static void print_command(const struct print *print, json_t *record)
+{
+    const char *outcome = log_get_text(record, "outcome");
+    put_colored(print, BOLD, log_get_text(record, "command"));
+    fputc(' ', print->out);
+    if (*log_get_text(record, "target"))
+        put_target(print, record);
+    else
+        put_colored(print, BOLD, "all");
+    if (has_number(record, "replicas"))
+        fprintf(print->out, " to %lld%s", get_number(record, "replicas"),
+                json_is_true(json_object_get(record, "force")) ? " by force" : "");
+    put_text_after(print, " by ", log_get_text(record, "who"));
+    put_text_after(print, " from ", log_get_text(record, "remote"));
+    put_text_after(print, " until ", log_get_text(record, "until"));
+    put_text_after(print, ": ", log_get_text(record, "reason"));
+    if (strcmp(outcome, "done") == 0)
+        return;
+    fputs(": ", print->out);
+    put_colored(print, RED, outcome);
+    put_text_after(print, ": ", log_get_text(record, "message"));
+}
+
 static void print_decision(const struct print *print, json_t *record)
 {
     const json_t *output = json_object_get(record, "output");
@@ -185,6 +220,7 @@ static void print_decision(const struct print *print, json_t *record)
     put_text_after(print, ", rule ", rule);
     put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
     put_text_after(print, ", again at ", log_get_text(output, "next_evaluation"));
+    put_pause(print, json_object_get(record, "pause"));
     put_repeats(print, record);
 }
 
@@ -202,6 +238,7 @@ static void print_action(const struct print *print, json_t *record)
     if (json_is_true(json_object_get(record, "late")))
         fputs(" (seen at a later look)", print->out);
     put_text_after(print, ", rule ", log_get_text(record, "rule"));
+    put_text_after(print, ", ordered by command ", log_get_text(record, "command"));
     if (get_number(record, "http_status") > 0)
         fprintf(print->out, ", HTTP %lld", get_number(record, "http_status"));
     if (json_is_number(duration))
@@ -290,14 +327,9 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},
-    {"decision", print_decision},
-    {"denied", print_denied},
-    {"incident", print_incident},
-    {"notification", print_notification},
-    {"reload", print_reload},
-    {"start", print_start},
-    {"stop", print_start},
+    {"action", print_action}, {"command", print_command},   {"decision", print_decision},
+    {"denied", print_denied}, {"incident", print_incident}, {"notification", print_notification},
+    {"reload", print_reload}, {"start", print_start},       {"stop", print_start},
 };
 
 void log_print_labels(json_t *labels, FILE *out)

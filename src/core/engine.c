@@ -67,6 +67,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->answered);
     limits_init(engine);
     after_init(engine);
+    pauses_init(engine);
     engine->list_due = AS_MONO_NEVER;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
@@ -122,6 +123,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     graveyard_empty(engine);
     limits_deinit(engine);
     after_deinit(engine);
+    pauses_deinit(engine);
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);
     free(engine->effects);
@@ -165,6 +167,7 @@ static void on_deadline(struct as_engine *engine)
 {
     incidents_expire(engine);
     alerts_on_deadline(engine);
+    pauses_on_deadline(engine);
     struct target *target;
     while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
            target->deadline.us <= engine->mono.us) {
@@ -223,6 +226,8 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
     case AS_EVENT_LISTED: alerts_on_listed(engine, event->ticket, event->list); break;
     case AS_EVENT_DEADLINE: on_deadline(engine); break;
     case AS_EVENT_RULES: on_rules(engine, event); break;
+    case AS_EVENT_ORDER: orders_handle(engine, event->order, event->ticket); break;
+    case AS_EVENT_HALT: pauses_on_halt(engine, event->halt); break;
     case AS_EVENT_STOP:
         engine->stopping = true;
         targets_stop_sampling(engine);
@@ -237,6 +242,8 @@ as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
     const as_mono_time list = alerts_get_deadline(engine);
     if (list.us < deadline.us)
         deadline = list;
+    if (engine->pause_due.us < deadline.us)
+        deadline = engine->pause_due;
     const struct target *target =
         RB_MIN(deadline_tree, (struct deadline_tree *)(uintptr_t)&engine->deadlines);
     if (target && target->deadline.us < deadline.us)

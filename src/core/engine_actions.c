@@ -25,28 +25,49 @@ struct intent *intent_free(struct intent *intent)
     return NULL;
 }
 
-void actions_begin(struct as_engine *engine, struct target *target,
-                   const struct as_observation *observation, const struct outcome *outcome)
+static struct intent *begin(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation, int32_t to,
+                            const char *decision, const char *rule)
 {
-    const struct as_decision *decision = &outcome->decision;
     struct intent *intent = as_xcalloc(1, sizeof(*intent));
     as_ulid_print(engine->wall, &engine->random, intent->action_id);
-    memcpy(intent->decision_id, outcome->id, AS_ULID_SIZE);
-    intent->rule = as_xstrdup(decision->rule ? decision->rule : "");
+    memcpy(intent->decision_id, decision, AS_ULID_SIZE);
+    intent->rule = as_xstrdup(rule ? rule : "");
     intent->from = observation->replicas;
-    intent->to = decision->desired;
+    intent->to = to;
     intent->version = as_xstrdup(observation->version);
     intent->at = moment_now(engine);
     intent->serial = engine->next_serial;
     intent->generation = engine->generation;
     target->intent = intent;
     limits_note_begun(engine, target, intent->from, intent->to);
+    return intent;
+}
 
-    effect_put_intent(engine, target, intent, false);
+static void commit_intent(struct as_engine *engine, struct target *target)
+{
+    effect_put_intent(engine, target, target->intent, false);
     struct waiter *waiter = effect_commit_awaited(engine);
     waiter->target = target;
     target->pins++;
     target_set_phase(engine, target, PHASE_INTENT);
+}
+
+void actions_begin(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    (void)begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+    commit_intent(engine, target);
+}
+
+/* What an operator ordered: it is no rule's. */
+void actions_begin_ordered(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
+{
+    const struct ordered *ordered = &target->ordered;
+    begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered = true;
+    commit_intent(engine, target);
 }
 
 static const char *get_alert_name(struct target *target, const char *rule)
@@ -65,6 +86,7 @@ static void send(struct as_engine *engine, struct target *target)
         .from = intent->from,
         .to = intent->to,
         .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
     };
@@ -80,13 +102,17 @@ static struct as_action_record *record_action(struct as_engine *engine, struct t
 {
     struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     const struct origin *origin = &target->origin;
+    const bool is_answer = origin->set && !intent->is_ordered; /* to an alert */
+    const char *decision = as_arena_strdup(&engine->arena, intent->decision_id);
     *record = (struct as_action_record){
         .id = as_arena_strdup(&engine->arena, intent->action_id),
-        .decision = as_arena_strdup(&engine->arena, intent->decision_id),
+        .decision = intent->is_ordered ? NULL : decision,
+        .command = intent->is_ordered ? decision : NULL,
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
-        .rule = as_arena_strdup(&engine->arena, intent->rule),
+        .rule = intent->is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->rule),
+        .has_sizes = true,
         .from = intent->from,
         .to = intent->to,
         .outcome = outcome,
@@ -96,11 +122,39 @@ static struct as_action_record *record_action(struct as_engine *engine, struct t
         .version = as_arena_strdup(&engine->arena, intent->version),
         .attempts = 1,
         .duration_us = engine->mono.us - intent->sent.us,
-        .since_notification_us = origin->set ? engine->mono.us - origin->notified.us : -1,
-        .since_alert_us = origin->set ? engine->wall.us - origin->alert.us : -1,
+        .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
+        .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
     };
-    if (origin->set && record->since_alert_us < 0)
+    if (is_answer && record->since_alert_us < 0)
         record->since_alert_us = 0;
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    return record;
+}
+
+/* Of an order that leads to no request. */
+struct as_action_record *actions_record_order(struct as_engine *engine, struct target *target,
+                                              enum as_reason outcome, int32_t from)
+{
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, id);
+    *record = (struct as_action_record){
+        .id = id,
+        .command = as_arena_strdup(&engine->arena, target->ordered.id),
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .has_sizes = true,
+        .from = from,
+        .to = target->ordered.replicas,
+        .outcome = outcome,
+        .message = "",
+        .method = "",
+        .path = "",
+        .version = "",
+        .since_notification_us = -1,
+        .since_alert_us = -1,
+    };
     effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
     return record;
 }
@@ -186,7 +240,9 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     const bool is_up = intent->to > intent->from;
     *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
     history_add_event(engine, target, intent->to - intent->from);
-    endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    if (!intent->is_ordered) /* else it is someone else's hand to them */
+        endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    orders_on_applied(target, intent);
     target->replicas = target->desired = intent->to;
     limits_note_ended(engine, target, intent->from, intent->to, true);
     target->failures = target->conflicts = 0;
@@ -197,6 +253,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
     target_set_deadline(engine, target, get_next_look(engine, target, is_up));
+    target->dirty = target->dirty || target->ordered.is_set;
 }
 
 static void await_outcome(struct as_engine *engine, struct target *target)
@@ -216,17 +273,20 @@ static void store_maybe(struct as_engine *engine, struct target *target)
         effect_delete_intent(engine, target);
 }
 
-/* The intent is committed: sends it, unless new rules have come since it was decided. */
+/* The intent is committed: sends it, unless new rules or a pause have come since it was decided. */
 void actions_on_intent(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
-    if (intent->generation == engine->generation) {
+    const char *obstacle = intent->generation == engine->generation
+                               ? pauses_find_obstacle(engine, target, intent)
+                               : "not sent, as the rules have changed since it was decided";
+    if (!obstacle) {
         send(engine, target);
         return;
     }
     intent->sent = engine->mono;
     struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
-    record->message = "not sent, as the rules have changed since it was decided";
+    record->message = obstacle;
     record->attempts = 0;
     limits_note_ended(engine, target, intent->from, intent->to, false);
     target->intent = intent_free(intent);
@@ -264,6 +324,8 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
             intent_free(intent);
         }
         store_maybe(engine, target);
+        if (!result->is_ambiguous && orders_on_failure(engine, target, result->outcome, true))
+            effect_put_target(engine, target);
         target_back_off(engine, target, result->outcome, result->retry_after_us);
     }
     await_outcome(engine, target);

@@ -281,12 +281,14 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-static void endings_remake_all(struct as_engine *engine)
+/* What outlasts the incidents: endings, and what operators ordered. */
+static void remake_rest(struct as_engine *engine)
 {
     struct target *target;
     const size_t effects = engine->effect_count;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (endings_remake(engine, target))
+        const bool is_changed = endings_remake(engine, target);
+        if (orders_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }
     if (engine->effect_count > effects)
@@ -306,7 +308,7 @@ void bindings_remake_all(struct as_engine *engine)
     /* a plain address belongs to its entry, whatever a template elsewhere may give */
     targets_make_named(engine);
     remake_in_order(engine);
-    endings_remake_all(engine);
+    remake_rest(engine);
     RB_FOREACH_SAFE (target, target_tree, &engine->targets, next) {
         target->dirty = target->dirty || target->open_bindings > 0;
         if (target->phase == PHASE_IDLE)

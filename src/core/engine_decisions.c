@@ -42,7 +42,8 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .status_replicas = observation->status_replicas,
         .last_up = moment_get_wall(engine, up),
         .last_down = moment_get_wall(engine, down),
-        .flags = {.in_progress = observation->in_progress},
+        .flags = {.paused = pauses_find(engine, target) != NULL,
+                  .in_progress = observation->in_progress},
         .proposals = proposals->items,
         .proposal_count = proposals->count,
     };
@@ -116,6 +117,7 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .output = output,
         .rules_digest = engine->ruleset->digest,
         .repeats = repeats,
+        .pause = pauses_note(engine, target),
     };
     describe_cause(engine, target, record);
     effect_add(engine, AS_EFFECT_RECORD_DECISION)->decision = record;

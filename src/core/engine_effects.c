@@ -73,6 +73,8 @@ void effect_put_target(struct as_engine *engine, struct target *target)
         .recommendation_count = target->recommendation_count,
     };
     endings_fill_state(engine, target, state);
+    orders_fill_state(engine, target, state);
+    pauses_fill_state(engine, target, state);
     effect_add(engine, AS_EFFECT_PUT_TARGET)->target = state;
 }
 
@@ -84,6 +86,7 @@ void effect_put_intent(struct as_engine *engine, const struct target *target,
         .ref = target->ref,
         .action_id = intent->action_id,
         .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
         .rule = intent->rule,
         .from = intent->from,
         .to = intent->to,

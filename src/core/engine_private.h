@@ -14,6 +14,8 @@
  *   engine_history.c    what a target remembers: its changes, recommendations
  *   engine_limits.c     how much may be begun and removed over all targets
  *   engine_after.c      which target waits for which others
+ *   engine_orders.c     what operators order
+ *   engine_pauses.c     pauses and the kill switch
  *   engine_actions.c    intents, results, what may have been done unseen
  *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_restore.c    from the store
@@ -50,6 +52,8 @@
 #define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
 #define KEEP_LOCKS_US      AS_US_PER_DAY
 #define LOOK_AGAIN_MIN_US  (10 * AS_US_PER_MS)
+/* An operator's size that could not be set for so long is given up: nobody expects it any more. */
+#define ORDER_MAX_US (10 * AS_US_PER_MIN)
 /* How long a target waits at most for those that it is to be scaled after. */
 #define AFTER_MAX_US (30 * AS_US_PER_S)
 /* `seen` of an incident is stored when it is older than this part of the expiry. */
@@ -139,8 +143,24 @@ enum phase {
     PHASE_OUTCOME   /* its commit is awaited */
 };
 
+struct pause { /* an operator's, or the kill switch */
+    bool is_set;
+    struct as_moment since;
+    int64_t for_us; /* 0: until resumed */
+    char *who, *reason;
+};
+
+struct ordered { /* a size that an operator ordered, and that is not set yet */
+    bool is_set;
+    char id[AS_ULID_SIZE]; /* of the command */
+    int32_t replicas;
+    bool force;
+    struct as_moment at;
+};
+
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
+    bool is_ordered; /* by an operator: the decision's id is that of the command */
     char *rule;
     int32_t from, to;
     char *version;
@@ -232,13 +252,17 @@ struct target {
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
-    char *entry;           /* the target's name in the rule files when an incident ended; or NULL */
+    char *entry;           /* the target's name in the rule files when an incident ended or a size
+                              was ordered; or NULL */
     struct intent *intent; /* being carried out */
     struct intent *maybe;  /* answered by nobody, may still be carried out */
     unsigned failures, conflicts;
     as_mono_time retry; /* not before, whatever comes */
     enum as_reason failure;
     uint64_t failure_repeats;
+    struct pause pause;
+    TAILQ_ENTRY(target) of_paused;
+    struct ordered ordered;
     struct asked asked;
     struct origin origin;
     struct verdict verdict, dry_verdict;
@@ -307,6 +331,11 @@ struct as_engine {
     struct budget budget;
     struct member_list *members;  /* one an entry of the rule set */
     struct target_list held_back; /* for those in their `after`; in the order in which they were */
+
+    struct pause pause, halt; /* of all targets: an operator's, the kill switch */
+    struct target_list paused;
+    size_t paused_count;
+    as_mono_time pause_due; /* the first end */
 
     struct ask_tree asks;     /* that are not answered */
     struct ask_list answered; /* of the last decisions; freed at the next step */
@@ -573,7 +602,52 @@ bool after_must_wait(struct as_engine *engine, struct target *target);
 void after_release(struct as_engine *engine, struct target *target);
 void after_forget(struct as_engine *engine, struct target *target);
 
+/* engine_orders.c */
+void orders_handle(struct as_engine *engine, const struct as_order *order, uint64_t request);
+struct as_order_record *orders_record(struct as_engine *engine, const struct as_order *order,
+                                      const struct target *target, uint64_t request);
+/* The target is seen. True: what was ordered has begun; false: nothing is to be done now. */
+bool orders_begin(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation);
+/* It could not be observed, or (told by a record already) a request failed; true: given up, and the
+ * target is to be stored. */
+bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                       bool is_told);
+bool orders_remake(struct as_engine *engine, struct target *target); /* true likewise */
+void orders_on_applied(struct target *target, const struct intent *intent);
+void orders_restore(struct target *target, const struct as_target_state *state);
+void orders_fill_state(struct as_engine *engine, const struct target *target,
+                       struct as_target_state *state);
+
+/* engine_pauses.c */
+void pauses_init(struct as_engine *engine);
+void pauses_deinit(struct as_engine *engine);
+void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+void pause_clear(struct as_engine *engine, struct target *target); /* target NULL: of all */
+void pause_free(struct pause *pause);
+/* What holds the target now; NULL: nothing does. */
+const struct pause *pauses_find(const struct as_engine *engine, const struct target *target);
+const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target);
+/* Why the intent must not be sent; NULL where it may. Static memory. */
+const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                 const struct intent *intent);
+void pauses_on_halt(struct as_engine *engine, const struct as_halt *halt);
+void pauses_on_deadline(struct as_engine *engine);
+void pauses_touch_all(struct as_engine *engine, struct waiter *waiter);
+void pauses_restore(struct as_engine *engine, struct target *target,
+                    const struct as_pause_state *state);
+void pauses_fill_state(struct as_engine *engine, const struct target *target,
+                       struct as_target_state *state);
+
+/* engine_view.c */
+struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
+                              as_wall_time wall);
+
 /* engine_actions.c */
+struct as_action_record *actions_record_order(struct as_engine *engine, struct target *target,
+                                              enum as_reason outcome, int32_t from);
+void actions_begin_ordered(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation);
 void actions_begin(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, const struct outcome *outcome);
 void actions_on_intent(struct as_engine *engine, struct target *target);
@@ -587,6 +661,7 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
 struct intent *intent_free(struct intent *intent);
 
 /* engine_restore.c */
+struct as_target_ref *target_ref_of_id(const char *id);
 void restore_finish(struct as_engine *engine);
 
 #endif

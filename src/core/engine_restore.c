@@ -99,7 +99,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
 
 /* A reference for an id alone: locks are found by it; the address comes with the first alert or
  * rule. */
-static struct as_target_ref *ref_of_id(const char *id)
+struct as_target_ref *target_ref_of_id(const char *id)
 {
     const bool is_group = as_str_starts_with(id, "node_group/");
     return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, NULL, 0);
@@ -107,8 +107,8 @@ static struct as_target_ref *ref_of_id(const char *id)
 
 int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
 {
-    struct target *target =
-        target_get(engine, state->ref ? as_target_ref_copy(state->ref) : ref_of_id(state->id));
+    struct target *target = target_get(engine, state->ref ? as_target_ref_copy(state->ref)
+                                                          : target_ref_of_id(state->id));
     if (target->is_stored)
         return -EEXIST;
     target->is_stored = true;
@@ -119,6 +119,8 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
     target->keep_us = state->keep_us;
     history_restore(target, state);
     endings_restore(target, state);
+    orders_restore(target, state);
+    pauses_restore(engine, target, state->pause);
     return 0;
 }
 
@@ -130,6 +132,7 @@ int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_st
     struct intent *intent = as_xcalloc(1, sizeof(*intent));
     memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
     memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
+    intent->is_ordered = state->is_ordered;
     intent->rule = as_xstrdup(state->rule);
     intent->from = state->from;
     intent->to = state->to;

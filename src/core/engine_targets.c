@@ -62,6 +62,7 @@ struct target *target_free(struct target *target)
     intent_free(target->maybe);
     history_free(target);
     endings_free(target);
+    pause_free(&target->pause);
     held_free(target);
     free(target->verdict.rule);
     free(target->dry_verdict.rule);
@@ -145,13 +146,15 @@ static bool is_named(const struct target *target)
 
 static bool is_needed(const struct target *target)
 {
-    return target->open_bindings > 0 || target->ending_count > 0 || is_named(target);
+    return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
+           is_named(target);
 }
 
 void target_evaluate(struct as_engine *engine, struct target *target)
 {
     if (engine->stopping || target->phase != PHASE_IDLE ||
-        is_waiting_after_failure(engine, target) || after_must_wait(engine, target))
+        is_waiting_after_failure(engine, target) ||
+        (!target->ordered.is_set && after_must_wait(engine, target)))
         return;
     limits_on_evaluate(target);
     if (!is_needed(target) && !target->maybe) {
@@ -166,7 +169,8 @@ void target_evaluate(struct as_engine *engine, struct target *target)
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
     effect->call.with_pods = target->with_pods = sources_need_pods(target);
-    sources_ask(engine, target);
+    if (!target->ordered.is_set)
+        sources_ask(engine, target);
 }
 
 static int64_t get_refresh_us(const struct as_engine *engine)
@@ -196,6 +200,9 @@ static as_mono_time get_forget_time(const struct target *target)
     const struct as_moment moments[] = {target->last_up, target->last_down, target->dry_last_up,
                                         target->dry_last_down};
     as_mono_time forget = {INT64_MIN};
+    if (target->event_count > 0) /* also where the locks were ended by hand */
+        forget.us =
+            as_time_add(target->events[target->event_count - 1].at.mono.us, target->keep_us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
         if (!as_moment_is_set(moments[i]))
             continue;
@@ -214,8 +221,8 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, forget);
         return;
     }
-    if (target->pins > 0)
-        return; /* the waiter's commit brings it here again */
+    if (target->pins > 0 || target->pause.is_set)
+        return; /* the waiter's commit, or the end of the pause, brings it here again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
     after_forget(engine, target);
@@ -246,7 +253,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         return;
     if (target->maybe)
         target_set_deadline(engine, target, target->maybe->until);
-    else if (target->open_bindings > 0 || target->ending_count > 0)
+    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
@@ -378,7 +385,8 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     if (observation->outcome != AS_REASON_APPLIED) {
         sources_drop(engine, target);
         actions_record_failure(engine, target, observation);
-        if (endings_review(engine, target, -1)) {
+        if (endings_review(engine, target, -1) |
+            orders_on_failure(engine, target, observation->outcome, false)) {
             effect_put_target(engine, target);
             effect_commit(engine);
         }
@@ -392,7 +400,9 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->replicas = observation->replicas;
     target->status_replicas = observation->status_replicas;
     target->observed = moment_now(engine);
-    if (!target->maybe || !actions_settle_maybe(engine, target, observation))
+    if (target->maybe && actions_settle_maybe(engine, target, observation))
+        return;
+    if (!orders_begin(engine, target, observation))
         go_on(engine, target, observation);
 }
 

@@ -7,8 +7,8 @@
 
 #define CLOCK_JUMP_US AS_US_PER_S
 
-static struct as_moment lock_end(struct as_moment since, int64_t lock_us, as_mono_time now,
-                                 as_wall_time wall)
+struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
+                              as_wall_time wall)
 {
     if (!as_moment_is_set(since))
         return AS_MOMENT_NEVER;
@@ -40,6 +40,29 @@ static size_t count_incidents(const struct target *target)
     return count;
 }
 
+static struct as_pause_view make_pause_view(const struct pause *pause, bool is_halt,
+                                            as_mono_time now, as_wall_time wall)
+{
+    struct as_pause_view view = {
+        .is_set = pause->is_set,
+        .is_halt = is_halt,
+        .who = pause->who,
+        .reason = pause->reason,
+        .since = pause->is_set ? pause->since : AS_MOMENT_NEVER,
+        .until = AS_MOMENT_NEVER,
+    };
+    if (pause->is_set && pause->for_us > 0)
+        view.until = lock_get_end(pause->since, pause->for_us, now, wall);
+    return view;
+}
+
+struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
+                                         as_wall_time wall)
+{
+    const bool is_halt = engine->halt.is_set;
+    return make_pause_view(is_halt ? &engine->halt : &engine->pause, is_halt, now, wall);
+}
+
 static struct as_target_view make_view(const struct target *target, as_mono_time now,
                                        as_wall_time wall)
 {
@@ -62,15 +85,18 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
         .busy = target->phase != PHASE_IDLE,
         .last_failure = target->failure,
+        .pause = make_pause_view(&target->pause, false, now, wall),
+        .has_order = target->ordered.is_set,
+        .ordered = target->ordered.replicas,
     };
     if (target->config) {
         const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
-        view.up_locked_until =
-            moment_get_later(lock_end(target->last_up, cooldown->up_us, now, wall),
-                             lock_end(target->last_down, cooldown->up_after_down_us, now, wall));
+        view.up_locked_until = moment_get_later(
+            lock_get_end(target->last_up, cooldown->up_us, now, wall),
+            lock_get_end(target->last_down, cooldown->up_after_down_us, now, wall));
         view.down_locked_until =
-            moment_get_later(lock_end(target->last_up, cooldown->down_us, now, wall),
-                             lock_end(target->last_down, cooldown->down_us, now, wall));
+            moment_get_later(lock_get_end(target->last_up, cooldown->down_us, now, wall),
+                             lock_get_end(target->last_down, cooldown->down_us, now, wall));
     }
     return view;
 }

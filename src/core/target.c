@@ -14,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/scope.h>
 
 #include "template_parts.h"
 
@@ -354,6 +355,40 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     as_buf_append(&texts, id.data, id.size + 1);
     *ref_out = assemble(config, &texts);
     return AS_TARGET_OK;
+}
+
+static const char *find_plain_value(const struct as_target_config *config, const char *key)
+{
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_template *value = config->address[i].value;
+        if (strcmp(config->address[i].key, key) == 0)
+            return as_template_is_plain(value) ? as_template_get_text(value) : "*";
+    }
+    return NULL;
+}
+
+/* The id with `*` for what a template gives. A name of the author's with a `*` in it is taken for
+ * more than it is, which does no harm here. */
+bool as_target_may_have_id(const struct as_target_config *config, const char *id)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
+    if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
+        return false;
+    as_buf_append_str(&pattern, as_target_kind_get_word(config->kind));
+    if (config->kind == AS_TARGET_KUBERNETES) {
+        for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+            const char *value = find_plain_value(config, keys[i]);
+            as_buf_printf(&pattern, "/%s", value ? value : "");
+        }
+    } else {
+        const char *provider = find_plain_value(config, "provider");
+        const char *name = find_plain_value(config, "name");
+        if (!name)
+            name = find_plain_value(config, "url");
+        as_buf_printf(&pattern, "/%s/%s", provider ? provider : "", name ? name : "");
+    }
+    return as_buf_check(&pattern) == 0 && as_scope_match(pattern.data, id);
 }
 
 static const char *put_text(char **at_io, const char *text)

@@ -106,6 +106,11 @@ static const char *get_event_reason(const struct as_scale_result *result)
 static void write_message(struct as_buf *message, const struct as_scale_request *request,
                           const struct as_scale_result *result)
 {
+    if (request->is_ordered) {
+        as_buf_printf(message, "New size: %d; reason: command %s of an operator", request->to,
+                      request->decision_id);
+        return;
+    }
     as_buf_printf(message, "New size: %d; reason: rule %s", request->to, request->rule);
     if (!as_str_is_empty(request->alert))
         as_buf_printf(message, " (alert %s)", request->alert);

@@ -16,6 +16,7 @@ void as_scale_request_copy(const struct as_scale_request *request,
                            struct as_scale_request *copy_out)
 {
     *copy_out = *request;
+    copy_out->is_ordered = request->is_ordered;
     copy_out->decision_id = copy_text(request->decision_id);
     copy_out->rule = copy_text(request->rule);
     copy_out->alert = copy_text(request->alert);

@@ -73,6 +73,14 @@ static void member_i64(struct writer *writer, const char *name, int64_t number)
     as_json_write_i64(&writer->json, number);
 }
 
+static void member_size(struct writer *writer, const char *name, bool is_known, int32_t size)
+{
+    if (is_known)
+        member_i64(writer, name, size);
+    else
+        member(writer, name, NULL);
+}
+
 static void member_seconds(struct writer *writer, const char *name, int64_t us)
 {
     key(writer, name);
@@ -87,6 +95,13 @@ static void member_time(struct writer *writer, as_wall_time time)
     char text[AS_RFC3339_SIZE];
     as_wall_time_print(time, text);
     member(writer, "time", text);
+}
+
+static void member_moment(struct writer *writer, const char *name, bool is_set, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    member(writer, name, is_set ? text : NULL);
 }
 
 static void write_labels(struct as_json_writer *json, const struct as_labels *labels)
@@ -250,6 +265,26 @@ static void write_document(struct writer *writer, const struct as_buf *document)
         writer->json.buf->failed = true;
 }
 
+static void write_pause(struct writer *writer, const struct as_pause_note *pause)
+{
+    struct as_json_writer *json = &writer->json;
+    char until[AS_RFC3339_SIZE];
+    key(writer, "pause");
+    as_json_begin_object(json);
+    as_json_write_member_bool(json, "all", pause->is_of_all);
+    as_json_write_key(json, "reason");
+    write_text(json, pause->reason);
+    as_json_write_key(json, "until");
+    if (pause->has_until) {
+        as_wall_time_print(pause->until, until);
+        as_json_write_string(json, until);
+    } else {
+        as_json_write_null(json);
+    }
+    as_json_write_member(json, "who", pause->who);
+    as_json_end_object(json);
+}
+
 void as_record_encode_decision(const struct as_record_header *header,
                                const struct as_decision_record *record, struct as_buf *out,
                                struct as_record_places *places_out)
@@ -277,6 +312,8 @@ void as_record_encode_decision(const struct as_record_header *header,
     write_document(&writer, &document);
     as_buf_deinit(&document);
 
+    if (record->pause)
+        write_pause(&writer, record->pause);
     member_i64(&writer, "repeats", (int64_t)record->repeats);
     member(&writer, "rules_digest", record->rules_digest);
     member_seconds(&writer, "since_alert_seconds", record->since_alert_us);
@@ -294,12 +331,11 @@ void as_record_encode_action(const struct as_record_header *header,
     struct writer writer;
     begin(&writer, out, places_out);
     member_i64(&writer, "attempts", record->attempts);
+    if (record->command)
+        member(&writer, "command", record->command);
     member(&writer, "decision", record->decision);
     member_seconds(&writer, "duration_seconds", record->duration_us);
-    if (record->decision)
-        member_i64(&writer, "from", record->from);
-    else
-        member(&writer, "from", NULL);
+    member_size(&writer, "from", record->has_sizes && record->from >= 0, record->from);
     member_i64(&writer, "http_status", record->http_status);
     member(&writer, "id", record->id);
     member(&writer, "instance", header->instance);
@@ -317,10 +353,7 @@ void as_record_encode_action(const struct as_record_header *header,
     member(&writer, "target", record->target);
     member(&writer, "target_name", record->target_name);
     member_time(&writer, header->time);
-    if (record->decision)
-        member_i64(&writer, "to", record->to);
-    else
-        member(&writer, "to", NULL);
+    member_size(&writer, "to", record->has_sizes, record->to);
     member(&writer, "version", record->version);
     end(&writer);
 }
@@ -363,6 +396,34 @@ void as_record_encode_incident(const struct as_record_header *header,
     key(&writer, "targets");
     write_incident_targets(&writer.json, record);
     member_time(&writer, header->time);
+    end(&writer);
+}
+
+void as_record_encode_command(const struct as_record_header *header,
+                              const struct as_order_record *record, struct as_buf *out,
+                              struct as_record_places *places_out)
+{
+    const struct as_order *order = record->order;
+    struct writer writer;
+    begin(&writer, out, places_out);
+    member(&writer, "command", as_order_kind_get_word(order->kind));
+    key(&writer, "force");
+    as_json_write_bool(&writer.json, order->force);
+    member(&writer, "id", record->id);
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_COMMAND));
+    member_size(&writer, "max", record->has_bounds, record->max);
+    member(&writer, "message", record->message);
+    member_size(&writer, "min", record->has_bounds, record->min);
+    member(&writer, "outcome", as_order_outcome_get_word(record->outcome));
+    member(&writer, "reason", order->reason);
+    member(&writer, "remote", order->remote);
+    member_size(&writer, "replicas", order->kind == AS_ORDER_SCALE, order->replicas);
+    member(&writer, "target", record->target ? record->target : order->target);
+    member(&writer, "target_name", record->target_name);
+    member_time(&writer, header->time);
+    member_moment(&writer, "until", record->has_until, record->until);
+    member(&writer, "who", order->who);
     end(&writer);
 }
 

@@ -1,6 +1,8 @@
 /*
  * State documents: written by the JSON writer, read by jansson. A document of another shape is
  * damage and is refused whole.
+ *
+ * Long because each kind of document is read and written beside the other direction.
  */
 #include <alertscaler/wire/state.h>
 
@@ -158,6 +160,37 @@ static void write_endings(struct as_json_writer *json, const struct as_target_st
     as_json_end_array(json);
 }
 
+static void write_pause(struct as_json_writer *json, const struct as_pause_state *pause)
+{
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "for_us", pause->for_us);
+    as_json_write_member(json, "reason", pause->reason);
+    write_moment(json, "since", pause->since);
+    as_json_write_member(json, "who", pause->who);
+    as_json_end_object(json);
+}
+
+static void write_ordered(struct as_json_writer *json, const struct as_ordered_state *ordered)
+{
+    as_json_begin_object(json);
+    write_moment(json, "at", ordered->at);
+    as_json_write_member_bool(json, "force", ordered->force);
+    as_json_write_member(json, "id", ordered->id);
+    as_json_write_member_i64(json, "replicas", ordered->replicas);
+    as_json_end_object(json);
+}
+
+void as_state_encode_pause(const struct as_pause_state *state, const char *boot, struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "boot", boot);
+    as_json_write_key(&json, "pause");
+    write_pause(&json, state);
+    as_json_end_object(&json);
+}
+
 void as_state_encode_target(const struct as_target_state *state, const char *boot,
                             struct as_buf *out)
 {
@@ -177,6 +210,14 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
         as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
     write_moment(&json, "last_down", state->last_down);
     write_moment(&json, "last_up", state->last_up);
+    if (state->ordered) {
+        as_json_write_key(&json, "ordered");
+        write_ordered(&json, state->ordered);
+    }
+    if (state->pause) {
+        as_json_write_key(&json, "pause");
+        write_pause(&json, state->pause);
+    }
     write_recommendations(&json, state);
     as_json_end_object(&json);
 }
@@ -196,6 +237,8 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
     as_json_write_member(&json, "id", state->ref->id);
     as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
     as_json_write_member_bool(&json, "maybe", state->maybe);
+    if (state->is_ordered)
+        as_json_write_member_bool(&json, "ordered", true);
     as_json_write_member(&json, "outcome", as_reason_get_word(state->outcome));
     as_json_write_member(&json, "rule", state->rule);
     as_json_write_member_i64(&json, "to", state->to);
@@ -240,12 +283,17 @@ static int64_t read_i64(struct reader *reader, json_t *object, const char *key, 
     return json_integer_value(value);
 }
 
-static bool read_bool(struct reader *reader, const char *key)
+static bool read_bool_of(struct reader *reader, const json_t *object, const char *key)
 {
-    const json_t *value = json_object_get(reader->root, key);
+    const json_t *value = json_object_get(object, key);
     if (!json_is_boolean(value))
         damage(reader, key);
     return json_is_true(value);
+}
+
+static bool read_bool(struct reader *reader, const char *key)
+{
+    return read_bool_of(reader, reader->root, key);
 }
 
 /* Differences of times within this cannot overflow. */
@@ -451,6 +499,60 @@ static void read_endings(struct reader *reader, struct as_target_state *state)
     state->endings = endings;
 }
 
+static const struct as_pause_state *read_pause(struct reader *reader)
+{
+    json_t *item = json_object_get(reader->root, "pause");
+    struct as_pause_state *pause = as_arena_alloc(&reader->arena, 1, sizeof(*pause));
+    *pause = (struct as_pause_state){
+        .since = read_moment(reader, item, "since"),
+        .for_us = read_i64(reader, item, "for_us", 0, INT64_MAX / 4),
+        .who = read_text(reader, item, "who"),
+        .reason = read_text(reader, item, "reason"),
+    };
+    if (!as_moment_is_set(pause->since))
+        damage(reader, "since");
+    return pause;
+}
+
+static const struct as_ordered_state *read_ordered(struct reader *reader)
+{
+    json_t *item = json_object_get(reader->root, "ordered");
+    struct as_ordered_state *ordered = as_arena_alloc(&reader->arena, 1, sizeof(*ordered));
+    *ordered = (struct as_ordered_state){
+        .id = read_text(reader, item, "id"),
+        .replicas = (int32_t)read_i64(reader, item, "replicas", 0, INT32_MAX),
+        .force = read_bool_of(reader, item, "force"),
+        .at = read_moment(reader, item, "at"),
+    };
+    if (!as_moment_is_set(ordered->at))
+        damage(reader, "at");
+    return ordered;
+}
+
+/* What documents of earlier versions do not have. */
+static void read_orders(struct reader *reader, struct as_target_state *state)
+{
+    if (json_object_get(reader->root, "pause"))
+        state->pause = read_pause(reader);
+    if (json_object_get(reader->root, "ordered"))
+        state->ordered = read_ordered(reader);
+    if (state->ordered && !state->ref)
+        damage(reader, "address");
+}
+
+int as_state_decode_pause(const char *json, size_t size, const struct as_state_clock *clock,
+                          as_state_pause_fn *use, void *context, struct as_error *error)
+{
+    struct reader reader;
+    int r = reader_open(&reader, json, size, clock, error);
+    if (r != 0)
+        return r;
+    const struct as_pause_state *pause = read_pause(&reader);
+    r = reader.damaged ? -EBADMSG : use(context, pause);
+    reader_close(&reader);
+    return r;
+}
+
 /* The reference is made of the document; NULL where it is damaged. */
 static struct as_target_ref *read_ref(struct reader *reader)
 {
@@ -501,6 +603,7 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
     read_events(&reader, &state);
     read_recommendations(&reader, &state);
     read_endings(&reader, &state);
+    read_orders(&reader, &state);
     r = reader.damaged ? -EBADMSG : use(context, &state);
     reader_close(&reader);
     return r;
@@ -524,6 +627,8 @@ int as_state_decode_intent(const char *json, size_t size, const struct as_state_
         .at = read_moment(&reader, reader.root, "at"),
         .maybe = read_bool(&reader, "maybe"),
     };
+    if (json_object_get(reader.root, "ordered"))
+        state.is_ordered = read_bool(&reader, "ordered");
     const char *version = read_text(&reader, reader.root, "version");
     if (strlen(version) >= sizeof(state.version))
         damage(&reader, "version");

@@ -62,6 +62,13 @@ struct as_shell *as_shell_free(struct as_shell *shell);
 void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
                      uint64_t request);
 
+/* The same for an operator's order, whose outcome is in the effect AS_EFFECT_RECORD_COMMAND.
+ * Requests of both kinds share their numbers. */
+void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request);
+
+/* What the kill switch says; to be told whenever it may have changed. */
+void as_shell_halt(struct as_shell *shell, const struct as_halt *halt);
+
 void as_shell_on_durable(struct as_shell *shell,
                          uint64_t ticket); /* of the storage's callback, status 0 */
 void as_shell_wake(struct as_shell *shell);

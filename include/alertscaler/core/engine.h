@@ -24,6 +24,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/alert_list.h>
+#include <alertscaler/core/order.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/record.h>
 #include <alertscaler/core/ruleset.h>
@@ -63,6 +64,8 @@ enum as_event_kind {
     AS_EVENT_SCALED,       /* a size was set, or not */
     AS_EVENT_DEADLINE,     /* the time of as_engine_get_next_deadline has come */
     AS_EVENT_RULES,        /* new rules; the old ones may be freed after the step */
+    AS_EVENT_ORDER,        /* of an operator */
+    AS_EVENT_HALT,         /* the kill switch is set or not: whenever it may have changed */
     AS_EVENT_STOP          /* nothing new is begun after it */
 };
 
@@ -70,12 +73,14 @@ struct as_event {
     enum as_event_kind kind;
     as_mono_time mono;
     as_wall_time wall;
-    uint64_t ticket;                            /* the effect's; notification: the request's */
+    uint64_t ticket; /* the effect's; notification, order: the request's */
     const struct as_notification *notification; /* borrowed for the step */
     const struct as_observation *observation;
     const struct as_query_result *answer;
     const struct as_alert_list *list;
     const struct as_scale_result *result;
+    const struct as_order *order;     /* borrowed for the step */
+    const struct as_halt *halt;       /* likewise */
     const struct as_ruleset *ruleset; /* borrowed until the next RULES event */
     struct as_engine_config config;   /* with RULES */
 };
@@ -87,16 +92,19 @@ enum as_effect_kind {
     AS_EFFECT_DELETE_TARGET,
     AS_EFFECT_PUT_INTENT,
     AS_EFFECT_DELETE_INTENT,
+    AS_EFFECT_PUT_PAUSE, /* of all targets */
+    AS_EFFECT_DELETE_PAUSE,
     AS_EFFECT_RECORD_NOTIFICATION, /* also the text of the answer */
     AS_EFFECT_RECORD_DECISION,
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
-    AS_EFFECT_COMMIT,      /* all of the above since the last; ticket 0: nobody waits */
-    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: 200 */
-    AS_EFFECT_OBSERVE,     /* read the size of `ref` */
-    AS_EFFECT_QUERY,       /* evaluate `query` */
-    AS_EFFECT_LIST_ALERTS, /* read what is firing */
-    AS_EFFECT_SCALE        /* set the size of `ref` */
+    AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request whose answer it is; 0: none's */
+    AS_EFFECT_COMMIT,         /* all of the above since the last; ticket 0: nobody waits */
+    AS_EFFECT_ANSWER,         /* the request `ticket` is durable: 200 */
+    AS_EFFECT_OBSERVE,        /* read the size of `ref` */
+    AS_EFFECT_QUERY,          /* evaluate `query` */
+    AS_EFFECT_LIST_ALERTS,    /* read what is firing */
+    AS_EFFECT_SCALE           /* set the size of `ref` */
 };
 
 struct as_effect { /* everything borrowed until the next step */
@@ -106,12 +114,14 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_incident_state *incident;
         const struct as_target_state *target;
         const struct as_intent_state *intent;
+        const struct as_pause_state *pause;
         uint64_t fingerprint;  /* delete incident */
         const char *target_id; /* delete target, delete intent */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;
         const struct as_action_record *action;
         const struct as_incident_record *incident_record;
+        const struct as_order_record *order;
         struct {
             const struct as_target_ref *ref;
             const struct as_scale_request *request; /* scale */
@@ -138,6 +148,8 @@ int as_engine_restore_target(struct as_engine *engine,
                              const struct as_target_state *state) AS_MUST_USE;
 int as_engine_restore_intent(struct as_engine *engine,
                              const struct as_intent_state *state) AS_MUST_USE;
+int as_engine_restore_pause(struct as_engine *engine,
+                            const struct as_pause_state *state) AS_MUST_USE; /* of all targets */
 
 /* One step. The effects are good until the next one. An event that fits nothing (an unknown ticket)
  * is ignored. */
@@ -155,6 +167,17 @@ struct as_engine_counts {
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 
+struct as_pause_view {
+    bool is_set;
+    bool is_halt; /* the kill switch: without `since` */
+    const char *who, *reason;
+    struct as_moment since, until; /* until: unset where it lasts until it is resumed */
+};
+
+/* Of all targets at once: the kill switch, else an operator's pause. */
+struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
+                                         as_wall_time wall);
+
 /* A look at what is there, for metrics and the API; pointers are good until the next step. */
 struct as_target_view {
     const char *id, *name;
@@ -164,6 +187,9 @@ struct as_target_view {
     int32_t replicas, status_replicas, desired;
     struct as_moment seen;
     struct as_moment up_locked_until, down_locked_until; /* unset: not locked */
+    struct as_pause_view pause;                          /* of this target alone */
+    bool has_order; /* an operator ordered a size that is not set yet */
+    int32_t ordered;
     size_t open_incidents;
     const char *last_decision; /* id; NULL */
     enum as_reason last_reason;

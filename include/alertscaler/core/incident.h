@@ -76,11 +76,26 @@ struct as_ending_state {
     const char *guard; /* the PromQL of the rule's guard, filled in; "" where there is none */
 };
 
+/* A pause that an operator ordered. */
+struct as_pause_state {
+    struct as_moment since;
+    int64_t for_us; /* 0: until it is resumed */
+    const char *who, *reason;
+};
+
+/* A size that an operator ordered, and that is not set yet. */
+struct as_ordered_state {
+    const char *id; /* of the command's record */
+    int32_t replicas;
+    bool force;
+    struct as_moment at;
+};
+
 struct as_target_state {
     const char *id;
-    const struct as_target_ref *ref;     /* NULL where the id is enough: there are no endings */
-    const char *entry;                   /* the target's name in the rule files; "" likewise */
-    struct as_moment last_up, last_down; /* successful actions */
+    const struct as_target_ref *ref; /* NULL where the id is enough: no endings, nothing ordered */
+    const char *entry;               /* the target's name in the rule files; "" likewise */
+    struct as_moment last_up, last_down;         /* successful actions */
     struct as_moment dry_last_up, dry_last_down; /* the same as if, in dry runs */
     int64_t keep_us;                    /* how long after the last of them the locks may matter */
     const struct as_past_event *events; /* ascending by time */
@@ -89,12 +104,15 @@ struct as_target_state {
     size_t recommendation_count;
     const struct as_ending_state *endings;
     size_t ending_count;
+    const struct as_pause_state *pause;     /* NULL: not paused */
+    const struct as_ordered_state *ordered; /* NULL: nothing is */
 };
 
 /* Written before a size is set, removed when the outcome is known. */
 struct as_intent_state {
     const struct as_target_ref *ref;
     const char *action_id, *decision_id;
+    bool is_ordered;  /* by an operator: the decision's id is that of the command */
     const char *rule; /* the winner's name */
     int32_t from, to;
     char version[AS_VERSION_SIZE];

@@ -48,6 +48,7 @@ struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation it rests on */
     const char *decision_id;
+    bool is_ordered; /* by an operator: the id is that of the command, and there is no rule */
     const char *rule;
     const char *alert; /* the alertname of the incident behind it, for events; "" where unknown */
 };

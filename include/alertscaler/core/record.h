@@ -14,6 +14,7 @@
 #include <alertscaler/core/incident.h>
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/observation.h>
+#include <alertscaler/core/order.h>
 
 /* What became of one alert of a notification. */
 struct as_alert_outcome {
@@ -30,6 +31,13 @@ struct as_notification_record {
 
 #define AS_RECORD_LIST_MAX 32 /* ids named in a decision's lists; more are only counted */
 
+struct as_pause_note { /* the pause that a decision fell into */
+    const char *who, *reason;
+    bool is_of_all; /* targets, not of this one alone */
+    bool has_until;
+    as_wall_time until;
+};
+
 struct as_decision_record {
     const char *id;
     const char *target;      /* id */
@@ -45,18 +53,21 @@ struct as_decision_record {
     const struct as_proposal_result *results;
     const struct as_decision *output;
     const char *rules_digest;
-    uint64_t repeats;              /* equal decisions since the record before */
-    int64_t since_notification_us; /* -1: none is behind it */
-    int64_t since_alert_us;        /* from the startsAt of the youngest alert; -1 likewise */
+    uint64_t repeats;                  /* equal decisions since the record before */
+    int64_t since_notification_us;     /* -1: none is behind it */
+    int64_t since_alert_us;            /* from the startsAt of the youngest alert; -1 likewise */
+    const struct as_pause_note *pause; /* NULL: not paused */
 };
 
 struct as_action_record {
     const char *id;
-    const char *decision; /* id; NULL where only the observation failed */
+    const char *decision; /* id; NULL where only the observation failed, and with a command */
+    const char *command;  /* id; NULL where no operator ordered it */
     const char *target, *target_name;
     enum as_target_kind target_kind;
     const char *rule; /* NULL likewise */
-    int32_t from, to; /* meaningless where decision is NULL */
+    bool has_sizes;   /* else only the observation failed */
+    int32_t from, to; /* from: -1 where it was never seen */
     bool is_late;     /* not by the answer, but seen at a later look */
     enum as_reason outcome;
     int http_status;

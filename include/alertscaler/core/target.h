@@ -7,6 +7,7 @@
 #ifndef ALERTSCALER_CORE_TARGET_H
 #define ALERTSCALER_CORE_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
@@ -42,6 +43,9 @@ struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *i
                                          const struct as_target_field *fields,
                                          size_t field_count) AS_MUST_USE;
 struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUST_USE;
+
+/* Whether an alert could give the entry a target of this id. */
+bool as_target_may_have_id(const struct as_target_config *config, const char *id) AS_MUST_USE;
 
 /* NULL where a key of an address may have this value (templates filled in); else static text that
  * says what is expected. */

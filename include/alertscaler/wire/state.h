@@ -28,6 +28,8 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
                             struct as_buf *out);
 void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
                             struct as_buf *out);
+void as_state_encode_pause(const struct as_pause_state *state, const char *boot,
+                           struct as_buf *out);
 
 /*
  * Decode one document and hand it to `use`, for whose duration it is good. Return what `use`
@@ -36,6 +38,7 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
 typedef int as_state_incident_fn(void *context, const struct as_incident_state *state);
 typedef int as_state_target_fn(void *context, const struct as_target_state *state);
 typedef int as_state_intent_fn(void *context, const struct as_intent_state *state);
+typedef int as_state_pause_fn(void *context, const struct as_pause_state *state);
 
 int as_state_decode_incident(const char *json, size_t size, const struct as_state_clock *clock,
                              as_state_incident_fn *use, void *context,
@@ -46,5 +49,8 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
 int as_state_decode_intent(const char *json, size_t size, const struct as_state_clock *clock,
                            as_state_intent_fn *use, void *context,
                            struct as_error *error) AS_MUST_USE;
+int as_state_decode_pause(const char *json, size_t size, const struct as_state_clock *clock,
+                          as_state_pause_fn *use, void *context,
+                          struct as_error *error) AS_MUST_USE;
 
 #endif

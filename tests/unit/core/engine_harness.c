@@ -114,11 +114,31 @@ static void say_action(struct harness *harness, const struct as_action_record *r
 {
     if (record->decision && strcmp(record->decision, harness->last_order) != 0)
         harness->misnamed_decisions++;
-    if (!record->decision)
+    if (record->command && strcmp(record->command, harness->last_command) == 0)
+        say(harness, "ordered %s %d>%d %s%s", name_of(record->target), record->from, record->to,
+            as_reason_get_word(record->outcome), record->is_late ? " late" : "");
+    else if (record->command)
+        say(harness, "earlier order %s %d>%d %s", name_of(record->target), record->from, record->to,
+            as_reason_get_word(record->outcome));
+    else if (!record->decision)
         say(harness, "failed %s %s", name_of(record->target), as_reason_get_word(record->outcome));
     else
         say(harness, "acted %s %d>%d %s%s", name_of(record->target), record->from, record->to,
             as_reason_get_word(record->outcome), record->is_late ? " late" : "");
+}
+
+static void say_command(struct harness *harness, const struct as_order_record *record)
+{
+    const struct as_order *order = record->order;
+    char size[16] = "";
+    memcpy(harness->last_command, record->id, AS_ULID_SIZE);
+    if (order->kind == AS_ORDER_SCALE)
+        (void)snprintf(size, sizeof(size), " %d", order->replicas);
+    say(harness, "%s %s%s %s%s%s", as_order_kind_get_word(order->kind),
+        record->target  ? name_of(record->target)
+        : order->target ? "?"
+                        : "all",
+        size, as_order_outcome_get_word(record->outcome), order->who[0] ? " for " : "", order->who);
 }
 
 static void say_notification(struct harness *harness, const struct as_notification_record *record)
@@ -202,6 +222,14 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
     case AS_EFFECT_DELETE_INTENT:
         stage(harness, AS_STORE_INTENT, effect->target_id, strlen(effect->target_id), NULL);
         break;
+    case AS_EFFECT_PUT_PAUSE:
+        as_state_encode_pause(effect->pause, harness->boot, &value);
+        stage(harness, AS_STORE_META, "pause", strlen("pause"), &value);
+        break;
+    case AS_EFFECT_DELETE_PAUSE:
+        stage(harness, AS_STORE_META, "pause", strlen("pause"), NULL);
+        break;
+    case AS_EFFECT_RECORD_COMMAND: say_command(harness, effect->order); break;
     case AS_EFFECT_RECORD_NOTIFICATION: say_notification(harness, effect->notification); break;
     case AS_EFFECT_RECORD_DECISION: say_decision(harness, effect->decision); break;
     case AS_EFFECT_RECORD_ACTION: say_action(harness, effect->action); break;
@@ -566,6 +594,23 @@ static int restore_intent(void *context, const struct as_intent_state *state)
     return as_engine_restore_intent(harness->engine, state);
 }
 
+static int restore_pause(void *context, const struct as_pause_state *state)
+{
+    struct harness *harness = context;
+    return as_engine_restore_pause(harness->engine, state);
+}
+
+static int visit_meta(void *context, const void *key, size_t key_size, const void *value,
+                      size_t value_size)
+{
+    struct harness *harness = context;
+    const struct as_state_clock clock = {harness->boot, harness->mono, harness->wall};
+    struct as_error error = AS_ERROR_INIT;
+    const int r = as_state_decode_pause(value, value_size, &clock, restore_pause, harness, &error);
+    cr_assert_eq(r, 0, "%s", error.text);
+    return r;
+}
+
 static int visit_incident(void *context, const void *key, size_t key_size, const void *value,
                           size_t value_size)
 {
@@ -613,6 +658,7 @@ void harness_crash(struct harness *harness, int64_t gap_seconds)
     cr_assert_eq(store->visit(store, AS_STORE_INCIDENT, visit_incident, harness, NULL), 0);
     cr_assert_eq(store->visit(store, AS_STORE_TARGET, visit_target, harness, NULL), 0);
     cr_assert_eq(store->visit(store, AS_STORE_INTENT, visit_intent, harness, NULL), 0);
+    cr_assert_eq(store->visit(store, AS_STORE_META, visit_meta, harness, NULL), 0);
     say(harness, "restarted");
     step(harness, &(struct as_event){.kind = AS_EVENT_START});
     harness_settle(harness);
@@ -627,6 +673,25 @@ void harness_reload(struct harness *harness, const struct spec *spec)
                                      .ruleset = harness->ruleset,
                                      .config = harness->config});
     as_ruleset_free(old); /* nothing may look at it any more */
+    harness_settle(harness);
+}
+
+void harness_order(struct harness *harness, struct as_order order)
+{
+    if (!order.who)
+        order.who = "";
+    order.remote = "";
+    if (!order.reason)
+        order.reason = "test";
+    step(harness, &(struct as_event){
+                      .kind = AS_EVENT_ORDER, .ticket = ++harness->requests, .order = &order});
+    harness_settle(harness);
+}
+
+void harness_halt(struct harness *harness, const char *reason)
+{
+    const struct as_halt halt = {"switch", reason};
+    step(harness, &(struct as_event){.kind = AS_EVENT_HALT, .halt = &halt});
     harness_settle(harness);
 }
 

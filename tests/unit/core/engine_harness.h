@@ -109,7 +109,8 @@ struct harness {
     unsigned deadlines;         /* steps for a deadline so far */
 
     char last_order[AS_ULID_SIZE]; /* the last decision for a change */
-    unsigned misnamed_decisions;   /* actions that named another */
+    char last_command[AS_ULID_SIZE];
+    unsigned misnamed_decisions; /* actions that named another */
     uint64_t last_notification_total;
     size_t last_notification_count;
     size_t last_sample_count; /* of the last decision's proposals */
@@ -146,6 +147,9 @@ void harness_settle(struct harness *harness);
 void harness_crash(struct harness *harness, int64_t gap_seconds);
 void harness_reload(struct harness *harness, const struct spec *spec);
 void harness_send_stop(struct harness *harness);
+/* An operator's; `who` and `reason` may be left out. */
+void harness_order(struct harness *harness, struct as_order order);
+void harness_halt(struct harness *harness, const char *reason); /* NULL: no longer */
 
 struct virtual_target *harness_target(struct harness *harness, const char *name);
 void harness_script(struct harness *harness, struct scale_script script);

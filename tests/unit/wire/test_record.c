@@ -88,6 +88,55 @@ static struct as_labels *make_labels(const char *value)
     return labels;
 }
 
+Test(record, command)
+{
+    const struct as_order order = {.kind = AS_ORDER_SCALE,
+                                   .target = "web",
+                                   .who = "ada",
+                                   .remote = "192.0.2.1:4711",
+                                   .reason = "the \"big\" move",
+                                   .replicas = 12,
+                                   .force = true};
+    struct as_order_record record = {.id = "01J0000000000000000000000C",
+                                     .order = &order,
+                                     .message = "",
+                                     .target = "kubernetes/a",
+                                     .target_name = "web",
+                                     .has_bounds = true,
+                                     .min = 1,
+                                     .max = 9};
+    SEALED(scale);
+    as_record_encode_command(&header, &record, &scale.text, &scale.places);
+    cr_assert_str_eq(text_of(seal(&scale), "kind"), "command");
+    cr_assert_str_eq(text_of(&scale, "command"), "scale");
+    cr_assert_str_eq(text_of(&scale, "who"), "ada");
+    cr_assert_str_eq(text_of(&scale, "reason"), order.reason);
+    cr_assert_str_eq(text_of(&scale, "target"), "kubernetes/a");
+    cr_assert_str_eq(text_of(&scale, "outcome"), "done");
+    cr_assert_eq(json_integer_value(json_object_get(scale.json, "replicas")), 12);
+    cr_assert_eq(json_integer_value(json_object_get(scale.json, "max")), 9);
+    cr_assert(is_null(&scale, "until"));
+    sealed_deinit(&scale);
+
+    const struct as_order pause = {
+        .kind = AS_ORDER_PAUSE, .target = "nobody", .who = "", .remote = "", .reason = "r"};
+    record = (struct as_order_record){.id = "01J0000000000000000000000D",
+                                      .order = &pause,
+                                      .outcome = AS_ORDER_UNKNOWN_TARGET,
+                                      .message = "no such target",
+                                      .has_until = true,
+                                      .until = {0}};
+    SEALED(unknown);
+    as_record_encode_command(&header, &record, &unknown.text, &unknown.places);
+    cr_assert_str_eq(text_of(seal(&unknown), "target"), "nobody");
+    cr_assert_str_eq(text_of(&unknown, "outcome"), "unknown_target");
+    cr_assert_str_eq(text_of(&unknown, "until"), "1970-01-01T00:00:00.000000Z");
+    cr_assert(is_null(&unknown, "target_name"));
+    cr_assert(is_null(&unknown, "replicas"));
+    cr_assert(is_null(&unknown, "min"));
+    sealed_deinit(&unknown);
+}
+
 Test(record, start_and_stop)
 {
     static const struct as_start_record record = {.version = "1.0",
@@ -295,6 +344,7 @@ Test(record, action_and_failed_observation)
                                       .target = "kubernetes/a",
                                       .target_name = "a",
                                       .rule = "slow",
+                                      .has_sizes = true,
                                       .from = 4,
                                       .to = 6,
                                       .is_late = true,
@@ -318,6 +368,16 @@ Test(record, action_and_failed_observation)
     sealed_deinit(&action);
 
     record.decision = record.rule = NULL;
+    record.command = "01J0000000000000000000000C";
+    SEALED(ordered);
+    as_record_encode_action(&header, &record, &ordered.text, &ordered.places);
+    cr_assert_str_eq(text_of(seal(&ordered), "command"), record.command);
+    cr_assert(is_null(&ordered, "decision"));
+    cr_assert_eq(json_integer_value(json_object_get(ordered.json, "from")), 4);
+    sealed_deinit(&ordered);
+
+    record.command = NULL;
+    record.has_sizes = false;
     record.outcome = AS_REASON_UNREACHABLE;
     SEALED(failure);
     as_record_encode_action(&header, &record, &failure.text, &failure.places);

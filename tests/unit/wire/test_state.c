@@ -69,7 +69,17 @@ static int use_intent(void *context, const struct as_intent_state *state)
     return 0;
 }
 
-enum kind { INCIDENT, TARGET, INTENT, KINDS };
+static int use_pause(void *context, const struct as_pause_state *state)
+{
+    struct again *again = context;
+    again->used++;
+    again->first = state->since;
+    again->count = 2;
+    as_state_encode_pause(state, "b1", &again->text);
+    return 0;
+}
+
+enum kind { INCIDENT, TARGET, INTENT, PAUSE, KINDS };
 
 static int decode(enum kind kind, const char *json, size_t size, const struct as_state_clock *clock,
                   struct again *again, struct as_error *error)
@@ -79,6 +89,7 @@ static int decode(enum kind kind, const char *json, size_t size, const struct as
     case INCIDENT: return as_state_decode_incident(json, size, clock, use_incident, again, error);
     case TARGET: return as_state_decode_target(json, size, clock, use_target, again, error);
     case INTENT: return as_state_decode_intent(json, size, clock, use_intent, again, error);
+    case PAUSE: return as_state_decode_pause(json, size, clock, use_pause, again, error);
     case KINDS: break;
     }
     abort();
@@ -141,6 +152,13 @@ static void encode_intent(struct as_buf *out)
     as_target_ref_free(ref);
 }
 
+static const struct as_pause_state test_pause = {
+    .since = {{990 * AS_US_PER_S}, {49990 * AS_US_PER_S}},
+    .for_us = 3600 * AS_US_PER_S,
+    .who = "ada",
+    .reason = "the \"big\" move",
+};
+
 static struct as_buf encode(enum kind kind)
 {
     struct as_buf out = AS_BUF_INIT(BUF_MAX);
@@ -178,6 +196,8 @@ static struct as_buf encode(enum kind kind)
         encode_incident(&out);
     else if (kind == TARGET)
         as_state_encode_target(&target, "b1", &out);
+    else if (kind == PAUSE)
+        as_state_encode_pause(&test_pause, "b1", &out);
     else
         encode_intent(&out);
     cr_assert_eq(as_buf_check(&out), 0);
@@ -345,6 +365,81 @@ Test(state, a_version_that_is_too_long_is_refused)
     free(json);
     json_decref(document);
     as_buf_deinit(&text);
+}
+
+/* A target that is known by its id alone, with what operators ordered. */
+static struct as_buf encode_orders(void)
+{
+    struct as_buf out = AS_BUF_INIT(BUF_MAX);
+    static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *ref =
+        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+    const struct as_ordered_state ordered = {
+        .id = "01J0000000000000000000000C",
+        .replicas = INT32_MAX,
+        .force = true,
+        .at = moment_at(995, 49995),
+    };
+    const struct as_target_state target = {
+        .id = ref->id,
+        .ref = ref,
+        .entry = "workers",
+        .last_up = AS_MOMENT_NEVER,
+        .last_down = AS_MOMENT_NEVER,
+        .dry_last_up = AS_MOMENT_NEVER,
+        .dry_last_down = AS_MOMENT_NEVER,
+        .pause = &test_pause,
+        .ordered = &ordered,
+    };
+    as_state_encode_target(&target, "b1", &out);
+    return out;
+}
+
+Test(state, orders_come_back_as_they_were)
+{
+    struct as_buf text = encode_orders();
+    struct again again;
+    struct as_error error = AS_ERROR_INIT;
+    cr_assert_not_null(strstr(text.data, "\"pause\":{\"for_us\":3600000000,"));
+    cr_assert_not_null(strstr(text.data, "\"ordered\":{\"at\":[995000000,"));
+    cr_assert_eq(decode(TARGET, text.data, text.size, &test_clock, &again, &error), 0, "%s",
+                 error.text);
+    cr_assert_str_eq(again.text.data, text.data);
+    as_buf_deinit(&again.text);
+    as_buf_deinit(&text);
+}
+
+static void expect_damaged_orders(const char *key, const char *member, const char *value)
+{
+    struct as_buf text = encode_orders();
+    json_t *document = json_loadb(text.data, text.size, 0, NULL);
+    json_t *object = json_object_get(document, key);
+    if (value)
+        json_object_set_new(object, member, json_loads(value, JSON_DECODE_ANY, NULL));
+    else
+        json_object_del(object, member);
+    char *json = json_dumps(document, JSON_COMPACT);
+    expect_damage(TARGET, json, strlen(json), member);
+    free(json);
+    json_decref(document);
+    as_buf_deinit(&text);
+}
+
+Test(state, damaged_orders_are_refused)
+{
+    static const struct {
+        const char *key, *member, *value;
+    } rows[] = {
+        {"pause", "for_us", "-1"},  {"pause", "for_us", NULL},
+        {"pause", "since", "null"}, {"pause", "since", NULL},
+        {"pause", "who", NULL},     {"pause", "reason", "1"},
+        {"ordered", "at", "null"},  {"ordered", "force", NULL},
+        {"ordered", "id", NULL},    {"ordered", "replicas", "-1"},
+        {"ordered", "force", "1"},  {"ordered", "replicas", "2147483648"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        expect_damaged_orders(rows[i].key, rows[i].member, rows[i].value);
 }
 
 Test(state, other_things_are_no_documents)

@@ -1,0 +1,250 @@
+/*
+ * Pauses and the kill switch: nothing is set while one holds, everything else goes on, and the
+ * moment it ends what waited is decided.
+ */
+#include "engine_harness.h"
+
+#include <alertscaler/base/attr.h>
+
+static const struct spec slow = {
+    .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60},
+                {.name = "db", .min = 1, .max = 20, .up = 60, .down = 60}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2},
+              {.name = "stuck", .match = {"alertname=Stuck"}, .target = "db", .up = 1}},
+};
+
+static const struct spec templated = {
+    .targets = {{.name = "any",
+                 .address = "{{ .Labels.app }}",
+                 .allow = "*",
+                 .min = 1,
+                 .max = 20,
+                 .up = 60,
+                 .down = 60}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
+};
+
+static void order(struct harness *harness, enum as_order_kind kind, const char *target,
+                  int64_t seconds)
+{
+    harness_order(harness, (struct as_order){
+                               .kind = kind, .target = target, .for_us = seconds * AS_US_PER_S});
+}
+
+Test(engine_pauses, a_paused_target_is_decided_but_not_scaled)
+{
+    WITH(h, slow);
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    cr_said(&h, "pause web done; answered");
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 4 paused (6) by slow");
+    fire(&h, "Stuck", 990);
+    cr_assert_not_null(strstr(said(&h), "scale db 4>5"), "the others go on");
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "scale web"));
+    order(&h, AS_ORDER_RESUME, "web", 0);
+    cr_said(&h, "resume web done; answered; observe web; decided web 4>6 scaled by slow after 60; "
+                "scale web 4>6; acted web 4>6 applied");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, a_pause_ends_by_itself)
+{
+    WITH(h, slow);
+    order(&h, AS_ORDER_PAUSE, "web", 90);
+    fire(&h, "Slow", 990);
+    tick(&h, 89);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    (void)said(&h);
+    tick(&h, 1);
+    cr_said(&h, "resume web done; observe web; decided web 4>6 scaled by slow after 1; "
+                "scale web 4>6; acted web 4>6 applied");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, all_are_paused_and_resumed_at_once)
+{
+    WITH(h, slow);
+    order(&h, AS_ORDER_PAUSE, NULL, 600);
+    cr_said(&h, "pause all done; answered");
+    fire(&h, "Slow", 990);
+    fire(&h, "Stuck", 990);
+    tick(&h, 599);
+    cr_assert_null(strstr(said(&h), "scale "));
+    tick(&h, 1);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "resume all done"));
+    cr_assert_not_null(strstr(text, "scale web 4>6"));
+    cr_assert_not_null(strstr(text, "scale db 4>5"));
+
+    order(&h, AS_ORDER_PAUSE, NULL, 0);
+    (void)said(&h);
+    tick(&h, 3600);
+    cr_assert_null(strstr(said(&h), "scale "));
+    order(&h, AS_ORDER_RESUME, NULL, 0);
+    text = said(&h);
+    cr_assert_not_null(strstr(text, "scale web 6>8"));
+    cr_assert_not_null(strstr(text, "scale db 5>6"));
+    harness_stop(&h);
+}
+
+Test(engine_pauses, what_is_decided_but_not_sent_is_held_back)
+{
+    WITH(h, slow);
+    h.hold_commits = true;
+    fire(&h, "Slow", 990);
+    h.hold_commits = false;
+    h.hold_calls = true;
+    harness_settle(&h); /* the notification is durable */
+    h.hold_calls = false;
+    h.hold_commits = true;
+    harness_settle(&h); /* decided; the intent waits for the disk */
+    (void)said(&h);
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    h.hold_commits = false;
+    harness_settle(&h);
+    cr_said(&h, "pause web done; acted web 4>6 superseded; answered; observe web; "
+                "decided web 4 paused (6) by slow");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, pauses_survive_a_crash_and_end_in_time)
+{
+    WITH(h, slow);
+    order(&h, AS_ORDER_PAUSE, "web", 100);
+    order(&h, AS_ORDER_PAUSE, NULL, 200);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    harness_crash(&h, 50);
+    cr_assert_null(strstr(said(&h), "scale "));
+    h.boot = "boot-2"; /* another boot: the wall clock tells */
+    harness_crash(&h, 51);
+    tick(&h, 0);
+    cr_assert_not_null(strstr(said(&h), "resume web done"));
+    tick(&h, 98);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    tick(&h, 2);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_crash(&h, 1);
+    cr_assert_null(strstr(said(&h), "paused"), "what is over stays over");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, only_what_is_paused_can_be_resumed)
+{
+    WITH(h, slow);
+    order(&h, AS_ORDER_RESUME, "web", 0);
+    order(&h, AS_ORDER_RESUME, NULL, 0);
+    order(&h, AS_ORDER_PAUSE, NULL, 0);
+    order(&h, AS_ORDER_RESUME, "web", 0);
+    cr_said(&h, "resume web nothing_to_do; answered; resume all nothing_to_do; answered; "
+                "pause all done; answered; resume web nothing_to_do; answered");
+    order(&h, AS_ORDER_PAUSE, "elsewhere", 0);
+    order(&h, AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/other", 0);
+    cr_said(&h, "pause ? unknown_target; answered; pause ? unknown_target; answered");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, a_target_can_be_paused_before_its_first_alert)
+{
+    static const char id[] = "kubernetes/default/apps/v1/Deployment/shop/web-a";
+    WITH(h, templated);
+    order(&h, AS_ORDER_PAUSE, id, 0);
+    cr_said(&h, "pause web-a done; answered");
+    harness_crash(&h, 3 * 86400);
+    fire(&h, "Slow,app=web-a", 990);
+    cr_said(&h, "restarted; said queued; opened; answered; observe web-a; "
+                "decided web-a 4 paused (6) by slow");
+    order(&h, AS_ORDER_RESUME, "any", 0); /* the only one of this entry */
+    cr_assert_not_null(strstr(said(&h), "scale web-a 4>6"));
+    harness_stop(&h);
+}
+
+Test(engine_pauses, of_many_from_one_template_each_goes_by_its_id)
+{
+    WITH(h, templated);
+    fire(&h, "Slow,app=web-a", 990);
+    fire(&h, "Slow,app=web-b", 990);
+    (void)said(&h);
+    order(&h, AS_ORDER_PAUSE, "any", 0);
+    cr_said(&h, "pause ? unknown_target; answered");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, a_target_that_is_paused_is_not_forgotten_and_then_is)
+{
+    WITH(h, templated);
+    order(&h, AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/web-a", 3600);
+    tick(&h, 3599);
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 1);
+    tick(&h, 1);
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 0);
+    harness_crash(&h, 0);
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 0);
+    harness_stop(&h);
+}
+
+Test(engine_pauses, the_kill_switch_stops_everything_at_once)
+{
+    WITH(h, slow);
+    harness_halt(&h, "maintenance");
+    cr_said(&h, "pause all done for switch");
+    harness_halt(&h, "maintenance");
+    cr_said(&h, "");
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 4 paused (6) by slow");
+    order(&h, AS_ORDER_RESUME, NULL, 0);
+    cr_said(&h, "resume all nothing_to_do; answered");
+    harness_halt(&h, NULL);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "resume all done for switch"));
+    cr_assert_not_null(strstr(text, "scale web 4>6"));
+    harness_stop(&h);
+}
+
+Test(engine_pauses, the_kill_switch_holds_back_what_is_not_sent)
+{
+    WITH(h, slow);
+    h.hold_commits = true;
+    fire(&h, "Slow", 990);
+    h.hold_commits = false;
+    h.hold_calls = true;
+    harness_settle(&h);
+    h.hold_calls = false;
+    h.hold_commits = true;
+    harness_settle(&h);
+    (void)said(&h);
+    harness_halt(&h, "stop");
+    h.hold_commits = false;
+    harness_settle(&h);
+    cr_said(&h, "pause all done for switch; acted web 4>6 superseded; observe web; "
+                "decided web 4 paused (6) by slow");
+    harness_stop(&h);
+}
+
+static void count_pauses(void *context, const struct as_target_view *view)
+{
+    if (view->pause.is_set) {
+        ++*(size_t *)context;
+        cr_expect_str_eq(view->pause.reason, "test");
+        cr_expect_eq(view->pause.until.wall.us, 1060 * AS_US_PER_S);
+    }
+}
+
+Test(engine_pauses, can_be_seen)
+{
+    WITH(h, slow);
+    size_t count = 0;
+    cr_assert_not(as_engine_get_pause(h.engine, h.mono, h.wall).is_set);
+    order(&h, AS_ORDER_PAUSE, "web", 60);
+    as_engine_visit_targets(h.engine, h.mono, h.wall, count_pauses, &count);
+    cr_expect_eq(count, 1);
+    order(&h, AS_ORDER_PAUSE, NULL, 0);
+    struct as_pause_view view = as_engine_get_pause(h.engine, h.mono, h.wall);
+    cr_expect(view.is_set && !view.is_halt && !as_moment_is_set(view.until));
+    harness_halt(&h, "fire");
+    view = as_engine_get_pause(h.engine, h.mono, h.wall);
+    cr_expect(view.is_set && view.is_halt);
+    cr_expect_str_eq(view.reason, "fire");
+    harness_stop(&h);
+}
