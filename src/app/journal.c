@@ -114,7 +114,8 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
 }
 
 /* Records alone need no transaction: in the log, and synced there, they are as durable as they can
- * be. The store's head stays behind; at opening the log's is the one that counts. */
+ * be. The store's head stays behind; at opening the log's is the one that counts. Not so where
+ * another replica, with a log file of its own, may go on from the store. */
 static int write_through(struct journal *journal, const struct as_audit_head *head,
                          struct as_error *error)
 {
@@ -140,9 +141,9 @@ int journal_commit(struct journal *journal, const struct as_storage_batches *bat
 
     int status = seal(journal, batches, &head, error);
     journal->line_bytes = journal->lines.size;
-    if (!status && journal->line_count && journal->change_count == done_rows) {
+    if (!status && journal->line_count && journal->change_count == done_rows &&
+        !journal->store->is_shared)
         return write_through(journal, &head, error);
-    }
     if (!status && journal->line_count) {
         encode_seq(journal->head.seq + 1, row);
         add_change(journal, &(struct as_store_change){.kind = AS_STORE_OUTBOX,
@@ -256,45 +257,97 @@ struct replay {
     struct as_error *error;
 };
 
+/* The lines of a row, as they are gone through. */
+struct row {
+    uint64_t first, last;      /* numbers of its lines */
+    const char *end, *at_last; /* its last line */
+    const char *rest;          /* the lines that the log does not have */
+    uint64_t rest_seq;
+};
+
+static struct row read_row(const struct replay *replay, uint64_t first, const char *lines,
+                           size_t size)
+{
+    struct row row = {first, first, lines + size, lines, lines, first};
+
+    for (uint64_t seq = first; row.at_last < row.end; seq++) { /* seq: of the line at at_last */
+        const char *next =
+            (const char *)memchr(row.at_last, '\n', (size_t)(row.end - row.at_last)) + 1;
+        if (seq <= replay->log.seq) {
+            row.rest = next;
+            row.rest_seq = seq + 1;
+        }
+        row.last = seq;
+        if (next == row.end)
+            break;
+        row.at_last = next;
+    }
+    return row;
+}
+
+static int check_line(struct replay *replay, const char *line, const char *end,
+                      struct as_audit_head *head_out, char prev_out[AS_AUDIT_HASH_SIZE])
+{
+    const char *newline = memchr(line, '\n', (size_t)(end - line));
+
+    return as_chain_check_line(replay->journal->chain, line, (size_t)(newline - line), head_out,
+                               prev_out, replay->error)
+               ? -EBADMSG
+               : 0;
+}
+
+/* Where the log is one of several replicas' and does not stand right before these lines: another
+ * one wrote what is between, and a new part begins. */
+static int begin_part(struct replay *replay, const struct as_audit_head *before)
+{
+    struct as_audit *audit = replay->journal->audit;
+    const bool follows =
+        replay->log.seq == before->seq && strcmp(replay->log.hash, before->hash) == 0;
+
+    if (!replay->journal->store->is_shared || follows)
+        return 0;
+    if (replay->log.seq)
+        as_log(AS_LOG_INFO, "another replica went on with the action log: beginning a new part",
+               AS_FI("log_seq", replay->log.seq), AS_FI("from", before->seq + 1));
+    replay->log = *before;
+    return audit->begin_part(audit, before, replay->error);
+}
+
 /* Appends those lines of a row that the log does not have. */
 static int replay_row(void *context, const void *key, size_t key_size, const void *value,
                       size_t value_size)
 {
     struct replay *replay = context;
     struct journal *journal = replay->journal;
-    const char *at = value, *end = at + value_size, *last = at;
     char prev[AS_AUDIT_HASH_SIZE];
-    struct as_audit_head head;
-    uint64_t seq;
+    struct as_audit_head head, first, before;
+    int status = 0;
 
-    if (key_size != 8 || !value_size || end[-1] != '\n')
+    if (key_size != 8 || !value_size || ((const char *)value)[value_size - 1] != '\n')
         return -EBADMSG;
-    uint64_t first = decode_seq(key);
+    const struct row row = read_row(replay, decode_seq(key), value, value_size);
     journal->rows =
         as_xgrow(journal->rows, journal->row_count, &journal->row_capacity, sizeof(*journal->rows));
-    journal->rows[journal->row_count++] = first;
-    for (seq = first; last < end; seq++) { /* seq: of the line at `last` */
-        const char *next = (const char *)memchr(last, '\n', (size_t)(end - last)) + 1;
-        if (seq <= replay->log.seq)
-            at = next;
-        if (next == end)
-            break;
-        last = next;
-    }
-    if (at == end)
+    journal->rows[journal->row_count++] = row.first;
+    if (row.rest == row.end)
         return 0;
-    if (as_chain_check_line(journal->chain, last, (size_t)(end - 1 - last), &head, prev,
-                            replay->error) ||
-        head.seq != seq)
+    if (check_line(replay, row.at_last, row.end, &head, prev) || head.seq != row.last)
         return -EBADMSG;
-    if (first > replay->log.seq + 1)
+    if (row.first > replay->log.seq + 1 && !journal->store->is_shared)
         as_log(AS_LOG_ERROR, "the action log lacks records that are gone from the outbox",
-               AS_FI("from", replay->log.seq + 1), AS_FI("to", first - 1));
-    int status =
-        journal->audit->append(journal->audit, at, (size_t)(end - at), &head, replay->error);
+               AS_FI("from", replay->log.seq + 1), AS_FI("to", row.first - 1));
+    if (journal->store->is_shared) {
+        if (check_line(replay, row.rest, row.end, &first, before.hash))
+            return -EBADMSG;
+        before.seq = row.rest_seq - 1;
+        status = begin_part(replay, &before);
+    }
+    if (!status)
+        status = journal->audit->append(journal->audit, row.rest, (size_t)(row.end - row.rest),
+                                        &head, replay->error);
     if (!status) {
         replay->log = head;
-        journal->unsynced_bytes += (uint64_t)(end - at);
+        journal->unsynced_bytes += (uint64_t)(row.end - row.rest);
     }
     return status;
 }
@@ -359,6 +412,10 @@ int journal_open(struct journal *journal, struct as_store *store, struct as_audi
         as_log(AS_LOG_INFO, "the action log was brought up to the state", AS_FI("from", before + 1),
                AS_FI("to", replay.log.seq));
     journal->stored_seq = journal->head.seq;
+    if (replay.log.seq <= journal->head.seq)
+        status = begin_part(&replay, &journal->head);
+    if (status)
+        return status;
     compare_heads(journal, &replay.log);
     status = journal_sync(journal, error);
     return status ? status : commit_opening(journal, error);

@@ -218,6 +218,19 @@ static int file_append(struct as_audit *self, const char *lines, size_t size,
     return 0;
 }
 
+static int file_begin_part(struct as_audit *self, const struct as_audit_head *head,
+                           struct as_error *error)
+{
+    struct audit_file *file = (struct audit_file *)self;
+    int status = file->failed ? refuse(file, error) : 0;
+
+    if (!status && file->size)
+        status = rotate(file, error);
+    if (!status)
+        file->head = *head;
+    return status;
+}
+
 static int file_sync(struct as_audit *self, struct as_error *error)
 {
     struct audit_file *file = (struct audit_file *)self;
@@ -265,6 +278,7 @@ int as_audit_file_open(const struct as_audit_file_config *config, struct as_audi
 
     file->port = (struct as_audit){.get_head = file_get_head,
                                    .append = file_append,
+                                   .begin_part = file_begin_part,
                                    .sync = file_sync,
                                    .reopen = file_reopen,
                                    .close = file_close};

@@ -126,6 +126,15 @@ static int memory_append(struct as_audit *self, const char *lines, size_t size,
     return status ? status : as_buf_check(&memory->lines);
 }
 
+/* One memory has the lines of all. */
+static int memory_begin_part(struct as_audit *self, const struct as_audit_head *head,
+                             struct as_error *error)
+{
+    ((struct sink *)self)->head = *head;
+    (void)error;
+    return 0;
+}
+
 static int memory_sync(struct as_audit *self, struct as_error *error)
 {
     struct as_audit_memory *memory = ((struct sink *)self)->memory;
@@ -154,6 +163,7 @@ struct as_audit *as_audit_memory_attach(struct as_audit_memory *memory)
 
     sink->port = (struct as_audit){.get_head = memory_get_head,
                                    .append = memory_append,
+                                   .begin_part = memory_begin_part,
                                    .sync = memory_sync,
                                    .reopen = memory_sync,
                                    .close = memory_close};

@@ -23,6 +23,7 @@ struct log_run {
     bool json, colors, follow;
     bool is_bad; /* a line was no record */
     uint64_t printed;
+    struct log_overlap overlap;
 };
 
 static void take_line(struct log_run *run, const struct log_reader *reader, const char *line,
@@ -55,7 +56,8 @@ static int take_lines(struct log_run *run, struct log_reader *reader, struct as_
     int status;
 
     while ((status = log_reader_next(reader, &line, &size, error)) > 0 && !ferror(stdout))
-        take_line(run, reader, line, size);
+        if (!log_overlap_has(&run->overlap, line, size))
+            take_line(run, reader, line, size);
     return status < 0 ? status : 0;
 }
 
@@ -111,8 +113,10 @@ static int run(const struct as_args *args)
         log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
-    for (size_t i = 0; !status && i < files.count; i++)
+    for (size_t i = 0; !status && i < files.count; i++) {
+        log.overlap.at_beginning = true;
         status = take_file(&log, files.paths[i], i + 1 == files.count, &error);
+    }
     log_files_deinit(&files);
     if (status)
         return as_cli_fail(args, "%s", error.text);

@@ -126,10 +126,38 @@ struct numbered {
     int64_t seq; /* of the first record; 0 where there is none */
 };
 
-/* Looks only for `"seq":N`: whether the line is sound is for others to say. */
-static int64_t find_first_seq(const char *path)
+/* A label of that name has a text behind it, and quotes in a text are escaped. */
+int64_t log_line_find_seq(const char *line, size_t size)
 {
     static const char key[] = "\"seq\":";
+    const char *end = line + size, *at = line;
+    int64_t seq;
+
+    while ((at = memmem(at, (size_t)(end - at), key, strlen(key))) != NULL) {
+        size_t length = 0;
+        at += strlen(key);
+        while (at + length < end && at[length] >= '0' && at[length] <= '9')
+            length++;
+        if (length)
+            return as_number_parse_i64(at, length, &seq) ? 0 : seq;
+    }
+    return 0;
+}
+
+bool log_overlap_has(struct log_overlap *overlap, const char *line, size_t size)
+{
+    int64_t seq = log_line_find_seq(line, size);
+
+    if (overlap->at_beginning && seq > 0 && seq <= overlap->last)
+        return true;
+    overlap->at_beginning = false;
+    if (seq > 0)
+        overlap->last = seq;
+    return false;
+}
+
+static int64_t find_first_seq(const char *path)
+{
     struct log_reader reader;
     const char *line;
     size_t size;
@@ -137,15 +165,8 @@ static int64_t find_first_seq(const char *path)
 
     if (strcmp(path, "-") == 0 || log_reader_open(&reader, path, NULL))
         return 0;
-    if (log_reader_next(&reader, &line, &size, NULL) == 1) {
-        const char *at = memmem(line, size, key, strlen(key));
-        const char *digits = at ? at + strlen(key) : line + size;
-        size_t length = 0;
-        while (digits + length < line + size && digits[length] >= '0' && digits[length] <= '9')
-            length++;
-        if (as_number_parse_i64(digits, length, &seq))
-            seq = 0;
-    }
+    if (log_reader_next(&reader, &line, &size, NULL) == 1)
+        seq = log_line_find_seq(line, size);
     log_reader_close(&reader);
     return seq;
 }

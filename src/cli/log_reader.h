@@ -4,6 +4,7 @@
 #ifndef ALERTSCALER_CLI_LOG_READER_PRIVATE_H
 #define ALERTSCALER_CLI_LOG_READER_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,20 @@ size_t log_reader_get_rest(const struct log_reader *reader);
 
 /* Goes on with the file that now has the name, if that is another one (rotation). */
 int log_reader_follow(struct log_reader *reader, struct as_error *error) AS_MUST_USE;
+
+/* The number of a record by its line, 0 where it has none. Whether the line is sound is for others
+ * to say. */
+int64_t log_line_find_seq(const char *line, size_t size);
+
+/* Files of several replicas overlap: what one had not yet written for certain when it ended, the
+ * next one has at its beginning too. Set `at_beginning` with each file. */
+struct log_overlap {
+    int64_t last; /* number of the last record */
+    bool at_beginning;
+};
+
+/* Whether the record was in a file before. */
+bool log_overlap_has(struct log_overlap *overlap, const char *line, size_t size);
 
 struct log_files {
     char **paths; /* ascending by the number of their first record */

@@ -1,6 +1,9 @@
 /*
  * `alertscaler log verify`: numbering and chain of a log, over all its files. What it cannot see is
  * that the end is missing; for that the state file knows where the log ends.
+ *
+ * Files of several replicas make one chain. Their ends overlap: what one had not yet written for
+ * certain when it ended, the next one has at its beginning, and it must be the very same there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,29 +16,64 @@
 #include <alertscaler/app/adapters.h>
 #include <alertscaler/app/storage.h>
 #include <alertscaler/audit/chain.h>
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "cli.h"
 #include "log_reader.h"
 
-#define WAIT_MS 500 /* for the rest of a line that is just being written */
+#define WAIT_MS     500   /* for the rest of a line that is just being written */
+#define OVERLAP_MAX 65536 /* records by which two files may overlap; a power of two */
 
 struct verify_run {
     const struct as_args *args;
     struct as_chain_verify verify;
-    const char *file; /* of the fault */
-    uint64_t line;    /* 0: not in a line */
+    const char *file;                   /* of the fault */
+    uint64_t line;                      /* 0: not in a line */
+    char (*hashes)[AS_AUDIT_HASH_SIZE]; /* of the last OVERLAP_MAX records, by number */
+    bool is_overlap;                    /* so far, this file has what one before it had */
+    uint64_t overlap_seq;               /* of its last line */
 };
+
+/* A line at the beginning of a file: an outcome, and *is_known_out: it is in a file before. */
+static int check_overlap(struct verify_run *run, const char *line, size_t size, bool *is_known_out,
+                         struct as_error *fault)
+{
+    const struct as_audit_head *end = &run->verify.head;
+    char prev[AS_AUDIT_HASH_SIZE];
+    struct as_audit_head head;
+    int outcome = as_chain_check_line(run->verify.chain, line, size, &head, prev, fault);
+
+    *is_known_out = false;
+    if (outcome)
+        return outcome;
+    *is_known_out = head.seq <= end->seq && head.seq >= run->verify.first_seq &&
+                    head.seq + OVERLAP_MAX > end->seq &&
+                    (!run->overlap_seq || head.seq == run->overlap_seq + 1);
+    run->overlap_seq = head.seq;
+    if (*is_known_out && strcmp(run->hashes[head.seq % OVERLAP_MAX], head.hash) != 0) {
+        as_error_set(fault, "record %" PRIu64 " is another one than in the file before", head.seq);
+        return AS_CHAIN_BROKEN;
+    }
+    return AS_CHAIN_OK;
+}
 
 /* The chain's check reads bytes; what they are as JSON is the parser's to say. */
 static int check_line(struct verify_run *run, const char *line, size_t size, struct as_error *fault)
 {
     json_error_t error;
-    int outcome = as_chain_verify_line(&run->verify, line, size, fault);
+    int outcome = AS_CHAIN_OK;
 
+    if (run->is_overlap)
+        outcome = check_overlap(run, line, size, &run->is_overlap, fault);
+    if (!outcome && !run->is_overlap)
+        outcome = as_chain_verify_line(&run->verify, line, size, fault);
     if (outcome)
         return outcome;
+    if (!run->is_overlap)
+        memcpy(run->hashes[run->verify.head.seq % OVERLAP_MAX], run->verify.head.hash,
+               AS_AUDIT_HASH_SIZE);
     json_t *record = json_loadb(line, size, JSON_REJECT_DUPLICATES, &error);
     if (!record) {
         as_error_set(fault, "not JSON: %s", error.text);
@@ -150,6 +188,8 @@ static int verify_all(struct verify_run *run, const struct log_files *files)
 
     for (size_t i = 0; !result && i < files->count; i++) {
         run->file = files->paths[i];
+        run->is_overlap = run->verify.started;
+        run->overlap_seq = 0;
         result = check_file(run, run->file, &fault, &error);
     }
     if (!result && state) {
@@ -168,7 +208,10 @@ static int verify_all(struct verify_run *run, const struct log_files *files)
 static int run(const struct as_args *args)
 {
     AS_CLEANUP(as_chain_free_p) struct as_chain *chain = as_chain_new();
-    struct verify_run verify = {.args = args, .verify = AS_CHAIN_VERIFY_INIT(chain)};
+    AS_CLEANUP(as_free_p) char *hashes = as_xcalloc(OVERLAP_MAX, AS_AUDIT_HASH_SIZE);
+    struct verify_run verify = {.args = args,
+                                .verify = AS_CHAIN_VERIFY_INIT(chain),
+                                .hashes = (char(*)[AS_AUDIT_HASH_SIZE])hashes};
     struct as_error error = AS_ERROR_INIT;
     struct log_files files;
 
@@ -196,7 +239,8 @@ const struct as_command as_command_log_verify = {
     .name = "log verify",
     .operands = "[FILE...]",
     .summary = "Checks that nothing in the action log was changed, removed, inserted or cut.",
-    .help = "Give all files of the log, in any order. Exit status 1 with the first bad line if "
+    .help = "Give all files of the log, in any order; those of all replicas make one chain. Exit "
+            "status 1 with the first bad line if "
             "something is wrong.",
     .options = options,
     .operands_max = 100000,

@@ -1,5 +1,6 @@
 /*
- * Holds one line at a time. A daemon may be writing the last one: it gets a moment to end it.
+ * Holds one line at a time. A record that two files have comes once. A daemon may be writing the
+ * last one: it gets a moment to end it.
  */
 #include "log_walk.h"
 
@@ -31,13 +32,15 @@ static int take_line(const struct log_visitor *visitor, const struct log_line *l
 }
 
 static int take_lines(struct log_reader *reader, const struct log_visitor *visitor,
-                      struct as_error *error)
+                      struct log_overlap *overlap, struct as_error *error)
 {
     struct log_line line = {.path = reader->path};
     int status;
 
     while ((status = log_reader_next(reader, &line.text, &line.size, error)) > 0) {
         line.number = reader->line;
+        if (log_overlap_has(overlap, line.text, line.size))
+            continue;
         status = take_line(visitor, &line, error);
         if (status)
             return status;
@@ -45,17 +48,18 @@ static int take_lines(struct log_reader *reader, const struct log_visitor *visit
     return status;
 }
 
-static int take_file(const char *path, const struct log_visitor *visitor, struct as_error *error)
+static int take_file(const char *path, const struct log_visitor *visitor,
+                     struct log_overlap *overlap, struct as_error *error)
 {
     struct log_reader reader;
     int status = log_reader_open(&reader, path, error);
 
     if (status)
         return status;
-    status = take_lines(&reader, visitor, error);
+    status = take_lines(&reader, visitor, overlap, error);
     if (!status && visitor->must_be_whole && log_reader_get_rest(&reader)) {
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
-        status = take_lines(&reader, visitor, error);
+        status = take_lines(&reader, visitor, overlap, error);
         if (!status && log_reader_get_rest(&reader)) {
             as_error_set(error, "%s:%llu: the file ends in the middle of a line", path,
                          (unsigned long long)reader.line + 1);
@@ -69,10 +73,13 @@ static int take_file(const char *path, const struct log_visitor *visitor, struct
 int log_walk(const struct log_files *files, const struct log_visitor *visitor,
              struct as_error *error)
 {
+    struct log_overlap overlap = {0};
     int status = 0;
 
-    for (size_t i = 0; !status && i < files->count; i++)
-        status = take_file(files->paths[i], visitor, error);
+    for (size_t i = 0; !status && i < files->count; i++) {
+        overlap.at_beginning = true;
+        status = take_file(files->paths[i], visitor, &overlap, error);
+    }
     return status;
 }
 

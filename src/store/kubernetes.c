@@ -299,8 +299,11 @@ int as_store_kubernetes_open(const struct as_store_kubernetes_config *config,
                              struct as_store **store_out, struct as_error *error)
 {
     struct kube_store *store = as_xcalloc(1, sizeof(*store));
-    store->port = (struct as_store){
-        .commit = kube_commit, .visit = kube_visit, .tidy = kube_tidy, .close = kube_close};
+    store->port = (struct as_store){.is_shared = true,
+                                    .commit = kube_commit,
+                                    .visit = kube_visit,
+                                    .tidy = kube_tidy,
+                                    .close = kube_close};
     store->config = *config;
     store->config.namespace_ = as_xstrdup(config->namespace_);
     store->config.holder = as_xstrdup(config->holder);

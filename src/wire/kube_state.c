@@ -192,8 +192,9 @@ static int parse_text(const char *text, size_t size, struct as_arena *arena,
         return -EBADMSG;
     piece->value = cursor.at;
     piece->value_size = (size_t)(cursor.end - cursor.at);
-    if (is_hex &&
-        parse_hex(piece->value, piece->value_size, arena, &piece->value, &piece->value_size))
+    if (is_hex
+            ? parse_hex(piece->value, piece->value_size, arena, &piece->value, &piece->value_size)
+            : !is_text(piece->value, piece->value_size))
         return -EBADMSG;
     if (piece->key_size >= 2 && memcmp(piece->key, "0x", 2) == 0)
         return parse_hex(piece->key + 2, piece->key_size - 2, arena, &piece->key, &piece->key_size);

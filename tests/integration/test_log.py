@@ -233,6 +233,40 @@ def test_verify_of_a_later_part_says_so(run, tmp_path):
     assert "records 1 to 5 are not in these files" in run("verify", path).stdout
 
 
+def write_parts(tmp_path, lines, *stretches):
+    paths = []
+    for i, (first, last) in enumerate(stretches):
+        paths.append(tmp_path / f"pod-{i}.jsonl")
+        paths[-1].write_text("".join(lines[first - 1:last]))
+    return paths
+
+
+def test_files_of_several_replicas_are_one_chain(run, tmp_path):
+    """Where one ended for another to go on, both may have the last records of the first."""
+    lines = seal(RECORDS)
+    files = write_parts(tmp_path, lines, (1, 4), (3, 9), (8, 8), (10, 12))
+    assert run("verify", *reversed(files)).stdout.startswith("records 1 to 12 are whole")
+    assert run(*files, "-o", "json").stdout == "".join(lines), "each record comes once"
+
+
+@pytest.mark.parametrize("stretches, words", [
+    (((1, 4), (6, 12)), "record 6 follows record 4: records are missing"),
+    (((1, 6), (4, 5), (9, 12)), "record 9 follows record 6: records are missing")])
+def test_verify_finds_what_no_replica_has(run, tmp_path, stretches, words):
+    files = write_parts(tmp_path, seal(RECORDS), *stretches)
+    assert words in run("verify", *files, status=1).stdout
+
+
+def test_verify_finds_two_histories(run, tmp_path):
+    """Two replicas that both went on from one record: a state that was taken from a backup, or a forged file."""
+    lines = seal(RECORDS)
+    (tmp_path / "a").write_text("".join(lines[:6]))
+    other = seal(RECORDS[:3] + [START] * 4)
+    (tmp_path / "b").write_text("".join(other[2:]))
+    out = run("verify", "a", "b", status=1).stdout
+    assert out.startswith("b:2: ") and "record 4 is another one than in the file before" in out
+
+
 def test_verify_of_nothing(run, tmp_path):
     (tmp_path / "empty").write_text("")
     assert run("verify", "empty").stdout == "no records\n"

@@ -6,6 +6,8 @@
  * into one file whole. With max_size 0 nothing is renamed and an outside tool moves the file
  * (reopen).
  *
+ * A new part (port/audit.h) is a rotation too, whatever the size.
+ *
  * Opening checks the chain of the file's last 16 MiB and cuts off what is not whole: torn lines and
  * blocks that a power loss left unwritten are found by their hash. The caller has those records in
  * its outbox and appends them again. If the file is empty or not there, the head is that of the

@@ -28,6 +28,10 @@ struct as_audit {
     /* Appends whole lines, the last of which is `head`. 0 or a negative errno. */
     int (*append)(struct as_audit *self, const char *lines, size_t size,
                   const struct as_audit_head *head, struct as_error *error) AS_MUST_USE;
+    /* The next line follows `head`, which is not the last one here: another replica wrote what is
+     * between. What is there stays whole by itself, and a new part begins (a file of its own). */
+    int (*begin_part)(struct as_audit *self, const struct as_audit_head *head,
+                      struct as_error *error) AS_MUST_USE;
     /* What was appended is on the disk when it returns 0. */
     int (*sync)(struct as_audit *self, struct as_error *error) AS_MUST_USE;
     /* Closes and opens the file again under its name (SIGUSR1, after logrotate has moved it away).

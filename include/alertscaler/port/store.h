@@ -7,6 +7,7 @@
 #ifndef ALERTSCALER_PORT_STORE_H
 #define ALERTSCALER_PORT_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
@@ -34,6 +35,8 @@ typedef int as_store_visit_fn(void *context, const void *key, size_t key_size, c
                               size_t value_size);
 
 struct as_store {
+    /* Another replica may go on with it: nothing that others rely on may pass it by. */
+    bool is_shared;
     /* All of the changes, in order, or none; on the disk when it returns 0. Else negative errno. */
     int (*commit)(struct as_store *self, const struct as_store_change *changes, size_t count,
                   struct as_error *error) AS_MUST_USE;
