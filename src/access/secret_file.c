@@ -17,9 +17,16 @@ void as_secret_file_init(struct as_secret_file *file, const char *path)
     *file = (struct as_secret_file){.path = as_xstrdup(path), .check_at = {INT64_MIN}};
 }
 
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 void as_secret_file_deinit(struct as_secret_file *file)
 {
-    as_wipe_free(file->text);
+    wipe(file->text);
     free(file->path);
     *file = (struct as_secret_file){0};
 }
@@ -64,7 +71,7 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
         text[--size] = '\0';
     code = check_text(text, size, path, error);
     if (code) {
-        as_wipe_free(text);
+        wipe(text);
         return code;
     }
     *text_out = text;
@@ -86,7 +93,7 @@ static int refresh(struct as_secret_file *file, struct as_error *error)
     int code = read_text(file->path, &text, error);
     if (code)
         return code;
-    as_wipe_free(file->text);
+    wipe(file->text);
     file->text = text;
     file->device = now.st_dev;
     file->inode = now.st_ino;

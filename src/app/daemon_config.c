@@ -82,6 +82,7 @@ static bool needs_restart(const struct as_settings *a, const struct as_settings 
            a->action_log.max_size != b->action_log.max_size ||
            a->action_log.keep != b->action_log.keep ||
            a->receiver.max_body != b->receiver.max_body ||
+           a->receiver.max_bodies != b->receiver.max_bodies ||
            a->receiver.max_connections != b->receiver.max_connections;
 }
 
@@ -132,7 +133,8 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     }
     if (needs_restart(&daemon->config->settings, &config->settings))
         as_log(AS_LOG_WARN,
-               "changes of state, action_log, receiver.max_body and receiver.max_connections "
+               "changes of state, action_log, receiver.max_body, receiver.max_bodies and "
+               "receiver.max_connections "
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;

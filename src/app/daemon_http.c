@@ -8,6 +8,8 @@
 
 #include <alertscaler/base/log.h>
 
+#include "descriptors.h"
+
 static const char *find_not_ready(const struct daemon *daemon)
 {
     if (daemon->stopping)
@@ -88,8 +90,6 @@ static enum as_http_admission on_admit(void *context, struct as_http_exchange *e
         return admit_reload(daemon, exchange);
     if (is_health(path))
         return AS_HTTP_ADMITTED;
-    if (as_operators_is_path(exchange))
-        return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
     const char *handler = as_api_find_handler(path);
     return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
 }
@@ -101,13 +101,15 @@ static void on_request(void *context, struct as_http_exchange *exchange)
         as_receiver_handle(daemon->receiver, exchange);
     } else if (is_reload(exchange)) {
         handle_reload(daemon, exchange);
-    } else if (as_operators_is_path(exchange)) {
-        as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
-                            daemon->shell, daemon->storage, find_not_ready(daemon));
     } else if (!as_api_handle(daemon->api, exchange)) {
         as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
                            as_http_exchange_get_path(exchange));
     }
+}
+
+static void on_dropped(void *context, const char *reason)
+{
+    as_metrics_on_http_drop(((struct daemon *)context)->metrics, reason);
 }
 
 static void on_answered(void *context, const char *handler, int status, int64_t duration_us)
@@ -133,7 +135,9 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     config.listen_address = daemon->options->listen_address;
     config.max_connections = settings->max_connections;
     config.max_body = settings->max_body;
-    const struct as_http_handler handler = {on_admit, on_request, on_answered, daemon};
+    config.max_bodies = settings->max_bodies;
+    as_descriptors_raise(settings->max_connections);
+    const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);
     if (r != 0)

@@ -168,6 +168,11 @@ void as_metrics_on_http(struct as_metrics *metrics, const char *handler, int sta
     series_observe(entry->duration, METRIC_HTTP_DURATION, duration_us);
 }
 
+void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason)
+{
+    add(metrics, METRIC_HTTP_DROPPED, VALUES(reason), 1);
+}
+
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,
                           const char *operation, const char *code, int64_t duration_us)
 {

@@ -46,6 +46,7 @@ enum metric { /* in the order in which they are printed */
               METRIC_HTTP_REQUESTS,
               METRIC_HTTP_DURATION,
               METRIC_HTTP_CONNECTIONS,
+              METRIC_HTTP_DROPPED,
               METRIC_RELOAD_SUCCESSFUL,
               METRIC_RELOAD_TIMESTAMP,
               METRIC_LEADER,

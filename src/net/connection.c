@@ -1,7 +1,7 @@
 /*
- * One connection: bytes to requests, one at a time. Invariants: at most READ_AHEAD bytes wait
- * unparsed; a body takes memory only for bytes that have arrived; while the handler owes a reply
- * the connection stays, also when the peer is gone.
+ * One connection: bytes to requests, one at a time. Invariants: at most max_head and READ_AHEAD
+ * bytes wait unparsed; a body takes memory only for bytes that have arrived; while the handler owes
+ * a reply the connection stays, also when the peer is gone.
  *
  * Lingering: who answers an unfinished request and closes would destroy its own answer, because
  * bytes that arrive at a closed socket make the kernel send RST, and a peer's kernel then drops
@@ -28,7 +28,8 @@
 #include "connection.h"
 #include "tls.h"
 
-#define READ_AHEAD   ((size_t)64 * 1024)
+#define READ_AHEAD   ((size_t)16 * 1024)
+#define READ_SIZE    ((size_t)64 * 1024)
 #define READ_AT_ONCE ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
 #define LINGER_MAX   ((size_t)64 * 1024 * 1024)
 
@@ -48,20 +49,22 @@ void as_connection_refuse(struct as_connection *connection, int status, const ch
                            });
 }
 
-/* Closes; a handshake that is not done has failed thereby. */
-static void give_up(struct as_connection *connection, const char *error)
-{
-    if (connection->tls && !connection->shaken)
-        as_http_server_note_handshake(connection->server, connection->exchange.remote, error);
-    as_connection_enter(connection, AS_CONNECTION_CLOSED);
-}
-
 void as_connection_expire(struct as_connection *connection)
 {
     if (connection->state == AS_CONNECTION_HEAD || connection->state == AS_CONNECTION_BODY)
         as_connection_refuse(connection, 408, "the request did not arrive in time");
+    else if (connection->tls && !connection->shaken)
+        as_connection_drop(connection, AS_HTTP_DROP_HANDSHAKE, "it was not done in time");
     else
-        give_up(connection, "it was not done in time");
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
+static void go_on_reading(struct as_connection *connection)
+{
+    if (!connection->not_reading || connection->state == AS_CONNECTION_CLOSED)
+        return;
+    connection->not_reading = false;
+    bufferevent_enable(connection->stream, EV_READ);
 }
 
 /* TLS tells its peer that nothing was cut off; once. */
@@ -90,6 +93,7 @@ void as_connection_written(struct as_connection *connection)
     } else {
         as_connection_enter(connection, AS_CONNECTION_IDLE);
     }
+    go_on_reading(connection);
     /* A reply from outside our own loop: go on from an event, not from the replier's stack. */
     if (!connection->running && connection->state != AS_CONNECTION_CLOSED &&
         (connection->peer_done || more))
@@ -149,9 +153,11 @@ void as_connection_admitted(struct as_connection *connection)
 {
     assert(connection->state == AS_CONNECTION_ADMITTING);
     begin_body(connection);
-    if (connection->state == AS_CONNECTION_BODY)
-        bufferevent_trigger(connection->stream, EV_READ,
-                            BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+    if (connection->state != AS_CONNECTION_BODY)
+        return;
+    go_on_reading(connection);
+    bufferevent_trigger(connection->stream, EV_READ,
+                        BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
 /* The step functions return true where there may be more to do with what has arrived. */
@@ -207,7 +213,7 @@ static bool take_waiting(struct as_connection *connection, size_t missing)
     struct as_buf *body = &connection->exchange.body;
     size_t turn = 0;
     while (missing > 0 && turn < READ_AT_ONCE) {
-        size_t size = missing < READ_AHEAD ? missing : READ_AHEAD;
+        size_t size = missing < READ_SIZE ? missing : READ_SIZE;
         char *room = as_buf_reserve(body, size);
         if (!room)
             return false;
@@ -221,6 +227,13 @@ static bool take_waiting(struct as_connection *connection, size_t missing)
     return true;
 }
 
+/* After the body has grown. */
+static bool fits(struct as_connection *connection)
+{
+    as_connection_count_body(connection);
+    return as_http_server_fits_body(connection->server, connection);
+}
+
 static bool step_length_body(struct as_connection *connection)
 {
     struct as_buf *body = &connection->exchange.body;
@@ -230,7 +243,7 @@ static bool step_length_body(struct as_connection *connection)
     bool room = take_buffered(connection, waiting < missing ? waiting : missing);
     if (room && body->size < wanted && connection->plain_fd >= 0)
         room = take_waiting(connection, wanted - body->size);
-    if (!room) {
+    if (!room || !fits(connection)) {
         as_connection_refuse(connection, 503, "out of memory");
         return true;
     }
@@ -263,6 +276,8 @@ static bool step_chunked_body(struct as_connection *connection)
         as_connection_refuse(connection, connection->chunks.status, connection->chunks.reason);
     else if (as_buf_check(body) != 0)
         as_connection_refuse(connection, 413, "the body is too large");
+    else if (!fits(connection))
+        as_connection_refuse(connection, 503, "out of memory");
     else if (parsed == AS_HTTP_PARSE_DONE)
         handle(connection);
     return true;
@@ -302,6 +317,25 @@ static bool step(struct as_connection *connection)
     return false;
 }
 
+static bool owes(const struct as_connection *connection)
+{
+    return connection->state == AS_CONNECTION_ADMITTING ||
+           connection->state == AS_CONNECTION_HANDLING ||
+           connection->state == AS_CONNECTION_WRITING;
+}
+
+/* libevent stops reading at the high watermark, but goes on to call for as long as nobody takes
+ * what there is. */
+static void pause_reading(struct as_connection *connection)
+{
+    size_t high = 0;
+    bufferevent_getwatermark(connection->stream, EV_READ, NULL, &high);
+    if (evbuffer_get_length(bufferevent_get_input(connection->stream)) < high)
+        return;
+    bufferevent_disable(connection->stream, EV_READ);
+    connection->not_reading = true;
+}
+
 /* Does what can be done with what has arrived. */
 static void run(struct as_connection *connection)
 {
@@ -309,11 +343,9 @@ static void run(struct as_connection *connection)
     while (step(connection))
         ;
     connection->running = false;
-    bool owes = connection->state == AS_CONNECTION_ADMITTING ||
-                connection->state == AS_CONNECTION_HANDLING ||
-                connection->state == AS_CONNECTION_WRITING ||
-                connection->state == AS_CONNECTION_CLOSED;
-    if (connection->peer_done && !owes)
+    if (owes(connection))
+        pause_reading(connection);
+    else if (connection->peer_done && connection->state != AS_CONNECTION_CLOSED)
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
 }
 
@@ -348,7 +380,7 @@ static void fail_handshake(struct as_connection *connection, short what)
                    MSG_DONTWAIT | MSG_NOSIGNAL);
     as_tls_explain(bufferevent_openssl_get_ssl(connection->stream), code, error, sizeof(error));
     if (what & BEV_EVENT_ERROR)
-        give_up(connection, error);
+        as_connection_drop(connection, AS_HTTP_DROP_HANDSHAKE, error);
     else
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
 }
@@ -425,12 +457,12 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
     as_http_exchange_reset(&connection->exchange);
     print_remote(peer, connection->exchange.remote, sizeof(connection->exchange.remote));
     connection->state = AS_CONNECTION_CLOSED;
+    server->queues[AS_CONNECTION_CLOSED].count++;
     TAILQ_INSERT_TAIL(&server->queues[AS_CONNECTION_CLOSED].list, connection, link);
     as_connection_enter(connection, AS_CONNECTION_FRESH);
     connection->exchange.started_us = connection->entered_us;
     bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
-    size_t max_head = server->config.max_head;
-    bufferevent_setwatermark(stream, EV_READ, 0, max_head > READ_AHEAD ? max_head : READ_AHEAD);
+    bufferevent_setwatermark(stream, EV_READ, 0, server->config.max_head + READ_AHEAD);
     bufferevent_enable(stream, EV_READ); /* EV_WRITE is, and saying so would poll for it at once */
     return connection;
 }
@@ -444,6 +476,7 @@ struct as_connection *as_connection_free(struct as_connection *connection)
     as_http_exchange_drop_data(&connection->exchange);
     as_buf_deinit(&connection->exchange.text);
     as_buf_deinit(&connection->exchange.body);
+    as_connection_count_body(connection);
     free(connection);
     return NULL;
 }

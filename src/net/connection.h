@@ -41,6 +41,8 @@ enum as_connection_state {
 };
 #define AS_CONNECTION_STATES (AS_CONNECTION_CLOSED + 1)
 
+enum as_http_drop { AS_HTTP_DROP_HANDSHAKE, AS_HTTP_DROP_LIMIT };
+
 struct as_http_exchange {
     struct as_connection *connection;
     struct as_http_head head;
@@ -64,12 +66,14 @@ struct as_connection {
     char *client_name;
     enum as_connection_state state;
     int64_t entered_us;
+    bool not_reading; /* see pause_reading */
     bool running;     /* as_connection_run is on the stack */
     bool peer_done;   /* it has sent its last byte */
     bool peer_gone;   /* nothing can be sent to it */
     bool unread;      /* of the present request something has not been read */
     bool close_after; /* what is being written */
     size_t discarded;
+    size_t body_held, unsent; /* what it adds to the server's sums */
     struct as_http_chunks chunks;
     struct as_http_exchange exchange;
 };
@@ -84,27 +88,26 @@ struct as_http_server {
     uint16_t port;
     struct event *resume; /* listens again after a failed accept */
     bool accept_failed;   /* and that was logged */
-
     struct as_connection_queue {
         struct as_http_server *server;
         struct as_connection_list list;
         int64_t limit_us; /* 0: none */
         struct event *timer;
         bool armed;
+        unsigned count;
     } queues[AS_CONNECTION_STATES];
     unsigned connections; /* but the closed ones */
     struct event *reap;
-
-    struct { /* what failed since `logged_us`, which is when that was said last */
+    unsigned accepted;          /* since the others had their turn */
+    size_t bodies_held, unsent; /* memory of all connections */
+    struct as_http_losses {     /* since `logged_us`, which is when that was said last */
         unsigned count;
         int64_t logged_us;
-    } handshakes;
-
+    } losses[AS_HTTP_DROP_LIMIT + 1];
     char *extra_headers;
     struct as_buf out; /* the head of the answer that is being made */
     time_t date_at;
     char date[32];
-
     bool draining;
     void (*drained)(void *context);
     void *drained_context;
@@ -114,8 +117,6 @@ int64_t as_http_server_now(void); /* monotonic, us */
 
 /* server.c */
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
-void as_http_server_note_handshake(struct as_http_server *server, const char *remote,
-                                   const char *error); /* one that failed */
 
 /* connection.c. open takes the descriptor, also when it fails (NULL). */
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
@@ -132,6 +133,14 @@ void as_http_exchange_reset(struct as_http_exchange *exchange);
 void as_http_exchange_drop_data(struct as_http_exchange *exchange);
 /* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
+
+/* crowd.c: who has to go. Drops are counted, and logged once a minute. */
+void as_connection_drop(struct as_connection *connection, enum as_http_drop kind,
+                        const char *error);
+bool as_http_server_make_room(struct as_http_server *server);    /* for one more connection */
+void as_connection_count_body(struct as_connection *connection); /* its body's memory has changed */
+bool as_http_server_fits_body(struct as_http_server *server, struct as_connection *newest);
+void as_connection_count_unsent(struct as_connection *connection);
 
 /* listen.c: a listening, non-blocking socket; or a negative errno. */
 int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_out,

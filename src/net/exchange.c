@@ -171,6 +171,7 @@ void as_http_exchange_reset(struct as_http_exchange *exchange)
     as_http_head_init(&exchange->head, exchange->connection->server->config.max_head);
     empty(&exchange->text);
     empty(&exchange->body);
+    as_connection_count_body(exchange->connection);
     exchange->handler_name = "";
     exchange->is_head_request = exchange->replied = false;
     as_http_exchange_drop_data(exchange);
@@ -271,10 +272,14 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
     const char *name = exchange->handler_name;
     int64_t duration_us = as_http_server_now() - exchange->started_us;
     int status = answer->status; /* the answer may lie in what is reset now */
-    if (sent)
+    if (sent) {
         as_connection_written(connection);
-    else
+    } else {
+        empty(&exchange->body);
+        as_connection_count_body(connection);
         as_connection_enter(connection, AS_CONNECTION_WRITING);
+        as_connection_count_unsent(connection);
+    }
     if (server->handler.answered)
         server->handler.answered(server->handler.context, name, status, duration_us);
 }

@@ -25,12 +25,16 @@
 #define ACCEPT_PAUSE_US   (100 * AS_US_PER_MS)
 #define REFUSED_MAX       64 /* connections beyond the limit that are told so, at a time */
 #define TIMER_SHORTEST_US AS_US_PER_MS
+#define ACCEPTS           64 /* before others have their turn */
+#define ACCEPTS_TLS       8  /* a handshake takes about a millisecond */
 
 const struct as_http_server_config as_http_server_config_default = {
     .listen_address = ":9096",
     .max_connections = 1000,
     .max_head = 16 * 1024,
     .max_body = 16 * 1024 * 1024,
+    .max_bodies = 64 * 1024 * 1024,
+    .max_unsent = 64 * 1024 * 1024,
     .head_timeout_us = 10 * AS_US_PER_S,
     .body_timeout_us = 30 * AS_US_PER_S,
     .write_timeout_us = 30 * AS_US_PER_S,
@@ -58,6 +62,10 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
     struct as_connection_queue *to = &server->queues[state];
     TAILQ_REMOVE(&from->list, connection, link);
     TAILQ_INSERT_TAIL(&to->list, connection, link);
+    from->count--;
+    to->count++;
+    server->unsent -= connection->unsent;
+    connection->unsent = 0;
     server->connections += connection->state == AS_CONNECTION_CLOSED;
     server->connections -= state == AS_CONNECTION_CLOSED;
     connection->state = state;
@@ -94,6 +102,7 @@ static void on_reap(evutil_socket_t fd, short what, void *context)
     struct as_connection *connection;
     while ((connection = TAILQ_FIRST(closed))) {
         TAILQ_REMOVE(closed, connection, link);
+        server->queues[AS_CONNECTION_CLOSED].count--;
         as_connection_free(connection);
     }
     if (server->draining && server->connections == 0 && server->drained) {
@@ -101,20 +110,6 @@ static void on_reap(evutil_socket_t fd, short what, void *context)
         server->drained = NULL;
         drained(server->drained_context); /* may free the server */
     }
-}
-
-/* Anybody can make handshakes fail: one line a minute says how many. */
-void as_http_server_note_handshake(struct as_http_server *server, const char *remote,
-                                   const char *error)
-{
-    int64_t now = as_http_server_now();
-    server->handshakes.count++;
-    if (server->handshakes.logged_us > 0 && now - server->handshakes.logged_us < AS_US_PER_MIN)
-        return;
-    as_log(AS_LOG_WARN, "TLS handshakes failed", AS_FI("count", server->handshakes.count),
-           AS_F("last_remote", remote), AS_F("last_error", error));
-    server->handshakes.count = 0;
-    server->handshakes.logged_us = now;
 }
 
 static bool close_oldest(struct as_http_server *server, enum as_connection_state state)
@@ -132,7 +127,15 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     struct as_http_server *server = context;
     unsigned max = server->config.max_connections;
     server->accept_failed = false;
-    bool room = server->connections < max || close_oldest(server, AS_CONNECTION_IDLE);
+    if (++server->accepted >= (server->config.tls ? ACCEPTS_TLS : ACCEPTS)) {
+        evconnlistener_disable(listener); /* in its callback it accepts as long as anybody comes */
+        event_active(server->resume, 0, 0);
+    }
+    bool room = as_http_server_make_room(server);
+    if (!room && server->config.tls) {
+        evutil_closesocket(fd); /* telling why would take a handshake */
+        return;
+    }
     if (!room && server->connections - max >= REFUSED_MAX) {
         evutil_closesocket(fd);
         return;
@@ -160,6 +163,7 @@ static void on_accept_error(struct evconnlistener *listener, void *context)
 static void on_resume(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_server *server = context;
+    server->accepted = 0;
     if (server->listener)
         evconnlistener_enable(server->listener);
 }
@@ -203,6 +207,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->base = base;
     server->config = *config;
     server->config.listen_address = server->config.extra_headers = NULL; /* borrowed */
+    if (server->config.max_bodies <= config->max_body)
+        server->config.max_bodies = config->max_body + 1; /* with the NUL behind it */
     server->extra_headers = config->extra_headers ? as_xstrdup(config->extra_headers) : NULL;
     server->handler = *handler;
     server->port = port;

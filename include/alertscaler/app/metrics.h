@@ -37,6 +37,8 @@ void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification
 /* For as_http_handler.answered; `handler` is static memory, "" counts as "other". */
 void as_metrics_on_http(struct as_metrics *metrics, const char *handler, int status,
                         int64_t duration_us);
+/* For as_http_handler.dropped. */
+void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason);
 /* For as_http_client_observer_fn. */
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,
                           const char *operation, const char *code, int64_t duration_us);

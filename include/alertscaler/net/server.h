@@ -7,8 +7,13 @@
  * as_http_exchange_reply, at once or later. A connection answers its requests in order, one at a
  * time; pipelined bytes wait. Absolute deadlines for head and body (408) and write; idle time-out
  * between requests. Malformed input is answered 400/413/414/415/417/431/501/505 and the connection
- * closed. At the limit of connections the longest idle one is closed for a new one; where none is
- * idle the new one is answered 503.
+ * closed.
+ *
+ * At the limit of connections a new one takes the place of another: of the oldest that has not sent
+ * its first request, where those are more than half; else of the longest idle; else of the oldest
+ * that the handler owes nothing. Only where it owes something to all of them, the new one is
+ * answered 503. Likewise for memory: at the limit of all bodies together, the one that has been
+ * read for longest is answered 503.
  *
  * The process must ignore SIGPIPE.
  */
@@ -30,8 +35,10 @@ struct as_http_exchange; /* one request and its answer-to-be */
 struct as_http_server_config {
     const char *listen_address; /* ":9096", "127.0.0.1:0", "[::1]:9096" */
     unsigned max_connections;
-    size_t max_head; /* request line and headers, bytes */
-    size_t max_body; /* default for all handlers */
+    size_t max_head;   /* request line and headers, bytes */
+    size_t max_body;   /* default for all handlers */
+    size_t max_bodies; /* of all connections together; at least one of max_body fits */
+    size_t max_unsent; /* answers that peers do not take, together; the oldest is given up */
     int64_t head_timeout_us, body_timeout_us, write_timeout_us, idle_timeout_us;
     struct as_tls_server *tls; /* borrowed; NULL: plain */
     const char *extra_headers; /* "Name: value\r\n" lines of every answer, or NULL; copied */
@@ -61,6 +68,9 @@ struct as_http_handler {
     /* For metrics: a request was answered (also by the server itself: then handler is "invalid").
      */
     void (*answered)(void *context, const char *handler, int status, int64_t duration_us);
+    /* For metrics, may be NULL: a connection was closed without an answer. "handshake": TLS failed;
+     * "limit": it had to make room. */
+    void (*dropped)(void *context, const char *reason);
     void *context;
 };
 

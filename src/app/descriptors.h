@@ -1,0 +1,11 @@
+/*
+ * The process's limit of open files.
+ */
+#ifndef APP_DESCRIPTORS_H
+#define APP_DESCRIPTORS_H
+
+/* Raises the soft limit to the hard one, and warns where that does not suffice for so many
+ * connections and what else is open. */
+void as_descriptors_raise(unsigned max_connections);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * Who has to go where there are too many: connections, bodies, answers that nobody takes.
+ *
+ * The newest always gets a place, at the cost of whoever had its chance for longest. So a peer that
+ * sends its request at once is answered however many others hold their connections, unless as many
+ * come in the time of its request as there are places.
+ */
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/time.h>
+
+#include "connection.h"
+
+#define SMALL_BODY   ((size_t)64 * 1024) /* not worth an answer of 503 */
+#define STATES(list) (list), AS_ARRAY_SIZE(list)
+
+static const struct drop_kind {
+    const char *name, *event;
+} drop_kinds[] = {
+    [AS_HTTP_DROP_HANDSHAKE] = {"handshake", "TLS handshakes failed"},
+    [AS_HTTP_DROP_LIMIT] = {"limit", "connections closed to make room for others"},
+};
+
+/* Anybody can bring these about: one line a minute says how many there were. */
+void as_connection_drop(struct as_connection *connection, enum as_http_drop kind, const char *error)
+{
+    struct as_http_server *server = connection->server;
+    struct as_http_losses *losses = &server->losses[kind];
+    int64_t now = as_http_server_now();
+    losses->count++;
+    if (losses->logged_us == 0 || now - losses->logged_us >= AS_US_PER_MIN) {
+        as_log(AS_LOG_WARN, drop_kinds[kind].event, AS_FI("count", losses->count),
+               AS_F("last_remote", connection->exchange.remote), AS_F("last_reason", error));
+        losses->count = 0;
+        losses->logged_us = now;
+    }
+    as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    if (server->handler.dropped)
+        server->handler.dropped(server->handler.context, drop_kinds[kind].name);
+}
+
+static struct as_connection *find_oldest(struct as_http_server *server,
+                                         const enum as_connection_state *states, size_t count)
+{
+    struct as_connection *oldest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct as_connection *first = TAILQ_FIRST(&server->queues[states[i]].list);
+        if (first && (!oldest || first->entered_us < oldest->entered_us))
+            oldest = first;
+    }
+    return oldest;
+}
+
+/* Idle ones lose nothing but the handshake. Still they are spared while most of the others have not
+ * said anything worth hearing: else a flood of those would cost every well-known peer its own. */
+static struct as_connection *find_dispensable(struct as_http_server *server)
+{
+    static const enum as_connection_state unproven[] = {AS_CONNECTION_FRESH, AS_CONNECTION_HEAD};
+    static const enum as_connection_state idle[] = {AS_CONNECTION_IDLE};
+    static const enum as_connection_state others[] = {AS_CONNECTION_FRESH, AS_CONNECTION_HEAD,
+                                                      AS_CONNECTION_BODY, AS_CONNECTION_WRITING,
+                                                      AS_CONNECTION_LINGERING};
+    unsigned count =
+        server->queues[AS_CONNECTION_FRESH].count + server->queues[AS_CONNECTION_HEAD].count;
+    struct as_connection *found = NULL;
+    if (count > server->config.max_connections / 2)
+        found = find_oldest(server, STATES(unproven));
+    if (!found)
+        found = find_oldest(server, STATES(idle));
+    return found ? found : find_oldest(server, STATES(others));
+}
+
+bool as_http_server_make_room(struct as_http_server *server)
+{
+    unsigned owed = server->queues[AS_CONNECTION_ADMITTING].count +
+                    server->queues[AS_CONNECTION_HANDLING].count;
+    if (owed >= server->config.max_connections)
+        return false; /* and those stay */
+    while (server->connections >= server->config.max_connections)
+        as_connection_drop(find_dispensable(server), AS_HTTP_DROP_LIMIT,
+                           "as many connections as receiver.max_connections allows");
+    return true;
+}
+
+void as_connection_count_body(struct as_connection *connection)
+{
+    size_t held = connection->exchange.body.capacity;
+    connection->server->bodies_held += held - connection->body_held; /* modulo 2^64 */
+    connection->body_held = held;
+}
+
+static struct as_connection *find_large_body(struct as_http_server *server,
+                                             const struct as_connection *but)
+{
+    struct as_connection *connection;
+    TAILQ_FOREACH (connection, &server->queues[AS_CONNECTION_BODY].list, link)
+        if (connection != but && connection->body_held > SMALL_BODY)
+            return connection;
+    return NULL;
+}
+
+bool as_http_server_fits_body(struct as_http_server *server, struct as_connection *newest)
+{
+    struct as_connection *oldest;
+    while (server->bodies_held > server->config.max_bodies &&
+           (oldest = find_large_body(server, newest))) {
+        as_buf_deinit(&oldest->exchange.body);
+        as_connection_count_body(oldest);
+        as_connection_refuse(oldest, 503, "too many large requests at once");
+    }
+    return server->bodies_held <= server->config.max_bodies || newest->body_held <= SMALL_BODY;
+}
+
+void as_connection_count_unsent(struct as_connection *connection)
+{
+    struct as_http_server *server = connection->server;
+    static const enum as_connection_state writing[] = {AS_CONNECTION_WRITING};
+    connection->unsent = evbuffer_get_length(bufferevent_get_output(connection->stream));
+    server->unsent += connection->unsent;
+    while (server->unsent > server->config.max_unsent)
+        as_connection_drop(find_oldest(server, STATES(writing)), AS_HTTP_DROP_LIMIT,
+                           "answers that their peers do not read take too much memory");
+}
