@@ -55,11 +55,8 @@ struct as_http_auth *as_http_auth_new(const struct as_http_settings *settings,
 
 static void forget_lines(struct as_http_auth *auth)
 {
-    while (auth->line_count > 0) {
-        char *line = auth->lines[--auth->line_count];
-        explicit_bzero(line, strlen(line));
-        free(line);
-    }
+    while (auth->line_count > 0)
+        as_wipe_free(auth->lines[--auth->line_count]);
 }
 
 struct as_http_auth *as_http_auth_free(struct as_http_auth *auth)
@@ -95,10 +92,8 @@ static void add_basic(struct as_http_auth *auth, const char *username, const cha
     char *base64 = as_xmalloc(4 * ((size + 2) / 3) + 1);
     EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)pair, (int)size);
     auth->lines[auth->line_count++] = as_xasprintf("Authorization: Basic %s", base64);
-    explicit_bzero(pair, size);
-    explicit_bzero(base64, strlen(base64));
-    free(pair);
-    free(base64);
+    as_wipe_free(pair);
+    as_wipe_free(base64);
 }
 
 static int add_authorization(struct as_http_auth *auth, struct as_error *error)

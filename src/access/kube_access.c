@@ -121,19 +121,19 @@ void as_kube_access_visit_files(const struct as_kube_access_config *config,
 
 static void set_basic(struct as_buf *line, const char *username, const char *password)
 {
-    AS_CLEANUP(as_free_p) char *pair = as_xasprintf("%s:%s", username, password ? password : "");
+    char *pair = as_xasprintf("%s:%s", username, password ? password : "");
     size_t size = strlen(pair);
-    AS_CLEANUP(as_free_p) char *base64 = as_xmalloc(4 * ((size + 2) / 3) + 1);
+    char *base64 = as_xmalloc(4 * ((size + 2) / 3) + 1);
     EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)pair, (int)size);
-    as_buf_clear(line);
+    as_buf_wipe(line);
     as_buf_printf(line, "Authorization: Basic %s", base64);
-    explicit_bzero(pair, size);
-    explicit_bzero(base64, strlen(base64));
+    as_wipe_free(pair);
+    as_wipe_free(base64);
 }
 
 static void set_bearer(struct as_buf *line, const char *token)
 {
-    as_buf_clear(line);
+    as_buf_wipe(line);
     as_buf_append_str(line, "Authorization: Bearer ");
     as_buf_append_str(line, token);
 }
@@ -168,9 +168,7 @@ struct as_kube_access *as_kube_access_free(struct as_kube_access *access)
         return NULL;
     access->exec = as_kube_exec_free(access->exec);
     as_secret_file_deinit(&access->token_file);
-    if (access->authorization.data)
-        explicit_bzero(access->authorization.data, access->authorization.size);
-    as_buf_deinit(&access->authorization);
+    as_buf_wipe(&access->authorization);
     as_kubeconfig_free(access->config);
     free(access);
     return NULL;
@@ -203,7 +201,7 @@ static int use_plugin(struct as_kube_access *access, struct as_kube_connection *
     if (credential->token)
         set_bearer(&access->authorization, credential->token);
     else
-        as_buf_clear(&access->authorization);
+        as_buf_wipe(&access->authorization);
     if (credential->cert_pem) {
         connection->tls.cert_file = connection->tls.key_file = NULL;
         connection->tls.cert_pem = credential->cert_pem;

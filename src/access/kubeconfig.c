@@ -253,10 +253,8 @@ int as_kubeconfig_parse(const struct as_kubeconfig_file *files, size_t count, co
 
 static void free_list(char **list)
 {
-    for (size_t i = 0; list && list[i]; i++) {
-        explicit_bzero(list[i], strlen(list[i]));
-        free(list[i]);
-    }
+    for (size_t i = 0; list && list[i]; i++)
+        as_wipe_free(list[i]);
     free(list);
 }
 
@@ -296,7 +294,7 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
 int as_kubeconfig_load(const char *path, const char *context, struct as_kubeconfig **config_out,
                        struct as_error *error)
 {
-    AS_CLEANUP(as_free_p) char *text = NULL;
+    char *text;
     size_t size;
     int code = as_file_read(path, AS_KUBECONFIG_MAX, &text, &size);
     if (code) {
@@ -304,7 +302,9 @@ int as_kubeconfig_load(const char *path, const char *context, struct as_kubeconf
         return code;
     }
     struct as_kubeconfig_file file = {path, text, size};
-    return as_kubeconfig_parse(&file, 1, context, config_out, error);
+    code = as_kubeconfig_parse(&file, 1, context, config_out, error);
+    as_wipe_free(text);
+    return code;
 }
 
 struct loaded {
@@ -316,7 +316,7 @@ struct loaded {
 static void free_loaded(struct loaded *loaded)
 {
     for (size_t i = 0; i < loaded->count; i++)
-        free(loaded->texts[i]);
+        as_wipe_free(loaded->texts[i]);
     free(loaded->paths);
 }
 

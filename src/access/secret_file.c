@@ -17,16 +17,9 @@ void as_secret_file_init(struct as_secret_file *file, const char *path)
     *file = (struct as_secret_file){.path = as_xstrdup(path), .check_at = {INT64_MIN}};
 }
 
-static void wipe(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 void as_secret_file_deinit(struct as_secret_file *file)
 {
-    wipe(file->text);
+    as_wipe_free(file->text);
     free(file->path);
     *file = (struct as_secret_file){0};
 }
@@ -71,7 +64,7 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
         text[--size] = '\0';
     code = check_text(text, size, path, error);
     if (code) {
-        wipe(text);
+        as_wipe_free(text);
         return code;
     }
     *text_out = text;
@@ -93,7 +86,7 @@ static int refresh(struct as_secret_file *file, struct as_error *error)
     int code = read_text(file->path, &text, error);
     if (code)
         return code;
-    wipe(file->text);
+    as_wipe_free(file->text);
     file->text = text;
     file->device = now.st_dev;
     file->inode = now.st_ino;

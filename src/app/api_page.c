@@ -65,6 +65,37 @@ static void print_reason(struct as_buf *out, enum as_reason reason)
                   as_reason_get_word(reason));
 }
 
+static void print_pause(const struct api_request *request, const struct as_pause_view *pause)
+{
+    struct as_buf *out = &request->api->body;
+    if (!pause->is_set)
+        return;
+    as_buf_append_str(out, "<span class=\"on\">paused</span>");
+    if (*pause->who) {
+        as_buf_append_str(out, " by ");
+        print_text(out, pause->who);
+    }
+    if (as_moment_is_set(pause->until)) {
+        as_buf_append_str(out, " for ");
+        print_span(out, pause->until.mono.us - request->view.mono.us);
+    }
+    as_buf_append_str(out, ": ");
+    print_text(out, pause->reason);
+}
+
+static void print_pause_of_all(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    if (!view->engine)
+        return;
+    const struct as_pause_view pause = as_engine_get_pause(view->engine, view->mono, view->wall);
+    if (!pause.is_set)
+        return;
+    as_buf_append_str(&request->api->body, "<p>everything is ");
+    print_pause(request, &pause);
+    as_buf_append_str(&request->api->body, "</p>\n");
+}
+
 static void print_head(const struct api_request *request)
 {
     const struct as_view *view = &request->view;
@@ -90,6 +121,7 @@ static void print_head(const struct api_request *request)
         as_buf_printf(out, " · open incidents: %zu",
                       as_engine_get_counts(view->engine).incidents_open);
     as_buf_append_str(out, "</p>\n");
+    print_pause_of_all(request);
 }
 
 static void print_size(struct as_buf *out, const struct as_target_view *target)
@@ -160,6 +192,7 @@ static void print_target(void *context, const struct as_target_view *target)
     as_buf_append_str(out, "<td>");
     print_lock(out, "up", target->up_locked_until, view->mono);
     print_lock(out, "down", target->down_locked_until, view->mono);
+    print_pause(rows->request, &target->pause);
     as_buf_printf(out, "</td><td class=\"n\">%zu</td><td>", target->open_incidents);
     if (target->last_decision) {
         print_reason(out, target->last_reason);

@@ -85,6 +85,8 @@ void api_list_end(struct api_list *list); /* and sends it */
 
 void api_write_time(struct api_request *request, const char *key, as_wall_time time);
 void api_write_moment(struct api_request *request, const char *key, struct as_moment moment);
+/* An object with who, reason, since, until and kill_switch; null where it is not set. */
+void api_write_pause(struct api_request *request, const struct as_pause_view *pause);
 void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
 void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
 

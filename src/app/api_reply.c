@@ -20,9 +20,9 @@ static const char *get_error_type(int status)
         int status;
         const char *type;
     } types[] = {
-        {400, "bad_data"},    {401, "unauthorized"},       {403, "forbidden"},
-        {404, "not_found"},   {405, "method_not_allowed"}, {413, "bad_data"},
-        {503, "unavailable"},
+        {400, "bad_data"},  {401, "unauthorized"},       {403, "forbidden"},
+        {404, "not_found"}, {405, "method_not_allowed"}, {409, "conflict"},
+        {413, "bad_data"},  {422, "out_of_bounds"},      {503, "unavailable"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(types); i++) {
         if (types[i].status == status)
@@ -168,6 +168,23 @@ void api_write_moment(struct api_request *request, const char *key, struct as_mo
         api_write_time(request, key, moment.wall);
     else
         api_write_text(request, key, NULL);
+}
+
+void api_write_pause(struct api_request *request, const struct as_pause_view *pause)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "paused");
+    if (!pause->is_set) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_object(json);
+    as_json_write_member(json, "who", pause->who);
+    as_json_write_member(json, "reason", pause->reason);
+    as_json_write_member_bool(json, "kill_switch", pause->is_halt);
+    api_write_moment(request, "since", pause->since);
+    api_write_moment(request, "until", pause->until);
+    as_json_end_object(json);
 }
 
 void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size)

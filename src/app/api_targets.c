@@ -59,6 +59,10 @@ void api_answer_status(struct api_request *request)
     api_write_text(request, "not_ready", view->not_ready);
     as_json_write_member_bool(json, "leader", true);
     as_json_write_member_bool(json, "dry_run", view->dry_run);
+    const struct as_pause_view pause =
+        view->engine ? as_engine_get_pause(view->engine, view->mono, view->wall)
+                     : (struct as_pause_view){.is_set = false};
+    api_write_pause(request, &pause);
     as_json_write_member(json, "config_digest", view->config_digest);
     as_json_write_member(json, "rules_digest", view->ruleset->digest);
     as_json_write_member_i64(json, "rules", (int64_t)view->ruleset->rule_count);
@@ -117,6 +121,8 @@ static void write_target(struct api_request *request, const struct as_target_vie
     as_json_write_member_i64(json, "open_incidents", (int64_t)target->open_incidents);
     as_json_write_member_bool(json, "dry_run",
                               request->view.dry_run || (config && config->dry_run));
+    api_write_pause(request, &target->pause);
+    api_write_size(request, "ordered", target->has_order, target->ordered);
     as_json_write_member_bool(json, "busy", target->busy);
     write_last_decision(request, target);
     api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);

@@ -127,6 +127,7 @@ static void make_events(struct daemon *daemon)
     daemon->recover = new_timer(daemon, daemon_on_recover);
     daemon->retire = new_timer(daemon, daemon_on_retire);
     daemon->stop_timer = new_timer(daemon, on_stop_timer);
+    daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
 }
 
 static void free_events(struct daemon *daemon)
@@ -137,6 +138,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->recover);
     event_free(daemon->retire);
     event_free(daemon->stop_timer);
+    event_free(daemon->halt_timer);
     event_base_free(daemon->base);
 }
 
@@ -159,6 +161,8 @@ static void release(struct daemon *daemon)
     daemon_close_state(daemon);
     as_http_server_free(daemon->server);
     as_receiver_free(daemon->receiver);
+    as_operators_free(daemon->operators);
+    as_kill_switch_free(daemon->kill_switch);
     daemon->options->adapters->free_outside(daemon->outside);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
@@ -187,12 +191,15 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
                                              .context = &daemon});
+    daemon.operators = as_operators_new();
+    daemon.kill_switch = as_kill_switch_new();
     daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
                                                                    .metrics = daemon.metrics,
                                                                    .auth = daemon.auth,
                                                                    .seed = daemon_get_seed()});
 
     if (start(&daemon, &error) == 0) {
+        daemon_on_halt_timer(-1, 0, &daemon);
         if (event_base_dispatch(daemon.base) < 0)
             daemon.status = 1;
         as_log(AS_LOG_INFO, "stopped");

@@ -90,6 +90,8 @@ static enum as_http_admission on_admit(void *context, struct as_http_exchange *e
         return admit_reload(daemon, exchange);
     if (is_health(path))
         return AS_HTTP_ADMITTED;
+    if (as_operators_is_path(exchange))
+        return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
     const char *handler = as_api_find_handler(path);
     return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
 }
@@ -101,6 +103,9 @@ static void on_request(void *context, struct as_http_exchange *exchange)
         as_receiver_handle(daemon->receiver, exchange);
     } else if (is_reload(exchange)) {
         handle_reload(daemon, exchange);
+    } else if (as_operators_is_path(exchange)) {
+        as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
+                            daemon->shell, daemon->storage, find_not_ready(daemon));
     } else if (!as_api_handle(daemon->api, exchange)) {
         as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
                            as_http_exchange_get_path(exchange));

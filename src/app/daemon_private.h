@@ -22,6 +22,8 @@
 
 #include "auth.h"
 #include "instance.h"
+#include "kill_switch.h"
+#include "operators.h"
 #include "receiver.h"
 #include "sandbox.h"
 #include "system_clock.h"
@@ -40,7 +42,7 @@ struct daemon {
     struct as_config *config;
     struct event_base *base;
     struct event *signals[4];
-    struct event *deadline, *recover, *retire, *stop_timer;
+    struct event *deadline, *recover, *retire, *stop_timer, *halt_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_target_port *targets;
@@ -50,6 +52,9 @@ struct daemon {
     struct as_shell *shell;
     struct as_auth *auth;
     struct as_receiver *receiver;
+    struct as_operators *operators;
+    struct as_kill_switch *kill_switch;
+    bool halted; /* at the last look */
     struct as_metrics *metrics;
     struct as_api *api;
     struct as_http_server *server;
@@ -69,6 +74,7 @@ uint64_t daemon_get_seed(void);
 /* daemon_state.c */
 int daemon_open_state(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_close_state(struct daemon *daemon);
+void daemon_fail_waiting(struct daemon *daemon); /* all requests that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
@@ -78,6 +84,13 @@ void daemon_on_transfer(void *context, const char *client_name, const char *oper
                         const char *code, int64_t duration_us);
 struct as_source_port *daemon_new_source(struct daemon *daemon,
                                          const struct as_settings *settings) AS_MUST_USE;
+
+/* daemon_halt.c */
+void daemon_look_at_kill_switch(struct daemon *daemon);
+void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context);
+/* The kill switch on the leader's Lease: its reason; NULL: not set. Whenever it may have changed.
+ */
+void daemon_set_annotation(struct daemon *daemon, const char *reason);
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

@@ -20,7 +20,7 @@
 static void log_action(const struct as_action_record *action)
 {
     const bool applied = action->outcome == AS_REASON_APPLIED;
-    if (!action->decision)
+    if (!action->has_sizes)
         as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
                AS_F("outcome", as_reason_get_word(action->outcome)),
                AS_FI("http_status", action->http_status), AS_F("error", action->message));
@@ -28,7 +28,19 @@ static void log_action(const struct as_action_record *action)
         as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
                AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
                AS_F("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
-               AS_F("decision", action->decision), AS_F("error", action->message));
+               AS_F("decision", action->decision), AS_F("command", action->command),
+               AS_F("error", action->message));
+}
+
+static void log_order(const struct as_order_record *record)
+{
+    const struct as_order *order = record->order;
+    const char *target = record->target ? record->target : order->target;
+    as_log(AS_LOG_INFO, "command", AS_F("command", as_order_kind_get_word(order->kind)),
+           AS_F("target", target ? target : "all"), AS_F("who", order->who),
+           AS_F("reason", order->reason),
+           AS_F("outcome", as_order_outcome_get_word(record->outcome)),
+           AS_F("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
 }
 
 static void log_decision(const struct as_decision_record *record)
@@ -47,10 +59,13 @@ static void on_effect(void *context, const struct as_effect *effect)
     struct daemon *daemon = context;
     as_metrics_on_effect(daemon->metrics, effect);
     as_api_on_effect(daemon->api, effect);
+    as_operators_on_effect(daemon->operators, effect);
     if (effect->kind == AS_EFFECT_RECORD_ACTION)
         log_action(effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
         log_decision(effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
+        log_order(effect->order);
 }
 
 void daemon_on_transfer(void *context, const char *client_name, const char *operation,
@@ -89,7 +104,9 @@ static void on_outcome(void *context, uint64_t request, const struct as_notifica
 
 static void on_answer(void *context, uint64_t request)
 {
-    as_receiver_on_answer(((struct daemon *)context)->receiver, request);
+    struct daemon *daemon = context;
+    if (!as_operators_on_answer(daemon->operators, request))
+        as_receiver_on_answer(daemon->receiver, request);
 }
 
 static void on_next_deadline(void *context, as_mono_time deadline)
@@ -117,6 +134,7 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     if (status != 0 || daemon->failed || !daemon->shell)
         return;
     const bool was_ready = as_shell_is_ready(daemon->shell);
+    daemon_look_at_kill_switch(daemon); /* a size may be set now */
     as_shell_on_durable(daemon->shell, ticket);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
         as_log(AS_LOG_INFO, "ready to receive notifications");
@@ -131,6 +149,12 @@ static void on_committed(void *context, int64_t duration_us, size_t batches, siz
                          log_bytes);
 }
 
+void daemon_fail_waiting(struct daemon *daemon)
+{
+    as_receiver_fail_waiting(daemon->receiver);
+    as_operators_fail_waiting(daemon->operators);
+}
+
 /* Comes from within the storage: what has to be freed is freed in a later turn. */
 static void on_storage_failed(void *context, int status, const char *error)
 {
@@ -141,7 +165,7 @@ static void on_storage_failed(void *context, int status, const char *error)
            AS_F("error", error));
     as_receiver_set_shell(daemon->receiver, NULL, NULL,
                           "the state or the action log cannot be written");
-    as_receiver_fail_waiting(daemon->receiver);
+    daemon_fail_waiting(daemon);
     daemon_arm(daemon->recover, 0);
 }
 
@@ -230,7 +254,7 @@ void daemon_on_retire(evutil_socket_t fd, short what, void *context)
 void daemon_close_state(struct daemon *daemon)
 {
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
-    as_receiver_fail_waiting(daemon->receiver);
+    daemon_fail_waiting(daemon);
     close_retired(daemon, AS_MONO_NEVER);
     if (daemon->targets)
         daemon->targets->close(daemon->targets);

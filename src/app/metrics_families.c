@@ -139,7 +139,8 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                  METRIC_GAUGE},
     [METRIC_LEADER] = {"alertscaler_leader", "Whether this instance decides and acts.",
                        METRIC_GAUGE},
-    [METRIC_PAUSED] = {"alertscaler_paused", "Whether everything is paused by an operator.",
+    [METRIC_PAUSED] = {"alertscaler_paused",
+                       "Whether everything is paused, by an operator or the kill switch.",
                        METRIC_GAUGE},
     [METRIC_REGEX_LIMIT_EXCEEDED] = {"alertscaler_regex_limit_exceeded_total",
                                      "Regular expression matches given up at a limit; they count "

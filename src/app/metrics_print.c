@@ -238,9 +238,11 @@ static void print_one(struct printing *p)
     print_value(p, 1);
 }
 
-static void print_zero(struct printing *p)
+static void print_paused(struct printing *p)
 {
-    print_value(p, 0);
+    const struct as_view *view = p->view;
+    print_value(p,
+                view->engine && as_engine_get_pause(view->engine, view->mono, view->wall).is_set);
 }
 
 static void print_regex_exceeded(struct printing *p)
@@ -288,7 +290,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_ACTION_LOG_BYTES] = print_action_log_bytes,
     [METRIC_HTTP_CONNECTIONS] = print_connections,
     [METRIC_LEADER] = print_one, /* there is one instance: its state is its own */
-    [METRIC_PAUSED] = print_zero,
+    [METRIC_PAUSED] = print_paused,
     [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
     [METRIC_BUILD_INFO] = print_build_info,
     [METRIC_PROCESS_CPU] = print_process,

@@ -94,6 +94,7 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
     if (settings->state.store == AS_STORE_SQLITE)
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
+    add_file(files, settings->kill_switch.file, SANDBOX_READ);
 }
 
 static void add_needed(void *context, const char *path, bool is_program)

@@ -67,6 +67,13 @@ char *as_xasprintf(const char *format, ...)
     return text;
 }
 
+void as_wipe_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 void as_free_p(void *pointer_to_pointer)
 {
     void **pointer = pointer_to_pointer;

@@ -22,6 +22,13 @@ void as_buf_deinit(struct as_buf *buf)
     *buf = AS_BUF_INIT(buf->max);
 }
 
+void as_buf_wipe(struct as_buf *buf)
+{
+    if (buf->data)
+        explicit_bzero(buf->data, buf->capacity);
+    as_buf_deinit(buf);
+}
+
 void as_buf_clear(struct as_buf *buf)
 {
     buf->size = 0;

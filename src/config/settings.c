@@ -254,6 +254,20 @@ static const struct schema action_log = {
     .fields = action_log_fields,
 };
 
+static const struct schema_field kill_switch_fields[] = {
+    {.key = "file",
+     .type = SCHEMA_PATH,
+     .is_required = true,
+     .offset = IN(as_kill_switch_settings, file)},
+    {0},
+};
+
+static const struct schema kill_switch = {
+    .name = "kill_switch",
+    .size = sizeof(struct as_kill_switch_settings),
+    .fields = kill_switch_fields,
+};
+
 static const struct schema_field settings_fields[] = {
     {.key = "rule_files",
      .type = SCHEMA_STRINGS,
@@ -293,6 +307,10 @@ static const struct schema_field settings_fields[] = {
      .type = SCHEMA_MAP,
      .offset = IN(as_settings, action_log),
      .map = &action_log},
+    {.key = "kill_switch",
+     .type = SCHEMA_MAP,
+     .offset = IN(as_settings, kill_switch),
+     .map = &kill_switch},
     {.key = "dry_run",
      .type = SCHEMA_BOOL,
      .offset = IN(as_settings, dry_run),
@@ -314,8 +332,8 @@ const struct schema schema_settings = {
 };
 
 const struct schema *const schema_settings_parts[] = {
-    &alertmanager,     &prometheus, &cluster, &limits,     &action_limit,
-    &scale_down_limit, &state,      &lease,   &action_log, NULL,
+    &alertmanager, &prometheus, &cluster,    &limits,      &action_limit, &scale_down_limit,
+    &state,        &lease,      &action_log, &kill_switch, NULL,
 };
 
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

@@ -87,9 +87,7 @@ static void free_process(struct as_process *process)
     close_output(&process->err);
     event_free(process->deadline);
     event_free(process->reaper);
-    if (process->out.bytes.data)
-        explicit_bzero(process->out.bytes.data, process->out.bytes.size);
-    as_buf_deinit(&process->out.bytes);
+    as_buf_wipe(&process->out.bytes); /* a credential, mostly */
     as_buf_deinit(&process->err.bytes);
     free(process);
 }

@@ -96,9 +96,7 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
 
 static void wipe(char **secret)
 {
-    if (*secret)
-        explicit_bzero(*secret, strlen(*secret));
-    free(*secret);
+    as_wipe_free(*secret);
     *secret = NULL;
 }
 

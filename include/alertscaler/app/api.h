@@ -44,7 +44,7 @@ bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange) AS_MUS
 /*
  * Answers with {"status":"error","errorType":TYPE,"error":TEXT}. `headers` as in as_http_answer.
  * Types: bad_data (400), unauthorized (401), forbidden (403), not_found (404), method_not_allowed
- * (405), unavailable (503), internal (500).
+ * (405), conflict (409), out_of_bounds (422), unavailable (503), internal (500).
  */
 void as_api_reply_error(struct as_http_exchange *exchange, int status, const char *headers,
                         const char *format, ...) AS_PRINTF(4, 5);

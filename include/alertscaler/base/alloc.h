@@ -16,6 +16,9 @@ char *as_xstrdup(const char *text) AS_MUST_USE;
 char *as_xstrndup(const char *text, size_t size) AS_MUST_USE;
 char *as_xasprintf(const char *format, ...) AS_MUST_USE AS_PRINTF(1, 2);
 
+/* Frees a text that held a secret, or NULL, after wiping it. */
+void as_wipe_free(char *text);
+
 /* For AS_CLEANUP on locals got from the functions above: AS_CLEANUP(as_free_p) char *text. */
 void as_free_p(void *pointer_to_pointer);
 

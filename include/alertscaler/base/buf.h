@@ -25,6 +25,7 @@ struct as_buf {
 #define AS_BUF_INIT(maximum) ((struct as_buf){.max = (maximum)})
 
 void as_buf_deinit(struct as_buf *buf);
+void as_buf_wipe(struct as_buf *buf);  /* deinit of what held a secret */
 void as_buf_clear(struct as_buf *buf); /* empties and un-fails; keeps the memory */
 void as_buf_append(struct as_buf *buf, const void *data, size_t size);
 void as_buf_append_str(struct as_buf *buf, const char *text);

@@ -105,6 +105,10 @@ struct as_action_log_settings {
     uint32_t keep;     /* rotated files that are kept */
 };
 
+struct as_kill_switch_settings {
+    const char *file; /* NULL: none */
+};
+
 struct as_settings {
     const char *
         *rule_files; /* as written: paths and globs relative to the configuration's folder */
@@ -120,6 +124,7 @@ struct as_settings {
     struct as_limit_settings limits;
     struct as_state_settings state;
     struct as_action_log_settings action_log;
+    struct as_kill_switch_settings kill_switch;
     bool dry_run;
 };
 

@@ -126,3 +126,17 @@ Test(buf, taking_leaves_it_empty)
     as_buf_append_char(&buf, 'x');
     cr_expect_eq(as_buf_check(&buf), -EMSGSIZE, "the maximum outlives the taking");
 }
+
+Test(buf, a_wiped_one_is_empty_and_can_be_used_again)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf buf = AS_BUF_INIT(10);
+    as_buf_wipe(&buf);
+    as_buf_append_str(&buf, "0123456789x");
+    as_buf_append_str(&buf, "secret");
+    as_buf_wipe(&buf);
+    cr_expect_null(buf.data);
+    cr_expect_eq(buf.size, 0);
+    as_buf_append_str(&buf, "abc");
+    cr_expect_eq(as_buf_check(&buf), 0);
+    cr_expect_str_eq(buf.data, "abc");
+}

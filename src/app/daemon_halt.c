@@ -1,0 +1,40 @@
+/*
+ * The kill switch, as the daemon looks at it: several times a second, and right before whatever may
+ * lead to an action.
+ */
+#include "daemon_private.h"
+
+#include <alertscaler/base/log.h>
+
+#define LOOK_EVERY_US (250 * AS_US_PER_MS)
+
+void daemon_look_at_kill_switch(struct daemon *daemon)
+{
+    as_kill_switch_set_file(daemon->kill_switch, daemon->config->settings.kill_switch.file);
+    const struct as_halt halt = as_kill_switch_look(daemon->kill_switch);
+    const bool is_halted = halt.reason != NULL;
+    if (is_halted != daemon->halted)
+        as_log(AS_LOG_WARN,
+               is_halted ? "the kill switch is set: nothing is scaled"
+                         : "the kill switch is not set any more",
+               AS_F("reason", halt.reason));
+    /* a new engine is not halted; one that is is told every time, which it takes for no news */
+    if ((is_halted || daemon->halted) && daemon->shell && !daemon->failed)
+        as_shell_halt(daemon->shell, &halt);
+    daemon->halted = is_halted;
+}
+
+void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)fd;
+    (void)what;
+    daemon_look_at_kill_switch(daemon);
+    daemon_arm(daemon->halt_timer, LOOK_EVERY_US);
+}
+
+void daemon_set_annotation(struct daemon *daemon, const char *reason)
+{
+    as_kill_switch_set_annotation(daemon->kill_switch, reason);
+    daemon_look_at_kill_switch(daemon);
+}

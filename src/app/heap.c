@@ -1,0 +1,42 @@
+/*
+ * Memory is wiped when it is freed, whoever frees it: what curl, OpenSSL, libevent, libyaml and we
+ * have copied of tokens, passwords and keys is gone when the copy is, and not when something else
+ * happens to need the memory. In release builds only: sanitizers have a heap of their own.
+ *
+ * The C library takes free and realloc of the program for its own and all libraries' use, and
+ * offers its own under other names. What realloc would leave behind when it moves is why it is here
+ * too.
+ */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+void __libc_free(void *memory);
+void *__libc_realloc(void *memory, size_t size);
+
+void free(void *memory)
+{
+    if (!memory)
+        return;
+    explicit_bzero(memory, malloc_usable_size(memory));
+    __libc_free(memory);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    if (!memory)
+        return malloc(size);
+    if (size == 0) {
+        free(memory);
+        return NULL;
+    }
+    const size_t room = malloc_usable_size(memory);
+    if (size <= room && size >= room / 2)
+        return memory;
+    void *moved = malloc(size);
+    if (!moved)
+        return size <= room ? memory : NULL;
+    memcpy(moved, memory, size < room ? size : room);
+    free(memory);
+    return moved;
+}

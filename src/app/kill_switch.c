@@ -1,0 +1,122 @@
+/*
+ * The file is looked at by its name each time: it may be replaced, and its folder may come and go.
+ * Its content is read again only when it has changed.
+ */
+#include "kill_switch.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+
+#define FILE_WHO       "kill switch file"
+#define ANNOTATION_WHO "kill switch annotation"
+#define NO_REASON      "no reason is written there"
+
+struct as_kill_switch {
+    char *path; /* NULL: none */
+    bool is_set, is_blind;
+    struct stat seen; /* when the content was read */
+    char reason[AS_ORDER_REASON_MAX];
+    char *annotation; /* NULL: none */
+};
+
+struct as_kill_switch *as_kill_switch_new(void)
+{
+    return as_xcalloc(1, sizeof(struct as_kill_switch));
+}
+
+struct as_kill_switch *as_kill_switch_free(struct as_kill_switch *kill_switch)
+{
+    if (!kill_switch)
+        return NULL;
+    free(kill_switch->path);
+    free(kill_switch->annotation);
+    free(kill_switch);
+    return NULL;
+}
+
+void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *path)
+{
+    if (as_str_equal(kill_switch->path, path))
+        return;
+    free(kill_switch->path);
+    kill_switch->path = path ? as_xstrdup(path) : NULL;
+    kill_switch->is_set = kill_switch->is_blind = false;
+}
+
+/* One line, without what does not belong into one. */
+static void set_reason(char reason_out[AS_ORDER_REASON_MAX], const char *text, size_t size)
+{
+    size_t kept = as_str_cut_utf8(text, size, AS_ORDER_REASON_MAX - 1);
+    while (kept > 0 && (unsigned char)text[kept - 1] <= ' ')
+        kept--;
+    for (size_t i = 0; i < kept; i++)
+        reason_out[i] = (unsigned char)text[i] < ' ' ? ' ' : text[i];
+    reason_out[kept] = '\0';
+    if (kept == 0 || !as_str_is_utf8(reason_out, kept))
+        memcpy(reason_out, NO_REASON, sizeof(NO_REASON));
+}
+
+void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const char *reason)
+{
+    free(kill_switch->annotation);
+    kill_switch->annotation = NULL;
+    if (!reason)
+        return;
+    kill_switch->annotation = as_xmalloc(AS_ORDER_REASON_MAX);
+    set_reason(kill_switch->annotation, reason, strlen(reason));
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A file that is too large or cannot be read, a folder, a pipe: it is there, and that is enough. */
+static void read_reason(struct as_kill_switch *kill_switch, const struct stat *now)
+{
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size = 0;
+    if (S_ISREG(now->st_mode) && as_file_read(kill_switch->path, 65536, &text, &size) != 0)
+        size = 0;
+    set_reason(kill_switch->reason, text ? text : "", size);
+    kill_switch->seen = *now;
+}
+
+static void look_at_file(struct as_kill_switch *kill_switch)
+{
+    struct stat now;
+    if (stat(kill_switch->path, &now) == 0) {
+        if (!kill_switch->is_set || !is_same(&now, &kill_switch->seen))
+            read_reason(kill_switch, &now);
+        kill_switch->is_set = true;
+        kill_switch->is_blind = false;
+        return;
+    }
+    if (errno == ENOENT || errno == ENOTDIR) {
+        kill_switch->is_set = kill_switch->is_blind = false;
+        return;
+    }
+    if (!kill_switch->is_blind)
+        as_log(AS_LOG_ERROR, "the kill switch cannot be looked at: it stays as it was",
+               AS_F("file", kill_switch->path), AS_F("error", strerror(errno)));
+    kill_switch->is_blind = true;
+}
+
+struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch)
+{
+    if (kill_switch->path)
+        look_at_file(kill_switch);
+    if (kill_switch->path && kill_switch->is_set)
+        return (struct as_halt){FILE_WHO, kill_switch->reason};
+    if (kill_switch->annotation)
+        return (struct as_halt){ANNOTATION_WHO, kill_switch->annotation};
+    return (struct as_halt){FILE_WHO, NULL};
+}

@@ -1,0 +1,38 @@
+/*
+ * Operators' orders over HTTP: POST /api/v1/targets/{id}/pause, /resume, /scale, /unlock and, for
+ * all targets, /api/v1/pause and /api/v1/resume. docs/api.md describes them.
+ *
+ * Who may order is decided before (auth.h, the permission `admin`). An order is answered when it is
+ * durable, also one that is refused: it is in the action log then. What cannot be made durable is
+ * answered 503.
+ */
+#ifndef ALERTSCALER_APP_OPERATORS_H
+#define ALERTSCALER_APP_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/app/shell.h>
+#include <alertscaler/net/server.h>
+
+struct as_operators;
+
+struct as_operators *as_operators_new(void) AS_MUST_USE;
+struct as_operators *as_operators_free(struct as_operators *operators); /* nothing waits any more */
+
+/* Of a request with POST. What can be read at such a path is the API's. */
+bool as_operators_is_path(const struct as_http_exchange *exchange);
+
+/* `shell` NULL: 503 with `why_not`. */
+void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
+                         const char *credential, struct as_shell *shell, struct as_storage *storage,
+                         const char *why_not);
+
+/* For the shell: AS_EFFECT_RECORD_COMMAND, and an answer. False: the request is not of here. */
+void as_operators_on_effect(struct as_operators *operators, const struct as_effect *effect);
+bool as_operators_on_answer(struct as_operators *operators, uint64_t request) AS_MUST_USE;
+
+/* Answers all that wait with 503: they will not become durable. */
+void as_operators_fail_waiting(struct as_operators *operators);
+
+#endif

@@ -1,0 +1,205 @@
+"""Operators' hands: pauses, sizes by hand, locks ended, and the kill switch, on the real daemon; what was answered holds over
+kill -9."""
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from harness.many_groups import ManyGroups
+from harness.node_group import Fault, HttpNodeGroup
+from harness.notification import alert, notification
+from harness.wait import eventually
+
+FLAGS = ["--web.enable-admin-api"]
+
+
+def make_rules(group, **target):
+    return {
+        "targets": {"workers": {
+            "node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 20,
+            "cooldown": {"up": "1h", "down": "1h"}, **target}},
+        "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 1}}],
+    }
+
+
+def write_tokens(directory):
+    (directory / "admin.token").write_text("secret-of-ada\n")
+    (directory / "robot.token").write_text("secret-of-robot\n")
+    return [{"name": "ada", "file": str(directory / "admin.token"), "permissions": ["notify", "read", "admin"]},
+            {"name": "robot", "file": str(directory / "robot.token"), "permissions": ["notify", "read"]}]
+
+
+@pytest.fixture
+def group(started):
+    return started(HttpNodeGroup(4))
+
+
+@pytest.fixture
+def make(make_daemon, group, tmp_path):
+    def make(config=None, rules=None, **more):
+        settings = {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": write_tokens(tmp_path)}, **(config or {})}
+        daemon = make_daemon(rules or make_rules(group), settings, flags=FLAGS, start=False, **more)
+        daemon.headers = {"Authorization": "Bearer secret-of-ada"}
+        return daemon.start()
+    return make
+
+
+def order(daemon, path, **body):
+    return daemon.post(f"/api/v1/{path}", {"reason": "test", **body})
+
+
+def fire(daemon, name="Busy", **labels):
+    daemon.notify(notification(alert({"alertname": name, **labels})))
+
+
+def test_a_pause_holds_over_a_kill_and_ends_by_itself(make, group):
+    daemon = make()
+    answer = order(daemon, "targets/workers/pause", **{"for": "6s", "reason": "the big move"})
+    began = time.monotonic()
+    daemon.kill()       # right after the answer
+    assert answer.status == 200, answer.text
+    assert answer.json["data"]["command"] == "pause" and answer.json["data"]["until"]
+    daemon.start()
+    fire(daemon)
+    held = daemon.wait_record("decision", target_name="workers")
+    assert held["output"]["reason"] == "paused" and held["output"]["would"] == 5
+    assert held["pause"]["who"] == "ada" and held["pause"]["reason"] == "the big move"
+    target = daemon.target("workers")
+    assert target["paused"]["reason"] == "the big move" and target["paused"]["until"] == answer.json["data"]["until"]
+    eventually(lambda: group.applied == [5], 20, what="it acts when the pause is over")
+    assert time.monotonic() - began >= 5.5
+    records = daemon.records("command")
+    assert [(r["command"], r["who"]) for r in records] == [("pause", "ada"), ("resume", "")]
+    daemon.stop()
+
+
+def test_all_are_paused_until_resumed(make, group):
+    daemon = make()
+    assert order(daemon, "pause").status == 200
+    assert daemon.get("/api/v1/status").json["data"]["paused"]["who"] == "ada"
+    assert daemon.metrics().value("alertscaler_paused") == 1
+    assert "everything is" in daemon.get("/").text
+    daemon.restart()
+    fire(daemon)
+    assert daemon.wait_record("decision")["pause"]["all"] is True
+    assert order(daemon, "targets/workers/resume").status == 409     # not it, but all
+    assert order(daemon, "resume").status == 200
+    eventually(lambda: group.applied == [5], 10, what="it acts at once")
+    assert daemon.metrics().value("alertscaler_paused") == 0
+    assert daemon.get("/api/v1/status").json["data"]["paused"] is None
+    daemon.stop()
+
+
+def test_a_size_is_set_by_hand_and_is_done_after_a_kill(make, group):
+    daemon = make()
+    group.inject(Fault("GET", delay=1.0), times=1)      # so that it is killed before it is done
+    answer = order(daemon, "targets/workers/scale", replicas=9)
+    daemon.kill()
+    assert answer.status == 200 and answer.json["data"]["replicas"] == 9
+    daemon.start()
+    eventually(lambda: group.size == 9, 20, what="what was answered is done")
+    action = daemon.wait_record("action", outcome="applied")
+    assert action["command"] == answer.json["data"]["id"] and action["decision"] is None and action["to"] == 9
+    assert group.applied == [9]
+    fire(daemon)
+    assert daemon.wait_record("decision")["output"]["reason"] == "cooldown"
+    assert order(daemon, "targets/workers/unlock").status == 200
+    eventually(lambda: group.applied == [9, 10], 10, what="unlocked, it acts at once")
+    daemon.stop()
+
+
+def test_what_is_refused_says_why_and_is_recorded(make, group):
+    daemon = make()
+    url = urllib.parse.quote(f"node_group/mine/{group.url}", safe="")
+    for path, body, status, says in [
+            ("targets/nobody/pause", {}, 404, "no such target"),
+            ("targets/workers/resume", {}, 409, "not paused"),
+            ("targets/workers/unlock", {}, 409, "no lock"),
+            ("targets/workers/scale", {"replicas": 21}, 422, "force"),
+            (f"targets/{url}/scale", {"replicas": 0}, 422, "1 and 20"),
+            ("targets/workers/scale", {"replicas": -1}, 400, "replicas"),
+            ("targets/workers/scale", {}, 400, "replicas"),
+            ("targets/workers/pause", {"reason": ""}, 400, "reason"),
+            ("targets/workers/pause", {"for": "soon"}, 400, "for"),
+            ("targets/workers/restart", {}, 405, "read")]:
+        answer = order(daemon, path, **body)
+        assert answer.status == status and says in answer.text, (path, answer.status, answer.text)
+    assert [r["outcome"] for r in daemon.records("command")] == [
+        "unknown_target", "nothing_to_do", "nothing_to_do", "out_of_bounds", "out_of_bounds"]
+    assert group.applied == []
+    assert order(daemon, "targets/workers/scale", replicas=25, force=True).status == 200
+    eventually(lambda: group.applied == [25], 10, what="by force")
+    daemon.stop()
+
+
+def test_only_an_admin_may(make, group):
+    daemon = make()
+    for headers, status in (({"Authorization": "Bearer secret-of-robot"}, 403), ({}, 401)):
+        daemon.headers = headers
+        for path in ("pause", "targets/workers/pause", "targets/workers/scale"):
+            assert order(daemon, path, replicas=9).status == status
+    daemon.headers = {"Authorization": "Bearer secret-of-ada"}
+    assert daemon.records("command") == [] and group.applied == []
+    daemon.stop()
+
+
+def test_dry_run_refuses_sizes(make, group):
+    daemon = make({"dry_run": True})
+    answer = order(daemon, "targets/workers/scale", replicas=9)
+    assert answer.status == 403 and "dry run" in answer.text
+    daemon.stop()
+
+
+def rules_of_many(groups):
+    return {
+        "targets": {"group": {
+            "node_group": {"provider": "mine", "url": groups.url + "/{{ .Labels.group }}"},
+            "min": 1, "max": 1000, "allow": {"names": ["*"]}}},
+        "rules": [{"name": "grow", "match": ['alertname="Grow"'], "target": "group", "once": True, "scale_up": {"by": 1}}],
+    }
+
+
+@pytest.mark.seconds(120)
+def test_the_kill_switch_stops_everything_within_a_second_under_load(make, started, tmp_path):
+    groups = started(ManyGroups(3, delay=0.002))
+    stop = tmp_path / "switch" / "stop"
+    stop.parent.mkdir()
+    daemon = make({"kill_switch": {"file": str(stop)}}, rules_of_many(groups), log_level="info")
+    stopping = threading.Event()
+    sent = []
+
+    def send(number):
+        count = 0
+        while not stopping.is_set():
+            count += 1
+            name = f"s{number}-{count}"
+            daemon.notify(notification(alert({"alertname": "Grow", "group": name})))
+            sent.append(name)
+
+    senders = [threading.Thread(target=send, args=(n,), daemon=True) for n in range(4)]
+    for sender in senders:
+        sender.start()
+    eventually(lambda: len(groups.applied) > 50, 30, what="it acts")
+    stop.write_text("the building burns\n")
+    time.sleep(1.0)
+    done = len(groups.applied)
+    answered = len(sent)
+    time.sleep(3.0)
+    assert len(groups.applied) == done, "no action later than a second after the file was there"
+    assert len(sent) > answered, "notifications are taken and decided as ever"
+    status = daemon.get("/api/v1/status").json["data"]["paused"]
+    assert status["kill_switch"] is True and status["reason"] == "the building burns"
+    stopping.set()
+    for sender in senders:
+        sender.join(20)
+    began = daemon.wait_record("command", command="pause")
+    assert began["who"] == "kill switch file" and began["reason"] == "the building burns"
+    daemon.restart()    # it is there from the first moment on
+    time.sleep(1.0)
+    assert len(groups.applied) == done
+    assert order(daemon, "resume").status == 409
+    stop.unlink()
+    eventually(lambda: all(name in groups.applied for name in sent), 60, what="then all of it is done")
+    assert daemon.records("command")[-1]["command"] == "resume"
+    daemon.stop()
