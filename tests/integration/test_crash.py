@@ -94,19 +94,22 @@ class Killer:
             self.wait_for_work()
             if moment == "reload":
                 self.daemon.write_rules(make_rules(self.groups, self.random.randrange(20)))
+                eventually(lambda: self.daemon.get("/-/ready").ok, 60, 0.001, "it is ready for signals")
                 self.daemon.reload()
-            time.sleep(self.random.uniform(0.0, 0.05 if moment == "work" else 0.01))
+            time.sleep(self.random.uniform(0.0, 0.05 if moment == "work" else 0.1))
         assert self.daemon.process.running, f"it has ended by itself:\n{self.daemon.process.log_text()[-4000:]}"
         self.daemon.process.kill()
         self.kills[moment] += 1
 
 
 @pytest.mark.seconds(120 + 3 * KILLS)
-def test_kill_at_any_moment_loses_nothing_and_doubles_nothing(make_daemon, started):
+def test_kill_at_any_moment_loses_nothing_and_doubles_nothing(make_daemon, started, tmp_path):
     random_numbers = random.Random(SEED)
     print(f"CRASH_SEED={SEED} CRASH_KILLS={KILLS}")
     groups = started(ManyGroups(START_SIZE, delay=0.003))
-    daemon = make_daemon(make_rules(groups), {"providers": {"peer": {"type": "http"}}}, log_level="info")
+    daemon = make_daemon(make_rules(groups), {
+        "providers": {"peer": {"type": "http"}},
+        "action_log": {"path": str(tmp_path / "alertscaler/actions.jsonl"), "max_size": "100GiB"}}, log_level="info")
     senders = [Sender(daemon, n, KILLS, random.Random(SEED + n)) for n in range(SENDERS)]
     killer = Killer(daemon, groups, senders, random_numbers)
     for sender in senders:

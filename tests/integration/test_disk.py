@@ -9,27 +9,26 @@ import time
 import pytest
 
 from harness.daemon import environment, find_binary
+from harness.disk import Disk
+from harness.many_groups import ManyGroups
 from harness.notification import alert, notification
 from harness.wait import eventually
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 3 MiB."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
-    yield path
-    subprocess.run(["umount", "-l", path], check=True)
+def small_disk(tmp_path, started):
+    """Makes a Disk."""
+    def make(name="disk", **options):
+        return started(Disk(tmp_path / name, **options))
+
+    return make
 
 
-def rules_for(group):
-    return {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 100,
-                                    "cooldown": {"up": 0, "down": 0}}},
-            "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 1},
-                       "once": True}]}
+def rules_for(groups):
+    """Each alert has a group of its own, which grows by one, once."""
+    return {"targets": {"group": {"node_group": {"provider": "mine", "url": groups.url + "/{{ .Labels.group }}"}, "max": 100,
+                                  "cooldown": {"up": "1h", "down": "1h"}, "allow": {"names": ["*"]}}},
+            "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "group", "scale_up": {"by": 1}, "once": True}]}
 
 
 def config_on(disk, log_disk=None):
@@ -37,58 +36,173 @@ def config_on(disk, log_disk=None):
             "action_log": {"path": str((log_disk or disk) / "actions.jsonl")}}
 
 
-def fill(disk):
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as out:
-        try:
-            while out.write(b"x" * 4096) == 4096:
-                pass
-        except OSError:
-            pass
-    return ballast
+class Load:
+    """Alerts, one after the other, each for a group of its own; and what has to hold in the end."""
+
+    def __init__(self, daemon, groups, state_file):
+        self.daemon, self.groups, self.state_file = daemon, groups, state_file
+        self.acknowledged = {}      # name of the group -> id of the notification
+        self.count = 0
+
+    def send(self):
+        """The status of the answer."""
+        self.count += 1
+        name = f"g{self.count}"
+        answer = self.daemon.post("/webhook", notification(alert({"alertname": "Busy", "group": name, "pad": "x" * 2000})))
+        if answer.status == 200:
+            self.acknowledged[name] = answer.json["notification"]
+        return answer.status
+
+    def send_one(self):
+        assert self.send() == 200
+        eventually(lambda: f"g{self.count}" in self.groups.applied)
+
+    def send_until_refused(self):
+        """Alerts are acknowledged or refused, nothing else; and refused at last."""
+        for _ in range(400):
+            status = self.send()
+            if status != 200:
+                assert status == 503
+                return
+        raise AssertionError("it acknowledges, and acknowledges")
+
+    def check_refuses(self):
+        """Nothing is acknowledged, nothing is scaled, and it says so, but not at length."""
+        time.sleep(1)           # what was acknowledged before is carried out, if anything
+        applied, lines = dict(self.groups.applied), self.daemon.process.log_text().count("\n")
+        assert [self.send() for _ in range(20)] == [503] * 20
+        time.sleep(3)
+        assert self.groups.applied == applied, "nothing is scaled without a record"
+        assert not self.daemon.get("/-/ready").ok and self.daemon.get("/-/healthy").ok
+        assert self.daemon.process.log_text().count("\n") - lines < 15, "it does not fill another disk with its complaints"
+
+    def check_recovers(self):
+        eventually(lambda: self.daemon.get("/-/ready").ok)
+        self.send_one()
+        self.check()
+
+    def read_logs(self):
+        """The files of the action log, the oldest first, and their records."""
+        folder, name = self.daemon.log_file.parent, self.daemon.log_file.name
+        rotated = sorted(folder.glob(name + ".*"), key=lambda file: -int(file.suffix[1:]))
+        files = [*rotated, self.daemon.log_file]
+        return files, [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+    def check(self):
+        eventually(lambda: self.acknowledged.keys() <= self.groups.applied.keys(), what="every acknowledged alert has scaled")
+        self.daemon.stop()
+        files, records = self.read_logs()
+        ids = [r["id"] for r in records if r["kind"] == "notification"]
+        assert [number for number in ids if number in self.acknowledged.values()] == [*self.acknowledged.values()], \
+            "all that was acknowledged, each once, in order"
+        # what was refused is kept all the same where the state was written and the log was not: it comes again, as a repeat
+        assert len(ids) - len(self.acknowledged) <= 3
+        assert all(sizes == [2] for sizes in self.groups.applied.values()), "each by one, once"
+        applied = [r["target"].rsplit("/", 1)[1] for r in records if r["kind"] == "action" and r["outcome"] == "applied"]
+        assert sorted(applied) == sorted(self.groups.applied), "each change has its record, once"
+        verify = subprocess.run([find_binary(), "log", "verify", *files, f"--state={self.state_file}"],
+                                capture_output=True, text=True, env=environment())
+        assert verify.returncode == 0, verify
+        assert records[-1]["kind"] == "stop"
+
+
+@pytest.fixture
+def loaded(make_daemon, started):
+    """Makes a daemon with its files in two folders, and the load on it."""
+    def make(state, log, **log_settings):
+        groups = started(ManyGroups(1))
+        config = config_on(state, log)
+        config["action_log"] |= log_settings
+        daemon = make_daemon(config=config, rules=rules_for(groups))
+        daemon.log_file = log / "actions.jsonl"
+        return Load(daemon, groups, state / "state.db")
+
+    return make
+
+
+@pytest.mark.parametrize("kind, what", [("ext4", "state and log"), ("ext4", "state"), ("ext4", "log"), ("tmpfs", "state and log")])
+def test_a_full_disk(loaded, small_disk, tmp_path, kind, what):
+    disk = small_disk(kind=kind)
+    load = loaded(disk.data if "state" in what else tmp_path, disk.data if "log" in what else tmp_path)
+    load.send_one()
+    disk.fill()
+    load.send_until_refused()
+    load.check_refuses()
+    said = load.daemon.process.log_text()
+    assert "No space left on device" in said or "the disk is full" in said
+    disk.free()
+    load.check_recovers()
 
 
 @pytest.mark.parametrize("what", ["state and log", "log"])
-def test_a_full_disk(make_daemon, node_group, small_disk, tmp_path, what):
-    group = node_group(size=1)
-    state_disk = small_disk if what == "state and log" else tmp_path
-    daemon = make_daemon(config=config_on(state_disk, small_disk), rules=rules_for(group))
-    daemon.log_file = small_disk / "actions.jsonl"
-    acknowledged = []
+def test_killed_on_a_full_disk(loaded, small_disk, tmp_path, what):
+    """It may not be able to start, and says why; when there is room again it goes on from what was acknowledged."""
+    disk = small_disk()
+    load = loaded(disk.data if "state" in what else tmp_path, disk.data)
+    load.send_one()
+    disk.fill()
+    load.send_until_refused()
+    load.daemon.kill()
+    load.daemon.process.start()
+    try:
+        load.daemon.process.wait_ready(lambda: load.daemon.get("/-/healthy").ok)
+        load.check_refuses()
+        disk.free()
+    except AssertionError:
+        assert not load.daemon.process.running
+        said = load.daemon.process.log_text()
+        assert "cannot start" in said and ("No space left on device" in said or "the disk is full" in said), said[-3000:]
+        disk.free()
+        load.daemon.start()
+    load.check_recovers()
 
-    def send(number):
-        answer = daemon.post("/webhook", notification(alert({"alertname": "Busy", "n": str(number), "pad": "x" * 2000})))
-        if answer.status == 200:
-            acknowledged.append(answer.json["notification"])
-        return answer.status
 
-    assert send(0) == 200
-    eventually(lambda: group.size == 2)
-    ballast = fill(small_disk)
-    statuses = [send(number) for number in range(1, 60)]
-    assert 503 in statuses
-    time.sleep(1)               # what was acknowledged before it was full is carried out, if anything
-    assert [send(number) for number in range(60, 80)].count(200) == 0, "no room, nothing acknowledged"
-    full_size = group.size
-    lines_before = daemon.process.log_text().count("\n")
-    time.sleep(3)
-    assert group.size == full_size, "nothing is scaled without a record"
-    assert not daemon.get("/-/ready").ok and daemon.get("/-/healthy").ok
-    said = daemon.process.log_text().count("\n") - lines_before
-    assert said < 15, "it does not fill another disk with its complaints"
-    assert "No space left on device" in daemon.process.log_text() or "the disk is full" in daemon.process.log_text()
+@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+def test_no_inodes(loaded, small_disk, kind):
+    """A log that has to be rotated needs one."""
+    disk = small_disk(kind=kind)
+    load = loaded(disk.data, disk.data, max_size="32KiB", keep=100)
+    load.send_one()
+    disk.use_up_inodes()
+    load.send_until_refused()
+    load.check_refuses()
+    assert "No space left on device" in load.daemon.process.log_text()
+    disk.free()
+    load.check_recovers()
 
-    ballast.unlink()
-    eventually(lambda: daemon.get("/-/ready").ok)
-    assert send(100) == 200
-    eventually(lambda: group.size == 1 + len(acknowledged), what="every acknowledged alert has scaled once")
-    daemon.stop()
-    records = daemon.records("notification")
-    assert [r["id"] for r in records] == acknowledged, "all that was acknowledged, each once, in order, and nothing else"
-    verify = subprocess.run([find_binary(), "log", "verify", daemon.log_file, f"--state={state_disk / 'state.db'}"],
-                            capture_output=True, text=True, env=environment())
-    assert verify.returncode == 0, verify
-    assert json.loads(daemon.log_file.read_text().splitlines()[-1])["kind"] == "stop"
+
+@pytest.mark.parametrize("what", ["state and log", "state", "log"])
+def test_a_disk_that_becomes_read_only_and_writable_again(loaded, small_disk, tmp_path, what):
+    """A full one, so that it has no file open that keeps the kernel from it."""
+    disk = small_disk()
+    load = loaded(disk.data if "state" in what else tmp_path, disk.data if "log" in what else tmp_path)
+    load.send_one()
+    assert not disk.remount("ro"), "not while it has files open"
+    disk.fill()
+    load.send_until_refused()
+    eventually(lambda: disk.remount("ro"), interval=0.01, what="it has closed its files")
+    load.check_refuses()
+    assert "Read-only file system" in load.daemon.process.log_text()
+    assert disk.remount("rw")
+    disk.free()
+    load.check_recovers()
+
+
+@pytest.mark.parametrize("what", ["state and log", "log"])
+def test_a_disk_that_breaks_down_and_is_repaired(loaded, small_disk, tmp_path, what):
+    """The kernel finds an error and lets nobody write any more; then it is unmounted, repaired and mounted again. To the
+    sandbox that is another folder: where the disk is the only one it has, alertscaler has to be started again."""
+    disk = small_disk()
+    load = loaded(disk.data if "state" in what else tmp_path, disk.data)
+    load.send_one()
+    disk.break_down()
+    load.send_until_refused()
+    load.check_refuses()
+    disk.repair()
+    if what == "state and log" and "landlock=none" not in load.daemon.process.log_text():
+        load.daemon.kill()
+        load.daemon.start()
+    load.check_recovers()
 
 
 def refusal(make_daemon, config):
@@ -123,12 +237,19 @@ def test_it_refuses_to_start_and_says_why(make_daemon, tmp_path, make, words):
     assert words in refusal(make_daemon, config_on(disk))
 
 
-def test_a_read_only_disk(make_daemon, small_disk):
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    assert "Read-only file system" in refusal(make_daemon, config_on(small_disk))
+@pytest.mark.parametrize("hinder, words", [
+    (Disk.fill, ("No space left on device", "the disk is full")),
+    (Disk.use_up_inodes, ("No space left on device",)),
+    (lambda disk: disk.remount("ro"), ("Read-only file system",)),
+], ids=["full", "no inodes", "read-only"])
+def test_it_does_not_start_on_a_disk_that_cannot_be_written(make_daemon, small_disk, hinder, words):
+    disk = small_disk()
+    hinder(disk)
+    said = refusal(make_daemon, config_on(disk.data))
+    assert any(word in said for word in words), said
 
 
-def test_a_second_one_on_the_same_files(make_daemon, node_group, tmp_path):
+def test_a_second_one_on_the_same_files(make_daemon, tmp_path):
     daemon = make_daemon(config={"state": {"store": "sqlite", "path": str(tmp_path / "state.db")},
                                  "action_log": {"path": str(tmp_path / "actions.jsonl")}}, rules={"targets": {}, "rules": []})
     both = refusal(lambda **options: make_daemon(name="second", **options), config_on(tmp_path))

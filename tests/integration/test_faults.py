@@ -181,7 +181,7 @@ class Scenario:
         notifications = collections.Counter(r["id"] for r in self.records() if r["kind"] == "notification")
         self.problems += [f"{number} was acknowledged, the log has it {notifications[number]} times"
                           for number in self.acknowledged if notifications[number] != 1]
-        applied = {name: sizes for name, sizes in self.groups.applied.items() if name.startswith(self.name + "-")}
+        applied = {name: sizes for name, sizes in dict(self.groups.applied).items() if name.startswith(self.name + "-")}
         if applied != {name: [START_SIZE + 1] for name in self.expected}:
             self.problems.append(f"each by one, once: {applied}")
         if self.count_applied() != len(self.expected):
@@ -194,8 +194,8 @@ class Scenario:
         except AssertionError as error:
             self.problems.append(str(error))
         finally:
-            if self.process:
-                self.process.kill()
+            self.process.kill()
+            Process.everyone.remove(self.process)   # what it said is told here, if it matters
         said = self.process.log_text()
         report = SANITIZER_REPORT.search(said)
         if report:
