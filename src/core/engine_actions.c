@@ -341,11 +341,13 @@ static void drop_maybe(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-/* The observation is newer than the request, so one for another version has lost. */
-static bool has_lost(const struct intent *intent, const struct as_observation *observation)
+/* The observation is newer than the request, so one for another version has lost. Of a node group
+ * it may be older, from some cache; an API server answers from etcd. */
+static bool has_lost(const struct target *target, const struct intent *intent,
+                     const struct as_observation *observation)
 {
-    return intent->version[0] && observation->version[0] &&
-           strcmp(intent->version, observation->version) != 0;
+    return target->ref->kind == AS_TARGET_KUBERNETES && intent->version[0] &&
+           observation->version[0] && strcmp(intent->version, observation->version) != 0;
 }
 
 /* True: the request of which nobody knew was carried out, and its outcome is being committed. */
@@ -372,7 +374,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         maybe->outcome = AS_REASON_SUPERSEDED;
         maybe->restored = false;
     }
-    if (has_lost(maybe, observation) || maybe->until.us <= engine->mono.us) {
+    if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
         drop_maybe(engine, target);
     } else if (is_news) {
         effect_put_intent(engine, target, maybe, true);
@@ -382,7 +384,8 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
 }
 
 /* A target that cannot be observed and that nothing refers to any more is not waited for for ever.
- */
+ * Its lock starts all the same: the request may have been carried out, and who comes to the target
+ * later must not be the second one too early. */
 void actions_give_up_maybe(struct as_engine *engine, struct target *target)
 {
     struct intent *maybe = target->maybe;
@@ -394,6 +397,9 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
         record->is_late = true;
         record->message = "the target could not be observed, and no rule leads to it any more";
     }
+    *(maybe->to > maybe->from ? &target->last_up : &target->last_down) = moment_now(engine);
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
     drop_maybe(engine, target);
 }
 

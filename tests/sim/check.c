@@ -275,7 +275,8 @@ static void count_capture(struct world *world, const struct server_target *targe
         struct incident_key *key = &capture->keys[i];
         const struct as_rule *rule = rules_find_rule(world, key->rule);
         if (!rule ||
-            !(rule->max_steps || rule->every_us || has_no_lock(rule, &config->bounds.cooldown)))
+            !(rule->max_steps || rule->every_us || rule->on_resolved.kind == AS_ENDING_GIVE_BACK ||
+              has_no_lock(rule, &config->bounds.cooldown)))
             continue;
         const struct key_search bound = find_keys(world, target->id, key->rule);
         for (int j = 0; j < bound.count; j++) {

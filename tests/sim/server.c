@@ -225,7 +225,9 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
     call->sent_at = world->now;
     call->result.attempts = 1;
     if (!world->is_calm && chance(world, world->faults))
-        call->fault = (enum fault)between(world, REFUSED, STALE);
+        call->fault = (enum fault)between(world, REFUSED, SILENT_AND_LATE);
+    else if (ref->kind == AS_TARGET_NODE_GROUP && !world->is_calm && chance(world, 100))
+        call->fault = STALE; /* some cache; an API server reads from etcd */
     return call;
 }
 

@@ -312,6 +312,7 @@ Test(engine_actions, a_target_that_vanished_with_an_open_question_is_forgotten)
     h.observation = AS_REASON_TARGET_NOT_FOUND;
     tick(&h, 300);
     cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_INTENT), 0);
+    tick(&h, 25 * 3600); /* its lock is kept for a day */
     cr_assert_eq(as_engine_get_counts(h.engine).targets, 0);
     harness_stop(&h);
 }
@@ -366,5 +367,66 @@ Test(engine_actions, stop_waits_for_the_outcome)
     harness_settle(&h);
     cr_assert(strstr(said(&h), "acted web 4>6 applied"));
     cr_assert(as_engine_is_idle(h.engine));
+    harness_stop(&h);
+}
+
+/* Done, but nobody ever heard of it: when the target matters again, its lock is still known. */
+Test(engine_actions, a_request_that_is_given_up_leaves_its_lock)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web",
+                     .address = "web-{{ .Labels.app }}",
+                     .allow = "web-*",
+                     .min = 1,
+                     .max = 20,
+                     .up = 600,
+                     .down = 600}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .max_steps = 5,
+                   .up = 2}},
+    };
+    WITH(h, spec);
+    harness_script(&h, (struct scale_script){
+                           .outcome = AS_REASON_TIMEOUT, .is_ambiguous = true, .is_done = true});
+    h.observation = AS_REASON_APPLIED;
+    h.hold_calls = true;
+    fire(&h, "Slow,app=a", 990);
+    h.hold_calls = false;
+    harness_settle(&h);
+    h.observation = AS_REASON_UNREACHABLE; /* from now on */
+    resolve(&h, "Slow,app=a", 990);
+    tick(&h, 300);
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_INTENT), 0, "it was given up");
+    h.observation = AS_REASON_APPLIED;
+    (void)said(&h);
+    fire(&h, "Slow,app=a", 1200);
+    cr_said(&h, "said queued; opened; answered; observe web-a; "
+                "decided web-a 6 cooldown (8) by slow");
+    harness_stop(&h);
+}
+
+/* A cache shows the size of before the request, under yet another version: that says nothing of it.
+ */
+Test(engine_actions, a_node_group_that_looks_older_may_still_have_been_changed)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .up = 60, .down = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "pool", .up = 2},
+                  {.name = "worse", .match = {"alertname=Worse"}, .target = "pool", .up = 5}},
+    };
+    WITH(h, spec);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Slow", 990);
+    fire(&h, "Worse", 990);
+    (void)said(&h);
+    harness_target(&h, "pool")->version--;
+    tick(&h, 1);
+    cr_said(&h, "observe pool; decided pool 4 in_progress (9) by worse");
+    harness_target(&h, "pool")->version += 2;
+    harness_target(&h, "pool")->size = 6; /* it comes to light */
+    tick(&h, 60);
+    cr_assert(strstr(said(&h), "acted pool 4>6 applied late"));
     harness_stop(&h);
 }
