@@ -1,6 +1,9 @@
 /*
- * The gate: finds the credential, says what is wrong where there is none, and keeps its name with
- * the exchange.
+ * The gate: finds the credential, at once or later, says what is wrong where there is none, and
+ * keeps its name with the exchange.
+ *
+ * A credential that is given decides: with a wrong token a certificate beside it does not help.
+ * What an address may have checked that costs something is limited (auth_limit.h).
  */
 #include "auth.h"
 
@@ -9,21 +12,38 @@
 #include <string.h>
 #include <strings.h>
 
+#include <openssl/evp.h>
+
 #include <alertscaler/app/api.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
+#include "auth_limit.h"
+#include "auth_passwords.h"
+#include "auth_signature.h"
+
 #define DENIED_EVERY_US (60 * AS_US_PER_S) /* refusals are counted and recorded so often */
+#define HEADERS_MAX     256
+#define BASIC_MAX       ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
 
 struct admission { /* kept with an exchange */
-    char *credential;
+    struct as_auth *auth;
+    struct as_http_exchange *exchange;
+    const char *handler;
+    enum as_permission permission;
+    char *credential; /* "" while it is not known */
+    bool needs_signature;
+    char *user; /* whose password is being checked */
+    struct as_password_wait *wait;
 };
 
 struct as_auth {
     struct as_auth_config config;
     struct as_credentials *credentials;
-    uint64_t denied_count; /* not recorded so far */
+    struct as_auth_limit *limit;
+    struct as_passwords *passwords; /* made when the first is to be checked */
+    uint64_t denied_count;          /* not recorded so far */
     as_mono_time denied_recorded;
     bool has_denied;
 };
@@ -32,6 +52,7 @@ struct as_auth *as_auth_new(const struct as_auth_config *config)
 {
     struct as_auth *auth = as_xcalloc(1, sizeof(*auth));
     auth->config = *config;
+    auth->limit = as_auth_limit_new();
     return auth;
 }
 
@@ -39,6 +60,8 @@ struct as_auth *as_auth_free(struct as_auth *auth)
 {
     if (!auth)
         return NULL;
+    as_passwords_free(auth->passwords);
+    as_auth_limit_free(auth->limit);
     as_credentials_free(auth->credentials);
     free(auth);
     return NULL;
@@ -57,10 +80,14 @@ const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth)
     return auth->credentials;
 }
 
+/* The exchange has ended: nobody waits for its password any more. */
 static void admission_free(void *data)
 {
     struct admission *admission = data;
+    if (admission->wait)
+        as_password_wait_cancel(admission->wait);
     free(admission->credential);
+    free(admission->user);
     free(admission);
 }
 
@@ -99,15 +126,14 @@ static void record_denied(struct as_auth *auth, const struct as_http_exchange *e
     auth->denied_recorded = now;
 }
 
-static enum as_http_admission refuse(struct as_auth *auth, struct as_http_exchange *exchange,
-                                     const char *handler, int status, const char *problem)
+/* Answers */
+
+static void reply(struct as_http_exchange *exchange, int status, const char *headers,
+                  const char *problem)
 {
-    const char *headers =
-        status == 401 ? "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n" : NULL;
-    record_denied(auth, exchange, handler, status, problem);
     if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/")) {
         as_api_reply_error(exchange, status, headers, "%s", problem);
-        return AS_HTTP_REPLIED;
+        return;
     }
     char line[AS_ERROR_SIZE];
     const int size = snprintf(line, sizeof(line), "%s\n", problem);
@@ -118,15 +144,219 @@ static enum as_http_admission refuse(struct as_auth *auth, struct as_http_exchan
                       .body = line,
                       .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
                   });
+}
+
+static void refuse(struct admission *admission, int status, const char *problem)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential_counts counts = as_credentials_count(auth->credentials);
+    const bool is_basic = counts.users > 0;
+    const bool is_bearer = counts.tokens > 0 || counts.reviews > 0 || !is_basic;
+    char headers[HEADERS_MAX] = "";
+    if (status == 401)
+        (void)snprintf(headers, sizeof(headers), "%s%s",
+                       is_bearer ? "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n" : "",
+                       is_basic ? "WWW-Authenticate: Basic realm=\"alertscaler\"\r\n" : "");
+    record_denied(auth, admission->exchange, admission->handler, status, problem);
+    reply(admission->exchange, status, headers[0] ? headers : NULL, problem);
+}
+
+/* A credential that is none. It counts against its address. */
+static void refuse_wrong(struct admission *admission, const char *problem)
+{
+    struct as_auth *auth = admission->auth;
+    as_auth_limit_add_failure(auth->limit, as_http_exchange_get_remote(admission->exchange),
+                              get_now(auth));
+    refuse(admission, 401, problem);
+}
+
+static void refuse_missing(struct admission *admission)
+{
+    const struct as_credential_counts counts = as_credentials_count(admission->auth->credentials);
+    const struct {
+        size_t count;
+        const char *what;
+    } kinds[] = {
+        {counts.tokens + counts.reviews, "a bearer token (authorization.credentials_file)"},
+        {counts.users, "a user with password (basic_auth)"},
+        {counts.certificates, "a client certificate (tls_config.cert_file)"},
+        {admission->permission == AS_PERMISSION_NOTIFY ? counts.signatures : 0,
+         "a signature over the body (Grafana)"},
+    };
+    char problem[AS_ERROR_SIZE] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (kinds[i].count > 0)
+            size += (size_t)snprintf(problem + size, sizeof(problem) - size, "%s%s",
+                                     size > 0 ? ", or " : "", kinds[i].what);
+    }
+    (void)snprintf(problem + size, sizeof(problem) - size, "%s",
+                   size > 0 ? " is needed" : "no credential may do this");
+    refuse(admission, 401, problem);
+}
+
+/* Too much to check now: whoever is right asks again. */
+static void refuse_busy(struct admission *admission, int64_t wait_us)
+{
+    char headers[HEADERS_MAX];
+    const int64_t seconds = wait_us / AS_US_PER_S + 1;
+    record_denied(admission->auth, admission->exchange, admission->handler, 503,
+                  "too many wrong credentials to check this one");
+    (void)snprintf(headers, sizeof(headers), "Retry-After: %lld\r\n", (long long)seconds);
+    reply(admission->exchange, 503, headers,
+          "there were too many wrong credentials to check this one now: send it again");
+}
+
+static enum as_http_admission grant(struct admission *admission,
+                                    const struct as_credential *credential)
+{
+    if (credential->permissions & 1U << admission->permission) {
+        free(admission->credential);
+        admission->credential = as_xstrdup(credential->name);
+        return AS_HTTP_ADMITTED;
+    }
+    char problem[AS_ERROR_SIZE];
+    (void)snprintf(problem, sizeof(problem), "the credential `%s` lacks the permission `%s`",
+                   credential->name, as_permission_words[admission->permission]);
+    refuse(admission, 403, problem);
     return AS_HTTP_REPLIED;
 }
 
-static enum as_http_admission admit(struct as_http_exchange *exchange, const char *credential)
+/* Passwords */
+
+static void on_password(void *context, bool is_right)
 {
-    struct admission *admission = as_xcalloc(1, sizeof(*admission));
-    admission->credential = as_xstrdup(credential);
-    as_http_exchange_set_data(exchange, admission, admission_free);
-    return AS_HTTP_ADMITTED;
+    struct admission *admission = context;
+    admission->wait = NULL;
+    /* looked for again: there may be other credentials now */
+    const struct as_credential_user *user =
+        as_credentials_find_user(admission->auth->credentials, admission->user);
+    if (!user || !is_right)
+        refuse_wrong(admission, "user or password is wrong");
+    else if (grant(admission, &user->credential) == AS_HTTP_ADMITTED)
+        as_http_exchange_admit(admission->exchange);
+}
+
+static enum as_http_admission check_password(struct admission *admission, const char *name,
+                                             const char *password)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential_user *user = as_credentials_find_user(auth->credentials, name);
+    const char *hash = user ? user->hash : NULL;
+    if (!auth->passwords)
+        auth->passwords = as_passwords_new(auth->config.base);
+    if (user && as_passwords_remember(auth->passwords, name, hash, password))
+        return grant(admission, &user->credential);
+    const char *remote = as_http_exchange_get_remote(admission->exchange);
+    const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
+    if (wait > 0) {
+        refuse_busy(admission, wait);
+        return AS_HTTP_REPLIED;
+    }
+    admission->user = as_xstrdup(name);
+    switch (as_passwords_check(auth->passwords, name, hash,
+                               as_credentials_find_any_hash(auth->credentials), password,
+                               on_password, admission, &admission->wait)) {
+    case AS_PASSWORD_RIGHT: return grant(admission, &user->credential);
+    case AS_PASSWORD_PENDING: return AS_HTTP_PENDING;
+    case AS_PASSWORD_WRONG: refuse_wrong(admission, "user or password is wrong"); break;
+    case AS_PASSWORD_BUSY: refuse_busy(admission, 0); break;
+    }
+    return AS_HTTP_REPLIED;
+}
+
+/* "user:password" out of base64; false where it is none. */
+static bool decode_basic(const char *given, unsigned char *text_out, size_t *size_out)
+{
+    const size_t size = strlen(given);
+    if (size == 0 || size % 4 != 0 || size > BASIC_MAX)
+        return false;
+    const int decoded = EVP_DecodeBlock(text_out, (const unsigned char *)given, (int)size);
+    if (decoded < 0)
+        return false;
+    const size_t padding = (size_t)(given[size - 1] == '=') + (size_t)(given[size - 2] == '=');
+    *size_out = (size_t)decoded - padding;
+    text_out[*size_out] = '\0';
+    return strlen((const char *)text_out) == *size_out && strchr((const char *)text_out, ':');
+}
+
+static enum as_http_admission check_basic(struct admission *admission, const char *given)
+{
+    unsigned char text[BASIC_MAX + 4];
+    size_t size = 0;
+    enum as_http_admission result = AS_HTTP_REPLIED;
+    if (decode_basic(given, text, &size)) {
+        char *password = strchr((char *)text, ':');
+        *password++ = '\0';
+        result = check_password(admission, (const char *)text, password);
+    } else {
+        refuse_wrong(admission, "the Authorization header is not that of a user and a password");
+    }
+    explicit_bzero(text, sizeof(text));
+    return result;
+}
+
+/* The kinds */
+
+static enum as_http_admission check_bearer(struct admission *admission, const char *given)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential *found =
+        as_credentials_find_token(auth->credentials, given, get_now(auth));
+    if (found)
+        return grant(admission, found);
+    refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
+    return AS_HTTP_REPLIED;
+}
+
+/* What follows the scheme; NULL where it is another. */
+static const char *find_given(const char *authorization, const char *scheme)
+{
+    const size_t size = strlen(scheme);
+    if (!authorization || strncasecmp(authorization, scheme, size) != 0 ||
+        authorization[size] != ' ')
+        return NULL;
+    return authorization + size + strspn(authorization + size, " ");
+}
+
+/* The first that was configured whose header is there; NULL: none. */
+static struct as_credential_signature *find_signature(const struct as_auth *auth,
+                                                      const struct as_http_exchange *exchange)
+{
+    const size_t count = as_credentials_count(auth->credentials).signatures;
+    for (size_t i = 0; i < count; i++) {
+        struct as_credential_signature *signature =
+            as_credentials_get_signature(auth->credentials, i);
+        if (as_http_exchange_find_header(exchange, signature->header))
+            return signature;
+    }
+    return NULL;
+}
+
+static enum as_http_admission identify(struct admission *admission)
+{
+    struct as_auth *auth = admission->auth;
+    struct as_http_exchange *exchange = admission->exchange;
+    const struct as_credential_counts counts = as_credentials_count(auth->credentials);
+    const char *authorization = as_http_exchange_find_header(exchange, "Authorization");
+    const char *given = find_given(authorization, "Bearer");
+    if (given && counts.tokens + counts.reviews > 0)
+        return check_bearer(admission, given);
+    given = find_given(authorization, "Basic");
+    if (given && counts.users > 0)
+        return check_basic(admission, given);
+    if (admission->permission == AS_PERMISSION_NOTIFY && find_signature(auth, exchange)) {
+        admission->needs_signature = true;
+        return AS_HTTP_ADMITTED;
+    }
+    const char *subject =
+        counts.certificates > 0 ? as_http_exchange_find_client_name(exchange) : NULL;
+    const struct as_credential *certificate =
+        subject ? as_credentials_find_certificate(auth->credentials, subject) : NULL;
+    if (certificate)
+        return grant(admission, certificate);
+    refuse_missing(admission);
+    return AS_HTTP_REPLIED;
 }
 
 /* NULL: the permission can be had by somebody. */
@@ -137,37 +367,51 @@ static const char *find_obstacle(const struct as_auth *auth, enum as_permission 
     if (!auth->config.enable_admin_api)
         return "the admin API is not enabled: start with --web.enable-admin-api";
     if (!as_credentials_has_permission(auth->credentials, AS_PERMISSION_ADMIN))
-        return "the admin API needs a credential of its own: give one of receiver.tokens "
-               "`permissions: [admin]`";
+        return "the admin API needs a credential of its own: give one in `receiver`, for example "
+               "of receiver.tokens, `permissions: [admin]`";
     return NULL;
 }
 
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
                                      const char *handler, enum as_permission permission)
 {
-    static const char scheme[] = "Bearer ";
+    struct admission *admission = as_xcalloc(1, sizeof(*admission));
+    *admission = (struct admission){.auth = auth,
+                                    .exchange = exchange,
+                                    .handler = handler,
+                                    .permission = permission,
+                                    .credential = as_xstrdup("")};
     as_http_exchange_set_handler_name(exchange, handler);
+    as_http_exchange_set_data(exchange, admission, admission_free);
     const char *obstacle = find_obstacle(auth, permission);
-    if (obstacle)
-        return refuse(auth, exchange, handler, 403, obstacle);
-    if (as_credentials_is_empty(auth->credentials))
-        return admit(exchange, "");
-    const char *given = as_http_exchange_find_header(exchange, "Authorization");
-    if (!given || strncasecmp(given, scheme, strlen(scheme)) != 0)
-        return refuse(auth, exchange, handler, 401,
-                      "a bearer token is needed: in Alertmanager and Prometheus set "
-                      "authorization.credentials_file");
-    given += strlen(scheme);
-    given += strspn(given, " ");
-    const struct as_credential *found =
-        as_credentials_find_token(auth->credentials, given, get_now(auth));
-    if (!found)
-        return refuse(auth, exchange, handler, 401,
-                      "the bearer token is not one of receiver.tokens");
-    if (found->permissions & 1U << permission)
-        return admit(exchange, found->name);
-    char problem[AS_ERROR_SIZE];
-    (void)snprintf(problem, sizeof(problem), "the credential `%s` lacks the permission `%s`",
-                   found->name, as_permission_words[permission]);
-    return refuse(auth, exchange, handler, 403, problem);
+    if (obstacle) {
+        refuse(admission, 403, obstacle);
+        return AS_HTTP_REPLIED;
+    }
+    return as_credentials_is_empty(auth->credentials) ? AS_HTTP_ADMITTED : identify(admission);
+}
+
+bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange)
+{
+    struct admission *admission = as_http_exchange_get_data(exchange);
+    struct as_error error = AS_ERROR_INIT;
+    if (!admission || !admission->needs_signature)
+        return true;
+    const size_t count = as_credentials_count(auth->credentials).signatures;
+    struct as_signed_request request = {0};
+    request.body = as_http_exchange_get_body(exchange, &request.body_size);
+    for (size_t i = 0; i < count; i++) { /* several may name the same header */
+        struct as_credential_signature *signature =
+            as_credentials_get_signature(auth->credentials, i);
+        request.signature = as_http_exchange_find_header(exchange, signature->header);
+        request.timestamp =
+            signature->timestamp_header
+                ? as_http_exchange_find_header(exchange, signature->timestamp_header)
+                : NULL;
+        if (request.signature &&
+            as_signature_check(signature, &request, auth->config.clock, &error) == 0)
+            return grant(admission, &signature->credential) == AS_HTTP_ADMITTED;
+    }
+    refuse_wrong(admission, error.text[0] ? error.text : "no signature is expected any more");
+    return false;
 }

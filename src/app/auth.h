@@ -3,8 +3,9 @@
  *
  * as_auth_admit decides on the head of a request, before a byte of its body is read, and answers
  * what it refuses: 401 without a credential or with a wrong one, 403 where the credential may not
- * do this, 429 where an address has given too many wrong ones. The credential's name stays with the
- * exchange until its end, whatever is reloaded meanwhile.
+ * do this, 503 where too much waits to be checked or the address has given too many wrong ones. A
+ * signature is checked when the body is there. The credential's name stays with the exchange until
+ * its end, whatever is reloaded meanwhile.
  *
  * As long as no credential is configured, everyone may notify and read. The admin API needs
  * --web.enable-admin-api and a credential with the permission `admin`, always.
@@ -22,10 +23,12 @@
 
 #include "credentials.h"
 
+struct event_base;
 struct as_auth;
 
 struct as_auth_config {
     const struct as_clock *clock;
+    struct event_base *base;
     bool enable_admin_api; /* --web.enable-admin-api */
     /* Refusals, to be recorded once in a while; false: not taken, they come with the next. */
     bool (*denied)(void *context, const struct as_denied_record *record);
@@ -48,6 +51,10 @@ const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth)
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
                                      const char *handler,
                                      enum as_permission permission) AS_MUST_USE;
+
+/* For as_http_handler.handle, before anything else: false after replying 401 to a body whose
+ * signature is wrong. */
+bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange) AS_MUST_USE;
 
 /* The name of the credential that was admitted: "" where none was needed. Good until the reply. */
 const char *as_auth_get_credential(const struct as_http_exchange *exchange);

@@ -1,6 +1,6 @@
 /*
- * A table of digests. Each check looks at all of them, so that its time tells nothing of which one
- * came close.
+ * One table a kind. Of tokens each check looks at all digests, so that its time tells nothing of
+ * which one came close.
  */
 #include "credentials.h"
 
@@ -22,19 +22,38 @@
 
 struct token {
     struct as_credential credential;
-    char *name, *file;
+    const char *name, *file;
     struct timespec changed;
     ino_t inode;
     off_t size;
     unsigned char digest[SHA256_DIGEST_LENGTH];
 };
 
+struct certificate {
+    struct as_credential credential;
+    const char *subject; /* pattern */
+};
+
+struct review {
+    struct as_credential credential;
+    const char *user, *group; /* one of them */
+};
+
 struct as_credentials {
     struct as_arena arena;
-    struct as_scope *scopes;
+    struct as_scope *scopes; /* one a credential */
     size_t scope_count;
+    unsigned permissions; /* of all together */
     struct token *tokens;
     size_t token_count;
+    struct as_credential_user *users;
+    size_t user_count;
+    struct certificate *certificates;
+    size_t certificate_count;
+    struct as_credential_signature *signatures;
+    size_t signature_count;
+    struct review *reviews;
+    size_t review_count;
     as_mono_time looked;
 };
 
@@ -85,44 +104,171 @@ static const char *const *copy_texts(struct as_arena *arena, const char *const *
     return copy;
 }
 
-static void add_scope(struct as_credentials *credentials, const char *name,
-                      const struct as_access_settings *access)
+/* The credential, after its scope has found its place. */
+static struct as_credential add(struct as_credentials *credentials, const char *name,
+                                const struct as_access_settings *access)
 {
     struct as_arena *arena = &credentials->arena;
-    credentials->scopes[credentials->scope_count++] = (struct as_scope){
+    struct as_scope *scope = &credentials->scopes[credentials->scope_count++];
+    *scope = (struct as_scope){
         .credential = as_arena_strdup(arena, name),
         .rules = copy_texts(arena, access->rules, access->rule_count),
         .rule_count = access->rule_count,
         .targets = copy_texts(arena, access->targets, access->target_count),
         .target_count = access->target_count,
     };
+    credentials->permissions |= access->permissions;
+    return (struct as_credential){scope->credential, access->permissions};
 }
 
-static int token_init(struct token *token, const struct as_token_settings *settings,
-                      struct as_error *error)
+static int add_tokens(struct as_credentials *credentials,
+                      const struct as_receiver_settings *settings, struct as_error *error)
 {
-    token->name = as_xstrdup(settings->name);
-    token->file = as_xstrdup(settings->file);
-    token->credential = (struct as_credential){token->name, settings->access.permissions};
-    (void)token_has_changed(token);
-    return token_read(token, error);
-}
-
-int as_credentials_new(const struct as_receiver_settings *settings,
-                       struct as_credentials **credentials_out, struct as_error *error)
-{
-    AS_CLEANUP(as_credentials_free_p)
-    struct as_credentials *credentials = as_xcalloc(1, sizeof(*credentials));
-    credentials->tokens = as_xcalloc(settings->token_count + 1, sizeof(*credentials->tokens));
-    credentials->scopes =
-        as_arena_alloc(&credentials->arena, settings->token_count, sizeof(*credentials->scopes));
+    credentials->tokens =
+        as_arena_alloc(&credentials->arena, settings->token_count, sizeof(struct token));
     for (size_t i = 0; i < settings->token_count; i++) {
+        const struct as_token_settings *from = &settings->tokens[i];
         struct token *token = &credentials->tokens[credentials->token_count++];
-        add_scope(credentials, settings->tokens[i].name, &settings->tokens[i].access);
-        const int r = token_init(token, &settings->tokens[i], error);
+        token->credential = add(credentials, from->name, &from->access);
+        token->name = token->credential.name;
+        token->file = as_arena_strdup(&credentials->arena, from->file);
+        (void)token_has_changed(token);
+        const int r = token_read(token, error);
         if (r != 0)
             return r;
     }
+    return 0;
+}
+
+static const struct as_access_settings *find_access(const struct as_receiver_settings *settings,
+                                                    const char *user)
+{
+    static const struct as_access_settings usual = {.permissions = 1U << AS_PERMISSION_NOTIFY |
+                                                                   1U << AS_PERMISSION_READ};
+    for (size_t i = 0; i < settings->user_count; i++) {
+        if (strcmp(settings->users[i].name, user) == 0)
+            return &settings->users[i].access;
+    }
+    return &usual;
+}
+
+static void add_users(struct as_credentials *credentials,
+                      const struct as_receiver_settings *settings,
+                      const struct as_web_settings *web)
+{
+    credentials->users =
+        as_arena_alloc(&credentials->arena, web->user_count, sizeof(*credentials->users));
+    for (size_t i = 0; i < web->user_count; i++) {
+        const struct as_web_user *from = &web->users[i];
+        credentials->users[credentials->user_count++] = (struct as_credential_user){
+            .credential = add(credentials, from->name, find_access(settings, from->name)),
+            .hash = as_arena_strdup(&credentials->arena, from->hash),
+        };
+    }
+    for (size_t i = 0; i < settings->user_count; i++) {
+        if (!as_credentials_find_user(credentials, settings->users[i].name))
+            as_log(AS_LOG_WARN, "receiver.users names a user that the web configuration lacks",
+                   AS_F("user", settings->users[i].name));
+    }
+}
+
+static void add_certificates(struct as_credentials *credentials,
+                             const struct as_receiver_settings *settings)
+{
+    credentials->certificates = as_arena_alloc(&credentials->arena, settings->certificate_count,
+                                               sizeof(struct certificate));
+    for (size_t i = 0; i < settings->certificate_count; i++) {
+        const struct as_certificate_settings *from = &settings->certificates[i];
+        credentials->certificates[credentials->certificate_count++] = (struct certificate){
+            .credential = add(credentials, from->name, &from->access),
+            .subject = as_arena_strdup(&credentials->arena, from->subject),
+        };
+    }
+}
+
+static int add_signatures(struct as_credentials *credentials,
+                          const struct as_receiver_settings *settings, struct as_error *error)
+{
+    struct as_arena *arena = &credentials->arena;
+    credentials->signatures =
+        as_arena_alloc(arena, settings->hmac_count, sizeof(*credentials->signatures));
+    for (size_t i = 0; i < settings->hmac_count; i++) {
+        const struct as_hmac_settings *from = &settings->hmac[i];
+        struct as_credential_signature *signature =
+            &credentials->signatures[credentials->signature_count++];
+        *signature = (struct as_credential_signature){
+            .credential = add(credentials, from->name, &from->access),
+            .header = as_arena_strdup(arena, from->header),
+            .timestamp_header = as_arena_strdup(arena, from->timestamp_header),
+            .max_skew_us = from->max_skew_us,
+        };
+        as_secret_file_init(&signature->secret, from->secret_file);
+        const char *secret;
+        const int r = as_secret_file_get(&signature->secret, (as_mono_time){0}, 0, &secret, error);
+        if (r != 0) {
+            as_error_wrap(error, "secret of receiver.hmac `%s`", from->name);
+            return r;
+        }
+    }
+    return 0;
+}
+
+static void add_reviews(struct as_credentials *credentials,
+                        const struct as_token_review_settings *settings)
+{
+    struct as_arena *arena = &credentials->arena;
+    credentials->reviews = as_arena_alloc(arena, settings->allow_count, sizeof(struct review));
+    for (size_t i = 0; i < settings->allow_count; i++) {
+        const struct as_review_settings *from = &settings->allow[i];
+        credentials->reviews[credentials->review_count++] = (struct review){
+            .credential = add(credentials, from->name, &from->access),
+            .user = as_arena_strdup(arena, from->user),
+            .group = as_arena_strdup(arena, from->group),
+        };
+    }
+}
+
+/* The configuration's own names differ; its users' come from another file. */
+static int check_names(const struct as_credentials *credentials, struct as_error *error)
+{
+    for (size_t i = 0; i < credentials->user_count; i++) {
+        const char *name = credentials->users[i].credential.name;
+        size_t count = 0;
+        for (size_t k = 0; k < credentials->scope_count; k++)
+            count += strcmp(credentials->scopes[k].credential, name) == 0;
+        if (count > 1) {
+            as_error_set(error,
+                         "the user `%s` of the web configuration has the name of another "
+                         "credential in `receiver`: rename one, records know them by it",
+                         name);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+int as_credentials_new(const struct as_receiver_settings *settings,
+                       const struct as_web_settings *web, struct as_credentials **credentials_out,
+                       struct as_error *error)
+{
+    static const struct as_web_settings no_web = {0};
+    AS_CLEANUP(as_credentials_free_p)
+    struct as_credentials *credentials = as_xcalloc(1, sizeof(*credentials));
+    web = web ? web : &no_web;
+    const size_t count = settings->token_count + web->user_count + settings->certificate_count +
+                         settings->hmac_count + settings->token_review.allow_count;
+    credentials->scopes = as_arena_alloc(&credentials->arena, count, sizeof(*credentials->scopes));
+    int r = add_tokens(credentials, settings, error);
+    if (r == 0)
+        r = add_signatures(credentials, settings, error);
+    if (r != 0)
+        return r;
+    add_users(credentials, settings, web);
+    add_certificates(credentials, settings);
+    add_reviews(credentials, &settings->token_review);
+    r = check_names(credentials, error);
+    if (r != 0)
+        return r;
     *credentials_out = credentials;
     credentials = NULL;
     return 0;
@@ -132,13 +278,13 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
 {
     if (!credentials)
         return NULL;
-    for (size_t i = 0; i < credentials->token_count; i++) {
-        struct token *token = &credentials->tokens[i];
-        OPENSSL_cleanse(token->digest, sizeof(token->digest));
-        free(token->name);
-        free(token->file);
-    }
-    free(credentials->tokens);
+    for (size_t i = 0; i < credentials->token_count; i++)
+        OPENSSL_cleanse(credentials->tokens[i].digest, SHA256_DIGEST_LENGTH);
+    for (size_t i = 0; i < credentials->user_count; i++)
+        OPENSSL_cleanse((char *)(uintptr_t)credentials->users[i].hash,
+                        strlen(credentials->users[i].hash));
+    for (size_t i = 0; i < credentials->signature_count; i++)
+        as_secret_file_deinit(&credentials->signatures[i].secret);
     as_arena_deinit(&credentials->arena);
     free(credentials);
     return NULL;
@@ -146,7 +292,18 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
 
 bool as_credentials_is_empty(const struct as_credentials *credentials)
 {
-    return credentials->token_count == 0;
+    return credentials->scope_count == 0;
+}
+
+struct as_credential_counts as_credentials_count(const struct as_credentials *credentials)
+{
+    return (struct as_credential_counts){
+        .tokens = credentials->token_count,
+        .users = credentials->user_count,
+        .certificates = credentials->certificate_count,
+        .signatures = credentials->signature_count,
+        .reviews = credentials->review_count,
+    };
 }
 
 const struct as_scope *as_credentials_get_scopes(const struct as_credentials *credentials,
@@ -159,11 +316,7 @@ const struct as_scope *as_credentials_get_scopes(const struct as_credentials *cr
 bool as_credentials_has_permission(const struct as_credentials *credentials,
                                    enum as_permission permission)
 {
-    for (size_t i = 0; i < credentials->token_count; i++) {
-        if (credentials->tokens[i].credential.permissions & 1U << permission)
-            return true;
-    }
-    return false;
+    return credentials->permissions & 1U << permission;
 }
 
 static void look_at_files(struct as_credentials *credentials, as_mono_time now)
@@ -194,4 +347,57 @@ const struct as_credential *as_credentials_find_token(struct as_credentials *cre
     }
     OPENSSL_cleanse(digest, sizeof(digest));
     return found;
+}
+
+const struct as_credential_user *as_credentials_find_user(const struct as_credentials *credentials,
+                                                          const char *name)
+{
+    for (size_t i = 0; i < credentials->user_count; i++) {
+        if (strcmp(credentials->users[i].credential.name, name) == 0)
+            return &credentials->users[i];
+    }
+    return NULL;
+}
+
+const char *as_credentials_find_any_hash(const struct as_credentials *credentials)
+{
+    return credentials->user_count > 0 ? credentials->users[0].hash : NULL;
+}
+
+const struct as_credential *as_credentials_find_certificate(
+    const struct as_credentials *credentials, const char *subject)
+{
+    for (size_t i = 0; i < credentials->certificate_count; i++) {
+        if (as_scope_match(credentials->certificates[i].subject, subject))
+            return &credentials->certificates[i].credential;
+    }
+    return NULL;
+}
+
+struct as_credential_signature *as_credentials_get_signature(struct as_credentials *credentials,
+                                                             size_t index)
+{
+    return &credentials->signatures[index];
+}
+
+static bool is_in(const char *group, const char *const *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(groups[i], group) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct as_credential *as_credentials_find_review(const struct as_credentials *credentials,
+                                                       const char *user, const char *const *groups,
+                                                       size_t group_count)
+{
+    for (size_t i = 0; i < credentials->review_count; i++) {
+        const struct review *review = &credentials->reviews[i];
+        if (review->user ? strcmp(review->user, user) == 0
+                         : is_in(review->group, groups, group_count))
+            return &review->credential;
+    }
+    return NULL;
 }

@@ -128,6 +128,7 @@ static void make_events(struct daemon *daemon)
     daemon->retire = new_timer(daemon, daemon_on_retire);
     daemon->stop_timer = new_timer(daemon, on_stop_timer);
     daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
+    daemon->web_timer = new_timer(daemon, daemon_on_web_timer);
 }
 
 static void free_events(struct daemon *daemon)
@@ -139,6 +140,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->retire);
     event_free(daemon->stop_timer);
     event_free(daemon->halt_timer);
+    event_free(daemon->web_timer);
     event_base_free(daemon->base);
 }
 
@@ -153,6 +155,8 @@ static int start(struct daemon *daemon, struct as_error *error)
         r = daemon_enter_sandbox(daemon, error); /* before there is another thread */
     if (r == 0)
         r = daemon_open_state(daemon, error);
+    if (r == 0)
+        daemon_web_watch(daemon);
     return r;
 }
 
@@ -167,6 +171,7 @@ static void release(struct daemon *daemon)
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
     as_auth_free(daemon->auth);
+    (void)daemon_web_free(daemon->web);
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);
     free_events(daemon);
@@ -188,6 +193,7 @@ int as_daemon_run(const struct as_daemon_options *options)
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     daemon.auth =
         as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,
+                                             .base = daemon.base,
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
                                              .context = &daemon});

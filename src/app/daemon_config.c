@@ -38,32 +38,41 @@ static void set_error(struct as_error *error, const struct as_diagnostic *first,
         as_error_set(error, "%s: %s%s", first->file, first->message, more);
 }
 
-/* NULL with an error, after all that is wrong has been printed. */
-static struct as_config *load_config(const char *path, const struct as_sandbox *sandbox,
-                                     struct as_error *error)
+int daemon_conclude_load(const struct daemon *daemon, const char *path,
+                         struct as_diagnostics *diagnostics, int r, struct as_error *error)
 {
-    struct as_config *config = NULL;
-    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
-    const int r = as_config_load(path, &config, &diagnostics);
-    if (diagnostics.count > 0)
-        log_diagnostics(&diagnostics);
-    const struct as_diagnostic *first = find_error(&diagnostics);
+    if (diagnostics->count > 0)
+        log_diagnostics(diagnostics);
+    const struct as_diagnostic *first = find_error(diagnostics);
     if (r != 0 && first)
-        set_error(error, first, diagnostics.count == 1);
+        set_error(error, first, diagnostics->count == 1);
     else if (r != 0)
         as_error_set_errno(error, r, "%s", path);
     if (r != 0)
-        as_sandbox_explain(sandbox, first ? first->file : path, error);
-    as_diagnostics_deinit(&diagnostics);
-    return r == 0 ? config : NULL;
+        as_sandbox_explain(daemon->sandbox, first ? first->file : path, error);
+    as_diagnostics_deinit(diagnostics);
+    return r;
+}
+
+/* NULL with an error, after all that is wrong has been printed. */
+static struct as_config *load_config(const struct daemon *daemon, struct as_error *error)
+{
+    const char *path = daemon->options->config_file;
+    struct as_config *config = NULL;
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    const int r = as_config_load(path, &config, &diagnostics);
+    return daemon_conclude_load(daemon, path, &diagnostics, r, error) == 0 ? config : NULL;
 }
 
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
-                                                   const struct as_config *config)
+                                                   const struct as_config *config,
+                                                   const struct daemon_web *web)
 {
     return (struct as_sandbox_config){
         .mode = daemon->options->sandbox,
         .config = config,
+        .web_config_file = daemon->options->web_config_file,
+        .web = daemon_web_get_settings(web),
         .adapters = daemon->options->adapters,
         .outside = daemon->outside,
     };
@@ -71,7 +80,8 @@ static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
 
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
 {
-    const struct as_sandbox_config config = get_sandbox_config(daemon, daemon->config);
+    const struct as_sandbox_config config =
+        get_sandbox_config(daemon, daemon->config, &daemon->web);
     return as_sandbox_enter(&config, &daemon->sandbox, error);
 }
 
@@ -88,24 +98,32 @@ static bool needs_restart(const struct as_settings *a, const struct as_settings 
 
 /* Everything new is made before anything old is let go: a failure on the way changes nothing. */
 static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
-                          struct as_credentials **credentials_out,
+                          struct daemon_web *web_out, struct as_credentials **credentials_out,
                           struct as_target_port **targets_out, struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p)
-    struct as_config *config = load_config(daemon->options->config_file, daemon->sandbox, error);
+    struct as_config *config = load_config(daemon, error);
     AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
+    struct daemon_web web;
     if (!config)
         return -EINVAL;
-    const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config);
-    int r = as_sandbox_check(daemon->sandbox, &sandbox, error);
+    int r = daemon_web_load(daemon, &web, error);
+    if (r != 0)
+        return r;
+    const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
+    r = as_sandbox_check(daemon->sandbox, &sandbox, error);
     if (r == 0)
-        r = as_credentials_new(&config->settings.receiver, &credentials, error);
+        r = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
+                               &credentials, error);
     if (r == 0)
         r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
                                                    error);
-    if (r != 0)
+    if (r != 0) {
+        (void)daemon_web_free(web);
         return r;
+    }
     *config_out = config;
+    *web_out = web;
     *credentials_out = credentials;
     config = NULL;
     credentials = NULL;
@@ -117,13 +135,14 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     struct as_config *config = NULL;
     struct as_credentials *credentials = NULL;
     struct as_target_port *targets = NULL;
+    struct daemon_web web = {0};
     if (!daemon->shell || daemon->stopping) {
         as_error_set(error, "not now: %s",
                      daemon->stopping ? "stopping" : "the state cannot be written");
         return -EAGAIN;
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int r = prepare_reload(daemon, &config, &credentials, &targets, error);
+    const int r = prepare_reload(daemon, &config, &web, &credentials, &targets, error);
     as_metrics_on_reload(daemon->metrics, r == 0, now);
     if (r != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
@@ -138,6 +157,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;
+    daemon_web_use(daemon, web);
     struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
     daemon_retire_ports(daemon, old);
     daemon->targets = targets;
@@ -155,17 +175,22 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
 
 int daemon_load_config(struct daemon *daemon, struct as_error *error)
 {
-    daemon->config = load_config(daemon->options->config_file, daemon->sandbox, error);
+    daemon->config = load_config(daemon, error);
     if (!daemon->config)
         return -EINVAL;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
     struct as_credentials *credentials;
-    const int r = as_credentials_new(&daemon->config->settings.receiver, &credentials, error);
+    int r = daemon_web_load(daemon, &daemon->web, error);
     if (r != 0)
         return r;
-    if (as_credentials_is_empty(credentials))
-        as_log(AS_LOG_WARN, "no receiver.tokens are configured: everyone who can connect may send "
-                            "alerts and read");
+    const struct as_web_settings *web = daemon_web_get_settings(&daemon->web);
+    r = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
+    if (r != 0)
+        return r;
+    if (as_credentials_is_empty(credentials) &&
+        web->tls.client_auth != AS_TLS_CLIENT_REQUIRE_AND_VERIFY)
+        as_log(AS_LOG_WARN, "no credentials are configured (receiver.tokens, or others): everyone "
+                            "who can connect may send alerts and read");
     as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "daemon_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/log.h>
@@ -140,14 +141,19 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     config.listen_address = daemon->options->listen_address;
     config.max_connections = settings->max_connections;
     config.max_body = settings->max_body;
+    config.tls = daemon->web.tls;
+    char *headers = daemon_web_make_headers(daemon);
+    config.extra_headers = headers;
     config.max_bodies = settings->max_bodies;
     as_descriptors_raise(settings->max_connections);
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);
+    free(headers);
     if (r != 0)
         return r;
     as_log(AS_LOG_INFO, "listening", AS_F("address", config.listen_address),
-           AS_FI("port", as_http_server_get_port(daemon->server)));
+           AS_FI("port", as_http_server_get_port(daemon->server)),
+           AS_F("tls", daemon->web.tls ? "yes" : "no"));
     return 0;
 }

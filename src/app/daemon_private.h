@@ -9,6 +9,7 @@
 #define ALERTSCALER_APP_DAEMON_PRIVATE_H
 
 #include <sys/queue.h>
+#include <sys/stat.h>
 
 #include <event2/event.h>
 
@@ -19,6 +20,8 @@
 #include <alertscaler/app/shell.h>
 #include <alertscaler/app/storage.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/config/web_config.h>
+#include <alertscaler/net/tls_server.h>
 
 #include "auth.h"
 #include "instance.h"
@@ -37,12 +40,17 @@ struct retired { /* ports of an earlier configuration, whose answers may be on t
 };
 STAILQ_HEAD(retired_list, retired);
 
+struct daemon_web { /* of --web.config.file; all NULL where there is none */
+    struct as_web_config *config;
+    struct as_tls_server *tls; /* NULL: plain */
+};
+
 struct daemon {
     const struct as_daemon_options *options;
     struct as_config *config;
     struct event_base *base;
     struct event *signals[4];
-    struct event *deadline, *recover, *retire, *stop_timer, *halt_timer;
+    struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_target_port *targets;
@@ -51,6 +59,8 @@ struct daemon {
     struct as_storage *storage;
     struct as_shell *shell;
     struct as_auth *auth;
+    struct daemon_web web;
+    struct stat web_stat; /* of its file, when it was looked at last */
     struct as_receiver *receiver;
     struct as_operators *operators;
     struct as_kill_switch *kill_switch;
@@ -97,6 +107,21 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(struct daemon *daemon, const char *credential,
                   struct as_error *error) AS_MUST_USE;
+
+/* 0 or `r`, with an error, after all that is wrong has been printed; frees the diagnostics. */
+int daemon_conclude_load(const struct daemon *daemon, const char *path,
+                         struct as_diagnostics *diagnostics, int r,
+                         struct as_error *error) AS_MUST_USE;
+
+/* daemon_web.c */
+int daemon_web_load(struct daemon *daemon, struct daemon_web *web_out,
+                    struct as_error *error) AS_MUST_USE;
+void daemon_web_use(struct daemon *daemon, struct daemon_web web); /* takes it over */
+struct daemon_web daemon_web_free(struct daemon_web web);
+const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web);
+char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* for free(); or NULL */
+void daemon_web_watch(struct daemon *daemon);
+void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

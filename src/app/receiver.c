@@ -168,6 +168,8 @@ static void complete(struct as_receiver *receiver, struct as_http_exchange *exch
 
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
+    if (!as_auth_verify_body(receiver->config.auth, exchange))
+        return;
     const char *obstacle = find_obstacle(receiver); /* the body may have taken its time */
     if (obstacle) {
         reply_unavailable(receiver, exchange, obstacle);

@@ -29,7 +29,8 @@ int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
 struct as_sandbox_config { /* borrowed for the call */
     enum as_sandbox_mode mode;
     const struct as_config *config;
-    const char *web_config_file; /* NULL: none */
+    const char *web_config_file;       /* NULL: none */
+    const struct as_web_settings *web; /* what stands there; NULL likewise */
     const struct as_adapters *adapters;
     struct as_outside *outside;
 };

@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/web_config.h>
 
 /* Not /etc/resolv.conf and so on one by one: they are replaced by others of their names, and then
  * a rule for the old one allows nothing. */
@@ -91,6 +92,8 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
         add_http(files, &settings->providers[i].http);
     for (size_t i = 0; i < settings->receiver.token_count; i++)
         add_file(files, settings->receiver.tokens[i].file, SANDBOX_READ);
+    for (size_t i = 0; i < settings->receiver.hmac_count; i++)
+        add_file(files, settings->receiver.hmac[i].secret_file, SANDBOX_READ);
     if (settings->state.store == AS_STORE_SQLITE)
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
@@ -114,6 +117,11 @@ void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_
     const struct as_config *loaded = config->config;
     add_file(files, loaded->path, SANDBOX_READ);
     add_file(files, config->web_config_file, SANDBOX_READ);
+    if (config->web) {
+        add_file(files, config->web->tls.cert_file, SANDBOX_READ);
+        add_file(files, config->web->tls.key_file, SANDBOX_READ);
+        add_file(files, config->web->tls.client_ca_file, SANDBOX_READ);
+    }
     for (size_t i = 0; i < loaded->settings.rule_file_count; i++)
         add_pattern(files, loaded->path, loaded->settings.rule_files[i]);
     for (size_t i = 0; i < loaded->rule_file_count; i++)

@@ -21,9 +21,6 @@ static int run(const struct as_args *args)
     if (as_log_level_parse(as_args_get(args, "log.level"), &level) != 0 ||
         as_log_format_parse(as_args_get(args, "log.format"), &format) != 0)
         return as_cli_fail(args, "--log.level or --log.format is none of the choices");
-    if (as_args_has(args, "web.config.file"))
-        return as_cli_fail(args, "--web.config.file (TLS and basic auth) is not supported yet: use "
-                                 "receiver.tokens, behind a TLS proxy where one is needed");
     enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
     while (strcmp(as_args_get(args, "sandbox"), sandboxes[sandbox]) != 0)
         sandbox++; /* it is one of the choices */
@@ -32,6 +29,7 @@ static int run(const struct as_args *args)
         .adapters = args->adapters,
         .config_file = as_args_get(args, "config.file"),
         .listen_address = as_args_get(args, "web.listen-address"),
+        .web_config_file = as_args_get(args, "web.config.file"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
         .sandbox = sandbox,
         .dry_run = as_args_has(args, "dry-run"),
@@ -51,7 +49,9 @@ static const struct as_option options[] = {
      .value = "ADDRESS",
      .fallback = ":9096",
      .help = "Where to listen, as HOST:PORT or :PORT; port 0 takes a free one."},
-    {.name = "web.config.file", .value = "FILE", .help = "TLS and basic auth; not supported yet."},
+    {.name = "web.config.file",
+     .value = "FILE",
+     .help = "TLS, users and passwords: Prometheus' web configuration file."},
     {.name = "web.enable-admin-api", .help = "Allows POST /-/reload. SIGHUP works without it."},
     {.name = "log.level",
      .value = "LEVEL",

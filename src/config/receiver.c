@@ -125,6 +125,165 @@ static const struct schema token = {
         },
 };
 
+#define ACCESS(type) .base = &access, .base_offset = IN(type, access), .finish = finish_credential
+
+static const struct schema_field user_fields[] = {
+    {.key = "name",
+     .type = SCHEMA_STRING,
+     .is_required = true,
+     .offset = IN(as_user_settings, name)},
+    {0},
+};
+
+static const struct schema user = {
+    .name = "users",
+    .size = sizeof(struct as_user_settings),
+    .fields = user_fields,
+    ACCESS(as_user_settings),
+};
+
+static const struct schema_field certificate_fields[] = {
+    {.key = "name",
+     .type = SCHEMA_NAME,
+     .is_required = true,
+     .offset = IN(as_certificate_settings, name)},
+    {.key = "subject",
+     .type = SCHEMA_STRING,
+     .is_required = true,
+     .offset = IN(as_certificate_settings, subject)},
+    {0},
+};
+
+static const struct schema certificate = {
+    .name = "certificates",
+    .size = sizeof(struct as_certificate_settings),
+    .fields = certificate_fields,
+    ACCESS(as_certificate_settings),
+};
+
+static const struct schema_field hmac_fields[] = {
+    {.key = "name", .type = SCHEMA_NAME, .is_required = true, .offset = IN(as_hmac_settings, name)},
+    {.key = "secret_file",
+     .type = SCHEMA_PATH,
+     .is_required = true,
+     .offset = IN(as_hmac_settings, secret_file)},
+    {.key = "header",
+     .type = SCHEMA_STRING,
+     .offset = IN(as_hmac_settings, header),
+     .fallback = "X-Grafana-Alerting-Signature"},
+    {.key = "timestamp_header",
+     .type = SCHEMA_STRING,
+     .offset = IN(as_hmac_settings, timestamp_header)},
+    {.key = "max_skew",
+     .type = SCHEMA_DURATION,
+     .offset = IN(as_hmac_settings, max_skew_us),
+     .min = AS_US_PER_S,
+     .max = AS_US_PER_DAY,
+     .fallback = "5m"},
+    {0},
+};
+
+static bool is_field_name(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")] ==
+           '\0';
+}
+
+/* A signature is made over a body, and only notifications have one. */
+static void finish_hmac(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    struct as_hmac_settings *settings = object;
+    const struct as_yaml_node *permissions = schema_find_key(node, "permissions");
+    finish_credential(loader, node, at, object);
+    if (permissions)
+        loader_report(loader, permissions,
+                      "a signature proves a notification and nothing else: leave it out");
+    settings->access.permissions = 1U << AS_PERMISSION_NOTIFY;
+    if (settings->header && !is_field_name(settings->header))
+        loader_report(loader, as_yaml_find(node, "header"), "expected the name of a header");
+    if (settings->timestamp_header && !is_field_name(settings->timestamp_header))
+        loader_report(loader, as_yaml_find(node, "timestamp_header"),
+                      "expected the name of a header");
+    if (!settings->timestamp_header && as_yaml_find(node, "max_skew"))
+        loader_report(loader, schema_find_key(node, "max_skew"),
+                      "`max_skew` goes with `timestamp_header`");
+}
+
+static const struct schema hmac = {
+    .name = "hmac",
+    .size = sizeof(struct as_hmac_settings),
+    .fields = hmac_fields,
+    .base = &access,
+    .base_offset = IN(as_hmac_settings, access),
+    .refusals =
+        (const struct schema_refusal[]){
+            {"secret", "a secret does not stand in this file: use `secret_file`", true},
+            {0},
+        },
+    .finish = finish_hmac,
+};
+
+static const struct schema_field review_fields[] = {
+    {.key = "name",
+     .type = SCHEMA_NAME,
+     .is_required = true,
+     .offset = IN(as_review_settings, name)},
+    {.key = "user", .type = SCHEMA_STRING, .offset = IN(as_review_settings, user)},
+    {.key = "group", .type = SCHEMA_STRING, .offset = IN(as_review_settings, group)},
+    {0},
+};
+
+static void finish_review(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    finish_credential(loader, node, at, object);
+    schema_check_one_of(loader, node, at, (const char *const[]){"user", "group", NULL}, true);
+}
+
+static const struct schema review = {
+    .name = "token_review.allow",
+    .size = sizeof(struct as_review_settings),
+    .fields = review_fields,
+    .base = &access,
+    .base_offset = IN(as_review_settings, access),
+    .finish = finish_review,
+};
+
+static const struct schema_field token_review_fields[] = {
+    {.key = "cluster",
+     .type = SCHEMA_NAME,
+     .is_required = true,
+     .offset = IN(as_token_review_settings, cluster)},
+    {.key = "audiences",
+     .type = SCHEMA_STRINGS,
+     .offset = IN(as_token_review_settings, audiences),
+     .count_offset = IN(as_token_review_settings, audience_count)},
+    {.key = "allow",
+     .type = SCHEMA_MAPS,
+     .is_required = true,
+     .offset = IN(as_token_review_settings, allow),
+     .count_offset = IN(as_token_review_settings, allow_count),
+     .max = 1000,
+     .map = &review},
+    {0},
+};
+
+static void finish_token_review(struct loader *loader, const struct as_yaml_node *node,
+                                const struct as_yaml_node *at, void *object)
+{
+    (void)node;
+    (void)object;
+    loader_report(loader, at, "`token_review` is not supported yet");
+}
+
+static const struct schema token_review = {
+    .finish = finish_token_review,
+    .name = "token_review",
+    .size = sizeof(struct as_token_review_settings),
+    .fields = token_review_fields,
+};
+
 static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
                                  void *object)
 {
@@ -191,26 +350,69 @@ static const struct schema_field receiver_fields[] = {
      .count_offset = IN(as_receiver_settings, token_count),
      .max = 1000,
      .map = &token},
+    {.key = "users",
+     .type = SCHEMA_MAPS,
+     .offset = IN(as_receiver_settings, users),
+     .count_offset = IN(as_receiver_settings, user_count),
+     .max = 1000,
+     .map = &user},
+    {.key = "certificates",
+     .type = SCHEMA_MAPS,
+     .offset = IN(as_receiver_settings, certificates),
+     .count_offset = IN(as_receiver_settings, certificate_count),
+     .max = 1000,
+     .map = &certificate},
+    {.key = "hmac",
+     .type = SCHEMA_MAPS,
+     .offset = IN(as_receiver_settings, hmac),
+     .count_offset = IN(as_receiver_settings, hmac_count),
+     .max = 100,
+     .map = &hmac},
+    {.key = "token_review",
+     .type = SCHEMA_MAP,
+     .offset = IN(as_receiver_settings, token_review),
+     .map = &token_review},
     {.key = "watchdog", .type = SCHEMA_MAP, .map = &watchdog},
     {0},
 };
 
+/* A name stands for one credential, of whatever kind: it is what rules and records know. */
+static void check_names(struct loader *loader, const struct as_yaml_node *list,
+                        const struct as_yaml_node *const *earlier, size_t earlier_count)
+{
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
+        const struct as_yaml_node *other = NULL;
+        for (size_t k = 0; name && name->kind == AS_YAML_SCALAR && !other && k < earlier_count;
+             k++) {
+            for (uint32_t j = 0; earlier[k] && earlier[k]->kind == AS_YAML_LIST &&
+                                 j < (earlier[k] == list ? i : earlier[k]->count);
+                 j++) {
+                const struct as_yaml_node *found = as_yaml_find(earlier[k]->items[j], "name");
+                if (found && found->kind == AS_YAML_SCALAR && as_str_equal(found->text, name->text))
+                    other = found;
+            }
+        }
+        if (other)
+            loader_report(loader, name, "credential `%s` is given twice, first on line %u",
+                          name->text, other->place.line);
+    }
+}
+
 static void finish_receiver(struct loader *loader, const struct as_yaml_node *node,
                             const struct as_yaml_node *at, void *object)
 {
-    const struct as_receiver_settings *receiver = object;
-    const struct as_yaml_node *list = as_yaml_find(node, "tokens");
-    for (size_t i = 0; i < receiver->token_count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (receiver->tokens[i].name &&
-                as_str_equal(receiver->tokens[i].name, receiver->tokens[j].name)) {
-                loader_report(loader, as_yaml_find(list->items[i], "name"),
-                              "token `%s` is given twice, first on line %u",
-                              receiver->tokens[i].name, list->items[j]->place.line);
-                break;
-            }
-        }
-    }
+    const struct as_yaml_node *lists[] = {
+        as_yaml_find(node, "tokens"),
+        as_yaml_find(node, "users"),
+        as_yaml_find(node, "certificates"),
+        as_yaml_find(node, "hmac"),
+        as_yaml_find(as_yaml_find(node, "token_review"), "allow"),
+    };
+    (void)at;
+    (void)object;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++)
+        check_names(loader, lists[i], lists, i + 1);
 }
 
 const struct schema schema_receiver = {
@@ -220,4 +422,5 @@ const struct schema schema_receiver = {
     .finish = finish_receiver,
 };
 
-const struct schema *const schema_receiver_parts[] = {&access, &token, &watchdog, NULL};
+const struct schema *const schema_receiver_parts[] = {
+    &access, &token, &user, &certificate, &hmac, &token_review, &review, &watchdog, NULL};

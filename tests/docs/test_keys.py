@@ -21,6 +21,7 @@ PLACES = {
     "tests.input": (TESTING, "`input[]`"),
     "tests.queries": (TESTING, "`queries[]`"),
     "tests.expect": (TESTING, "`expect[]`"),
+    "web configuration": (CONFIGURATION, "`web configuration`"),
     "configuration": (CONFIGURATION, "The configuration: `alertscaler.yaml`"),
     "rule file": (RULES, "The file itself"),
     "rule": (RULES, "`rules[]`"),

@@ -20,6 +20,7 @@ struct as_daemon_options {
     const struct as_adapters *adapters;
     const char *config_file;
     const char *listen_address;
+    const char *web_config_file; /* NULL: none */
     bool enable_admin_api;
     enum as_sandbox_mode sandbox;
     bool dry_run; /* whatever the configuration says */

@@ -31,6 +31,39 @@ struct as_token_settings { /* a bearer token that is accepted */
     struct as_access_settings access;
 };
 
+struct as_user_settings { /* what a user of the web configuration may do */
+    const char *name;
+    struct as_access_settings access;
+};
+
+struct as_certificate_settings { /* a client's certificate, verified by TLS */
+    const char *name;
+    const char *subject; /* pattern of whom the certificate names */
+    struct as_access_settings access;
+};
+
+struct as_hmac_settings { /* a signature over the body, as Grafana sends it */
+    const char *name, *secret_file;
+    const char *header;
+    const char *timestamp_header; /* NULL: none is signed */
+    int64_t max_skew_us;
+    struct as_access_settings access; /* never more than notify */
+};
+
+struct as_review_settings { /* whom the API server knows a token as */
+    const char *name;
+    const char *user, *group; /* one of them */
+    struct as_access_settings access;
+};
+
+struct as_token_review_settings {
+    const char *cluster; /* NULL: no token is reviewed */
+    const char **audiences;
+    size_t audience_count;
+    struct as_review_settings *allow;
+    size_t allow_count;
+};
+
 struct as_receiver_settings {
     uint64_t max_body;
     uint64_t max_bodies; /* all together */
@@ -38,6 +71,13 @@ struct as_receiver_settings {
     int64_t incident_expiry_us, stale_window_us;
     struct as_token_settings *tokens; /* none: everyone may send */
     size_t token_count;
+    struct as_user_settings *users;
+    size_t user_count;
+    struct as_certificate_settings *certificates;
+    size_t certificate_count;
+    struct as_hmac_settings *hmac;
+    size_t hmac_count;
+    struct as_token_review_settings token_review;
     struct as_matcher *watchdog; /* count 0: none */
     size_t watchdog_count;
     int64_t watchdog_within_us;

@@ -1,7 +1,7 @@
 /*
  * The file of --web.config.file, in the format of Prometheus' exporter-toolkit: TLS of the server,
  * headers of answers, users with bcrypt hashes. Paths relative in the file are relative to its
- * folder. docs/security.md describes each key for users.
+ * folder. docs/configuration.md describes each key for users.
  */
 #ifndef ALERTSCALER_CONFIG_WEB_CONFIG_H
 #define ALERTSCALER_CONFIG_WEB_CONFIG_H
@@ -12,18 +12,23 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/config/diagnostics.h>
 
+/* exporter-toolkit's (Go's) words, each list up to a NULL. */
+extern const char *const as_web_client_auth_words[]; /* "NoClientCert", ... */
+extern const char *const as_web_version_words[];     /* "TLS10" to "TLS13" */
+extern const char *const as_web_cipher_words[];      /* "TLS_AES_128_GCM_SHA256", ... */
+extern const char *const as_web_curve_words[];       /* "CurveP256", ... */
+
 struct as_web_tls_settings {
     bool is_set; /* there is a tls_server_config */
     const char *cert_file, *key_file;
     const char *client_ca_file; /* NULL: none */
-    const char
-        *client_auth_type; /* one of exporter-toolkit's words; "NoClientCert" where not given */
+    unsigned client_auth;       /* index into as_web_client_auth_words */
     const char **client_allowed_sans;
     size_t client_allowed_san_count;
-    const char *min_version, *max_version; /* "TLS12", ...; NULL: not given */
-    const char **cipher_suites;            /* Go's names */
+    unsigned min_version, max_version; /* index into as_web_version_words */
+    const char **cipher_suites;        /* Go's names: of as_web_cipher_words */
     size_t cipher_suite_count;
-    const char **curve_preferences; /* Go's names: "CurveP256", "X25519", ... */
+    const char **curve_preferences; /* likewise, of as_web_curve_words */
     size_t curve_preference_count;
     bool prefer_server_cipher_suites;
 };

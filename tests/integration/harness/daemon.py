@@ -67,6 +67,7 @@ class Daemon:
         self.state_file = self.directory / "state.db"
         self.log_file = self.directory / "actions.jsonl"
         self.headers = {}       # sent with everything we ask of it
+        self.tls = None         # what we trust and show, where it speaks TLS
         self.write_config(config or {})
         self.write_rules(rules)
         self.process = Process(name, [
@@ -125,10 +126,10 @@ class Daemon:
     # What it says
 
     def get(self, path, timeout=10):
-        return request("GET", self.url + path, headers=self.headers, timeout=timeout)
+        return request("GET", self.url + path, headers=self.headers, tls=self.tls, timeout=timeout)
 
     def post(self, path, body, timeout=10):
-        return request("POST", self.url + path, body, self.headers, timeout=timeout)
+        return request("POST", self.url + path, body, self.headers, tls=self.tls, timeout=timeout)
 
     def notify(self, notification):
         """Sends a notification as Alertmanager would; the answer's JSON, which must be a 200."""

@@ -15,7 +15,8 @@
 #include <alertscaler/base/attr.h>
 
 struct as_http_exchange {
-    const char *path, *authorization;
+    const char *path, *authorization, *client_name, *signature, *sent;
+    unsigned admitted;
     const char *handler;
     int status;
     unsigned replies;
@@ -37,6 +38,8 @@ const char *as_http_exchange_get_remote(const struct as_http_exchange *exchange)
 
 const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name)
 {
+    if (strcasecmp(name, "X-Signature") == 0)
+        return exchange->signature;
     return strcasecmp(name, "Authorization") == 0 ? exchange->authorization : NULL;
 }
 
@@ -64,6 +67,22 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
     exchange->status = answer->status;
     exchange->headers = as_xstrdup(answer->headers ? answer->headers : "");
     exchange->body = as_xstrndup(answer->body, answer->body_size);
+}
+
+const char *as_http_exchange_find_client_name(const struct as_http_exchange *exchange)
+{
+    return exchange->client_name;
+}
+
+const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out)
+{
+    *size_out = strlen(exchange->sent);
+    return exchange->sent;
+}
+
+void as_http_exchange_admit(struct as_http_exchange *exchange)
+{
+    exchange->admitted++;
 }
 
 static char folder[] = "/tmp/test-auth-XXXXXX";
@@ -145,7 +164,7 @@ static void open_gate(bool enable_admin_api, struct as_token_settings *tokens, s
         tokens[i].file = files[i];
     }
     const struct as_receiver_settings settings = {.tokens = tokens, .token_count = count};
-    cr_assert_eq(as_credentials_new(&settings, &credentials, NULL), 0);
+    cr_assert_eq(as_credentials_new(&settings, NULL, &credentials, NULL), 0);
     cr_assert_null(as_auth_swap_credentials(auth, credentials));
 }
 
@@ -216,7 +235,7 @@ Test(auth, the_name_stays_with_the_request_whatever_is_reloaded)
     struct as_credentials *none;
     open_three(true);
     cr_assert_eq(ask("/webhook", "Bearer am", AS_PERMISSION_NOTIFY), 200);
-    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &none, NULL), 0);
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, NULL, &none, NULL), 0);
     as_credentials_free(as_auth_swap_credentials(auth, none));
     cr_expect_str_eq(as_auth_get_credential(&exchange), "am");
 }

@@ -51,7 +51,7 @@ static struct as_credentials *make_two(void)
     struct as_credentials *credentials = NULL;
     write_file(paths[0], "first-token\n");
     write_file(paths[1], "  second token with spaces \n");
-    cr_assert_eq(as_credentials_new(&settings, &credentials, NULL), 0);
+    cr_assert_eq(as_credentials_new(&settings, NULL, &credentials, NULL), 0);
     return credentials;
 }
 
@@ -96,7 +96,8 @@ Test(credentials, what_each_may_do_is_known)
 Test(credentials, none_are_none)
 {
     struct as_credentials *credentials = NULL;
-    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &credentials, NULL), 0);
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, NULL, &credentials, NULL),
+                 0);
     cr_expect(as_credentials_is_empty(credentials));
     cr_expect_not(as_credentials_has_permission(credentials, AS_PERMISSION_NOTIFY));
     cr_expect_str_eq(find(credentials, "", 0), "");
@@ -129,9 +130,9 @@ Test(credentials, a_file_that_is_missing_or_empty_at_the_start_is_an_error_that_
     const struct as_receiver_settings settings = {.tokens = &token, .token_count = 1};
     struct as_credentials *credentials = NULL;
     struct as_error error = AS_ERROR_INIT;
-    cr_expect_eq(as_credentials_new(&settings, &credentials, &error), -2 /* ENOENT */);
+    cr_expect_eq(as_credentials_new(&settings, NULL, &credentials, &error), -2 /* ENOENT */);
     cr_expect(strstr(error.text, paths[0]), "%s", error.text);
     write_file(paths[0], "\n");
-    cr_expect_eq(as_credentials_new(&settings, &credentials, &error), -22 /* EINVAL */);
+    cr_expect_eq(as_credentials_new(&settings, NULL, &credentials, &error), -22 /* EINVAL */);
     cr_expect(strstr(error.text, "empty"), "%s", error.text);
 }

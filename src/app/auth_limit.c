@@ -1,0 +1,110 @@
+/*
+ * A leaky bucket for each address: how full it is is kept as the time at which it will be empty.
+ * An array is enough: one look through it costs less than what it protects from.
+ */
+#include "auth_limit.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+struct address {
+    unsigned char bytes[8]; /* of ::ffff:a.b.c.d the last eight, else the first eight */
+    int64_t empty_us;       /* when all failures will be forgotten */
+};
+
+struct as_auth_limit {
+    struct address addresses[AS_AUTH_ADDRESSES];
+    size_t count;
+};
+
+struct as_auth_limit *as_auth_limit_new(void)
+{
+    return as_xcalloc(1, sizeof(struct as_auth_limit));
+}
+
+struct as_auth_limit *as_auth_limit_free(struct as_auth_limit *limit)
+{
+    free(limit);
+    return NULL;
+}
+
+/* What is no address counts as one: all zeros. */
+static void parse(const char *remote, unsigned char bytes_out[8])
+{
+    char text[INET6_ADDRSTRLEN + 2] = "";
+    struct in6_addr v6;
+    struct in_addr v4;
+    const char *end = strrchr(remote, ':');
+    size_t size = end ? (size_t)(end - remote) : strlen(remote);
+    memset(bytes_out, 0, 8);
+    if (size > 0 && remote[0] == '[') {
+        remote++;
+        size -= size > 1 ? 2 : 1;
+    }
+    if (size >= sizeof(text))
+        return;
+    memcpy(text, remote, size);
+    char *zone = strchr(text, '%');
+    if (zone)
+        *zone = '\0';
+    if (inet_pton(AF_INET, text, &v4) == 1) {
+        memcpy(bytes_out + 2, "\xff\xff", 2);
+        memcpy(bytes_out + 4, &v4, 4);
+    } else if (inet_pton(AF_INET6, text, &v6) == 1) {
+        memcpy(bytes_out, v6.s6_addr + (IN6_IS_ADDR_V4MAPPED(&v6) ? 8 : 0), 8);
+    }
+}
+
+static struct address *find(const struct as_auth_limit *limit, const unsigned char bytes[8])
+{
+    for (size_t i = 0; i < limit->count; i++) {
+        if (memcmp(limit->addresses[i].bytes, bytes, 8) == 0)
+            return (struct address *)(uintptr_t)&limit->addresses[i];
+    }
+    return NULL;
+}
+
+int64_t as_auth_limit_get_wait(const struct as_auth_limit *limit, const char *remote,
+                               as_mono_time now)
+{
+    unsigned char bytes[8];
+    parse(remote, bytes);
+    const struct address *address = find(limit, bytes);
+    const int64_t full_us = (AS_AUTH_FAILURES - 1) * AS_AUTH_FORGET_US;
+    const int64_t wait = address ? address->empty_us - now.us - full_us : 0;
+    return wait > 0 ? wait : 0;
+}
+
+static struct address *make(struct as_auth_limit *limit, const unsigned char bytes[8])
+{
+    struct address *place = &limit->addresses[0];
+    if (limit->count < AS_AUTH_ADDRESSES) {
+        place = &limit->addresses[limit->count++];
+    } else {
+        for (size_t i = 1; i < limit->count; i++) {
+            if (limit->addresses[i].empty_us < place->empty_us)
+                place = &limit->addresses[i];
+        }
+    }
+    *place = (struct address){.empty_us = INT64_MIN};
+    memcpy(place->bytes, bytes, 8);
+    return place;
+}
+
+void as_auth_limit_add_failure(struct as_auth_limit *limit, const char *remote, as_mono_time now)
+{
+    unsigned char bytes[8];
+    parse(remote, bytes);
+    struct address *address = find(limit, bytes);
+    if (!address)
+        address = make(limit, bytes);
+    const int64_t most_us = now.us + AS_AUTH_FAILURES * AS_AUTH_FORGET_US;
+    if (address->empty_us < now.us)
+        address->empty_us = now.us;
+    address->empty_us += AS_AUTH_FORGET_US;
+    if (address->empty_us > most_us)
+        address->empty_us = most_us;
+}

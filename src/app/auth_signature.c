@@ -1,0 +1,92 @@
+/*
+ * The signature is computed and compared before the time is looked at, so that an answer tells
+ * nothing of a time that was not signed.
+ */
+#include "auth_signature.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+
+#define DIGEST_SIZE   32
+#define LOOK_EVERY_US (1 * AS_US_PER_S)
+
+static void print_hex(const unsigned char digest[DIGEST_SIZE], char text_out[2 * DIGEST_SIZE + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < DIGEST_SIZE; i++) {
+        text_out[2 * i] = digits[digest[i] >> 4];
+        text_out[2 * i + 1] = digits[digest[i] & 15];
+    }
+    text_out[2 * DIGEST_SIZE] = '\0';
+}
+
+/* Without memory, or without SHA-256, there is no going on. */
+static void sign(const char *secret, const struct as_signed_request *request, const char *timestamp,
+                 char text_out[2 * DIGEST_SIZE + 1])
+{
+    unsigned char digest[DIGEST_SIZE];
+    size_t size = sizeof(digest);
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, (const unsigned char *)secret,
+                                                 strlen(secret));
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    if (!key || !context || EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) != 1)
+        abort();
+    if (timestamp && (EVP_DigestSignUpdate(context, timestamp, strlen(timestamp)) != 1 ||
+                      EVP_DigestSignUpdate(context, ":", 1) != 1))
+        abort();
+    if (EVP_DigestSignUpdate(context, request->body, request->body_size) != 1 ||
+        EVP_DigestSignFinal(context, digest, &size) != 1 || size != sizeof(digest))
+        abort();
+    EVP_MD_CTX_free(context);
+    EVP_PKEY_free(key);
+    print_hex(digest, text_out);
+    OPENSSL_cleanse(digest, sizeof(digest));
+}
+
+static bool is_recent(const char *timestamp, int64_t max_skew_us, as_wall_time now)
+{
+    int64_t seconds;
+    if (as_number_parse_i64(timestamp, strlen(timestamp), &seconds) != 0 || seconds < 0 ||
+        seconds > INT64_MAX / AS_US_PER_S)
+        return false;
+    const int64_t skew = now.us - seconds * AS_US_PER_S;
+    return skew <= max_skew_us && skew >= -max_skew_us;
+}
+
+int as_signature_check(struct as_credential_signature *signature,
+                       const struct as_signed_request *request, const struct as_clock *clock,
+                       struct as_error *error)
+{
+    const char *secret, *timestamp = signature->timestamp_header ? request->timestamp : NULL;
+    char expected[2 * DIGEST_SIZE + 1];
+    if (signature->timestamp_header && !timestamp) {
+        as_error_set(error, "the header %s is missing, which is signed too",
+                     signature->timestamp_header);
+        return -EACCES;
+    }
+    const int r = as_secret_file_get(&signature->secret, clock->get_mono(clock), LOOK_EVERY_US,
+                                     &secret, error);
+    if (r != 0)
+        return r;
+    sign(secret, request, timestamp, expected);
+    const bool is_right = strlen(request->signature) == 2 * DIGEST_SIZE &&
+                          as_str_equal_constant_time(request->signature, expected, 2 * DIGEST_SIZE);
+    OPENSSL_cleanse(expected, sizeof(expected));
+    if (!is_right) {
+        as_error_set(error, "the signature in %s is not that of the body", signature->header);
+        return -EACCES;
+    }
+    if (timestamp && !is_recent(timestamp, signature->max_skew_us, clock->get_wall(clock))) {
+        as_error_set(error, "the time in %s is not now: are the clocks right?",
+                     signature->timestamp_header);
+        return -EACCES;
+    }
+    return 0;
+}

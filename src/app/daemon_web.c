@@ -1,0 +1,162 @@
+/*
+ * The file of --web.config.file: loaded with the configuration, and again by itself when it has
+ * changed, looked at once a second. Everything new is made before anything old is let go; while the
+ * changed file is wrong the old one holds, which is said once.
+ */
+#include "daemon_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/log.h>
+
+#include "web_tls.h"
+
+#define LOOK_EVERY_US (1 * AS_US_PER_S)
+#define HEADERS_MAX   ((size_t)16 * 1024)
+
+struct daemon_web daemon_web_free(struct daemon_web web)
+{
+    as_tls_server_free(web.tls);
+    as_web_config_free(web.config);
+    return (struct daemon_web){0};
+}
+
+const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web)
+{
+    static const struct as_web_settings none = {0};
+    return web->config ? as_web_config_get(web->config) : &none;
+}
+
+int daemon_web_load(struct daemon *daemon, struct daemon_web *web_out, struct as_error *error)
+{
+    const char *path = daemon->options->web_config_file;
+    struct daemon_web web = {0};
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    if (!path) {
+        *web_out = web;
+        return 0;
+    }
+    int r = as_web_config_load(path, &web.config, &diagnostics);
+    r = daemon_conclude_load(daemon, path, &diagnostics, r, error);
+    if (r == 0)
+        r = as_web_tls_new(&daemon_web_get_settings(&web)->tls, &web.tls, error);
+    if (r != 0) {
+        (void)daemon_web_free(web);
+        return r;
+    }
+    *web_out = web;
+    return 0;
+}
+
+/* The server says nosniff by itself. */
+static char *make_headers(const struct as_web_settings *settings)
+{
+    struct as_buf text = AS_BUF_INIT(HEADERS_MAX);
+    for (size_t i = 0; i < settings->header_count; i++) {
+        const struct as_web_header *header = &settings->headers[i];
+        if (strcmp(header->name, "X-Content-Type-Options") == 0)
+            continue;
+        as_buf_append_str(&text, header->name);
+        as_buf_append_str(&text, ": ");
+        as_buf_append_str(&text, header->value);
+        as_buf_append_str(&text, "\r\n");
+    }
+    as_buf_append_char(&text, '\0');
+    char *headers = as_buf_check(&text) == 0 && text.size > 1 ? as_buf_take(&text, NULL) : NULL;
+    as_buf_deinit(&text);
+    return headers;
+}
+
+char *daemon_web_make_headers(const struct daemon *daemon)
+{
+    return make_headers(daemon_web_get_settings(&daemon->web));
+}
+
+static bool has_other_headers(const struct daemon_web *a, const struct daemon_web *b)
+{
+    char *left = make_headers(daemon_web_get_settings(a));
+    char *right = make_headers(daemon_web_get_settings(b));
+    const bool is_other = left && right ? strcmp(left, right) != 0 : left != right;
+    free(left);
+    free(right);
+    return is_other;
+}
+
+void daemon_web_use(struct daemon *daemon, struct daemon_web web)
+{
+    if (has_other_headers(&daemon->web, &web))
+        as_log(AS_LOG_WARN, "changes of http_server_config.headers take effect at the next start");
+    if (daemon->server)
+        as_http_server_set_tls(daemon->server, web.tls);
+    struct daemon_web old = daemon->web;
+    daemon->web = web;
+    (void)daemon_web_free(old);
+}
+
+static bool has_changed(struct daemon *daemon)
+{
+    struct stat st;
+    if (stat(daemon->options->web_config_file, &st) != 0)
+        return false; /* it is being replaced, or gone: the old one holds */
+    const struct stat *old = &daemon->web_stat;
+    const bool is_same = st.st_ino == old->st_ino && st.st_size == old->st_size &&
+                         st.st_mtim.tv_sec == old->st_mtim.tv_sec &&
+                         st.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
+    daemon->web_stat = st;
+    return !is_same;
+}
+
+/* Its users, with what the configuration in force says of them. */
+static int reload(struct daemon *daemon, struct as_error *error)
+{
+    struct daemon_web web;
+    struct as_credentials *credentials;
+    int r = daemon_web_load(daemon, &web, error);
+    if (r != 0)
+        return r;
+    r = as_credentials_new(&daemon->config->settings.receiver, daemon_web_get_settings(&web),
+                           &credentials, error);
+    if (r != 0) {
+        (void)daemon_web_free(web);
+        return r;
+    }
+    daemon_web_use(daemon, web);
+    struct as_credentials *old = as_auth_swap_credentials(daemon->auth, credentials);
+    if (daemon->shell && !daemon->failed) {
+        const struct as_engine_config engine = daemon_get_engine_config(daemon);
+        as_shell_reload(daemon->shell, daemon->config->ruleset, &engine, daemon->config->digest,
+                        daemon->targets, daemon->source, "");
+    }
+    as_credentials_free(old);
+    return 0;
+}
+
+void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct as_error error = AS_ERROR_INIT;
+    (void)fd;
+    (void)what;
+    daemon_arm(daemon->web_timer, LOOK_EVERY_US);
+    if (daemon->stopping || !has_changed(daemon))
+        return;
+    const int r = reload(daemon, &error);
+    as_metrics_on_reload(daemon->metrics, r == 0, as_system_clock.get_wall(&as_system_clock));
+    if (r != 0)
+        as_log(AS_LOG_ERROR, "the changed web configuration is wrong, going on with the old one",
+               AS_F("error", error.text));
+    else
+        as_log(AS_LOG_INFO, "web configuration loaded");
+}
+
+void daemon_web_watch(struct daemon *daemon)
+{
+    if (!daemon->options->web_config_file)
+        return;
+    (void)has_changed(daemon);
+    daemon_arm(daemon->web_timer, LOOK_EVERY_US);
+}

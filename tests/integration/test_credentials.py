@@ -1,0 +1,240 @@
+"""Who may do what, with the clients that will really ask: Alertmanager with a password, a token or a certificate over TLS, Grafana's
+signature as an independent client makes it, service accounts of a real API server; and what happens to those who may not."""
+import base64
+import ctypes
+import hashlib
+import hmac
+import json
+import threading
+import time
+
+import pytest
+import yaml
+
+from harness.certificates import Authority
+from harness.http import request
+from harness.notification import alert, notification
+from harness.protection import BCRYPT, PASSWORD, USER
+from harness.wait import eventually
+
+OTHER_BCRYPT = "$2y$04$ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"      # the same password: $2y$ is $2b$
+
+
+def rules_of(group):
+    return {
+        "targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 10,
+                                "cooldown": {"up": "1h", "down": "1h"}}},
+        "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}}],
+    }
+
+
+@pytest.fixture
+def group(node_group):
+    return node_group(size=4)
+
+
+@pytest.fixture
+def make(make_daemon, group, tmp_path):
+    def make(config=None, web=None, tls=None, flags=(), **options):
+        config = {"providers": {"mine": {"type": "http"}}, **(config or {})}
+        if web is not None:
+            (tmp_path / "web.yml").write_text(yaml.safe_dump(web))
+            (tmp_path / "web.yml").chmod(0o600)
+            flags = [*flags, f"--web.config.file={tmp_path / 'web.yml'}"]
+        daemon = make_daemon(rules_of(group), config=config, flags=flags, start=False, **options)
+        if tls is not None:
+            daemon.url, daemon.tls = daemon.url.replace("http://127.0.0.1", "https://localhost"), tls
+        return daemon.start()
+
+    return make
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return Authority(tmp_path / "authority")
+
+
+def basic(user, password):
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def busy():
+    return notification(alert({"alertname": "Busy"}))
+
+
+def make_hash(password, cost):
+    library = ctypes.CDLL("libcrypt.so.1")
+    library.crypt.restype = ctypes.c_char_p
+    return library.crypt(password.encode(), f"$2b${cost}$abcdefghijklmnopqrstuu".encode()).decode()
+
+
+def scaled_by(daemon, group, credential):
+    eventually(lambda: group.size == 6)
+    return daemon.wait_record("notification")["credential"] == credential
+
+
+def test_alertmanager_with_a_password_over_tls(make, group, authority, make_alertmanager, tmp_path):
+    certificate, key = authority.issue("server")
+    daemon = make(web={"tls_server_config": {"cert_file": str(certificate), "key_file": str(key)},
+                       "http_server_config": {"headers": {"Strict-Transport-Security": "max-age=31536000",
+                                                          "X-Frame-Options": "deny"}},
+                       "basic_auth_users": {USER: BCRYPT}}, tls=authority.context())
+    (tmp_path / "password").write_text(PASSWORD)
+    am = make_alertmanager(webhook=daemon.url + "/webhook", http_config={
+        "basic_auth": {"username": USER, "password": PASSWORD}, "tls_config": {"ca_file": str(authority.certificate)}})
+    am.fire(alertname="Busy")
+    assert scaled_by(daemon, group, USER)
+    answer = daemon.get("/metrics")
+    assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000" and answer.headers["X-Frame-Options"] == "deny"
+    daemon.headers = basic(USER, PASSWORD)
+    assert daemon.get("/metrics").ok
+    text = daemon.log_file.read_text() + daemon.process.log_text()
+    assert PASSWORD not in text and BCRYPT not in text
+
+
+def test_alertmanager_with_a_token_and_one_with_a_certificate(make, group, authority, make_alertmanager, tmp_path):
+    certificate, key = authority.issue("server")
+    ours, ours_key = authority.issue("alertmanager-0", alternative_names="DNS:alertmanager-0.monitoring", usage="clientAuth")
+    other, other_key = authority.issue("other", alternative_names="DNS:other.monitoring", usage="clientAuth")
+    (tmp_path / "token").write_text("sesame")
+    daemon = make({"receiver": {"tokens": [{"name": "by-token", "file": str(tmp_path / "token")}],
+                                "certificates": [{"name": "by-certificate", "subject": "alertmanager-*.monitoring"}]}},
+                  web={"tls_server_config": {"cert_file": str(certificate), "key_file": str(key),
+                                             "client_auth_type": "VerifyClientCertIfGiven",
+                                             "client_ca_file": str(authority.certificate)}}, tls=authority.context())
+    am = make_alertmanager(webhook=daemon.url + "/webhook", http_config={"tls_config": {
+        "ca_file": str(authority.certificate), "cert_file": str(ours), "key_file": str(ours_key)}})
+    am.fire(alertname="Busy")
+    assert scaled_by(daemon, group, "by-certificate")
+    am = make_alertmanager(name="second", webhook=daemon.url + "/webhook", http_config={
+        "authorization": {"credentials_file": str(tmp_path / "token")}, "tls_config": {"ca_file": str(authority.certificate)}})
+    am.fire(alertname="Other")
+    daemon.wait_record("notification", credential="by-token")
+    # Verified, but nobody we know.
+    daemon.tls.load_cert_chain(other, other_key)
+    assert daemon.post("/webhook", busy()).status == 401
+    # A wrong token is wrong, whatever certificate is beside it.
+    daemon.tls.load_cert_chain(ours, ours_key)
+    assert daemon.post("/webhook", busy()).ok
+    daemon.headers = {"Authorization": "Bearer wrong"}
+    assert daemon.post("/webhook", busy()).status == 401
+
+
+def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tmp_path):
+    file = tmp_path / "web.yml"
+    daemon = make(web={"basic_auth_users": {USER: BCRYPT}})
+    daemon.headers = basic(USER, PASSWORD)
+    assert daemon.post("/webhook", busy()).ok
+
+    def replace(text):
+        (tmp_path / "new").write_text(text)
+        (tmp_path / "new").chmod(0o600)
+        (tmp_path / "new").rename(file)
+
+    replace(yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT}}))
+    eventually(lambda: daemon.post("/webhook", busy()).status == 401, what="the old user has ended")
+    daemon.headers = basic("another", PASSWORD)
+    # The incident came through the first user too; the new one may trigger the rule as well.
+    assert daemon.notify(busy())["alerts"][0]["outcome"] in ("duplicate", "max_steps", "queued")
+    replace("basic_auth_user: {}\n")
+    eventually(lambda: "did you mean `basic_auth_users`?" in daemon.process.log_text(), what="the error is logged")
+    assert daemon.post("/webhook", busy()).ok
+    # A signal reads it too: all or nothing.
+    daemon.reload()
+    record = eventually(lambda: [r for r in daemon.records("reload") if r["error"]])[-1]
+    assert "web.yml:1:1" in record["error"]
+    certificate, key = authority.issue("server")
+    replace(yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT},
+                            "tls_server_config": {"cert_file": str(certificate), "key_file": str(key)}}))
+
+    def over_tls():
+        daemon.url, daemon.tls = daemon.url.replace("http://127.0.0.1", "https://localhost"), authority.context()
+        try:
+            return daemon.post("/webhook", busy()).ok
+        except OSError:
+            return False
+
+    eventually(over_tls, what="it speaks TLS")
+
+
+def sign(secret, body, timestamp=None):
+    text = (f"{timestamp}:".encode() if timestamp is not None else b"") + body
+    return hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()
+
+
+def test_grafanas_signature(make, group, tmp_path):
+    (tmp_path / "plain").write_text("sesame\n")
+    (tmp_path / "timed").write_text("open\n")
+    daemon = make({"receiver": {"max_body": "64KiB", "hmac": [
+        {"name": "grafana", "secret_file": str(tmp_path / "plain")},
+        {"name": "timed", "secret_file": str(tmp_path / "timed"), "header": "X-Signature",
+         "timestamp_header": "X-Signed-At", "max_skew": "1m", "rules": ["nothing"]}]}})
+    body = json.dumps(busy()).encode()
+
+    def post(**headers):
+        daemon.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return daemon.post("/webhook", body)
+
+    now = int(time.time())
+    assert post().status == 401
+    assert post(X_Grafana_Alerting_Signature=sign("wrong", body)).status == 401
+    assert post(X_Grafana_Alerting_Signature="sha256=" + sign("sesame", body)).status == 401
+    assert post(X_Grafana_Alerting_Signature=sign("sesame", body + b" ")).status == 401
+    assert post(X_Signature=sign("open", body)).status == 401
+    assert post(X_Signature=sign("open", body, now - 3600), X_Signed_At=str(now - 3600)).status == 401
+    assert post(X_Signature=sign("open", body, now - 3600), X_Signed_At=str(now)).status == 401
+    assert not daemon.records("notification")
+    answer = post(X_Signature=sign("open", body, now), X_Signed_At=str(now))
+    assert answer.json["alerts"][0]["outcome"] == "forbidden"
+    assert post(X_Grafana_Alerting_Signature=sign("sesame", body)).json["alerts"][0]["outcome"] == "queued"
+    eventually(lambda: group.size == 6)
+    assert [r["credential"] for r in daemon.records("notification")] == ["timed", "grafana"]
+    # It proves a notification and nothing else; and a large body is refused before it is read.
+    daemon.headers = {"X-Grafana-Alerting-Signature": sign("sesame", b"")}
+    assert daemon.get("/metrics").status == 401
+    daemon.headers = {"X-Grafana-Alerting-Signature": sign("sesame", b" " * 70000)}
+    assert daemon.post("/webhook", b" " * 70000).status == 413
+
+
+def test_what_basic_users_may_do(make, tmp_path):
+    daemon = make({"receiver": {"users": [{"name": USER, "permissions": ["read"]}]}},
+                  web={"basic_auth_users": {USER: BCRYPT, "all": OTHER_BCRYPT}})
+    daemon.headers = basic(USER, PASSWORD)
+    assert daemon.get("/metrics").ok
+    answer = daemon.post("/webhook", busy())
+    assert answer.status == 403 and f"`{USER}` lacks the permission `notify`" in answer.text
+    daemon.headers = basic("all", PASSWORD)
+    assert daemon.get("/api/v1/status").ok and daemon.post("/webhook", busy()).ok
+    for wrong in (basic(USER, "wrong"), basic("nobody", PASSWORD), basic(USER, ""), basic("", ""),
+                  {"Authorization": "Basic !!!!"}, {"Authorization": "Basic"}):
+        daemon.headers = wrong
+        assert daemon.get("/metrics").status == 401, wrong
+    daemon.headers = {}
+    answer = daemon.get("/metrics")
+    assert answer.status == 401 and "user with password" in answer.text
+
+
+def test_many_wrong_passwords_lock_nobody_out(make):
+    """From the same address even: what was right before is remembered, and goes on being served."""
+    daemon = make(web={"basic_auth_users": {USER: make_hash(PASSWORD, cost=11)}})
+    daemon.headers = basic(USER, PASSWORD)
+    eventually(lambda: daemon.get("/metrics").ok, timeout=30, what="the right password is right")
+    statuses, slowest = [], [0.0]
+
+    def attack(number):
+        for i in range(20):
+            statuses.append(request("GET", daemon.url + "/metrics", headers=basic(USER, f"wrong-{number}-{i}"), timeout=60).status)
+
+    threads = [threading.Thread(target=attack, args=[n]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        begun = time.monotonic()
+        assert daemon.get("/-/healthy").ok and daemon.post("/webhook", busy()).ok
+        slowest[0] = max(slowest[0], time.monotonic() - begun)
+        time.sleep(0.02)
+    assert set(statuses) == {401, 503} and statuses.count(401) < 60, statuses
+    assert slowest[0] < 2
+    denied = daemon.records("denied")
+    assert len(denied) == 1 and daemon.process.log_text().count("request denied") == 1
