@@ -93,11 +93,15 @@ extern const struct as_command as_command_fire;
 extern const struct as_command as_command_help;
 extern const struct as_command as_command_log;
 extern const struct as_command as_command_log_verify;
+extern const struct as_command as_command_pause;
 extern const struct as_command as_command_reload;
 extern const struct as_command as_command_replay;
+extern const struct as_command as_command_resume;
+extern const struct as_command as_command_scale;
 extern const struct as_command as_command_serve;
 extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;
+extern const struct as_command as_command_unlock;
 extern const struct as_command as_command_version;
 
 extern const char *const as_output_choices[]; /* text, json */

@@ -20,8 +20,10 @@ struct search {
     const char *target;
     bool has_plain_name; /* stands in the log as it is given */
     as_wall_time at;
-    json_t *decision;  /* the last one at or before `at` */
-    json_t *actions;   /* what followed it so far */
+    json_t *decision; /* the last one at or before `at` */
+    json_t *actions;  /* what followed it so far */
+    json_t
+        *commands; /* of operators, on the target; up to `at` all, then up to the next decision */
     json_t *incidents; /* the last opening of each */
     as_maybe_time until;
     long long repeats;
@@ -56,6 +58,13 @@ static int take_next(struct search *search, const json_t *record, as_wall_time t
     return 1;
 }
 
+/* Before the decision, only what was ordered last may have led to it. */
+static void keep_last_command(json_t *commands)
+{
+    while (json_array_size(commands) > 1)
+        json_array_remove(commands, 0);
+}
+
 static int take_decision(struct search *search, json_t *record, struct as_error *error)
 {
     as_wall_time time;
@@ -70,6 +79,7 @@ static int take_decision(struct search *search, json_t *record, struct as_error 
     json_decref(search->decision);
     search->decision = json_incref(record);
     json_array_clear(search->actions);
+    keep_last_command(search->commands);
     return 0;
 }
 
@@ -83,6 +93,8 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
         return 0;
     if (is_decision(record))
         return take_decision(search, record, error);
+    if (strcmp(log_get_text(record, "kind"), "command") == 0)
+        json_array_append(search->commands, record);
     /* One without a decision says that since then the size could not even be read. */
     const char *decision = log_get_text(record, "decision");
     if (search->decision && strcmp(log_get_text(record, "kind"), "action") == 0 &&
@@ -149,7 +161,12 @@ static int fail_to_find(const struct as_args *args, const struct search *search)
     char text[AS_RFC3339_SIZE];
 
     as_wall_time_print_short(search->first.set ? search->first.at : search->at, text);
-    if (search->first.set)
+    const json_t *command = json_array_get(search->commands, json_array_size(search->commands) - 1);
+    if (command && !search->first.set)
+        (void)as_cli_fail(
+            args, "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
+            search->target, text, log_get_text(command, "command"), log_get_text(command, "time"));
+    else if (search->first.set)
         (void)as_cli_fail(args, "the first decision on \"%s\" in the log is of %s", search->target,
                           text);
     else
@@ -165,6 +182,7 @@ static int print(const struct as_args *args, const struct search *search)
     const struct explanation told = {
         .decision = search->decision,
         .actions = search->actions,
+        .commands = search->commands,
         .incidents = search->incidents,
         .at = {.set = true, .at = search->at},
         .until = search->until,
@@ -199,6 +217,7 @@ static int explain_log(const struct as_args *args)
         return as_cli_fail(args, "%s", error.text);
     }
     search.actions = json_array();
+    search.commands = json_array();
     search.incidents = json_array();
     int status = find(&search, &files, &error);
     log_files_deinit(&files);
@@ -208,6 +227,7 @@ static int explain_log(const struct as_args *args)
         status = search.decision ? print(args, &search) : fail_to_find(args, &search);
     json_decref(search.decision);
     json_decref(search.actions);
+    json_decref(search.commands);
     json_decref(search.incidents);
     return status;
 }

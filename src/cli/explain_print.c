@@ -249,6 +249,18 @@ static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
     }
 }
 
+/* What it was that held the target. */
+static void put_pause(FILE *out, const json_t *pause)
+{
+    if (!pause)
+        return;
+    fputs(json_is_true(json_object_get(pause, "all")) ? "; all targets" : "; the target", out);
+    put(out, *log_get_text(pause, "who") ? ", by " : "", log_get_text(pause, "who"), "");
+    if (*log_get_text(pause, "until"))
+        put(out, ", until ", log_get_text(pause, "until"), "");
+    put(out, ": ", log_get_text(pause, "reason"), "");
+}
+
 static void print_gates(const struct explanation *told, FILE *out)
 {
     const json_t *input = json_object_get(told->decision, "input");
@@ -272,6 +284,8 @@ static void print_gates(const struct explanation *told, FILE *out)
             if (strcmp(as_gate_get_word((enum as_gate)gate), word) == 0) {
                 fprintf(out, "  %s", explain_gate((enum as_gate)gate));
                 put_gate_detail(out, (enum as_gate)gate, input);
+                if (gate == AS_GATE_HOLDS)
+                    put_pause(out, json_object_get(told->decision, "pause"));
             }
         }
         fputc('\n', out);
@@ -290,6 +304,8 @@ static void print_action(json_t *action, FILE *out)
     put(out, "  ", log_get_text(action, "time"), ": ");
     if (log_get_size(action, "from", &from) && log_get_size(action, "to", &to))
         fprintf(out, "from %" PRId32 " to %" PRId32 ": ", from, to);
+    else if (*log_get_text(action, "command"))
+        fputs("a size by hand: ", out);
     else
         fputs("the size could not be read: ", out);
     put(out, "", log_get_text(action, "outcome"), "");
@@ -297,7 +313,39 @@ static void print_action(json_t *action, FILE *out)
         fprintf(out, ", HTTP %" JSON_INTEGER_FORMAT, http);
     if (*log_get_text(action, "message"))
         put(out, ", ", log_get_text(action, "message"), "");
-    put(out, ". ", get_meaning(action, "outcome"), "\n");
+    put(out, ". ", get_meaning(action, "outcome"), "");
+    if (*log_get_text(action, "command"))
+        put(out, " Not by this decision, but by an operator's command ",
+            log_get_text(action, "command"), ".");
+    fputc('\n', out);
+}
+
+/* Who ordered what, and why. */
+static void print_command(const json_t *command, FILE *out)
+{
+    int32_t size;
+    put(out, "  ", log_get_text(command, "time"), ": ");
+    put(out, "", log_get_text(command, "command"), "");
+    if (log_get_size(command, "replicas", &size))
+        fprintf(out, " to %" PRId32, size);
+    if (*log_get_text(command, "who"))
+        put(out, " by ", log_get_text(command, "who"), "");
+    if (*log_get_text(command, "until"))
+        put(out, " until ", log_get_text(command, "until"), "");
+    put(out, ": ", log_get_text(command, "reason"), "");
+    if (strcmp(log_get_text(command, "outcome"), "done") != 0)
+        put(out, ". Nothing was done: ", log_get_text(command, "message"), "");
+    put(out, " (command ", log_get_text(command, "id"), ")\n");
+}
+
+static void print_commands(const struct explanation *told, FILE *out)
+{
+    json_t *command;
+    size_t i;
+    if (json_array_size(told->commands) == 0)
+        return;
+    fputs("\nOperators\n", out);
+    json_array_foreach(told->commands, i, command) print_command(command, out);
 }
 
 static void print_what_followed(const struct explanation *told, FILE *out)
@@ -330,6 +378,7 @@ void explain_print_text(const struct explanation *told, FILE *out)
     print_incidents(told, out);
     print_proposals(told, out);
     print_gates(told, out);
+    print_commands(told, out);
     print_what_followed(told, out);
 }
 
@@ -349,6 +398,8 @@ json_t *explain_make_json(const struct explanation *told)
 
     json_object_set_new(json, "actions", json_incref(told->actions));
     json_object_set_new(json, "at", make_time(told->at));
+    if (told->commands)
+        json_object_set_new(json, "commands", json_incref(told->commands));
     json_object_set_new(json, "decision", json_incref(told->decision));
     json_object_set_new(json, "incidents", json_incref(told->incidents));
     json_object_set_new(

@@ -197,17 +197,25 @@ void http_answer_deinit(struct http_answer *answer)
     as_buf_deinit(&answer->body);
 }
 
-int http_answer_refuse(const struct as_args *args, const struct http_answer *answer)
+char *http_answer_explain(const struct http_answer *answer)
 {
     const char *text = answer->body.data ? answer->body.data : "";
     json_t *json = json_loadb(text, answer->body.size, 0, NULL);
-    const char *error = json_string_value(json_object_get(json, "error"));
-    if (error)
-        text = error;
+    const char *own = json_string_value(json_object_get(json, "error"));
+    if (own)
+        text = own;
     size_t size = strcspn(text, "\r\n");
     if (size > EXPLANATION_MAX)
         size = as_str_cut_utf8(text, size, EXPLANATION_MAX);
-    (void)as_cli_fail(args, "HTTP %d%s%.*s", answer->status, size > 0 ? ": " : "", (int)size, text);
+    char *line =
+        as_xasprintf("HTTP %d%s%.*s", answer->status, size > 0 ? ": " : "", (int)size, text);
     json_decref(json);
+    return line;
+}
+
+int http_answer_refuse(const struct as_args *args, const struct http_answer *answer)
+{
+    AS_CLEANUP(as_free_p) char *line = http_answer_explain(answer);
+    (void)as_cli_fail(args, "%s", line);
     return AS_EXIT_NO;
 }

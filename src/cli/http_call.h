@@ -27,6 +27,9 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
                   struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
 void http_answer_deinit(struct http_answer *answer);
 
+/* What the daemon refused, in its own words: one line, for free(). */
+char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
+
 /* Says on standard error what the daemon refused, in its own words; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
 

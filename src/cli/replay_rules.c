@@ -256,6 +256,14 @@ static void play_decision(struct replay *replay, const struct item *item)
                             as_rehearsal_get_size(replay->rehearsal, id), find_limit(replay, name));
 }
 
+/* What an operator ordered does not depend on the rules. */
+static void set_by_hand(struct replay *replay, const char *id, const char *name, int32_t size)
+{
+    as_rehearsal_set_size(replay->rehearsal, id, size);
+    comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay), size,
+                        find_limit(replay, name));
+}
+
 static void play_action(struct replay *replay, const struct item *item)
 {
     const char *id = log_get_text(item->record, "target");
@@ -267,6 +275,9 @@ static void play_action(struct replay *replay, const struct item *item)
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), to,
                         find_limit(replay, name));
     comparison_count_action(replay->comparison, COMPARISON_BEFORE, id, name, to > from);
+    if (*log_get_text(item->record, "command") &&
+        strcmp(log_get_text(item->record, "outcome"), "applied") == 0)
+        set_by_hand(replay, id, name, to);
 }
 
 static void play_notification(struct replay *replay, const struct item *item)

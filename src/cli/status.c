@@ -1,5 +1,6 @@
 /*
- * `alertscaler status`: a running daemon's targets as a table.
+ * `alertscaler status`: a running daemon's targets as a table, with what holds all of them above
+ * it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,20 +15,26 @@
 #include <alertscaler/base/time.h>
 
 #include "http_call.h"
+#include "safe_text.h"
+#include "status.h"
+
+#define REASON_SHOWN 40 /* bytes of a pause's reason in the table */
 
 enum {
     COLUMN_TARGET,
     COLUMN_SIZE,
     COLUMN_BOUNDS,
     COLUMN_LOCKED,
+    COLUMN_PAUSED,
     COLUMN_OPEN,
     COLUMN_LAST,
     COLUMNS
 };
 
 static const char *const titles[COLUMNS] = {
-    [COLUMN_TARGET] = "TARGET", [COLUMN_SIZE] = "SIZE",      [COLUMN_BOUNDS] = "BOUNDS",
-    [COLUMN_LOCKED] = "LOCKED", [COLUMN_OPEN] = "INCIDENTS", [COLUMN_LAST] = "LAST DECISION",
+    [COLUMN_TARGET] = "TARGET",      [COLUMN_SIZE] = "SIZE",     [COLUMN_BOUNDS] = "BOUNDS",
+    [COLUMN_LOCKED] = "LOCKED",      [COLUMN_PAUSED] = "PAUSED", [COLUMN_OPEN] = "INCIDENTS",
+    [COLUMN_LAST] = "LAST DECISION",
 };
 
 struct row {
@@ -77,7 +84,9 @@ static bool describe_span(const json_t *object, const char *key, bool is_ago, in
 static char *describe_size(const json_t *target)
 {
     const json_t *replicas = json_object_get(target, "replicas");
-    const json_int_t desired = json_integer_value(json_object_get(target, "desired"));
+    const json_t *ordered = json_object_get(target, "ordered");
+    const json_int_t desired =
+        json_integer_value(json_is_integer(ordered) ? ordered : json_object_get(target, "desired"));
     if (!json_is_integer(replicas))
         return as_xstrdup("?");
     if (desired == json_integer_value(replicas))
@@ -107,6 +116,20 @@ static char *describe_locks(const json_t *target, int64_t now_us)
                         is_up && is_down ? ", " : "", is_down ? "down " : "", is_down ? down : "");
 }
 
+/* "58m: load test"; "until resumed: ..." */
+static char *describe_pause(const json_t *target, int64_t now_us)
+{
+    const json_t *pause = json_object_get(target, "paused");
+    const char *reason = get_text(pause, "reason");
+    char left[32];
+    if (!json_is_object(pause))
+        return as_xstrdup("-");
+    if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
+        memcpy(left, "until resumed", sizeof("until resumed"));
+    const size_t size = strlen(reason), shown = as_str_cut_utf8(reason, size, REASON_SHOWN);
+    return as_xasprintf("%s: %.*s%s", left, (int)shown, reason, shown < size ? "..." : "");
+}
+
 static char *describe_last(const json_t *target, int64_t now_us)
 {
     const json_t *last = json_object_get(target, "last_decision");
@@ -129,21 +152,22 @@ static struct row make_row(const json_t *target, int64_t now_us)
                             describe_size(target),
                             describe_bounds(target),
                             describe_locks(target, now_us),
+                            describe_pause(target, now_us),
                             as_xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(open)),
                             describe_last(target, now_us),
                         }};
 }
 
-static void print_cells(const char *const *cells, const size_t *widths)
+static void print_cells(const char *const *cells, const size_t *widths, FILE *out)
 {
     for (size_t i = 0; i < COLUMNS; i++) {
         const int width = i + 1 < COLUMNS ? (int)widths[i] + 2 : 0;
-        printf("%-*s", width, cells[i]);
+        fprintf(out, "%-*s", width, cells[i]);
     }
-    putchar('\n');
+    fputc('\n', out);
 }
 
-static void print_table(const json_t *targets)
+static void print_table(const json_t *targets, FILE *out)
 {
     const size_t count = json_array_size(targets);
     const int64_t now_us = get_now_us();
@@ -158,13 +182,41 @@ static void print_table(const json_t *targets)
             widths[i] = width > widths[i] ? width : widths[i];
         }
     }
-    print_cells(titles, widths);
+    print_cells(titles, widths, out);
     for (size_t k = 0; k < count; k++) {
-        print_cells((const char *const *)rows[k].cells, widths);
+        print_cells((const char *const *)rows[k].cells, widths, out);
         for (size_t i = 0; i < COLUMNS; i++)
             free(rows[k].cells[i]);
     }
     free(rows);
+}
+
+/* What holds all targets, and who leads. */
+static void print_above(const json_t *status, FILE *out)
+{
+    const json_t *pause = json_object_get(status, "paused");
+    const char *who = get_text(pause, "who"), *leader = get_text(status, "leader");
+    char left[32];
+    if (*leader) {
+        fputs("Leader: ", out);
+        safe_text_put(out, leader);
+        fputc('\n', out);
+    }
+    if (json_is_true(json_object_get(status, "dry_run")))
+        fputs("Dry run: nothing is changed.\n", out);
+    if (!json_is_object(pause))
+        return;
+    if (json_is_true(json_object_get(pause, "kill_switch")))
+        fputs("The kill switch is set: nothing is scaled", out);
+    else
+        fputs("Everything is paused", out);
+    fprintf(out, "%s", *who ? ", by " : "");
+    safe_text_put(out, who);
+    if (describe_span(pause, "until", false, get_now_us(), left, sizeof(left)))
+        fprintf(out, ", for another %s", left);
+    fputs(": ", out);
+    safe_text_put(out, get_text(pause, "reason"));
+    fputc('\n', out);
 }
 
 static char *make_path(const struct as_args *args)
@@ -177,45 +229,84 @@ static char *make_path(const struct as_args *args)
     return path;
 }
 
-static int print_answer(const struct as_args *args, const struct http_answer *answer)
+/* The answer's document, to be released. NULL with a text for free() and an exit status. */
+static json_t *ask(const struct as_args *args, const char *path, char **problem_out,
+                   int *status_out)
 {
-    json_t *json =
-        json_loadb(answer->body.data ? answer->body.data : "", answer->body.size, 0, NULL);
-    json_t *data = json_object_get(json, "data");
-    if (!data) {
-        json_decref(json);
-        return as_cli_fail(args, "the answer is not alertscaler's");
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    *status_out = AS_EXIT_USAGE;
+    if (http_call_run(args, path, NULL, &answer, &error) != 0) {
+        *problem_out = as_xstrdup(error.text);
+        return NULL;
     }
-    const char *warning = json_string_value(json_array_get(json_object_get(json, "warnings"), 0));
-    if (warning)
-        fprintf(stderr, "alertscaler status: %s\n", warning);
-    if (as_args_wants_json(args)) {
-        json_dumpf(data, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else if (json_is_array(data)) {
-        print_table(data);
+    if (answer.status != 200) {
+        *problem_out = http_answer_explain(&answer);
+        *status_out = AS_EXIT_NO;
+        return NULL;
+    }
+    json_t *json = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
+    if (json_object_get(json, "data"))
+        return json;
+    json_decref(json);
+    *problem_out = as_xstrdup("the answer is not alertscaler's");
+    return NULL;
+}
+
+static void print_text(const struct as_args *args, json_t *data, FILE *out)
+{
+    AS_CLEANUP(as_free_p) char *problem = NULL;
+    int unused;
+    json_t *status = ask(args, "/api/v1/status", &problem, &unused);
+    print_above(json_object_get(status, "data"), out); /* without it, there is the table still */
+    json_decref(status);
+    if (json_is_array(data)) {
+        print_table(data, out);
     } else {
         json_t *one = json_pack("[O]", data);
-        print_table(one);
+        print_table(one, out);
         json_decref(one);
     }
+}
+
+int status_print(const struct as_args *args, FILE *out, char **problem_out)
+{
+    AS_CLEANUP(as_free_p) char *path = make_path(args);
+    int status;
+    json_t *json = ask(args, path, problem_out, &status);
+    if (!json)
+        return status;
+    json_t *data = json_object_get(json, "data");
+    const char *warning = json_string_value(json_array_get(json_object_get(json, "warnings"), 0));
+    if (as_args_wants_json(args)) {
+        json_dumpf(data, out, JSON_INDENT(2));
+        fputc('\n', out);
+    } else {
+        print_text(args, data, out);
+    }
+    if (warning)
+        *problem_out = as_xstrdup(warning);
     json_decref(json);
     return AS_EXIT_OK;
 }
 
 static int run(const struct as_args *args)
 {
-    struct as_error error = AS_ERROR_INIT;
-    AS_CLEANUP(as_free_p) char *path = make_path(args);
-    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
-    if (http_call_run(args, path, NULL, &answer, &error) != 0)
-        return as_cli_fail(args, "%s", error.text);
-    if (answer.status != 200)
-        return http_answer_refuse(args, &answer);
-    return print_answer(args, &answer);
+    AS_CLEANUP(as_free_p) char *problem = NULL;
+    if (as_args_has(args, "watch"))
+        return status_watch(args);
+    const int status = status_print(args, stdout, &problem);
+    if (problem)
+        (void)as_cli_fail(args, "%s", problem);
+    return status;
 }
 
 static const struct as_option options[] = {
+    {.name = "watch", .letter = 'w', .help = "Goes on and on, until it is interrupted"},
+    {.name = "interval",
+     .value = "DURATION",
+     .fallback = "2s",
+     .help = "With --watch: how long between two looks"},
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
     AS_OPTION_OUTPUT,
@@ -225,8 +316,9 @@ static const struct as_option options[] = {
 const struct as_command as_command_status = {
     .name = "status",
     .operands = "[TARGET]",
-    .summary = "Shows a running daemon's targets: size, bounds, locks, last decision.",
-    .help = "TARGET is a name in the rule files, or an id.",
+    .summary = "Shows a running daemon's targets: size, bounds, locks, pauses, last decision.",
+    .help = "TARGET is a name in the rule files, or an id. What holds all targets at once stands "
+            "above the\ntable.",
     .options = options,
     .operands_max = 1,
     .run = run,

@@ -1,14 +1,20 @@
 """fire, status and reload: what they send, what they print, and what they say when it goes wrong."""
+import fcntl
 import json
 import os
+import pty
 import re
+import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
 
 from harness.daemon import environment, find_binary
 from harness.http import HangUp, Server
+from harness.wait import eventually
 
 NOBODY = "http://127.0.0.1:1"
 
@@ -34,7 +40,7 @@ class Played:
         self.asked.append(asked)
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return self.answer(asked) if callable(self.answer) else self.answer
 
     def run(self, *words, **more):
         return run(*words, f"--url={self.url}", **more)
@@ -156,16 +162,138 @@ def test_status_is_a_table(played):
     done = played.run("status")
     assert done.returncode == 0, done.stderr
     rows = [re.split(r"  +", line) for line in done.stdout.splitlines()]
-    assert rows[0] == ["TARGET", "SIZE", "BOUNDS", "LOCKED", "INCIDENTS", "LAST DECISION"]
+    assert rows[0] == ["TARGET", "SIZE", "BOUNDS", "LOCKED", "PAUSED", "INCIDENTS", "LAST DECISION"]
     assert rows[1][:3] == ["checkout", "6", "2-20"]
     assert re.fullmatch(r"up 4\ds, down \dm", rows[1][3]), rows[1]
-    assert rows[1][4] == "1"
-    assert re.fullmatch(r"scaled by slow, 1\ds ago", rows[1][5]), rows[1]
-    assert rows[2] == ["kubernetes/default/apps/v1/Deployment/shop/checkout", "4->5", "2-20", "-", "0",
+    assert rows[1][4:6] == ["-", "1"]
+    assert re.fullmatch(r"scaled by slow, 1\ds ago", rows[1][6]), rows[1]
+    assert rows[2] == ["kubernetes/default/apps/v1/Deployment/shop/checkout", "4->5", "2-20", "-", "-", "0",
                        "at_max, 2h ago; failed: forbidden"]
-    assert rows[3] == ["new", "?", "-", "-", "0", "unreachable"]
+    assert rows[3] == ["new", "?", "-", "-", "-", "0", "unreachable"]
+    assert [(asked.method, asked.path) for asked in played.asked] == [
+        ("GET", "/api/v1/targets"), ("GET", "/api/v1/status")]
+
+
+def pause(**more):
+    return {"who": "ada", "reason": "the big move", "kill_switch": False, "since": at(-60), "until": None, **more}
+
+
+def test_status_shows_pauses(played):
+    status = {}
+    targets = [target(paused=pause(until=at(3500))), target(paused=pause(reason="x" * 100), ordered=9)]
+    played.answer = lambda asked: (200, {}, {
+        "status": "success", "data": status if asked.path.endswith("/status") else targets})
+    rows = [re.split(r"  +", line) for line in played.run("status").stdout.splitlines()]
+    assert rows[1][4] == "58m: the big move" and rows[2][4] == "until resumed: " + "x" * 40 + "..."
+    assert rows[2][1] == "6->9"
+    for pause_of_all, says in [
+            (pause(until=at(3500)), "Everything is paused, by ada, for another 58m: the big move"),
+            (pause(who=""), "Everything is paused: the big move"),
+            (pause(who="kill switch file", kill_switch=True),
+             "The kill switch is set: nothing is scaled, by kill switch file: the big move")]:
+        status = {"paused": pause_of_all, "dry_run": True}
+        assert played.run("status").stdout.splitlines()[:2] == ["Dry run: nothing is changed.", says]
+
+
+def test_status_watch_goes_on_through_errors_and_ends_cleanly(played):
+    binary = find_binary()
+    played.answer = 200, {}, {"status": "success", "data": [target()]}
+    process = subprocess.Popen([binary, "status", "--watch", "--interval=100ms", f"--url={played.url}"],
+                               env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        eventually(lambda: len(played.asked) > 4, 20)
+        played.answer = 503, {}, {"status": "error", "errorType": "unavailable", "error": "starting"}
+        before = len(played.asked)
+        eventually(lambda: len(played.asked) > before + 3, 20)
+        played.answer = 200, {}, {"status": "success", "data": [target(name="later")]}
+        before = len(played.asked)
+        eventually(lambda: len(played.asked) > before + 4, 20)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "checkout" in out and "later" in out
+    assert "alertscaler status: HTTP 503: starting\n" in err
+
+
+def test_status_watch_draws_one_picture_on_a_terminal(played):
+    played.answer = lambda asked: (200, {}, {"status": "success", "data": [target(name=f"t{n}") for n in range(50)]})
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
+    process = subprocess.Popen([find_binary(), "status", "-w", "--interval=100ms", f"--url={played.url}"],
+                               env=environment(), stdout=terminal, stderr=subprocess.PIPE)
+    os.close(terminal)
+    seen = b""
+    try:
+        while seen.count(b"\x1b[H") < 3:
+            seen += os.read(screen, 65536)
+        played.answer = 503, {}, {"status": "error", "errorType": "unavailable", "error": "starting"}
+        while b"HTTP 503: starting" not in seen:
+            seen += os.read(screen, 65536)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        os.close(screen)
+    pictures = [picture.split(b"\r\n") for picture in seen.split(b"\x1b[H")[1:3]]
+    for picture in pictures:
+        assert len(picture) == 10 and picture[-1].startswith(b"...")    # of 52 lines, none of which wraps
+        assert all(len(line.replace(b"\x1b[K", b"")) <= 40 for line in picture[:-1])
+
+
+@pytest.mark.parametrize("words", [["--interval=0s"], ["--interval=10ms"], ["--interval=soon"]])
+def test_status_watch_refuses(words):
+    assert run("status", "--watch", *words, "--url", NOBODY).returncode == 2
+
+
+# pause, resume, scale, unlock
+
+
+def done(**data):
+    return 200, {}, {"status": "success", "data": {"id": "01JD", "target": "kubernetes/a/b", **data}}
+
+
+@pytest.mark.parametrize("words, path, body, answer, says", [
+    (["pause", "a/b", "--for=1h", "--reason=r"], "/api/v1/targets/a%2Fb/pause", {"for": "1h", "reason": "r"},
+     done(until="2026-11-20T11:00:00Z"), "kubernetes/a/b: paused until 2026-11-20T11:00:00Z\n"),
+    (["pause", "--all", "--reason", "r"], "/api/v1/pause", {"reason": "r"}, done(target=None, until=None),
+     "all targets: paused until resumed\n"),
+    (["resume", "web", "--reason=r"], "/api/v1/targets/web/resume", {"reason": "r"}, done(), "kubernetes/a/b: resumed\n"),
+    (["resume", "--all", "--reason=r"], "/api/v1/resume", {"reason": "r"}, done(target=None), "all targets: resumed\n"),
+    (["scale", "web", "9", "--reason=r"], "/api/v1/targets/web/scale", {"replicas": 9, "reason": "r"}, done(replicas=9),
+     "kubernetes/a/b: to be set to 9, command 01JD\n"),
+    (["scale", "web", "0", "--force", "--reason=r"], "/api/v1/targets/web/scale",
+     {"replicas": 0, "force": True, "reason": "r"}, done(replicas=0), "kubernetes/a/b: to be set to 0, command 01JD\n"),
+    (["unlock", "web", "--reason=r"], "/api/v1/targets/web/unlock", {"reason": "r"}, done(), "kubernetes/a/b: unlocked\n"),
+])
+def test_orders(played, words, path, body, answer, says):
+    played.answer = answer
+    done = played.run(*words)
+    assert (done.returncode, done.stdout) == (0, says), done.stderr
     (asked,) = played.asked
-    assert (asked.method, asked.path) == ("GET", "/api/v1/targets")
+    assert (asked.method, asked.path.lower(), asked.json) == ("POST", path.lower(), body)
+    assert json.loads(played.run(*words, "-o", "json").stdout) == answer[2]["data"]
+
+
+@pytest.mark.parametrize("words, says", [
+    (["pause", "web"], "--reason"), (["pause", "web", "--reason="], "--reason"), (["pause", "--reason=r"], "TARGET"),
+    (["pause", "web", "--all", "--reason=r"], "not both"), (["pause", "web", "--for=soon", "--reason=r"], "--for"),
+    (["resume", "--reason=r"], "TARGET"), (["scale", "web", "--reason=r"], "too few"),
+    (["scale", "web", "many", "--reason=r"], "many"), (["scale", "web", "-1", "--reason=r"], "-1"),
+    (["scale", "web", "2147483648", "--reason=r"], "not a size"), (["unlock", "--reason=r"], "too few"),
+    (["unlock", "web"], "--reason"),
+])
+def test_orders_that_are_none(played, words, says):
+    done = played.run(*words)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert not played.asked
+
+
+def test_an_order_that_is_refused(played):
+    played.answer = 422, {}, {"status": "error", "errorType": "out_of_bounds", "error": "21 is not within 1 and 20"}
+    done = played.run("scale", "web", "21", "--reason=r")
+    assert (done.returncode, done.stderr) == (1, "alertscaler scale: HTTP 422: 21 is not within 1 and 20\n")
 
 
 def test_status_of_one_target(played):

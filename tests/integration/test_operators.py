@@ -1,17 +1,24 @@
 """Operators' hands: pauses, sizes by hand, locks ended, and the kill switch, on the real daemon; what was answered holds over
 kill -9."""
+import json
+import pathlib
+import re
+import subprocess
 import threading
 import time
 import urllib.parse
 
+import jsonschema
 import pytest
 
+from harness.daemon import environment
 from harness.many_groups import ManyGroups
 from harness.node_group import Fault, HttpNodeGroup
 from harness.notification import alert, notification
 from harness.wait import eventually
 
 FLAGS = ["--web.enable-admin-api"]
+SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "action-log.schema.json"
 
 
 def make_rules(group, **target):
@@ -203,3 +210,54 @@ def test_the_kill_switch_stops_everything_within_a_second_under_load(make, start
     eventually(lambda: all(name in groups.applied for name in sent), 60, what="then all of it is done")
     assert daemon.records("command")[-1]["command"] == "resume"
     daemon.stop()
+
+
+def validate(records):
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    for record in records:
+        problems = [error.message for error in validator.iter_errors(record)]
+        assert not problems, (problems, record)
+
+
+def test_from_the_command_line(make, group, tmp_path):
+    daemon = make()
+
+    def say(*words):
+        return subprocess.run([daemon.binary, *words, f"--url={daemon.url}", f"--token-file={tmp_path / 'admin.token'}"],
+                              env=environment(), text=True, capture_output=True, timeout=40)
+
+    assert say("pause", "workers", "--for=1h", "--reason=load test").returncode == 0
+    assert say("pause", "--all", "--reason=the big move").returncode == 0
+    fire(daemon)
+    daemon.wait_record("decision")
+    told = say("status").stdout
+    assert told.startswith("Everything is paused, by ada: the big move\n") and "59m: load test" in told and "paused by busy" in told
+    assert say("resume", "--all", "--reason=moved").returncode == 0
+    assert say("scale", "workers", "12", "--reason=sale").returncode == 0
+    eventually(lambda: group.size == 12, 10)
+    assert say("unlock", "workers", "--reason=no need").returncode == 0
+    refused = say("scale", "workers", "50", "--reason=sale")
+    assert refused.returncode == 1 and "422" in refused.stderr
+    assert say("resume", "workers", "--reason=tested").returncode == 0
+    eventually(lambda: group.applied == [12, 13], 10)
+    daemon.stop()
+
+    log = subprocess.run([daemon.binary, "log", "--kind=command", str(daemon.log_file)], text=True, capture_output=True)
+    lines = [line.split("command", 1)[1].strip() for line in log.stdout.splitlines()]
+    assert len(lines) == 7 and lines[0].startswith("pause workers (node_group/") and lines[0].endswith(": load test"), lines
+    assert lines[1].startswith("pause all by ada from 127.0.0.1:") and " to 12 by ada" in lines[3]
+    assert lines[5].endswith(": sale: out_of_bounds: 50 is not within 1 and 20: force it")
+    replay = subprocess.run([daemon.binary, "replay", str(daemon.log_file)], text=True, capture_output=True)
+    assert replay.returncode == 0 and " 0 differ" in replay.stdout, replay.stdout + replay.stderr
+    other = subprocess.run([daemon.binary, "replay", "--rules", str(daemon.directory / "rules"), str(daemon.log_file)],
+                           text=True, capture_output=True)
+    assert other.returncode in (0, 1), other.stderr
+    told = subprocess.run([daemon.binary, "explain", "--target=workers", str(daemon.log_file)], text=True, capture_output=True)
+    assert told.returncode == 0, told.stderr
+    held = next(r for r in daemon.records("decision") if r["output"]["reason"] == "paused")
+    told = subprocess.run([daemon.binary, "explain", "--target=workers", f"--at={held['time']}", str(daemon.log_file)],
+                          text=True, capture_output=True).stdout
+    assert "all targets, by ada: the big move" in told, told
+    assert re.search(r"\n  \S+: scale to 12 by ada: sale \(command \w{26}\)\n", told), told
+    assert "from 4 to 12: applied" in told and "by an operator's command" in told, told
+    validate(daemon.records())

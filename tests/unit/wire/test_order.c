@@ -84,7 +84,7 @@ Test(order, a_reason_and_a_body_have_a_limit)
     for (size_t length = AS_ORDER_REASON_MAX - 1; length <= AS_ORDER_REASON_MAX; length++) {
         memset(json, 'x', sizeof(json));
         memcpy(json, "{\"reason\":\"", 11);
-        strcpy(json + 11 + length, "\"}");
+        memcpy(json + 11 + length, "\"}", sizeof("\"}"));
         cr_expect_eq(decode(AS_ORDER_RESUME, json), length < AS_ORDER_REASON_MAX ? 0 : -EBADMSG);
     }
     memset(json, ' ', sizeof(json));

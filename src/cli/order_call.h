@@ -1,0 +1,35 @@
+/*
+ * What pause, resume, scale and unlock share: they send an order and say what became of it.
+ */
+#ifndef ALERTSCALER_CLI_ORDER_CALL_PRIVATE_H
+#define ALERTSCALER_CLI_ORDER_CALL_PRIVATE_H
+
+#include <jansson.h>
+
+#include <alertscaler/core/order.h>
+
+#include "http_call.h"
+
+/* Of a command whose table has AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
+ * AS_OPTION_OUTPUT. `target` NULL: all. Takes `body` over, to which the reason is added. Returns
+ * the exit status. */
+int order_call_run(const struct as_args *args, enum as_order_kind kind, const char *target,
+                   json_t *body);
+
+/* TARGET or --all: AS_EXIT_OK with the target (NULL: all), or AS_EXIT_USAGE after saying so. */
+int order_call_find_target(const struct as_args *args, const char **target_out);
+
+#define AS_OPTION_REASON                                                                           \
+    {                                                                                              \
+        .name = "reason", .value = "TEXT", .help = "Why, for the action log; it is needed",        \
+    }
+#define AS_OPTION_ALL                                                                              \
+    {                                                                                              \
+        .name = "all", .help = "Instead of a TARGET: all of them at once",                         \
+    }
+
+#define ORDER_CALL_NEEDS                                                                           \
+    "TARGET is a name in the rule files, or an id. The daemon needs --web.enable-admin-api, and\n" \
+    "the token the permission admin. Exit status 1 if the daemon refuses."
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * `alertscaler pause`: nothing is scaled for a while.
+ */
+#include "order_call.h"
+
+#include <alertscaler/base/time.h>
+
+static int run(const struct as_args *args)
+{
+    const char *target, *duration = as_args_get(args, "for");
+    struct as_error error = AS_ERROR_INIT;
+    int64_t us;
+    const int status = order_call_find_target(args, &target);
+    if (status != AS_EXIT_OK)
+        return status;
+    if (duration && as_duration_parse(duration, &us, &error) != 0)
+        return as_cli_fail(args, "--for: %s", error.text);
+    json_t *body = json_object();
+    if (duration)
+        json_object_set_new(body, "for", json_string(duration));
+    return order_call_run(args, AS_ORDER_PAUSE, target, body);
+}
+
+static const struct as_option options[] = {
+    AS_OPTION_ALL,
+    {.name = "for",
+     .value = "DURATION",
+     .help = "How long: 90s, 1h30m, 2d; until it is resumed if not given"},
+    AS_OPTION_REASON,
+    AS_OPTION_URL,
+    AS_OPTION_TOKEN_FILE,
+    AS_OPTION_OUTPUT,
+    {0},
+};
+
+const struct as_command as_command_pause = {
+    .name = "pause",
+    .operands = "[TARGET]",
+    .summary = "Has a running daemon scale nothing for a while: one target, or all.",
+    .help = "Alerts are received, and decisions made and recorded, as ever. At the end of the "
+            "pause what\nstill fires is decided anew at once.\n" ORDER_CALL_NEEDS,
+    .options = options,
+    .operands_max = 1,
+    .run = run,
+};
