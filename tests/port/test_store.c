@@ -16,11 +16,14 @@
 #include <alertscaler/store/sqlite.h>
 
 #include "kube_api.h"
+#include "real_store.h"
 
-/* A medium that can be opened again and again. */
+/* A medium that can be opened again and again. "kubernetes" is a fake API server; a real one, with
+ * an empty namespace for each test, where ALERTSCALER_TEST_KUBECONFIG names its kubeconfig. */
 struct medium {
     const char *name;
     bool is_file, is_cluster;
+    const char *test;
     char directory[64], path[80];
     struct as_store_memory *memory;
 };
@@ -41,7 +44,7 @@ static void setup(struct medium *medium)
         snprintf(medium->directory, sizeof(medium->directory), "/tmp/as-store-XXXXXX");
         cr_assert(mkdtemp(medium->directory));
         snprintf(medium->path, sizeof(medium->path), "%s/state.db", medium->directory);
-    } else if (medium->is_cluster) {
+    } else if (medium->is_cluster && !getenv("ALERTSCALER_TEST_KUBECONFIG")) {
         kube_api_init(&api);
     } else {
         medium->memory = as_store_memory_new();
@@ -52,9 +55,19 @@ static void teardown(struct medium *medium)
 {
     if (medium->is_file)
         nftw(medium->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    if (medium->is_cluster)
+    if (medium->is_cluster && !getenv("ALERTSCALER_TEST_KUBECONFIG"))
         kube_api_deinit(&api);
     medium->memory = as_store_memory_free(medium->memory);
+}
+
+/* That of the test: "a-new-store-is-empty". */
+static const char *get_namespace(struct medium *medium)
+{
+    snprintf(medium->path, sizeof(medium->path), "%s", medium->test);
+    for (char *at = medium->path; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    return medium->path;
 }
 
 static struct as_store *open_store(struct medium *medium)
@@ -63,7 +76,11 @@ static struct as_store *open_store(struct medium *medium)
     struct as_store *store = NULL;
 
     if (medium->is_cluster) {
-        cr_assert(!kube_api_open(&api, "test", &store, &error), "%s", error.text);
+        const char *kubeconfig = getenv("ALERTSCALER_TEST_KUBECONFIG");
+        cr_assert(!(kubeconfig
+                        ? real_store_open(kubeconfig, get_namespace(medium), "test", &store, &error)
+                        : kube_api_open(&api, "test", &store, &error)),
+                  "%s", error.text);
         return store;
     }
     if (!medium->is_file)
@@ -120,6 +137,7 @@ static void expect(struct as_store *store, enum as_store_kind kind, const char *
     }                                                                                              \
     ParameterizedTest(struct medium *medium, port_store, test_name)                                \
     {                                                                                              \
+        medium->test = #test_name;                                                                 \
         setup(medium);                                                                             \
         test_name(medium);                                                                         \
         teardown(medium);                                                                          \

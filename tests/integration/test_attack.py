@@ -1,0 +1,166 @@
+"""Attacks of every kind beside a real Alertmanager: its notifications are answered all the while, memory stays below the
+ceiling that docs/receiver.md states, and afterwards nothing of it is left."""
+import pathlib
+import re
+import resource
+import time
+
+import pytest
+
+from harness.attack import KINDS, Attack
+from harness.daemon import ROOT
+from harness.http import request
+from harness.metrics import Metrics
+from harness.wait import eventually
+
+MIB = 1 << 20
+CONFIG = {"providers": {"mine": {"type": "http"}},
+          "receiver": {"max_body": "4MiB", "max_bodies": "8MiB", "max_connections": 300}}
+SECONDS = 2.5           # that each attack lasts
+LATENCY = 10            # seconds within which a notification is answered
+
+# What is answered to whom, besides 503: else an attack may have been another than its name says.
+ANSWERS = {
+    "idle": {"200"}, "slow-heads": {"408"}, "slow-bodies": {"408"}, "slow-chunks": {"408"}, "large-heads": {"431"},
+    "too-large-bodies": {"413"}, "compressed": {"415"}, "garbage": {"400"},
+}
+MUST_ANSWER = {"idle", "large-heads", "too-large-bodies", "compressed", "garbage"}
+
+
+def ceiling(connections, max_body, max_bodies):
+    """As docs/receiver.md states it, over what the program takes by itself."""
+    return connections * 64 * 1024 + max_bodies + 24 * max_body + 64 * MIB
+
+
+@pytest.fixture
+def daemon(make_daemon, node_group):
+    def make(**receiver):
+        rules = {
+            "targets": {"workers": {"node_group": {"provider": "mine", "url": node_group(size=4).url}, "min": 1, "max": 10}},
+            "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 1}}],
+        }
+        config = {**CONFIG, "receiver": {**CONFIG["receiver"], **receiver}}
+        # Freed memory must not wait for ASan's own checks, and its stacks of each allocation are not what is measured.
+        env = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:quarantine_size_mb=1:malloc_context_size=2"}
+        return make_daemon(rules, config, env=env, log_level="info")
+
+    return make
+
+
+class Sender:
+    """A real Alertmanager, and how its notifications fare."""
+
+    def __init__(self, alertmanager):
+        self.alertmanager = alertmanager
+        self.fired = 0
+
+    def fire(self):
+        self.alertmanager.fire(alertname="Attack", number=str(self.fired))
+        self.fired += 1
+
+    def metrics(self):
+        return Metrics(request("GET", self.alertmanager.url + "/metrics").text)
+
+    def wait_all_sent(self, seconds):
+        eventually(lambda: self.metrics().sum("alertmanager_notifications_total", integration="webhook") >= self.fired,
+                   seconds, what=f"{self.fired} notifications are sent")
+
+    def check(self):
+        metrics = self.metrics()
+        assert metrics.sum("alertmanager_notifications_failed_total", integration="webhook") == 0
+        name = "alertmanager_notification_latency_seconds"
+        assert metrics.sum(f"{name}_count", integration="webhook") >= self.fired
+        late = (metrics.sum(f"{name}_count", integration="webhook") -
+                metrics.sum(f"{name}_bucket", integration="webhook", le=str(LATENCY)))
+        assert late == 0, f"{late} notifications took more than {LATENCY} s"
+        return metrics.sum(f"{name}_sum", integration="webhook") / self.fired
+
+
+@pytest.fixture
+def attack(request):
+    running = []
+
+    def make(*arguments):
+        running.append(Attack(*arguments))
+        return running[-1]
+
+    yield make
+    for one in running:
+        one.stop()
+
+
+def port_of(daemon):
+    return int(daemon.address.rpartition(":")[2])
+
+
+def connections(daemon):
+    return daemon.metrics().value("alertscaler_http_connections")
+
+
+def check_all_gone(daemon, sender):
+    sender.alertmanager.stop()      # it keeps as many as it needed at a time, for 5 minutes
+    eventually(lambda: connections(daemon) <= 2, 20, what="all connections but that of the question are gone")
+
+
+@pytest.mark.seconds(120)
+def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_alertmanager, attack, record_property):
+    daemon = daemon()
+    sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook"))
+    sender.fire()
+    sender.wait_all_sent(20)
+    own = highest = daemon.process.resident_bytes()
+    for kind in KINDS:
+        under_way = attack(kind, port_of(daemon), SECONDS)
+        while under_way.running:
+            sender.fire()
+            highest = max(highest, daemon.process.resident_bytes())
+            time.sleep(0.2)
+        came = under_way.wait()
+        sender.wait_all_sent(LATENCY)
+        print(f"{kind}: {came}, {highest / MIB:.0f} MiB")
+        assert came["opened"] >= 60, came
+        answers = set(came["answers"]) - {"503"}
+        if kind in ANSWERS:
+            assert answers <= ANSWERS[kind], came
+        if kind in MUST_ANSWER:
+            assert answers == ANSWERS[kind], came
+    mean = sender.check()
+    limit = ceiling(300, 4 * MIB, 8 * MIB)
+    print(f"{sender.fired} notifications, {mean * 1000:.1f} ms on average; {own / MIB:.0f} MiB before, "
+          f"at most {(highest - own) / MIB:.0f} MiB more, limit {limit / MIB:.0f} MiB")
+    assert highest - own < limit
+    check_all_gone(daemon, sender)
+    dropped = daemon.metrics().sum("alertscaler_http_connections_dropped_total", reason="limit")
+    assert dropped > 0
+    lines = re.findall(r"connections closed to make room", daemon.process.log_text())
+    assert 1 <= len(lines) <= 3, "logged once a minute"
+
+
+@pytest.mark.seconds(120)
+def test_ten_thousand_idle_connections(daemon, make_alertmanager, attack):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    count = min(10000, hard - 500)
+    assert count >= 3000, f"the hard limit of open files, {hard}, is too low for this test"
+    daemon = daemon(max_connections=count + 100)
+    sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook"))
+    sender.fire()
+    sender.wait_all_sent(20)
+    own = daemon.process.resident_bytes()
+    under_way = attack("idle", port_of(daemon), 60, count)
+    eventually(lambda: connections(daemon) >= count, 55, interval=0.5, what=f"{count} connections")
+    for _ in range(10):
+        sender.fire()
+        time.sleep(0.1)
+    sender.wait_all_sent(LATENCY)
+    more = daemon.process.resident_bytes() - own
+    print(f"{count} idle connections take {more / MIB:.0f} MiB, {more / count / 1024:.1f} KiB each")
+    under_way.stop()
+    assert more < ceiling(count, 4 * MIB, 8 * MIB)
+    sender.check()
+    check_all_gone(daemon, sender)
+
+
+def test_the_documented_ceiling_is_the_one_tested():
+    text = (pathlib.Path(ROOT) / "docs" / "receiver.md").read_text()
+    assert "max_connections x 64 KiB (128 KiB with TLS) + max_bodies + max_body x 24 + 64 MiB" in text
+    assert ceiling(1024, 0, 0) == 128 * MIB

@@ -1,0 +1,338 @@
+"""State in the API server, with a real one: the port's suite, lost answers, takeovers, kills, sizes and times."""
+import os
+import pathlib
+import random
+import re
+import subprocess
+import time
+
+import pytest
+import yaml
+
+from harness.control_plane import ADMIN_TOKEN
+from harness.driver import Driver, find_driver
+from harness.fault_proxy import FaultProxy
+
+RIGHTS = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "update"]}]
+PORT_SUITE = pathlib.Path(__file__).parents[1] / "port" / "test_store.c"
+SELECTOR = "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=state"
+KINDS = ["meta", "incident", "target", "intent", "outbox"]
+
+
+class StoreDriver(Driver):
+    name = "store_driver"
+
+    def call(self, op, store="a", timeout=60, **arguments):
+        return self.wait(self.send(op=op, store=store, **arguments), timeout)
+
+    def must(self, op, *arguments, **options):
+        answer = self.call(op, *arguments, **options)
+        assert answer["status"] == 0, answer["error"]
+        return answer
+
+    def kill(self):
+        self._process.kill()
+
+    def wait_for_kill(self):
+        assert self._process.wait(10) == -9, f"it was not killed: {self.log.read_text()}"
+
+
+@pytest.fixture
+def proxy(control_plane):
+    proxy = FaultProxy(control_plane.url, control_plane.authority.context()).start()
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def kubeconfig(control_plane, namespace, proxy, tmp_path):
+    """Through the proxy, as an account that has the rights of the documentation and no others."""
+    control_plane.create_account(namespace, "state")
+    control_plane.grant(namespace, "state", RIGHTS)
+    user = {"token": control_plane.account_token(namespace, "state")}
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": proxy.url}}], "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+    return path
+
+
+@pytest.fixture
+def make_driver(kubeconfig, tmp_path):
+    drivers = []
+
+    def make():
+        drivers.append(StoreDriver(tmp_path, "--kubeconfig", kubeconfig))
+        return drivers[-1]
+
+    yield make
+    for driver in drivers:
+        if driver._process.poll() is None:
+            driver.stop()
+
+
+def make_steps(count, seed):
+    """Commits, and what must be there after each."""
+    chance = random.Random(seed)
+    state, steps, wanted = {kind: {} for kind in KINDS}, [], []
+    for i in range(count):
+        changes = [["outbox", f"out{i}", "{}\n" * 3], ["outbox", f"out{i - 1}", None],
+                   ["target", f"shop/{chance.randrange(7)}", f'{{"step":{i},"text":"{"x" * chance.randrange(20000)}"}}'],
+                   ["incident", f"i{i}", f"\u00e4{i}" * 500]]
+        if i > 5:
+            changes.append(["incident", f"i{chance.randrange(i)}", None])
+        for kind, key, value in changes:
+            if value is None:
+                state[kind].pop(key, None)
+            else:
+                state[kind][key] = value
+        steps.append(changes)
+        wanted.append({kind: dict(records) for kind, records in state.items()})
+    return steps, wanted
+
+
+def objects(control_plane, namespace):
+    return control_plane.admin.get(f"/api/v1/namespaces/{namespace}/configmaps?labelSelector={SELECTOR}")["items"]
+
+
+def size_of(config_map):
+    return sum(len(k) + len(v.encode()) for k, v in (config_map.get("data") or {}).items())
+
+
+# What every store promises
+
+@pytest.mark.seconds(600)
+def test_the_suite_of_the_port(control_plane):
+    """Each test of tests/port with a real API server, in a namespace of its own."""
+    suite = find_driver("store_driver").parent.parent / "port" / "test_port_store"
+    assert suite.is_file(), "tests/port is not built"
+    names = re.findall(r"^PORT_TEST\((\w+)\)", PORT_SUITE.read_text(), re.M)
+    assert len(names) >= 7
+    for name in names:
+        control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.replace("_", "-")}})
+    kubeconfig = control_plane.write_kubeconfig("port-suite", token=ADMIN_TOKEN)
+    run = subprocess.run([suite, "--jobs=1"], env={**os.environ, "ALERTSCALER_TEST_KUBECONFIG": str(kubeconfig)},
+                         capture_output=True, text=True, timeout=580, check=False)
+    assert run.returncode == 0 and f"Passing: {3 * len(names)} " in run.stderr + run.stdout, run.stderr
+    for name in names:
+        assert objects(control_plane, name.replace("_", "-")), f"{name} did not reach the API server"
+
+
+# Faults
+
+@pytest.mark.seconds(600)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_fault_is_seen(proxy, make_driver, namespace, seed):
+    """Every fourth request goes wrong, in every way; nothing is lost, nothing is there twice, no commit fails."""
+    chance = random.Random(seed)
+    proxy.decide = lambda *_: chance.choice(["before", "after", 500, 503, 429, 409]) if chance.random() < 0.25 else None
+    steps, wanted = make_steps(60, seed)
+    driver = make_driver()
+    driver.must("open", namespace=namespace, holder="pod-1")
+    for i, changes in enumerate(steps):
+        driver.must("commit", changes=changes)
+        driver.must("tidy")
+        if i % 20 == 19:
+            assert driver.must("dump")["records"] == wanted[i]
+    proxy.decide = None
+    driver.must("open", store="b", namespace=namespace, holder="pod-2")
+    assert driver.must("dump", store="b")["records"] == wanted[-1]
+    faults = [fault for _, _, fault in proxy.seen if fault]
+    assert {"before", "after", 409} <= set(faults) and len(faults) > 15
+    assert {"GET", "POST", "PUT"} <= {method for method, _, fault in proxy.seen if fault}, "no fault hit a new object"
+
+
+def test_an_answer_that_comes_too_late_is_looked_for(proxy, make_driver, namespace):
+    """5 s for a request: the write is carried out, the answer comes after 6."""
+    driver = make_driver()
+    driver.must("open", namespace=namespace, holder="pod-1")
+    late = iter(["slow"])
+    proxy.decide = lambda number, method, path: next(late, None) if method == "PUT" else None
+    answer = driver.must("commit", changes=[["meta", "k", "v"]])
+    assert 5 <= answer["seconds"] < 9
+    puts = [path for method, path, _ in proxy.seen if method == "PUT"]
+    driver.must("open", store="b", namespace=namespace, holder="pod-2")
+    assert driver.must("dump", store="b")["records"]["meta"] == {"k": "v"}
+    assert len(puts) == 1, "it was not written twice"
+
+
+@pytest.mark.seconds(300)
+def test_an_outage_ends_in_a_failure_within_25_seconds(control_plane, make_driver, namespace):
+    driver = make_driver()
+    driver.must("open", namespace=namespace, holder="pod-1")
+    driver.must("commit", changes=[["meta", "k", "before"]])
+    control_plane.apiserver.kill()
+    answer = driver.call("commit", changes=[["meta", "k", "after"]])
+    assert answer["status"] < 0 and answer["error"].startswith(f"state in namespace {namespace}: configmap alertscaler-state: ")
+    assert answer["seconds"] < 25
+    assert driver.call("commit", changes=[["meta", "k", "again"]])["status"] < 0, "it must be opened again"
+    driver.call("close")
+    control_plane.ensure_running()
+    driver.must("open", store="b", namespace=namespace, holder="pod-1")
+    assert driver.must("dump", store="b")["records"]["meta"] == {"k": "before"}
+
+
+def test_a_restart_of_the_api_server_is_waited_for(control_plane, make_driver, namespace):
+    driver = make_driver()
+    driver.must("open", namespace=namespace, holder="pod-1")
+    control_plane.apiserver.pause()
+    ticket = driver.send(op="commit", store="a", changes=[["meta", "k", "v"]])
+    time.sleep(7)
+    control_plane.apiserver.resume()
+    answer = driver.wait(ticket)
+    assert answer["status"] == 0, answer["error"]
+    driver.must("open", store="b", namespace=namespace, holder="pod-2")
+    assert driver.must("dump", store="b")["records"]["meta"] == {"k": "v"}
+
+
+# Takeovers
+
+def test_who_held_it_before_is_kept_out(make_driver, namespace):
+    first, second = make_driver(), make_driver()
+    first.must("open", namespace=namespace, holder="pod-1")
+    first.must("commit", changes=[["target", "shop/a", "1"]])
+    second.must("open", namespace=namespace, holder="pod-2")
+    assert second.must("dump")["records"]["target"] == {"shop/a": "1"}
+    for _ in range(2):
+        answer = first.call("commit", changes=[["target", "shop/a", "2"]])
+        assert answer["status"] == -116     # ESTALE
+        if "failed before" not in answer["error"]:
+            assert "another replica has taken over: pod-2" in answer["error"]
+    second.must("commit", changes=[["target", "shop/b", "3"]])
+    assert second.must("dump")["records"]["target"] == {"shop/a": "1", "shop/b": "3"}
+
+
+@pytest.mark.seconds(600)
+def test_a_takeover_before_any_request(proxy, make_driver, namespace):
+    """While the first one commits and moves its journal into shards, a second one takes over before its k-th write and writes
+    the same records: what the first one still sends must change nothing."""
+    steps, wanted = make_steps(36, 9)
+    for k in range(0, 36, 5):
+        first, second = make_driver(), make_driver()
+        first.must("open", namespace=namespace, holder=f"first-{k}")
+        old = {kind: list(records) for kind, records in first.must("dump")["records"].items()}
+        first.must("commit", changes=[[kind, key, None] for kind in KINDS for key in old[kind]] + [["meta", "k", str(k)]])
+        count = 0
+
+        def let_second_in(number, method, path):
+            nonlocal count
+            if method != "GET":
+                count += 1
+            if count == k + 1 and method != "GET":
+                proxy.decide, proxy._lock = None, __import__("threading").Lock()
+                second.must("open", namespace=namespace, holder=f"second-{k}")
+                second.must("commit", changes=[["meta", "k", "second"]])
+
+        proxy.decide = let_second_in
+        done = 0
+        for changes in steps:
+            answer = first.call("commit", changes=changes)
+            if answer["status"]:
+                assert answer["status"] == -116, answer["error"]
+                break
+            done += 1
+            first.call("tidy")
+        else:
+            assert first.call("commit", changes=[["meta", "k", "first"]])["status"] == -116
+        for i in range(30):     # all segments and shards are written anew
+            second.must("commit", changes=[["meta", f"m{i % 3}", "y" * 30000]])
+            second.must("tidy")
+        third = make_driver()
+        third.must("open", namespace=namespace, holder="third")
+        records = third.must("dump")["records"]
+        assert records["meta"].pop("k") == "second"
+        assert set(records.pop("meta")) == {"m0", "m1", "m2"}
+        want = dict(wanted[done - 1]) if done else {kind: {} for kind in KINDS}
+        want.pop("meta")
+        assert records == want, f"before write {k}: {done} steps"
+        for driver in (first, second, third):
+            driver.stop()
+
+
+@pytest.mark.seconds(600)
+def test_killed_at_any_request(proxy, make_driver, namespace):
+    """SIGKILL before or after the k-th write, also in the middle of a checkpoint: acknowledged is there, half is not."""
+    steps, wanted = make_steps(120, 4)
+    chance = random.Random(4)
+    done = 0
+    while done < len(steps):
+        driver = make_driver()
+        driver.must("open", namespace=namespace, holder="pod")
+        records = driver.must("dump")["records"]
+        empty = {kind: {} for kind in KINDS}
+        candidates = [wanted[done - 1] if done else empty] + ([wanted[done]] if done < len(steps) else [])
+        assert records in candidates, f"after {done} steps"
+        if done < len(steps) and records == wanted[done]:
+            done += 1       # durable, and nobody was told
+        left = chance.randrange(1, 25)
+
+        def kill(number, method, path):
+            nonlocal left
+            left -= method != "GET"
+            if left == 0 and method != "GET":
+                driver.kill()
+                return chance.choice(["before", "after"])
+            return None
+
+        proxy.decide = kill
+        try:
+            while done < len(steps):
+                driver.must("commit", changes=steps[done])
+                done += 1
+                driver.must("tidy")
+        except (AssertionError, OSError):
+            driver.wait_for_kill()
+        proxy.decide = None
+    last = make_driver()
+    last.must("open", namespace=namespace, holder="last")
+    assert last.must("dump")["records"] == wanted[-1]
+
+
+# Rights
+
+def test_a_right_that_is_missing_is_said(control_plane, make_driver, namespace):
+    role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{namespace}-state"
+    control_plane.admin.patch(role, {"rules": [{**RIGHTS[0], "verbs": ["get", "list"]}]})
+    driver = make_driver()
+    answer = None
+    for _ in range(50):     # until the API server knows
+        answer = driver.call("open", namespace=namespace, holder="pod-1")
+        if answer["status"]:
+            break
+        driver.call("close")
+        time.sleep(0.1)
+    assert answer["status"] == -13
+    assert "get, list, create and update on configmaps are needed" in answer["error"]
+
+
+def test_a_namespace_that_does_not_exist_is_said(control_plane, tmp_path):
+    driver = StoreDriver(tmp_path, "--kubeconfig", control_plane.write_kubeconfig("admin-state", token=ADMIN_TOKEN))
+    answer = driver.call("open", namespace="nowhere", holder="pod-1")
+    assert answer["status"] < 0 and "create it, or set state.namespace" in answer["error"]
+    driver.stop()
+
+
+# Sizes and times
+
+@pytest.mark.seconds(900)
+def test_10000_targets_and_20000_incidents_fit(control_plane, make_driver, namespace, capsys):
+    driver = make_driver()
+    driver.must("open", namespace=namespace, holder="pod-1")
+    filled = [driver.must("fill", timeout=600, kind=kind, count=count, size=size, each=500)["seconds"]
+              for kind, count, size in (("target", 10000, 900), ("incident", 20000, 700))]
+    commits = sorted(driver.must("commit", changes=[["target", f"target/default/apps/v1/Deployment/shop/{i * 97}", "{}" * 400],
+                                                    ["outbox", f"o{i}", "{}\n" * 300], ["outbox", f"o{i - 1}", None]])["seconds"]
+                     for i in range(100))
+    driver.must("close")
+    opened = driver.must("open", namespace=namespace, holder="pod-2", timeout=120)["seconds"]
+    records = driver.must("dump", timeout=120)["records"]
+    assert len(records["target"]) == 10000 and len(records["incident"]) == 20000
+    items = objects(control_plane, namespace)
+    sizes = [size_of(item) for item in items]
+    assert max(sizes) <= 1 << 20, "a ConfigMap may have 1 MiB"
+    assert opened < 30
+    with capsys.disabled():
+        print(f"\n10,000 targets and 20,000 incidents: {len(items)} ConfigMaps, {sum(sizes) / 1e6:.1f} MB, the largest "
+              f"{max(sizes) / 1e3:.0f} kB; filled in {sum(filled):.1f} s by 500; opened in {opened:.2f} s; commit: median "
+              f"{commits[50] * 1e3:.1f} ms, 99th {commits[98] * 1e3:.1f} ms")
