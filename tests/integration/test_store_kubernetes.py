@@ -1,4 +1,5 @@
 """State in the API server, with a real one: the port's suite, lost answers, takeovers, kills, sizes and times."""
+import json
 import os
 import pathlib
 import random
@@ -12,6 +13,8 @@ import yaml
 from harness.control_plane import ADMIN_TOKEN
 from harness.driver import Driver, find_driver
 from harness.fault_proxy import FaultProxy
+from harness.notification import alert, notification
+from harness.wait import eventually
 
 RIGHTS = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "update"]}]
 PORT_SUITE = pathlib.Path(__file__).parents[1] / "port" / "test_store.c"
@@ -287,6 +290,54 @@ def test_killed_at_any_request(proxy, make_driver, namespace):
     last = make_driver()
     last.must("open", namespace=namespace, holder="last")
     assert last.must("dump")["records"] == wanted[-1]
+
+
+# The daemon
+
+def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make_daemon, node_group, tmp_path):
+    """State, lock and chain outlive a pod with its volume; the log files of both are one chain."""
+    group = node_group(size=4)
+    config = {
+        "clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"daemon-{namespace}", token=ADMIN_TOKEN))}},
+        "providers": {"mine": {"type": "http"}},
+        "state": {"store": "kubernetes", "namespace": namespace,
+                  "lease": {"duration": "2s", "renew_deadline": "1500ms", "retry_period": "300ms"}},
+    }
+    rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 20,
+                                    "cooldown": {"up": "10m", "down": "10m"}}},
+             "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers",
+                        "scale_up": {"by": 2}}]}
+    pods = []
+    for number in range(3):
+        directory = tmp_path / f"pod-{number % 2}"
+        pod = make_daemon(rules, name=f"pod-{number}", directory=directory, env={"POD_NAME": f"pod-{number % 2}"},
+                          config={**config, "action_log": {"path": str(directory / "actions.jsonl")}})
+        pods.append(pod)
+        pod.notify(notification(alert({"alertname": "Busy"})))
+        eventually(lambda: group.size == 6)
+        pod.wait_record("notification")
+        if number == 0:
+            pod.wait_record("action")
+        pod.notify(notification(alert({"alertname": "Other", "number": str(number)})))
+        if number == 1:     # its first records are synced in its file and leave the state with the next commit
+            time.sleep(2)
+            pod.notify(notification(alert({"alertname": "Busy", "number": "2"})))
+        if number < 2:
+            pod.kill()
+    time.sleep(1)
+    assert group.size == 6, "the lock of the first pod holds for the others"
+    pods[-1].stop()
+    files = sorted(tmp_path.glob("pod-*/actions.jsonl*"))
+    assert len(files) == 3, "pod-0 began a new file when it led again"
+    verified = subprocess.run([pods[0].binary, "log", "verify", *files], capture_output=True, text=True, check=False)
+    assert verified.returncode == 0 and verified.stdout.startswith("records 1 to "), verified.stdout + verified.stderr
+    printed = subprocess.run([pods[0].binary, "log", "-o", "json", *files], capture_output=True, text=True, check=True)
+    records = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert [record["seq"] for record in records] == list(range(1, len(records) + 1))
+    assert [record["instance"] for record in records if record["kind"] == "start"] == ["pod-0", "pod-1", "pod-0"]
+    assert len([record for record in records if record["kind"] == "action"]) == 1
+    data = control_plane.admin.get(f"/api/v1/namespaces/{namespace}/configmaps/alertscaler-state")["data"]
+    assert data["epoch"] == "3" and data["holder"] == "pod-0"
 
 
 # Rights
