@@ -131,23 +131,25 @@ static void resume(struct as_engine *engine, struct deed *deed)
     }
 }
 
+static bool lasts(const struct as_engine *engine, struct as_moment since, int64_t us)
+{
+    return as_moment_is_set(since) && as_time_add(since.mono.us, us) > engine->mono.us;
+}
+
+static bool holds(const struct as_engine *engine, const struct target *target, struct as_moment up,
+                  struct as_moment down)
+{
+    if (!target->config) /* which locks there are is not known: all that is remembered may be one */
+        return lasts(engine, up, target->keep_us) || lasts(engine, down, target->keep_us);
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    return lasts(engine, up, cooldown->up_us) || lasts(engine, down, cooldown->up_after_down_us) ||
+           lasts(engine, up, cooldown->down_us) || lasts(engine, down, cooldown->down_us);
+}
+
 static bool is_locked(const struct as_engine *engine, const struct target *target)
 {
-    const struct as_moment moments[] = {target->last_up, target->last_down, target->dry_last_up,
-                                        target->dry_last_down};
-    int64_t longest = target->keep_us;
-    if (target->config) {
-        const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
-        longest = cooldown->up_us > cooldown->down_us ? cooldown->up_us : cooldown->down_us;
-        if (cooldown->up_after_down_us > longest)
-            longest = cooldown->up_after_down_us;
-    }
-    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
-        if (as_moment_is_set(moments[i]) &&
-            as_time_add(moments[i].mono.us, longest) > engine->mono.us)
-            return true;
-    }
-    return false;
+    return holds(engine, target, target->last_up, target->last_down) ||
+           holds(engine, target, target->dry_last_up, target->dry_last_down);
 }
 
 static void unlock(struct as_engine *engine, struct deed *deed)
@@ -182,6 +184,18 @@ static void give_up(struct as_engine *engine, struct target *target, enum as_rea
     drop(target);
 }
 
+/* The request for it is being carried out, or may have been: its record comes. */
+static bool is_on_its_way(const struct target *target)
+{
+    const struct intent *const intents[] = {target->intent, target->maybe};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
+        if (intents[i] && intents[i]->is_ordered &&
+            strcmp(intents[i]->decision_id, target->ordered.id) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
@@ -201,7 +215,7 @@ static void scale(struct as_engine *engine, struct deed *deed)
         refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
                order->replicas, bounds->min, bounds->max);
     } else {
-        if (target->ordered.is_set)
+        if (target->ordered.is_set && !is_on_its_way(target))
             give_up(engine, target, AS_REASON_SUPERSEDED,
                     "a later command came before it was done");
         target->ordered = (struct ordered){

@@ -217,10 +217,12 @@ Test(engine_orders, one_that_comes_while_another_is_sent_is_next)
     harness_target(&h, "web")->is_hanging = true;
     h.hold_commits = false;
     harness_settle(&h);
+    (void)said(&h);
     scale(&h, "web", 12);
     harness_target(&h, "web")->is_hanging = false;
     harness_settle(&h);
-    cr_assert_eq(harness_target(&h, "web")->size, 12);
+    cr_said(&h, "scale web 12 done; answered; earlier order web 4>10 applied; observe web; "
+                "scale web 10>12; ordered web 10>12 applied");
     harness_stop(&h);
 }
 
@@ -313,6 +315,25 @@ Test(engine_orders, an_unlocked_target_acts_at_once)
     cr_assert_not_null(strstr(said(&h), "cooldown"));
     harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "scale web 8>10"));
+    harness_stop(&h);
+}
+
+Test(engine_orders, only_a_lock_that_holds_is_ended)
+{
+    static const struct spec short_down = {
+        .targets = {{.name = "web", .min = 1, .max = 20, .up = 600, .down = 60}},
+    };
+    WITH(h, short_down);
+    scale(&h, "web", 3);
+    tick(&h, 61); /* a scale-down locks no scale-up here */
+    (void)said(&h);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    cr_said(&h, "unlock web nothing_to_do; answered");
+    scale(&h, "web", 5);
+    tick(&h, 61);
+    (void)said(&h);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    cr_said(&h, "unlock web done; answered; observe web");
     harness_stop(&h);
 }
 
