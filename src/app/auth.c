@@ -21,6 +21,7 @@
 
 #include "auth_limit.h"
 #include "auth_passwords.h"
+#include "auth_review.h"
 #include "auth_signature.h"
 
 #define DENIED_EVERY_US (60 * AS_US_PER_S) /* refusals are counted and recorded so often */
@@ -36,12 +37,14 @@ struct admission { /* kept with an exchange */
     bool needs_signature;
     char *user; /* whose password is being checked */
     struct as_password_wait *wait;
+    struct as_review_wait *review;
 };
 
 struct as_auth {
     struct as_auth_config config;
     struct as_credentials *credentials;
     struct as_auth_limit *limit;
+    struct as_reviewer *reviewer;
     struct as_passwords *passwords; /* made when the first is to be checked */
     uint64_t denied_count;          /* not recorded so far */
     as_mono_time denied_recorded;
@@ -60,6 +63,7 @@ struct as_auth *as_auth_free(struct as_auth *auth)
 {
     if (!auth)
         return NULL;
+    as_reviewer_free(auth->reviewer);
     as_passwords_free(auth->passwords);
     as_auth_limit_free(auth->limit);
     as_credentials_free(auth->credentials);
@@ -75,17 +79,26 @@ struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
     return old;
 }
 
+struct as_reviewer *as_auth_swap_reviewer(struct as_auth *auth, struct as_reviewer *reviewer)
+{
+    struct as_reviewer *old = auth->reviewer;
+    auth->reviewer = reviewer;
+    return old;
+}
+
 const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth)
 {
     return auth->credentials;
 }
 
-/* The exchange has ended: nobody waits for its password any more. */
+/* The exchange has ended: nobody waits for its password or token any more. */
 static void admission_free(void *data)
 {
     struct admission *admission = data;
     if (admission->wait)
         as_password_wait_cancel(admission->wait);
+    if (admission->review)
+        as_review_wait_cancel(admission->review);
     free(admission->credential);
     free(admission->user);
     free(admission);
@@ -298,6 +311,50 @@ static enum as_http_admission check_basic(struct admission *admission, const cha
 
 /* The kinds */
 
+/* Whose token it is, as the API server says. */
+static enum as_http_admission use_review(struct admission *admission,
+                                         const struct as_reviewed *reviewed)
+{
+    const struct as_credential *found =
+        reviewed->authenticated
+            ? as_credentials_find_review(admission->auth->credentials, reviewed->user,
+                                         reviewed->groups, reviewed->group_count)
+            : NULL;
+    if (found)
+        return grant(admission, found);
+    refuse_wrong(admission, reviewed->authenticated
+                                ? "the token's owner is not among receiver.token_review.allow"
+                                : "the bearer token is none that is known");
+    return AS_HTTP_REPLIED;
+}
+
+static void on_review(void *context, const struct as_reviewed *reviewed)
+{
+    struct admission *admission = context;
+    admission->review = NULL;
+    if (!reviewed)
+        reply(admission->exchange, 503, "Retry-After: 5\r\n",
+              "the API server could not be asked whose token that is: send it again");
+    else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED)
+        as_http_exchange_admit(admission->exchange);
+}
+
+static enum as_http_admission review(struct admission *admission, const char *given)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_reviewed *known = as_reviewer_find(auth->reviewer, given);
+    if (known)
+        return use_review(admission, known);
+    const char *remote = as_http_exchange_get_remote(admission->exchange);
+    const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
+    if (wait == 0)
+        admission->review = as_reviewer_ask(auth->reviewer, given, on_review, admission);
+    if (admission->review)
+        return AS_HTTP_PENDING;
+    refuse_busy(admission, wait);
+    return AS_HTTP_REPLIED;
+}
+
 static enum as_http_admission check_bearer(struct admission *admission, const char *given)
 {
     struct as_auth *auth = admission->auth;
@@ -305,6 +362,8 @@ static enum as_http_admission check_bearer(struct admission *admission, const ch
         as_credentials_find_token(auth->credentials, given, get_now(auth));
     if (found)
         return grant(admission, found);
+    if (auth->reviewer && given[0] && strlen(given) <= AS_TOKEN_MAX)
+        return review(admission, given);
     refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
     return AS_HTTP_REPLIED;
 }

@@ -25,6 +25,7 @@
 
 struct event_base;
 struct as_auth;
+struct as_reviewer;
 
 struct as_auth_config {
     const struct as_clock *clock;
@@ -42,6 +43,9 @@ struct as_auth *as_auth_free(struct as_auth *auth);
 /* From now on these; takes them over, and gives back those before (NULL: there were none). */
 struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
                                                 struct as_credentials *credentials) AS_MUST_USE;
+/* Likewise whom tokens are shown to that are in no file; NULL: nobody. */
+struct as_reviewer *as_auth_swap_reviewer(struct as_auth *auth,
+                                          struct as_reviewer *reviewer) AS_MUST_USE;
 const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth);
 
 /*

@@ -165,12 +165,12 @@ static void release(struct daemon *daemon)
     daemon_close_state(daemon);
     as_http_server_free(daemon->server);
     as_receiver_free(daemon->receiver);
+    as_auth_free(daemon->auth); /* it asks outside */
     as_operators_free(daemon->operators);
     as_kill_switch_free(daemon->kill_switch);
     daemon->options->adapters->free_outside(daemon->outside);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
-    as_auth_free(daemon->auth);
     (void)daemon_web_free(daemon->web);
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);

@@ -11,6 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
+#include "auth_review.h"
 #include "trim.h"
 
 static void log_diagnostics(struct as_diagnostics *diagnostics)
@@ -96,14 +97,29 @@ static bool needs_restart(const struct as_settings *a, const struct as_settings 
            a->receiver.max_connections != b->receiver.max_connections;
 }
 
+/* NULL in `reviewer_out` where no tokens are reviewed. */
+static int make_reviewer(const struct daemon *daemon, const struct as_settings *settings,
+                         struct as_reviewer **reviewer_out, struct as_error *error)
+{
+    const struct as_token_review_settings *review = &settings->receiver.token_review;
+    *reviewer_out = NULL;
+    if (!review->cluster)
+        return 0;
+    return as_reviewer_new(review, as_settings_find_cluster(settings, review->cluster),
+                           daemon->options->adapters->get_env(daemon->outside), reviewer_out,
+                           error);
+}
+
 /* Everything new is made before anything old is let go: a failure on the way changes nothing. */
 static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
                           struct daemon_web *web_out, struct as_credentials **credentials_out,
-                          struct as_target_port **targets_out, struct as_error *error)
+                          struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
+                          struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p)
     struct as_config *config = load_config(daemon, error);
     AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
+    AS_CLEANUP(as_reviewer_free_p) struct as_reviewer *reviewer = NULL;
     struct daemon_web web;
     if (!config)
         return -EINVAL;
@@ -116,6 +132,8 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
         r = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
                                &credentials, error);
     if (r == 0)
+        r = make_reviewer(daemon, &config->settings, &reviewer, error);
+    if (r == 0)
         r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
                                                    error);
     if (r != 0) {
@@ -125,6 +143,8 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
     *config_out = config;
     *web_out = web;
     *credentials_out = credentials;
+    *reviewer_out = reviewer;
+    reviewer = NULL;
     config = NULL;
     credentials = NULL;
     return 0;
@@ -135,6 +155,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     struct as_config *config = NULL;
     struct as_credentials *credentials = NULL;
     struct as_target_port *targets = NULL;
+    struct as_reviewer *reviewer = NULL;
     struct daemon_web web = {0};
     if (!daemon->shell || daemon->stopping) {
         as_error_set(error, "not now: %s",
@@ -142,7 +163,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
         return -EAGAIN;
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int r = prepare_reload(daemon, &config, &web, &credentials, &targets, error);
+    const int r = prepare_reload(daemon, &config, &web, &credentials, &reviewer, &targets, error);
     as_metrics_on_reload(daemon->metrics, r == 0, now);
     if (r != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
@@ -165,6 +186,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
                     daemon->source, credential);
+    as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
     as_credentials_free(old_credentials); /* their scopes were the engine's */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),
@@ -192,5 +214,9 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
         as_log(AS_LOG_WARN, "no credentials are configured (receiver.tokens, or others): everyone "
                             "who can connect may send alerts and read");
     as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
-    return 0;
+    struct as_reviewer *reviewer;
+    r = make_reviewer(daemon, &daemon->config->settings, &reviewer, error);
+    if (r == 0)
+        as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
+    return r;
 }

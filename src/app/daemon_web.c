@@ -13,7 +13,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/log.h>
 
-#include "web_tls.h"
+#include <alertscaler/app/web_tls.h>
 
 #define LOOK_EVERY_US (1 * AS_US_PER_S)
 #define HEADERS_MAX   ((size_t)16 * 1024)

@@ -67,6 +67,11 @@ static struct as_http *get_http(struct as_outside *outside)
     return outside->env.http;
 }
 
+static const struct as_access_env *get_env(struct as_outside *outside)
+{
+    return &outside->env;
+}
+
 static void visit_files(struct as_outside *outside, const struct as_settings *settings,
                         as_file_visitor_fn *visit, void *context)
 {
@@ -190,6 +195,7 @@ static const struct as_adapters adapters = {
     .new_outside = new_outside,
     .free_outside = free_outside,
     .get_http = get_http,
+    .get_env = get_env,
     .visit_files = visit_files,
     .new_targets = new_targets,
     .new_source = new_source,

@@ -1,7 +1,7 @@
 /*
  * From Go's words to OpenSSL's.
  */
-#include "web_tls.h"
+#include <alertscaler/app/web_tls.h>
 
 #include <string.h>
 

@@ -3,13 +3,16 @@
  * that is wrong with them; and warns of what cannot work together, also with the files of
  * Alertmanager and Prometheus.
  */
+#include <errno.h>
 #include <string.h>
 
+#include <alertscaler/app/web_tls.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/lint.h>
+#include <alertscaler/config/web_config.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "cli.h"
@@ -113,6 +116,22 @@ static void print_summary(const struct check *check)
            check->rule_count == 1 ? "" : "s");
 }
 
+/* Also that what it names is there: the daemon would not start. */
+static void check_web(struct check *check, const char *path)
+{
+    AS_CLEANUP(as_web_config_free_p) struct as_web_config *config = NULL;
+    const int r = as_web_config_load(path, &config, &check->diagnostics);
+    if (r != 0) {
+        check->is_unreadable = check->is_unreadable || r != -EINVAL;
+        return;
+    }
+    AS_CLEANUP(as_tls_server_free_p) struct as_tls_server *tls = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    if (as_web_tls_new(&as_web_config_get(config)->tls, &tls, &error) != 0)
+        as_diagnostics_add(&check->diagnostics,
+                           &(struct as_diagnostic){.file = path, .message = error.text});
+}
+
 static bool has_warning(const struct as_diagnostics *diagnostics)
 {
     for (size_t i = 0; i < diagnostics->count; i++) {
@@ -155,6 +174,9 @@ static int run(const struct as_args *args)
     else
         check_operands(&check, args);
 
+    if (as_args_has(args, "web.config.file"))
+        check_web(&check, as_args_get(args, "web.config.file"));
+
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)
         print_json(&check.diagnostics);
@@ -175,6 +197,9 @@ static const struct as_option options[] = {
      .value = "FILE",
      .fallback = "alertscaler.yaml",
      .help = "the configuration, where no FILE is given"},
+    {.name = "web.config.file",
+     .value = "FILE",
+     .help = "the web configuration (TLS, users) to check too"},
     {.name = "format",
      .value = "FORMAT",
      .fallback = "text",

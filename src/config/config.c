@@ -91,6 +91,14 @@ static void load_settings(struct loading *loading)
         hash(&loading->settings_tree, 1, config->digest);
     }
     add_default_cluster(config);
+    const char *cluster = config->settings.receiver.token_review.cluster;
+    if (cluster && !as_settings_find_cluster(&config->settings, cluster)) {
+        const struct as_yaml_node *root = as_yaml_get_root(loading->settings_tree);
+        const struct as_yaml_node *review =
+            as_yaml_find(as_yaml_find(root, "receiver"), "token_review");
+        loader_report(&loader, as_yaml_find(review, "cluster"), "there is no cluster `%s`",
+                      cluster);
+    }
 }
 
 static void find_rule_files(struct loading *loading)

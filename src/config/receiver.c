@@ -269,16 +269,7 @@ static const struct schema_field token_review_fields[] = {
     {0},
 };
 
-static void finish_token_review(struct loader *loader, const struct as_yaml_node *node,
-                                const struct as_yaml_node *at, void *object)
-{
-    (void)node;
-    (void)object;
-    loader_report(loader, at, "`token_review` is not supported yet");
-}
-
 static const struct schema token_review = {
-    .finish = finish_token_review,
     .name = "token_review",
     .size = sizeof(struct as_token_review_settings),
     .fields = token_review_fields,

@@ -11,6 +11,7 @@ import time
 import pytest
 import yaml
 
+from harness import control_plane as kubernetes
 from harness.certificates import Authority
 from harness.http import request
 from harness.notification import alert, notification
@@ -238,3 +239,43 @@ def test_many_wrong_passwords_lock_nobody_out(make):
     assert slowest[0] < 2
     denied = daemon.records("denied")
     assert len(denied) == 1 and daemon.process.log_text().count("request denied") == 1
+
+
+def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, make_alertmanager, tmp_path):
+    admin = control_plane.admin
+    for account in ("alertscaler", "alertmanager", "stranger"):
+        admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}})
+    kubeconfig = control_plane.write_kubeconfig("reviewer", token=control_plane.account_token(namespace, "alertscaler"))
+    daemon = make({
+        "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
+        "receiver": {"token_review": {"cluster": "default", "allow": [
+            {"name": "in-cluster", "user": f"system:serviceaccount:{namespace}:alertmanager"},
+            {"name": "masters", "group": "system:masters", "permissions": ["read", "admin"]}]}}})
+    token = control_plane.account_token(namespace, "alertmanager")
+    daemon.headers = {"Authorization": f"Bearer {token}"}
+    # Without the right to ask nobody gets in, and it is said what is missing.
+    answer = daemon.post("/webhook", busy())
+    assert answer.status == 503 and answer.headers["Retry-After"] and "API server" in answer.text
+    assert "may not create tokenreviews" in daemon.process.log_text()
+    control_plane.grant(namespace, "alertscaler", [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}], cluster_wide=True)
+    eventually(lambda: daemon.post("/webhook", notification(alert({"alertname": "Other"}))).ok, what="its account may ask")
+    (tmp_path / "account.token").write_text(token)
+    am = make_alertmanager(webhook=daemon.url + "/webhook", http_config={
+        "authorization": {"credentials_file": str(tmp_path / "account.token")}})
+    am.fire(alertname="Busy")
+    eventually(lambda: group.size == 6)
+    assert {r["credential"] for r in daemon.records("notification")} == {"in-cluster"}
+    # A group may read, and no more; a stranger may nothing; a token of nobody is none.
+    daemon.headers = {"Authorization": "Bearer " + kubernetes.ADMIN_TOKEN}
+    assert daemon.get("/api/v1/status").ok and daemon.post("/webhook", busy()).status == 403
+    daemon.headers = {"Authorization": f"Bearer {control_plane.account_token(namespace, 'stranger')}"}
+    answer = daemon.post("/webhook", busy())
+    assert answer.status == 401 and "not among receiver.token_review.allow" in answer.text
+    daemon.headers = {"Authorization": "Bearer nobodys"}
+    assert daemon.get("/metrics").status == 401
+    assert token not in daemon.log_file.read_text() + daemon.process.log_text()
+    # A token that has ended is refused once what is remembered of it has.
+    admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
+    daemon.headers = {"Authorization": f"Bearer {token}"}
+    eventually(lambda: daemon.post("/webhook", busy()).status == 401, timeout=40, what="the account is gone")

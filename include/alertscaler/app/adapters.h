@@ -5,6 +5,7 @@
 #ifndef ALERTSCALER_APP_ADAPTERS_H
 #define ALERTSCALER_APP_ADAPTERS_H
 
+#include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/config/settings.h>
@@ -39,7 +40,8 @@ struct as_adapters {
     struct as_outside *(*new_outside)(struct event_base *base, const struct as_clock *clock,
                                       as_transfer_fn *observer, void *context)AS_MUST_USE;
     void (*free_outside)(struct as_outside *outside);
-    struct as_http *(*get_http)(struct as_outside *outside); /* borrowed */
+    struct as_http *(*get_http)(struct as_outside *outside);            /* borrowed */
+    const struct as_access_env *(*get_env)(struct as_outside *outside); /* likewise */
     /* Every file that reaching the clusters reads, and the credential plugins; a cluster that
      * cannot be used has none. */
     void (*visit_files)(struct as_outside *outside, const struct as_settings *settings,

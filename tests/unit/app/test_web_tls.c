@@ -1,7 +1,7 @@
 /*
  * Every word that the web configuration takes has an OpenSSL name that OpenSSL knows.
  */
-#include "web_tls.h"
+#include <alertscaler/app/web_tls.h>
 
 #include <criterion/criterion.h>
 #include <openssl/ssl.h>
