@@ -1,5 +1,5 @@
 /*
- * Our HTTP server for h11_compare.py: answers each request with what it understood, "METHOD
+ * Our HTTP server for http_compare.py: answers each request with what it understood, "METHOD
  * target", a line feed and the body. Prints its port; ends when its standard input does.
  */
 #include <signal.h>
