@@ -299,6 +299,7 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result)
 {
     struct intent *intent = target->intent;
+    const bool was_ordered = orders_is_of(target, intent);
     target->intent = NULL;
     struct as_action_record *record = record_action(engine, target, intent, result->outcome);
     record->http_status = result->http_status;
@@ -324,7 +325,8 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
             intent_free(intent);
         }
         store_maybe(engine, target);
-        if (!result->is_ambiguous && orders_on_failure(engine, target, result->outcome, true))
+        if (was_ordered && !result->is_ambiguous &&
+            orders_on_failure(engine, target, result->outcome, true))
             effect_put_target(engine, target);
         target_back_off(engine, target, result->outcome, result->retry_after_us);
     }

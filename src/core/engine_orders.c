@@ -184,13 +184,18 @@ static void give_up(struct as_engine *engine, struct target *target, enum as_rea
     drop(target);
 }
 
+bool orders_is_of(const struct target *target, const struct intent *intent)
+{
+    return intent->is_ordered && target->ordered.is_set &&
+           strcmp(target->ordered.id, intent->decision_id) == 0;
+}
+
 /* The request for it is being carried out, or may have been: its record comes. */
 static bool is_on_its_way(const struct target *target)
 {
     const struct intent *const intents[] = {target->intent, target->maybe};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
-        if (intents[i] && intents[i]->is_ordered &&
-            strcmp(intents[i]->decision_id, target->ordered.id) == 0)
+        if (intents[i] && orders_is_of(target, intents[i]))
             return true;
     }
     return false;
@@ -369,8 +374,7 @@ bool orders_remake(struct as_engine *engine, struct target *target)
 
 void orders_on_applied(struct target *target, const struct intent *intent)
 {
-    if (intent->is_ordered && target->ordered.is_set &&
-        strcmp(target->ordered.id, intent->decision_id) == 0)
+    if (orders_is_of(target, intent))
         drop(target);
 }
 

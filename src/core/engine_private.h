@@ -613,7 +613,8 @@ bool orders_begin(struct as_engine *engine, struct target *target,
  * target is to be stored. */
 bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
                        bool is_told);
-bool orders_remake(struct as_engine *engine, struct target *target); /* true likewise */
+bool orders_remake(struct as_engine *engine, struct target *target);         /* true likewise */
+bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
 void orders_on_applied(struct target *target, const struct intent *intent);
 void orders_restore(struct target *target, const struct as_target_state *state);
 void orders_fill_state(struct as_engine *engine, const struct target *target,

@@ -123,6 +123,20 @@ Test(engine_orders, what_is_refused_for_good_is_given_up)
     harness_stop(&h);
 }
 
+/* Found by chance: the refusal of a rule's request took the order with it. */
+Test(engine_orders, a_rule_that_is_refused_ends_no_order)
+{
+    WITH(h, slow);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Slow", 990);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_FORBIDDEN});
+    scale(&h, "web", 10);
+    (void)said(&h);
+    tick(&h, 300);
+    cr_assert_not_null(strstr(said(&h), "10 applied"));
+    harness_stop(&h);
+}
+
 Test(engine_orders, what_cannot_be_done_is_tried_for_ten_minutes)
 {
     WITH(h, slow);
