@@ -11,6 +11,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 
@@ -93,6 +95,7 @@ static size_t record_count;
 static uint64_t record_sum;
 static int record_status;
 static struct as_auth *auth;
+static struct event_base *base;
 static struct as_http_exchange exchange; /* the last one */
 
 static as_mono_time get_mono(const struct as_clock *clock)
@@ -127,6 +130,7 @@ static void setup(void)
     cr_assert(mkdtemp(folder));
     now.us = AS_US_PER_S;
     takes_records = true;
+    base = event_base_new();
 }
 
 static void forget(void)
@@ -143,6 +147,7 @@ static void teardown(void)
     static const char *const names[] = {"am", "prometheus", "operator"};
     forget();
     as_auth_free(auth);
+    event_base_free(base);
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         (void)unlink(path);
@@ -151,6 +156,17 @@ static void teardown(void)
 }
 
 TestSuite(auth, .init = setup, .fini = teardown);
+
+/* The gate with these settings; all are copied. */
+static void open_with(const struct as_receiver_settings *settings,
+                      const struct as_web_settings *web)
+{
+    struct as_credentials *credentials;
+    auth = as_auth_new(
+        &(struct as_auth_config){.clock = &test_clock, .base = base, .denied = on_denied});
+    cr_assert_eq(as_credentials_new(settings, web, &credentials, NULL), 0);
+    cr_assert_null(as_auth_swap_credentials(auth, credentials));
+}
 
 static void open_gate(bool enable_admin_api, struct as_token_settings *tokens, size_t count)
 {
@@ -274,4 +290,158 @@ Test(auth, refusals_are_recorded_once_in_a_while_with_their_count)
     cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
     cr_expect_eq(record_count, 2);
     cr_expect_eq(record_sum, 1002);
+}
+
+/* Of "sesame". */
+#define HASH "$2b$04$ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"
+
+static struct as_web_user users[] = {{"reader", HASH}, {"writer", HASH}};
+static const struct as_web_settings with_users = {.users = users, .user_count = 2};
+static struct as_user_settings user_access[] = {{.name = "reader", .access.permissions = 2}};
+static const struct as_receiver_settings reader_reads = {.users = user_access, .user_count = 1};
+
+/* What was asked last, when its password has been checked. */
+static int wait_for_answer(void)
+{
+    while (exchange.admitted + exchange.replies == 0)
+        cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
+    cr_assert_eq(exchange.admitted + exchange.replies, 1);
+    return exchange.admitted ? 200 : exchange.status;
+}
+
+static enum as_http_admission begin(const char *authorization, enum as_permission permission)
+{
+    forget();
+    exchange = (struct as_http_exchange){.path = "/metrics", .authorization = authorization};
+    return as_auth_admit(auth, &exchange, "tested", permission);
+}
+
+#define BASIC_READER "Basic cmVhZGVyOnNlc2FtZQ==" /* reader:sesame */
+#define BASIC_WRITER "Basic d3JpdGVyOnNlc2FtZQ==" /* writer:sesame */
+#define BASIC_WRONG  "Basic cmVhZGVyOndyb25n"     /* reader:wrong */
+#define BASIC_NOBODY "Basic bm9ib2R5OnNlc2FtZQ==" /* nobody:sesame */
+
+Test(auth, a_password_is_checked_later_and_the_next_time_at_once)
+{
+    open_with(&reader_reads, &with_users);
+    cr_assert_eq(begin(BASIC_READER, AS_PERMISSION_READ), AS_HTTP_PENDING);
+    cr_expect_eq(wait_for_answer(), 200);
+    cr_expect_str_eq(as_auth_get_credential(&exchange), "reader");
+    cr_expect_eq(begin(BASIC_READER, AS_PERMISSION_READ), AS_HTTP_ADMITTED);
+    cr_expect_eq(begin(BASIC_READER, AS_PERMISSION_NOTIFY), AS_HTTP_REPLIED);
+    cr_expect_eq(exchange.status, 403);
+    cr_assert_eq(begin(BASIC_WRITER, AS_PERMISSION_NOTIFY), AS_HTTP_PENDING);
+    cr_expect_eq(wait_for_answer(), 200);
+}
+
+Test(auth, who_is_wrong_is_not_told_what_is)
+{
+    open_with(&reader_reads, &with_users);
+    char said[2][128];
+    const char *const wrong[] = {BASIC_WRONG, BASIC_NOBODY};
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert_eq(begin(wrong[i], AS_PERMISSION_READ), AS_HTTP_PENDING);
+        cr_assert_eq(wait_for_answer(), 401);
+        cr_expect_str_eq(exchange.headers, "WWW-Authenticate: Basic realm=\"alertscaler\"\r\n");
+        (void)snprintf(said[i], sizeof(said[i]), "%s", exchange.body);
+    }
+    cr_expect_str_eq(said[0], said[1]);
+}
+
+Test(auth, after_ten_wrong_ones_only_what_is_known_is_looked_at)
+{
+    open_with(&reader_reads, &with_users);
+    cr_assert_eq(begin(BASIC_READER, AS_PERMISSION_READ), AS_HTTP_PENDING);
+    cr_assert_eq(wait_for_answer(), 200);
+    for (int i = 0; i < 10; i++) {
+        cr_assert_eq(begin(BASIC_WRONG, AS_PERMISSION_READ), AS_HTTP_PENDING);
+        cr_assert_eq(wait_for_answer(), 401);
+    }
+    cr_expect_eq(begin(BASIC_WRONG, AS_PERMISSION_READ), AS_HTTP_REPLIED);
+    cr_expect_eq(exchange.status, 503);
+    cr_expect(strstr(exchange.headers, "Retry-After: "));
+    cr_expect_eq(begin(BASIC_READER, AS_PERMISSION_READ), AS_HTTP_ADMITTED);
+    now.us += 6 * AS_US_PER_S;
+    cr_expect_eq(begin(BASIC_WRONG, AS_PERMISSION_READ), AS_HTTP_PENDING);
+    (void)wait_for_answer();
+}
+
+/* The peer goes away, and the credentials are others, while the password is being checked. */
+Test(auth, what_happens_meanwhile_does_no_harm)
+{
+    struct as_credentials *none;
+    open_with(&reader_reads, &with_users);
+    cr_assert_eq(begin(BASIC_READER, AS_PERMISSION_READ), AS_HTTP_PENDING);
+    forget();
+    cr_assert_eq(begin(BASIC_WRITER, AS_PERMISSION_READ), AS_HTTP_PENDING);
+    users[0].name = "other";
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0},
+                                    &(struct as_web_settings){.users = users, .user_count = 1},
+                                    &none, NULL),
+                 0);
+    users[0].name = "reader";
+    as_credentials_free(as_auth_swap_credentials(auth, none));
+    cr_expect_eq(wait_for_answer(), 401);
+    cr_assert_eq(begin(BASIC_WRITER, AS_PERMISSION_READ), AS_HTTP_PENDING); /* and the end comes */
+}
+
+Test(auth, what_is_no_user_and_password_is_refused_at_once)
+{
+    static const char *const rows[] = {"Basic",          "Basic ",        "Basic =",
+                                       "Basic ====",     "Basic YQ==",    "Basic YTpi!",
+                                       "Basic YQBhOmI=", "Basic cmVhZGVy"};
+    open_with(&reader_reads, &with_users);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        cr_expect_eq(begin(rows[i], AS_PERMISSION_READ), AS_HTTP_REPLIED, "%s", rows[i]);
+        cr_expect_eq(exchange.status, 401, "%s", rows[i]);
+    }
+}
+
+Test(auth, a_certificate_is_a_credential_where_it_is_named)
+{
+    struct as_certificate_settings certificates[] = {
+        {.name = "ams", .subject = "am-*.example", .access.permissions = 1}};
+    const struct as_receiver_settings settings = {.certificates = certificates,
+                                                  .certificate_count = 1};
+    open_with(&settings, NULL);
+    static const struct {
+        const char *name;
+        int status;
+    } rows[] = {{"am-0.example", 200}, {"am-0.example.org", 401}, {"", 401}, {NULL, 401}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        forget();
+        exchange = (struct as_http_exchange){.path = "/webhook", .client_name = rows[i].name};
+        const bool is_in =
+            as_auth_admit(auth, &exchange, "tested", AS_PERMISSION_NOTIFY) == AS_HTTP_ADMITTED;
+        cr_expect_eq(is_in ? 200 : exchange.status, rows[i].status, "row %zu", i);
+        cr_expect_str_eq(as_auth_get_credential(&exchange), is_in ? "ams" : "");
+    }
+}
+
+Test(auth, a_signature_is_known_when_the_body_is_there)
+{
+    write_token("am", "sesame");
+    struct as_hmac_settings hmac[] = {
+        {.name = "grafana", .secret_file = path, .header = "X-Signature", .access.permissions = 1}};
+    const struct as_receiver_settings settings = {.hmac = hmac, .hmac_count = 1};
+    open_with(&settings, NULL);
+    static const struct {
+        const char *signature;
+        bool is_right;
+    } rows[] = {{"8e6033a502f8c683d8d9a9cb5ac42d00fa5a4e9ab83cb4ce403eba9e11b0bc24", true},
+                {"00000000000000000000000000000000000000000000000000000000000000ff", false}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        forget();
+        exchange = (struct as_http_exchange){
+            .path = "/webhook", .signature = rows[i].signature, .sent = "{\"a\":1}"};
+        cr_assert_eq(as_auth_admit(auth, &exchange, "tested", AS_PERMISSION_NOTIFY),
+                     AS_HTTP_ADMITTED);
+        cr_expect_str_eq(as_auth_get_credential(&exchange), "");
+        cr_expect_eq(as_auth_verify_body(auth, &exchange), rows[i].is_right);
+        cr_expect_eq(exchange.status, rows[i].is_right ? 0 : 401);
+        cr_expect_str_eq(as_auth_get_credential(&exchange), rows[i].is_right ? "grafana" : "");
+    }
+    forget();
+    exchange = (struct as_http_exchange){.path = "/metrics", .signature = rows[0].signature};
+    cr_expect_eq(as_auth_admit(auth, &exchange, "tested", AS_PERMISSION_READ), AS_HTTP_REPLIED);
 }
