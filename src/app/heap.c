@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FOR_ALL __attribute__((visibility("default"))) /* also for the libraries */
+
 void __libc_free(void *memory);
 void *__libc_realloc(void *memory, size_t size);
 
-void free(void *memory)
+FOR_ALL void free(void *memory)
 {
     if (!memory)
         return;
@@ -22,7 +24,7 @@ void free(void *memory)
     __libc_free(memory);
 }
 
-void *realloc(void *memory, size_t size)
+FOR_ALL void *realloc(void *memory, size_t size)
 {
     if (!memory)
         return malloc(size);
