@@ -47,6 +47,20 @@ int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
     return 0;
 }
 
+/* Who has none may not be allowed to give up any: service managers forbid the call besides. */
+static bool has_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct now[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &header, now) != 0)
+        return true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(now); i++) {
+        if (now[i].effective | now[i].permitted | now[i].inheritable)
+            return true;
+    }
+    return false;
+}
+
 /* The bounding set needs a right that only root has, and counts for nobody else. */
 static int drop_capabilities(void)
 {
@@ -54,7 +68,8 @@ static int drop_capabilities(void)
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     for (int i = 0; prctl(PR_CAPBSET_READ, i, 0L, 0L, 0L) >= 0; i++)
         (void)prctl(PR_CAPBSET_DROP, i, 0L, 0L, 0L);
-    if (syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
+    if ((has_capabilities() && syscall(SYS_capset, &header, none) != 0) ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
         return -errno;
     return 0;
 }

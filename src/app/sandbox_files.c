@@ -98,6 +98,7 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
     add_file(files, settings->kill_switch.file, SANDBOX_READ);
+    add_file(files, settings->kill_switch.file, SANDBOX_READ);
 }
 
 static void add_needed(void *context, const char *path, bool is_program)

@@ -1,8 +1,10 @@
 """What is shipped under deploy/: the manifests with their rights, the configuration in them, the image."""
 import re
+import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from harness.daemon import ROOT, find_binary
 from harness.deploy import MANIFESTS, install
@@ -19,6 +21,29 @@ def test_the_shipped_manifests_are_accepted(plane):
     deployment = plane.admin.get("/apis/apps/v1/namespaces/alertscaler/deployments/alertscaler")
     assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsNonRoot"] is True
     plane.admin.delete("/apis/apps/v1/namespaces/alertscaler/deployments/alertscaler")
+
+
+def test_the_systemd_unit_gives_up_what_it_can(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("there is no systemd-analyze")
+    unit = tmp_path / "alertscaler.service"
+    text = (ROOT / "deploy/systemd/alertscaler.service").read_text()
+    unit.write_text(text.replace("/usr/bin/alertscaler", str(find_binary())))
+    done = subprocess.run(["systemd-analyze", "security", "--offline=1", "--threshold=15", unit],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "exposure level" in done.stdout, done
+    checked = subprocess.run(["systemd-analyze", "--man=no", "verify", unit], capture_output=True, text=True, check=False)
+    assert not re.search(r"Unknown|ignoring|Failed to parse", checked.stderr), checked.stderr
+
+
+def test_the_manifests_leave_a_container_no_rights():
+    spec = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"] and context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_the_shipped_configuration_is_valid(tmp_path):

@@ -18,6 +18,9 @@ from harness.wait import eventually
 needs_release = pytest.mark.skipif(has_sanitizers(), reason="a sanitizer keeps what is freed, to see who uses it still")
 
 
+SEEN_WITHIN = 45    # a target that is not there is asked for again after ten seconds and more
+
+
 class Secrets(dict):
     """Each is made up anew, so that it is nowhere by chance; in two halves here, so that our own memory is no matter."""
 
@@ -134,12 +137,12 @@ class Setup:
         basic = base64.b64encode(f"me:{secrets['basic']}".encode()).decode()
         assert request("GET", daemon.url + "/api/v1/targets", None, {"Authorization": f"Basic {basic}"}).status == 401
         assert request("GET", daemon.url + f"/metrics?token={secrets['query']}").status in (401, 200, 400)
-        eventually(lambda: self.group.saw("authorization", f"Bearer {secrets['group']}"))
-        eventually(lambda: self.group.saw("x-key", secrets["header"]))
-        eventually(lambda: self.first.saw("authorization", f"Bearer {secrets['first']}"))
-        eventually(lambda: self.second.saw("authorization", f"Bearer {secrets['second']}"))
-        eventually(lambda: self.prometheus.saw_password(secrets["prometheus"]))
-        eventually(lambda: self.alertmanager.saw_password(secrets["alertmanager"]), timeout=30)
+        eventually(lambda: self.group.saw("authorization", f"Bearer {secrets['group']}"), timeout=SEEN_WITHIN)
+        eventually(lambda: self.group.saw("x-key", secrets["header"]), timeout=SEEN_WITHIN)
+        eventually(lambda: self.first.saw("authorization", f"Bearer {secrets['first']}"), timeout=SEEN_WITHIN)
+        eventually(lambda: self.second.saw("authorization", f"Bearer {secrets['second']}"), timeout=SEEN_WITHIN)
+        eventually(lambda: self.prometheus.saw_password(secrets["prometheus"]), timeout=SEEN_WITHIN)
+        eventually(lambda: self.alertmanager.saw_password(secrets["alertmanager"]), timeout=SEEN_WITHIN)
 
 
 @pytest.fixture

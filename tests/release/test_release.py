@@ -1,4 +1,5 @@
 """What a release build installs. RELEASE_BUILDS names the build directories; tests/run makes them."""
+import json
 import os
 import pathlib
 import re
@@ -16,9 +17,14 @@ def run(*command, **kwargs):
 
 
 @pytest.fixture(scope="module", params=os.environ.get("RELEASE_BUILDS", "build/release").split())
-def prefix(request, tmp_path_factory):
+def build(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def prefix(build, tmp_path_factory):
     destination = tmp_path_factory.mktemp("install")
-    run("meson", "install", "-C", ROOT / request.param, "--no-rebuild", "--destdir", destination)
+    run("meson", "install", "-C", ROOT / build, "--no-rebuild", "--destdir", destination)
     return destination / "usr/local"
 
 
@@ -83,9 +89,40 @@ def test_calls_of_the_c_library_are_fortified(binary):
     assert {"__snprintf_chk", "__vsnprintf_chk"} & fortified
 
 
+def find_option(build, name):
+    options = json.loads(run("meson", "introspect", "--buildoptions", ROOT / build))
+    return next(option["value"] for option in options if option["name"] == name)
+
+
+@pytest.fixture
+def has_cfi(build):
+    return find_option(build, "cfi")
+
+
+def test_calls_and_returns_land_where_they_may(binary, has_cfi):
+    """Control-flow integrity of clang, which checks types, or else marks for the processor. Whether it looks at them is
+    the C library's decision."""
+    if has_cfi:
+        functions = [line.split()[-1] for line in run("readelf", "-sW", binary).splitlines() if " FUNC " in line]
+        assert len([name for name in functions if name.endswith(".cfi")]) > 100
+    else:
+        mark = "endbr64" if "X86-64" in run("readelf", "-hW", binary) else "paciasp"
+        assert run("objdump", "-d", "--no-show-raw-insn", binary).count(mark) > 100
+
+
+def test_code_is_not_in_a_segment_with_data(binary):
+    loads = [flags.replace(" ", "") for kind, flags in list_segments(binary) if kind == "LOAD"]
+    assert loads.count("RE") == 1 and "R" in loads and "RW" in loads
+
+
+def test_what_is_freed_is_wiped_also_for_libraries(binary):
+    defined = {line.split()[-1] for line in run("nm", "-D", "--defined-only", binary).splitlines() if " T " in line}
+    assert {"free", "realloc"} <= defined
+
+
 def test_only_libraries_of_the_product_are_needed(binary):
     dynamic = list_dynamic(binary)
-    assert "libevent_core" in dynamic
+    assert "libevent_core" in dynamic and "libseccomp" in dynamic
     assert not re.search(r"RPATH|RUNPATH|libasan|libubsan|libtsan|libcriterion", dynamic)
 
 
