@@ -195,7 +195,8 @@ static void print_table(const json_t *targets, FILE *out)
 static void print_above(const json_t *status, FILE *out)
 {
     const json_t *pause = json_object_get(status, "paused");
-    const char *who = get_text(pause, "who"), *leader = get_text(status, "leader");
+    const char *who = get_text(pause, "who");
+    const char *leader = get_text(json_object_get(status, "leadership"), "holder");
     char left[32];
     if (*leader) {
         fputs("Leader: ", out);

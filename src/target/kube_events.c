@@ -107,14 +107,14 @@ static void write_message(struct as_buf *message, const struct as_scale_request 
                           const struct as_scale_result *result)
 {
     if (request->is_ordered) {
-        as_buf_printf(message, "New size: %d; reason: command %s of an operator", request->to,
+        as_buf_printf(message, "New size: %d; reason: an operator's command %s", request->to,
                       request->decision_id);
-        return;
+    } else {
+        as_buf_printf(message, "New size: %d; reason: rule %s", request->to, request->rule);
+        if (!as_str_is_empty(request->alert))
+            as_buf_printf(message, " (alert %s)", request->alert);
+        as_buf_printf(message, "; decision %s", request->decision_id);
     }
-    as_buf_printf(message, "New size: %d; reason: rule %s", request->to, request->rule);
-    if (!as_str_is_empty(request->alert))
-        as_buf_printf(message, " (alert %s)", request->alert);
-    as_buf_printf(message, "; decision %s", request->decision_id);
     if (result->outcome != AS_REASON_APPLIED)
         as_buf_printf(message, "; error: %s: %s", as_reason_get_word(result->outcome),
                       result->message);

@@ -61,11 +61,9 @@ static inline void observe(struct as_target_port *port, const struct as_target_r
     cr_assert_eq(told_ticket, 7);
 }
 
-static inline void scale(struct as_target_port *port, const struct as_target_ref *ref, int32_t from,
-                         int32_t to, const char *version)
+static inline void send_scale(struct as_target_port *port, const struct as_target_ref *ref,
+                              struct as_scale_request request, const char *version)
 {
-    struct as_scale_request request = {
-        .from = from, .to = to, .decision_id = "01HD", .rule = "slow", .alert = "Latency"};
     unsigned before = scaled_count;
     snprintf(request.version, sizeof(request.version), "%s", version);
     port->scale(port, 8, ref, &request, keep_result, NULL);
@@ -73,6 +71,14 @@ static inline void scale(struct as_target_port *port, const struct as_target_ref
     world_run(&world);
     cr_assert_eq(scaled_count, before + 1);
     cr_assert_eq(told_ticket, 8);
+}
+
+static inline void scale(struct as_target_port *port, const struct as_target_ref *ref, int32_t from,
+                         int32_t to, const char *version)
+{
+    const struct as_scale_request request = {
+        .from = from, .to = to, .decision_id = "01HD", .rule = "slow", .alert = "Latency"};
+    send_scale(port, ref, request, version);
 }
 
 #endif

@@ -140,6 +140,19 @@ Test(kubernetes, the_core_group_and_cluster_wide_kinds_have_their_own_paths)
     as_target_ref_free(pool);
 }
 
+Test(kubernetes, the_event_of_an_operators_size_names_the_command)
+{
+    discover();
+    answer("PUT", SCALE_PATH, 200, SCALE_OF(6, "101"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    const struct as_scale_request request = {
+        .from = 4, .to = 6, .decision_id = "01HC", .is_ordered = true, .rule = "", .alert = ""};
+    send_scale(port, web, request, "100");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED);
+    cr_expect_not_null(
+        strstr(get_request(1)->body, "\"New size: 6; reason: an operator's command 01HC\""));
+}
+
 Test(kubernetes, scaling_is_a_conditional_put_and_an_event)
 {
     discover();
