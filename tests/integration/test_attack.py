@@ -8,7 +8,8 @@ import time
 import pytest
 
 from harness.attack import KINDS, Attack
-from harness.daemon import ROOT
+from harness.certificates import Authority
+from harness.daemon import ROOT, dump_yaml
 from harness.http import request
 from harness.metrics import Metrics
 from harness.wait import eventually
@@ -20,6 +21,7 @@ SECONDS = 2.5           # that each attack lasts
 LATENCY = 10            # seconds within which a notification is answered
 
 # What is answered to whom, besides 503: else an attack may have been another than its name says.
+TLS_KINDS = ["handshakes", "half-handshakes", "silent", "flood", "garbage", "idle"]      # the last ones speak no TLS
 ANSWERS = {
     "idle": {"200"}, "slow-heads": {"408"}, "slow-bodies": {"408"}, "slow-chunks": {"408"}, "large-heads": {"431"},
     "too-large-bodies": {"413"}, "compressed": {"415"}, "garbage": {"400"},
@@ -27,14 +29,14 @@ ANSWERS = {
 MUST_ANSWER = {"idle", "large-heads", "too-large-bodies", "compressed", "garbage"}
 
 
-def ceiling(connections, max_body, max_bodies):
+def ceiling(connections, max_body, max_bodies, each=64 * 1024):
     """As docs/receiver.md states it, over what the program takes by itself."""
-    return connections * 64 * 1024 + max_bodies + 24 * max_body + 64 * MIB
+    return connections * each + max_bodies + 24 * max_body + 64 * MIB
 
 
 @pytest.fixture
 def daemon(make_daemon, node_group):
-    def make(**receiver):
+    def make(flags=(), **receiver):
         rules = {
             "targets": {"workers": {"node_group": {"provider": "mine", "url": node_group(size=4).url}, "min": 1, "max": 10}},
             "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 1}}],
@@ -42,7 +44,7 @@ def daemon(make_daemon, node_group):
         config = {**CONFIG, "receiver": {**CONFIG["receiver"], **receiver}}
         # Freed memory must not wait for ASan's own checks, and its stacks of each allocation are not what is measured.
         env = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:quarantine_size_mb=1:malloc_context_size=2"}
-        return make_daemon(rules, config, env=env, log_level="info")
+        return make_daemon(rules, config, env=env, log_level="info", flags=flags, start=False)
 
     return make
 
@@ -77,7 +79,7 @@ class Sender:
 
 
 @pytest.fixture
-def attack(request):
+def attack():
     running = []
 
     def make(*arguments):
@@ -104,12 +106,14 @@ def check_all_gone(daemon, sender):
 
 @pytest.mark.seconds(120)
 def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_alertmanager, attack, record_property):
-    daemon = daemon()
+    daemon = daemon().start()
     sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook"))
     sender.fire()
     sender.wait_all_sent(20)
     own = highest = daemon.process.resident_bytes()
     for kind in KINDS:
+        if kind == "half-handshakes":
+            continue
         under_way = attack(kind, port_of(daemon), SECONDS)
         while under_way.running:
             sender.fire()
@@ -137,11 +141,44 @@ def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_aler
 
 
 @pytest.mark.seconds(120)
+def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanager, attack, tmp_path):
+    authority = Authority(tmp_path / "certificates")
+    certificate, key = authority.issue("server")
+    web = tmp_path / "web.yml"
+    web.write_text(dump_yaml({"tls_server_config": {"cert_file": str(certificate), "key_file": str(key)}}))
+    daemon = daemon(flags=[f"--web.config.file={web}"])
+    daemon.url, daemon.tls = daemon.url.replace("http://127.0.0.1", "https://localhost"), authority.context()
+    daemon.start()
+    sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook",
+                                      http_config={"tls_config": {"ca_file": str(authority.certificate)}}))
+    sender.fire()
+    sender.wait_all_sent(20)
+    own = highest = daemon.process.resident_bytes()
+    for kind in TLS_KINDS:
+        under_way = attack(kind, port_of(daemon), SECONDS)
+        while under_way.running:
+            sender.fire()
+            highest = max(highest, daemon.process.resident_bytes())
+            time.sleep(0.2)
+        came = under_way.wait()
+        sender.wait_all_sent(LATENCY)
+        print(f"{kind}: {came}, {highest / MIB:.0f} MiB")
+        assert came["opened"] >= 60, came
+        assert (came["answers"].get("tls", 0) >= 60) == (kind == "handshakes"), came
+    mean = sender.check()
+    print(f"{sender.fired} notifications, {mean * 1000:.1f} ms on average; at most {(highest - own) / MIB:.0f} MiB more")
+    assert highest - own < ceiling(300, 4 * MIB, 8 * MIB, each=128 * 1024)
+    check_all_gone(daemon, sender)
+    assert daemon.metrics().sum("alertscaler_http_connections_dropped_total", reason="handshake") > 100
+    assert 1 <= daemon.process.log_text().count("TLS handshakes failed") <= 2, "logged once a minute"
+
+
+@pytest.mark.seconds(120)
 def test_ten_thousand_idle_connections(daemon, make_alertmanager, attack):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     count = min(10000, hard - 500)
     assert count >= 3000, f"the hard limit of open files, {hard}, is too low for this test"
-    daemon = daemon(max_connections=count + 100)
+    daemon = daemon(max_connections=count + 100).start()
     sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook"))
     sender.fire()
     sender.wait_all_sent(20)

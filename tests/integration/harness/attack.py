@@ -10,6 +10,7 @@ import pathlib
 import resource
 import select
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -45,8 +46,29 @@ KINDS = {
     "large-chunks": Kind(post(b"Transfer-Encoding: chunked\r\n") + b"%x\r\n" % LARGE, much=LARGE, connections=60),
     "compressed": Kind(post(b"Content-Encoding: gzip\r\nContent-Length: 1000\r\n") + 1000 * b"\x1f", connections=100),
     "pipelines": Kind(2000 * (b"GET /metrics HTTP/1.1\r\n" + HOST + b"\r\n"), takes=False, connections=100),
+    "half-handshakes": Kind(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 100 * b"r"),
     "garbage": Kind(bytes(range(256)) * 8, connections=100),
 }
+
+
+def shake_hands(port, seconds):
+    """As many TLS handshakes as one process can do, one after the other; each is one opened and, where it succeeded, one
+    answer "tls"."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    began, opened, answers = time.monotonic(), 0, collections.Counter()
+    while time.monotonic() - began < seconds:
+        opened += 1
+        with socket.socket() as peer:
+            peer.settimeout(seconds)
+            try:
+                peer.bind((f"127.0.0.{2 + opened % 200}", 0))
+                peer.connect(("127.0.0.1", port))
+                with context.wrap_socket(peer):
+                    answers["tls"] += 1
+            except OSError:
+                pass
+    return {"opened": opened, "closed": opened - answers["tls"], "held": 0, "answers": answers}
 
 
 class Attacker:
@@ -142,6 +164,10 @@ class Attacker:
 
 def main():
     name, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    if name == "handshakes":
+        os.nice(5)
+        print(json.dumps(shake_hands(port, seconds)))
+        return
     kind = KINDS[name]
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
