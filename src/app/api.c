@@ -42,20 +42,32 @@ static void answer_unknown(struct api_request *request)
 static const struct route {
     const char *path, *handler;
     void (*answer)(struct api_request *request);
+    bool needs_leader; /* what a follower does not know */
 } routes[] = {
-    {"/", "page", api_answer_page},
-    {"/-/healthy", "healthy", answer_healthy},
-    {"/-/ready", "ready", answer_ready},
-    {"/metrics", "metrics", answer_metrics},
-    {"/api/v1/status", "api", api_answer_status},
-    {"/api/v1/targets", "api", api_answer_targets},
-    {"/api/v1/targets/", "api", api_answer_target},
-    {"/api/v1/incidents", "api", api_answer_incidents},
-    {"/api/v1/rules", "api", api_answer_rules},
-    {"/api/v1/decisions", "api", api_answer_decisions},
-    {"/api/v1/decisions/", "api", api_answer_decision},
-    {"/api/", "api", answer_unknown},
+    {"/", "page", api_answer_page, false},
+    {"/-/healthy", "healthy", answer_healthy, false},
+    {"/-/ready", "ready", answer_ready, false},
+    {"/metrics", "metrics", answer_metrics, false},
+    {"/api/v1/status", "api", api_answer_status, false},
+    {"/api/v1/targets", "api", api_answer_targets, true},
+    {"/api/v1/targets/", "api", api_answer_target, true},
+    {"/api/v1/incidents", "api", api_answer_incidents, true},
+    {"/api/v1/rules", "api", api_answer_rules, false},
+    {"/api/v1/decisions", "api", api_answer_decisions, true},
+    {"/api/v1/decisions/", "api", api_answer_decision, true},
+    {"/api/", "api", answer_unknown, false},
 };
+
+/* False, after the answer, where another one has to be asked. */
+static bool check_leader(struct api_request *request, const struct route *route)
+{
+    const struct as_view *view = &request->view;
+    if (!route->needs_leader || view->leader.is_leader)
+        return true;
+    as_api_reply_error(request->exchange, 503, "Retry-After: 5\r\n", "%s: ask that one",
+                       view->not_ready ? view->not_ready : "not the leader");
+    return false;
+}
 
 static const struct route *find_route(const char *path)
 {
@@ -128,7 +140,8 @@ bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange)
     struct as_error error = AS_ERROR_INIT;
     if (api_parameters_parse(&request, &error) == 0) {
         api->config.view(api->config.context, &request.view);
-        route->answer(&request);
+        if (check_leader(&request, route))
+            route->answer(&request);
     } else {
         as_api_reply_error(exchange, 400, NULL, "%s", error.text);
     }

@@ -43,6 +43,19 @@ static void write_counts(struct as_json_writer *json, const struct as_view *view
     as_json_end_object(json);
 }
 
+static void write_leadership(struct api_request *request)
+{
+    const struct as_leader_view *leader = &request->view.leader;
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "leadership");
+    as_json_begin_object(json);
+    api_write_text(request, "holder", *leader->holder ? leader->holder : NULL);
+    as_json_write_member(json, "identity", leader->identity);
+    api_write_text(request, "problem", leader->problem);
+    api_write_text(request, "paused", leader->paused);
+    as_json_end_object(json);
+}
+
 void api_answer_status(struct api_request *request)
 {
     const struct as_view *view = &request->view;
@@ -57,7 +70,8 @@ void api_answer_status(struct api_request *request)
     api_write_time(request, "time", view->wall);
     as_json_write_member_bool(json, "ready", !view->not_ready);
     api_write_text(request, "not_ready", view->not_ready);
-    as_json_write_member_bool(json, "leader", true);
+    as_json_write_member_bool(json, "leader", view->leader.is_leader);
+    write_leadership(request);
     as_json_write_member_bool(json, "dry_run", view->dry_run);
     const struct as_pause_view pause =
         view->engine ? as_engine_get_pause(view->engine, view->mono, view->wall)

@@ -35,16 +35,15 @@ uint64_t daemon_get_seed(void)
 static void finish(struct daemon *daemon)
 {
     struct as_error error = AS_ERROR_INIT;
-    if (!daemon->shell) {
-        daemon->status = 1;
-    } else {
+    int status = daemon->failed ? 1 : 0;
+    if (daemon->shell && !daemon->failed) {
         as_shell_record_stop(daemon->shell);
         if (as_storage_drain(daemon->storage, &error) != 0) {
             as_log(AS_LOG_ERROR, "stop not recorded", AS_F("error", error.text));
-            daemon->status = 1;
+            status = 1;
         }
     }
-    (void)event_base_loopbreak(daemon->base);
+    daemon_end(daemon, status);
 }
 
 static void on_drained(void *context)
@@ -150,11 +149,13 @@ static int start(struct daemon *daemon, struct as_error *error)
     if (r == 0)
         r = daemon_load_config(daemon, error);
     if (r == 0)
+        r = daemon_open_leader(daemon, error);
+    if (r == 0)
         r = daemon_open_server(daemon, error);
     if (r == 0)
         r = daemon_enter_sandbox(daemon, error); /* before there is another thread */
     if (r == 0)
-        r = daemon_open_state(daemon, error);
+        daemon_start_leader(daemon);
     if (r == 0)
         daemon_web_watch(daemon);
     return r;
@@ -168,6 +169,8 @@ static void release(struct daemon *daemon)
     as_auth_free(daemon->auth); /* it asks outside */
     as_operators_free(daemon->operators);
     as_kill_switch_free(daemon->kill_switch);
+    if (daemon->leader)
+        daemon->leader->close(daemon->leader);
     daemon->options->adapters->free_outside(daemon->outside);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);

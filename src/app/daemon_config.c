@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
 
 #include "auth_review.h"
 #include "trim.h"
@@ -88,7 +89,12 @@ int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
 
 static bool needs_restart(const struct as_settings *a, const struct as_settings *b)
 {
-    return strcmp(a->state.path, b->state.path) != 0 ||
+    return a->state.store != b->state.store || strcmp(a->state.path, b->state.path) != 0 ||
+           !as_str_equal(a->state.namespace, b->state.namespace) ||
+           strcmp(a->state.lease.name, b->state.lease.name) != 0 ||
+           a->state.lease.duration_us != b->state.lease.duration_us ||
+           a->state.lease.renew_deadline_us != b->state.lease.renew_deadline_us ||
+           a->state.lease.retry_period_us != b->state.lease.retry_period_us ||
            strcmp(a->action_log.path, b->action_log.path) != 0 ||
            a->action_log.max_size != b->action_log.max_size ||
            a->action_log.keep != b->action_log.keep ||
@@ -150,6 +156,25 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
     return 0;
 }
 
+static void reload_shell(struct daemon *daemon, struct as_config *old,
+                         struct as_target_port *targets, const char *credential)
+{
+    const struct as_config *config = daemon->config;
+    daemon_retire_ports(daemon, old);
+    daemon->targets = targets;
+    daemon->source = daemon_new_source(daemon, &config->settings);
+    const struct as_engine_config engine = daemon_get_engine_config(daemon);
+    as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
+                    daemon->source, credential);
+}
+
+/* A follower has no ports; these were made to see that they can be. */
+static void forget_ports(struct as_target_port *targets, struct as_config *old)
+{
+    targets->close(targets);
+    as_config_free(old);
+}
+
 int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
 {
     struct as_config *config = NULL;
@@ -157,7 +182,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     struct as_target_port *targets = NULL;
     struct as_reviewer *reviewer = NULL;
     struct daemon_web web = {0};
-    if (!daemon->shell || daemon->stopping) {
+    if (daemon->failed || daemon->stopping) {
         as_error_set(error, "not now: %s",
                      daemon->stopping ? "stopping" : "the state cannot be written");
         return -EAGAIN;
@@ -168,7 +193,8 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     if (r != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
                AS_F("error", error->text));
-        as_shell_record_failed_reload(daemon->shell, credential, error->text);
+        if (daemon->shell)
+            as_shell_record_failed_reload(daemon->shell, credential, error->text);
         return r;
     }
     if (needs_restart(&daemon->config->settings, &config->settings))
@@ -180,13 +206,11 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     daemon->config = config;
     daemon_web_use(daemon, web);
     struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
-    daemon_retire_ports(daemon, old);
-    daemon->targets = targets;
-    daemon->source = daemon_new_source(daemon, &config->settings);
-    const struct as_engine_config engine = daemon_get_engine_config(daemon);
-    as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
-                    daemon->source, credential);
     as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
+    if (daemon->shell)
+        reload_shell(daemon, old, targets, credential);
+    else
+        forget_ports(targets, old);
     as_credentials_free(old_credentials); /* their scopes were the engine's */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),

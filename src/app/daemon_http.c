@@ -17,7 +17,9 @@ static const char *find_not_ready(const struct daemon *daemon)
         return "stopping";
     if (daemon->failed)
         return "the state or the action log cannot be written";
-    return daemon->shell && as_shell_is_ready(daemon->shell) ? NULL : "starting";
+    if (daemon->shell)
+        return as_shell_is_ready(daemon->shell) ? NULL : "starting";
+    return daemon->why_not;
 }
 
 void daemon_look(void *context, struct as_view *view_out)
@@ -29,6 +31,7 @@ void daemon_look(void *context, struct as_view *view_out)
         .started = daemon->started,
         .engine = daemon->shell ? as_shell_get_engine(daemon->shell) : NULL,
         .storage = daemon->storage,
+        .leader = daemon->leader->look(daemon->leader),
         .ruleset = daemon->config->ruleset,
         .config_digest = daemon->config->digest,
         .action_log_path = daemon->config->settings.action_log.path,

@@ -2,8 +2,10 @@
  * The daemon's one structure, and which file does what with it:
  *
  *   daemon.c         start, signals, stop
- *   daemon_state.c   storage, shell and targets: opened, failed, recovered; what the engine does is
- * seen here daemon_config.c  configuration: loaded, reloaded as a whole daemon_http.c    requests
+ *   daemon_leader.c  who leads: when there is a state
+ *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
+ *   daemon_config.c  configuration: loaded, reloaded as a whole
+ *   daemon_http.c    requests
  */
 #ifndef ALERTSCALER_APP_DAEMON_PRIVATE_H
 #define ALERTSCALER_APP_DAEMON_PRIVATE_H
@@ -53,6 +55,9 @@ struct daemon {
     struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
+    struct as_leader *leader;
+    char why_not[AS_ERROR_SIZE], last_holder[AS_ERROR_SIZE];
+    bool was_leader, has_led;
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
@@ -81,7 +86,18 @@ void daemon_arm(struct event *timer,
                 int64_t us); /* sooner than asked for at times: look at the clock */
 uint64_t daemon_get_seed(void);
 
+/* daemon_leader.c */
+int daemon_open_leader(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_start_leader(struct daemon *daemon);
+bool daemon_is_leading(const struct daemon *daemon);
+void daemon_follow(struct daemon *daemon); /* requests are told why there is no shell */
+bool daemon_may_act(void *context);        /* for the shell, */
+void daemon_on_fenced(void *context);      /* likewise */
+/* The end: closes the state, gives the leadership back, and leaves the loop. */
+void daemon_end(struct daemon *daemon, int status);
+
 /* daemon_state.c */
+void daemon_retry_state(struct daemon *daemon, const struct as_error *error);
 int daemon_open_state(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_close_state(struct daemon *daemon);
 void daemon_fail_waiting(struct daemon *daemon); /* all requests that wait for the disk: 503 */

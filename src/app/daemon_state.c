@@ -5,6 +5,7 @@
  */
 #include "daemon_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <alertscaler/app/engine_config.h>
@@ -159,8 +160,17 @@ void daemon_fail_waiting(struct daemon *daemon)
 static void on_storage_failed(void *context, int status, const char *error)
 {
     struct daemon *daemon = context;
-    (void)status;
+    if (daemon->failed)
+        return; /* fenced in the same turn */
     daemon->failed = true;
+    if (status == -ESTALE) {
+        as_log(AS_LOG_WARN, "another replica has taken the state over", AS_F("error", error));
+        daemon->leader->doubt(daemon->leader);
+        daemon_follow(daemon);
+        as_receiver_fail_waiting(daemon->receiver);
+        daemon_arm(daemon->recover, 0);
+        return;
+    }
     as_log(AS_LOG_ERROR, "state or action log could not be written: answering 503 until it can",
            AS_F("error", error));
     as_receiver_set_shell(daemon->receiver, NULL, NULL,
@@ -208,7 +218,8 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
-        .callbacks = {on_outcome, on_answer, on_effect, on_next_deadline, daemon},
+        .callbacks = {on_outcome, on_answer, on_effect, on_next_deadline, daemon_may_act,
+                      daemon_on_fenced, daemon},
     };
     const int r = as_shell_new(&config, store, &daemon->shell, error);
     if (r != 0)
@@ -287,6 +298,15 @@ int daemon_open_state(struct daemon *daemon, struct as_error *error)
     return 0;
 }
 
+void daemon_retry_state(struct daemon *daemon, const struct as_error *error)
+{
+    daemon->failed = true;
+    as_receiver_set_shell(daemon->receiver, NULL, NULL,
+                          "the state or the action log cannot be written");
+    as_log(AS_LOG_ERROR, "state still cannot be opened", AS_F("error", error->text));
+    daemon_arm(daemon->recover, RECOVER_EVERY_US);
+}
+
 void daemon_on_recover(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
@@ -295,16 +315,13 @@ void daemon_on_recover(evutil_socket_t fd, short what, void *context)
     (void)what;
     daemon_close_state(daemon);
     if (daemon->stopping) {
-        daemon->status = 1;
-        (void)event_base_loopbreak(daemon->base);
-        return;
-    }
-    if (daemon_open_state(daemon, &error) == 0) {
+        daemon_end(daemon, 1);
+    } else if (!daemon_is_leading(daemon)) {
+        daemon->failed = false; /* it is opened when a term begins */
+        daemon_follow(daemon);
+    } else if (daemon_open_state(daemon, &error) == 0) {
         as_log(AS_LOG_INFO, "state and action log can be written again");
-        return;
+    } else {
+        daemon_retry_state(daemon, &error);
     }
-    as_receiver_set_shell(daemon->receiver, NULL, NULL,
-                          "the state or the action log cannot be written");
-    as_log(AS_LOG_ERROR, "state still cannot be opened", AS_F("error", error.text));
-    daemon_arm(daemon->recover, RECOVER_EVERY_US);
 }

@@ -1,6 +1,7 @@
 /*
  * Where the program begins, and the only place that knows the concrete adapters.
  */
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include <alertscaler/audit/file.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cli/main.h>
+#include <alertscaler/leader/always.h>
+#include <alertscaler/leader/lease.h>
 #include <alertscaler/net/client.h>
 #include <alertscaler/net/loop.h>
 #include <alertscaler/net/server.h>
@@ -26,10 +29,15 @@
 #include "system_clock.h"
 
 struct as_outside {
+    struct event_base *base;
+    as_transfer_fn *observer;
+    void *observer_context;
     struct as_http_client *client;
     struct as_event_loop *loop;
     struct as_event_processes *processes;
     struct as_access_env env;
+    struct as_http_client *leader_client; /* NULL: no lease */
+    struct as_access_env leader_env;
 };
 
 static const char *get_variable(const char *name)
@@ -41,6 +49,9 @@ static struct as_outside *new_outside(struct event_base *base, const struct as_c
                                       as_transfer_fn *observer, void *context)
 {
     struct as_outside *outside = as_xcalloc(1, sizeof(*outside));
+    outside->base = base;
+    outside->observer = observer;
+    outside->observer_context = context;
     outside->client = as_http_client_new(base, observer, context);
     outside->loop = as_event_loop_new(base);
     outside->processes = as_event_processes_new(base);
@@ -59,6 +70,7 @@ static void free_outside(struct as_outside *outside)
     as_event_processes_free(outside->processes);
     as_event_loop_free(outside->loop);
     as_http_client_free(outside->client);
+    as_http_client_free(outside->leader_client);
     free(outside);
 }
 
@@ -189,6 +201,62 @@ static int open_audit(const struct as_action_log_settings *settings, struct as_a
     return as_audit_file_open(&config, audit_out, error);
 }
 
+static uint64_t draw(void)
+{
+    uint64_t number;
+    if (getentropy(&number, sizeof(number)) != 0)
+        abort();
+    return number;
+}
+
+static int new_lease_leader(struct as_outside *outside, const struct as_settings *settings,
+                            const char *instance, struct as_leader **leader_out,
+                            struct as_error *error)
+{
+    const struct as_lease_settings *lease = &settings->state.lease;
+    const struct as_cluster_settings *cluster = as_settings_find_cluster(settings, "default");
+    AS_CLEANUP(as_free_p) char *namespace_ = NULL;
+    struct as_kube_access *access;
+    int r = as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
+    if (r != 0)
+        return r;
+    /* a client of its own: a renewal must not queue behind other requests */
+    outside->leader_client =
+        as_http_client_new(outside->base, outside->observer, outside->observer_context);
+    outside->leader_env = outside->env;
+    outside->leader_env.http = as_http_client_get_port(outside->leader_client);
+    const struct as_kube_access_config as_whom = {cluster->kubeconfig, cluster->context};
+    r = as_kube_access_new(&as_whom, &outside->leader_env, &access, error);
+    if (r != 0) {
+        as_error_wrap(error, "state");
+        return r;
+    }
+    AS_CLEANUP(as_free_p)
+    char *identity = as_xasprintf("%.200s_%016" PRIx64, instance, draw());
+    const struct as_lease_leader_config config = {
+        .namespace_ = namespace_,
+        .name = lease->name,
+        .identity = identity,
+        .duration_us = lease->duration_us,
+        .renew_deadline_us = lease->renew_deadline_us,
+        .retry_us = lease->retry_period_us,
+        .seed = draw(),
+    };
+    *leader_out = as_lease_leader_new(&config, access, &outside->leader_env);
+    return 0;
+}
+
+static int new_leader(struct as_outside *outside, const struct as_settings *settings,
+                      const char *instance, struct as_leader **leader_out, struct as_error *error)
+{
+    switch (settings->state.store) {
+    case AS_STORE_SQLITE: *leader_out = as_always_leader_new(instance, outside->env.loop); return 0;
+    case AS_STORE_KUBERNETES:
+        return new_lease_leader(outside, settings, instance, leader_out, error);
+    }
+    abort(); /* no other */
+}
+
 static const struct as_adapters adapters = {
     .open_store = open_store,
     .open_audit = open_audit,
@@ -199,6 +267,7 @@ static const struct as_adapters adapters = {
     .visit_files = visit_files,
     .new_targets = new_targets,
     .new_source = new_source,
+    .new_leader = new_leader,
     .new_server = as_http_server_new,
 };
 

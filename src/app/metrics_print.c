@@ -233,9 +233,9 @@ static void print_connections(struct printing *p)
     print_value(p, p->view->connections);
 }
 
-static void print_one(struct printing *p)
+static void print_leader(struct printing *p)
 {
-    print_value(p, 1);
+    print_value(p, p->view->leader.is_leader ? 1 : 0);
 }
 
 static void print_paused(struct printing *p)
@@ -289,7 +289,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_QUEUE_LENGTH] = print_queues,
     [METRIC_ACTION_LOG_BYTES] = print_action_log_bytes,
     [METRIC_HTTP_CONNECTIONS] = print_connections,
-    [METRIC_LEADER] = print_one, /* there is one instance: its state is its own */
+    [METRIC_LEADER] = print_leader,
     [METRIC_PAUSED] = print_paused,
     [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
     [METRIC_BUILD_INFO] = print_build_info,

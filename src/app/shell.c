@@ -29,6 +29,7 @@ struct as_shell {
     as_mono_time mono;
     as_wall_time wall;
     bool ready;
+    bool is_fenced; /* nothing is carried out any more */
 };
 
 static void run(struct as_shell *shell, struct as_event *event);
@@ -177,6 +178,19 @@ static void submit(struct as_shell *shell)
     as_storage_submit(shell->config.storage, batch);
 }
 
+/* Whether this effect may be carried out: what others see of us needs that we lead right now. */
+static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
+{
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    if (effect->kind != AS_EFFECT_SCALE && effect->kind != AS_EFFECT_ANSWER)
+        return true;
+    if (!callbacks->may_act || callbacks->may_act(callbacks->context))
+        return true;
+    shell->is_fenced = true;
+    callbacks->fenced(callbacks->context);
+    return false;
+}
+
 static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
 {
     const struct as_effect *effect = &effects->items[at];
@@ -237,12 +251,17 @@ static void stamp(struct as_shell *shell)
 static void run(struct as_shell *shell, struct as_event *event)
 {
     struct as_effects effects;
+    if (shell->is_fenced)
+        return;
     stamp(shell);
     event->mono = shell->mono;
     event->wall = shell->wall;
     as_engine_step(shell->engine, event, &effects);
-    for (size_t i = 0; i < effects.count; i++)
+    for (size_t i = 0; i < effects.count; i++) {
+        if (!check_fence(shell, &effects.items[i]))
+            return;
         carry_out(shell, &effects, i);
+    }
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
 }

@@ -176,6 +176,10 @@ enum lease_order lease_state_on_written(struct lease_state *state, struct lease_
         state->leads = false;
         return wait_as_follower(state, now);
     }
+    if (state->has_doubt) { /* it was sent before there was reason to doubt */
+        state->has_doubt = false;
+        return ask(state, now, LEASE_GET);
+    }
     state->leads = true;
     state->until.us = as_time_add(state->asked_at.mono.us, state->times.renew_deadline_us);
     state->until_wall.us = as_time_add(state->asked_at.wall.us, state->times.renew_deadline_us);
@@ -189,9 +193,18 @@ enum lease_order lease_state_on_failed(struct lease_state *state, struct lease_n
 {
     end_term_in_time(state, now);
     bool was_write = state->under_way == LEASE_CREATE || state->under_way == LEASE_UPDATE;
+    state->has_doubt = false;
     if (was_write)
         state->is_fresh = false;
     return wait_for(state, now, was_write ? state->times.retry_us / 4 : state->times.retry_us / 2);
+}
+
+void lease_state_doubt(struct lease_state *state, struct lease_now now)
+{
+    state->leads = false;
+    state->is_fresh = false;
+    state->has_doubt = state->under_way == LEASE_CREATE || state->under_way == LEASE_UPDATE;
+    state->wake = now.mono;
 }
 
 enum lease_order lease_state_release(struct lease_state *state, struct lease_now now)

@@ -55,6 +55,7 @@ struct lease_state {
     as_mono_time seen_at; /* when it was first seen so */
 
     bool leads, releasing;
+    bool has_doubt;     /* about the write that is under way: its answer gives no term */
     as_mono_time until; /* of our term */
     as_wall_time until_wall;
 
@@ -79,6 +80,9 @@ enum lease_order lease_state_on_written(struct lease_state *state, struct lease_
 /* The request failed, was refused, or its answer was lost: it may have been carried out. Waits,
  * always. */
 enum lease_order lease_state_on_failed(struct lease_state *state, struct lease_now now) AS_MUST_USE;
+
+/* Ends the term; another begins only after the record was read and written again. */
+void lease_state_doubt(struct lease_state *state, struct lease_now now);
 
 /* Gives the lease back; what was under way is cancelled by the caller before, and not answered. */
 enum lease_order lease_state_release(struct lease_state *state, struct lease_now now) AS_MUST_USE;

@@ -307,7 +307,7 @@ void daemon_open(struct world *world)
         .config_digest = "",
         .engine = daemon->config,
         .ruleset = daemon->ruleset,
-        .callbacks = {on_outcome, on_shell_answer, on_effect, on_deadline, world},
+        .callbacks = {on_outcome, on_shell_answer, on_effect, on_deadline, .context = world},
     };
     if (as_shell_new(&shell, store, &daemon->shell, &error) != 0) {
         fail(world, "restore: %s", error.text);

@@ -13,6 +13,7 @@
 #include <alertscaler/port/audit.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
+#include <alertscaler/port/leader.h>
 #include <alertscaler/port/source.h>
 #include <alertscaler/port/store.h>
 #include <alertscaler/port/target.h>
@@ -52,6 +53,11 @@ struct as_adapters {
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;
+    /* Who of several replicas acts. `instance` is our name, for people. To be closed before outside
+     * is freed. */
+    int (*new_leader)(struct as_outside *outside, const struct as_settings *settings,
+                      const char *instance, struct as_leader **leader_out,
+                      struct as_error *error) AS_MUST_USE;
     int (*new_server)(struct event_base *base, const struct as_http_server_config *config,
                       const struct as_http_handler *handler, struct as_http_server **server_out,
                       struct as_error *error) AS_MUST_USE;

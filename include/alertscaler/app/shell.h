@@ -33,6 +33,11 @@ struct as_shell_callbacks {
     /* Sees each effect before it is carried out (metrics, log). May be NULL. */
     void (*effect)(void *context, const struct as_effect *effect);
     void (*deadline)(void *context, as_mono_time deadline); /* call as_shell_wake then */
+    /* Whether we still lead, asked right before each SCALE and each ANSWER; NULL: always. Where it
+     * says no, nothing is carried out any more, and `fenced` says so once: free the shell in a
+     * later turn. */
+    bool (*may_act)(void *context);
+    void (*fenced)(void *context);
     void *context;
 };
 

@@ -12,6 +12,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/engine.h>
 #include <alertscaler/core/ruleset.h>
+#include <alertscaler/port/leader.h>
 
 struct as_view {
     as_mono_time mono;
@@ -23,6 +24,7 @@ struct as_view {
     const char *action_log_path; /* NULL: there is no such file */
     const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */
     bool dry_run;
+    struct as_leader_view leader;
     unsigned connections;
     size_t unanswered; /* notifications that wait until they are durable */
 };

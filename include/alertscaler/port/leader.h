@@ -31,6 +31,9 @@ struct as_leader {
     void (*start)(struct as_leader *self, const struct as_leader_callbacks *callbacks); /* once */
     struct as_leader_view (*look)(const struct as_leader *self);
     bool (*may_act)(const struct as_leader *self); /* reads the clocks */
+    /* There are signs that somebody else leads (the store was taken over): ends the term at once,
+     * and begins another only when the lease is seen to be ours. One replica has no doubts. */
+    void (*doubt)(struct as_leader *self);
     /* Gives the lease back, so that another need not wait; `done` comes once, in a later turn,
      * whatever becomes of it, within some seconds. Nothing may act any more when it is called. */
     void (*release)(struct as_leader *self, void (*done)(void *context), void *context);

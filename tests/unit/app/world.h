@@ -206,6 +206,7 @@ static inline struct as_view world_look(const struct world *world)
         .engine = world->engine,
         .ruleset = world->ruleset,
         .config_digest = "c0ffee",
+        .leader = {.is_leader = true, .identity = "one", .holder = "one"},
         .connections = 7,
         .unanswered = 5,
     };

@@ -1,0 +1,136 @@
+/*
+ * Who leads decides whether there is a state: a term begins with opening it and ends with closing
+ * it. In between are all the others, who answer 503 and wait. One replica alone leads for ever, by
+ * the same way.
+ */
+#include "daemon_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/log.h>
+
+#include "trim.h"
+
+bool daemon_is_leading(const struct daemon *daemon)
+{
+    struct as_leader *leader = daemon->leader;
+    return leader->look(leader).is_leader && leader->may_act(leader);
+}
+
+/* Why there is no shell, where the reason is that another leads. */
+static const char *print_why_not(struct daemon *daemon)
+{
+    const struct as_leader_view view = daemon->leader->look(daemon->leader);
+    char holder[128] = "nobody leads yet";
+    if (*view.holder && strcmp(view.holder, view.identity) != 0)
+        snprintf(holder, sizeof(holder), "%.100s leads", view.holder);
+    snprintf(daemon->why_not, sizeof(daemon->why_not), "not the leader; %s%s%.250s", holder,
+             view.problem ? "; " : "", view.problem ? view.problem : "");
+    return daemon->why_not;
+}
+
+void daemon_follow(struct daemon *daemon)
+{
+    as_receiver_set_shell(daemon->receiver, NULL, NULL, print_why_not(daemon));
+}
+
+static void begin_term(struct daemon *daemon)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (daemon_open_state(daemon, &error) == 0) {
+        daemon->has_led = true;
+        return;
+    }
+    if (daemon->has_led) {
+        daemon_retry_state(daemon, &error);
+        return;
+    }
+    /* what was never there is a mistake of the configuration rather than a fault that passes */
+    as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error.text));
+    daemon_end(daemon, 1);
+}
+
+static void end_term(struct daemon *daemon)
+{
+    evtimer_del(daemon->recover);
+    daemon->failed = false;
+    daemon_close_state(daemon);
+    as_trim_memory();
+}
+
+static void log_change(struct daemon *daemon, const struct as_leader_view *view)
+{
+    if (view->is_leader != daemon->was_leader)
+        as_log(AS_LOG_INFO, view->is_leader ? "leading" : "not leading any more",
+               AS_F("identity", view->identity));
+    else if (!view->is_leader && strcmp(view->holder, daemon->last_holder) != 0)
+        as_log(AS_LOG_INFO, "following", AS_F("leader", view->holder),
+               AS_F("identity", view->identity));
+    daemon->was_leader = view->is_leader;
+    snprintf(daemon->last_holder, sizeof(daemon->last_holder), "%s", view->holder);
+}
+
+static void on_changed(void *context)
+{
+    struct daemon *daemon = context;
+    const struct as_leader_view view = daemon->leader->look(daemon->leader);
+    log_change(daemon, &view);
+    const bool has_state = daemon->shell || daemon->failed;
+    if (!view.is_leader && has_state)
+        end_term(daemon);
+    if (daemon->stopping)
+        return;
+    if (!view.is_leader)
+        daemon_follow(daemon);
+    else if (!has_state)
+        begin_term(daemon);
+}
+
+bool daemon_may_act(void *context)
+{
+    struct as_leader *leader = ((struct daemon *)context)->leader;
+    return leader->may_act(leader);
+}
+
+/* Comes from within the shell: what has to be freed is freed in a later turn. */
+void daemon_on_fenced(void *context)
+{
+    struct daemon *daemon = context;
+    as_log(AS_LOG_WARN, "the term is over before it was renewed: nothing is done any more");
+    daemon->failed = true;
+    daemon->leader->doubt(daemon->leader);
+    daemon_follow(daemon);
+    as_receiver_fail_waiting(daemon->receiver);
+    daemon_arm(daemon->recover, 0);
+}
+
+int daemon_open_leader(struct daemon *daemon, struct as_error *error)
+{
+    return daemon->options->adapters->new_leader(daemon->outside, &daemon->config->settings,
+                                                 daemon->instance, &daemon->leader, error);
+}
+
+void daemon_start_leader(struct daemon *daemon)
+{
+    const struct as_leader_callbacks callbacks = {on_changed, daemon};
+    daemon_follow(daemon);
+    daemon->leader->start(daemon->leader, &callbacks);
+}
+
+static void on_released(void *context)
+{
+    (void)event_base_loopbreak(((struct daemon *)context)->base);
+}
+
+void daemon_end(struct daemon *daemon, int status)
+{
+    if (status != 0)
+        daemon->status = status;
+    daemon->stopping = true;
+    evtimer_del(daemon->recover);
+    evtimer_del(daemon->stop_timer);
+    daemon_close_state(daemon); /* all of it is written before another may begin */
+    daemon->leader->release(daemon->leader, on_released, daemon);
+}

@@ -1,0 +1,342 @@
+"""Three replicas on a real API server, two real Alertmanagers that form a cluster, and a leader that is killed, stopped in the middle,
+and terminated, while notifications keep arriving.
+
+What is held: every incident is handled exactly once (each workload grows by one step, whoever led), nothing is answered 200 that is
+lost, who was stopped does nothing when it goes on, the records of all replicas' action logs are one chain, and the time
+without a leader is below the lease's duration and two seconds.
+
+ALERTSCALER_LEASE=15,10,2 runs it with the default times instead of short ones (some minutes), ALERTSCALER_FAILOVERS=N that often.
+"""
+import collections
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from harness import alertmanager as alertmanagers
+from harness.alertmanager import start_cluster
+from harness.daemon import Daemon, find_binary
+from harness.http import request
+from harness.kube import path_of
+from harness.wait import eventually, steadily
+from test_targets import install, make_workload
+
+REPLICAS = 3
+DURATION, DEADLINE, RETRY = (float(t) for t in os.environ.get("ALERTSCALER_LEASE", "3,2,0.5").split(","))
+FAILOVERS = int(os.environ.get("ALERTSCALER_FAILOVERS", "6"))
+MARGIN = 2          # what a fail-over may take beyond the lease's duration
+START, STEP = 2, 3
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/alertscaler/leases"
+LEASE = f"{LEASES}/alertscaler"
+RULES = {
+    "targets": {"workload": {
+        "kubernetes": {"kind": "Deployment", "namespace": "{{ .Labels.namespace }}", "name": "{{ .Labels.name }}"},
+        "allow": {"namespaces": ["*"], "names": ["*"]}, "min": 1, "max": 50, "cooldown": {"up": "1h", "down": "1h"}}},
+    "rules": [{"name": "grow", "match": ['alertname="Grow"'], "target": "workload", "once": True, "scale_up": {"by": STEP}}],
+}
+
+
+class Front:
+    """Plays the Service: a TCP address that leads to the one replica that is ready, as kube-proxy would do it."""
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+        self.chosen = None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.ends = False
+        self.threads = [threading.Thread(target=target, daemon=True) for target in (self._probe, self._accept)]
+        for thread in self.threads:
+            thread.start()
+
+    def _probe(self):
+        while not self.ends:
+            ready = None
+            for replica in self.replicas:
+                try:
+                    if request("GET", replica.url + "/-/ready", timeout=0.5).ok:
+                        ready = replica
+                except OSError:
+                    pass
+            self.chosen = ready
+            time.sleep(0.1)
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client, self.chosen), daemon=True).start()
+
+    def _serve(self, client, replica):
+        with client:
+            if not replica:
+                return      # nobody behind the Service: the connection ends
+            host, port = replica.address.split(":")
+            try:
+                with socket.create_connection((host, int(port)), timeout=2) as server:
+                    back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
+                    back.start()
+                    self._copy(client, server)
+                    back.join()
+            except OSError:
+                pass
+
+    @staticmethod
+    def _copy(source, sink):
+        source.settimeout(10)
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end, how in ((source, socket.SHUT_RD), (sink, socket.SHUT_WR)):
+            try:
+                end.shutdown(how)
+            except OSError:
+                pass
+
+    def stop(self):
+        self.ends = True
+        self.listener.close()
+
+
+class Cluster:
+    """The replicas."""
+
+    def __init__(self, plane, directory, namespace):
+        self.plane, self.namespace = plane, namespace
+        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "../kubernetes-ha/role.yaml")
+        for path in (LEASES, "/api/v1/namespaces/alertscaler/configmaps"):
+            for item in plane.admin.get(path)["items"]:
+                if item["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") == "alertscaler":
+                    plane.admin.delete(f"{path}/{item['metadata']['name']}")
+        self.replicas = [self._make(directory, n) for n in range(REPLICAS)]
+        self.gaps = []      # seconds without a leader: (what was done, how long)
+
+    def _make(self, directory, n):
+        kubeconfig = self.plane.write_kubeconfig(f"replica-{n}", token=self.plane.account_token("alertscaler", "alertscaler"))
+        name = f"alertscaler-{n}"
+        return Daemon(directory / name, RULES, {
+            "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
+            "state": {"store": "kubernetes", "namespace": "alertscaler", "lease": {
+                "duration": f"{DURATION:g}s", "renew_deadline": f"{DEADLINE:g}s", "retry_period": f"{int(RETRY * 1000)}ms"}},
+        }, env={"POD_NAME": name}, name=name, log_level="info")
+
+    def start(self):
+        for replica in self.replicas:
+            replica.process.start()
+        eventually(self.find_leader, 30, what="a first leader")
+        return self
+
+    @staticmethod
+    def is_ready(replica, timeout=1):
+        try:
+            return request("GET", replica.url + "/-/ready", timeout=timeout).ok
+        except OSError:
+            return False
+
+    def find_leader(self, among=None):
+        ready = [r for r in (among or self.replicas) if r.process.running and self.is_ready(r)]
+        assert len(ready) <= 1, f"{[r.process.name for r in ready]} are ready"
+        return ready[0] if ready else None
+
+    def wait_next(self, done, former, began):
+        """The one that leads after `former`; how long there was none is kept."""
+        others = [r for r in self.replicas if r is not former]
+        leader = None
+        while not leader:
+            assert time.monotonic() - began < DURATION + MARGIN + 10, "nobody leads"
+            leader = self.find_leader(others)
+            time.sleep(0.02)
+        gap = time.monotonic() - began
+        self.gaps.append((done, gap))
+        print(f"{done}: {former.process.name} -> {leader.process.name}: {gap:.2f} s without a leader")
+        return leader
+
+    def records(self):
+        """Of all replicas, by number; the same line may be in two files."""
+        found = {}
+        for replica in self.replicas:
+            for file in sorted(replica.directory.glob("actions.jsonl*")):
+                for line in file.read_bytes().splitlines():
+                    record = json.loads(line)
+                    assert found.setdefault(record["seq"], line) == line, f"two records have the number {record['seq']}"
+        return [found[seq] for seq in sorted(found)]
+
+    def stop(self):
+        for replica in self.replicas:
+            if replica.process.running:
+                replica.process.resume()
+                replica.stop()
+
+
+def check_chain(lines, directory):
+    """All of them as one file: numbers without a gap, each record with the hash of the one before it."""
+    file = directory / "together.jsonl"
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    assert json.loads(lines[0])["seq"] == 1
+    done = subprocess.run([find_binary(), "log", "verify", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+
+
+@pytest.fixture
+def cluster(control_plane, tmp_path, namespace):
+    if alertmanagers.missing():
+        pytest.skip(alertmanagers.missing())
+    cluster = Cluster(control_plane, tmp_path, namespace).start()
+    yield cluster
+    for replica in cluster.replicas:
+        if replica.process.running:
+            replica.process.resume()
+            replica.process.kill()
+
+
+class Load:
+    """Workloads, and for each one an alert that fires once, at a steady pace."""
+
+    def __init__(self, cluster, members):
+        self.cluster, self.members = cluster, members
+        self.names, self.ends = [], False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.problem = None
+
+    def start(self):
+        self.thread.start()
+        return self
+
+    def _run(self):
+        try:
+            for n in itertools.count():
+                if self.ends:
+                    return
+                name = f"load-{n}"
+                self.cluster.plane.admin.create(make_workload("Deployment", self.cluster.namespace, name, START))
+                self.names.append(name)
+                for member in self.members:     # as Prometheus does: to all of them
+                    member.fire(seconds=3600, alertname="Grow", namespace=self.cluster.namespace, name=name)
+                time.sleep(0.5)
+        except Exception as problem:    # pylint: disable=broad-except
+            self.problem = problem
+
+    def finish(self):
+        self.ends = True
+        self.thread.join()
+        assert self.problem is None, self.problem
+
+    def size(self, name):
+        return self.cluster.plane.admin.replicas(path_of("apps/v1", "Deployment", self.cluster.namespace, name))
+
+    def missing(self):
+        return [name for name in self.names if self.size(name) == START]
+
+
+def kill(cluster, leader):
+    began = time.monotonic()
+    leader.kill()
+    following = cluster.wait_next("SIGKILL", leader, began)
+    leader.process.start()
+    return following
+
+
+def terminate(cluster, leader):
+    began = time.monotonic()
+    leader.process.signal(signal.SIGTERM)
+    following = cluster.wait_next("SIGTERM", leader, began)
+    eventually(lambda: not leader.process.running, what="the former leader ends")
+    leader.process.start()
+    return following
+
+
+def pause(cluster, leader):
+    """It is stopped for longer than its lease, and goes on: it must find that it does not lead, and do nothing."""
+    began = time.monotonic()
+    leader.process.pause()
+    following = cluster.wait_next("SIGSTOP", leader, began)
+    before = len(leader.records("action"))
+    leader.process.resume()
+    eventually(lambda: "not the leader" in leader.get("/-/ready").text, what="the former leader follows")
+    steadily(lambda: len(leader.records("action")) == before, 1, what="it does not act")
+    return following
+
+
+@pytest.mark.seconds(1800)
+def test_every_incident_is_handled_once_whoever_leads(cluster, started, tmp_path):
+    front = started(Front(cluster.replicas))
+    members = [started(member) for member in start_cluster(tmp_path / "cluster", members=2, webhook=front.url + "/webhook")]
+    load = Load(cluster, members).start()
+    eventually(lambda: len(load.names) >= 3, what="some load")
+    leader = cluster.find_leader()
+    for fail in itertools.islice(itertools.cycle([kill, pause, terminate]), FAILOVERS):
+        leader = fail(cluster, leader)
+        time.sleep(1)
+    load.finish()
+    # Alertmanager tries again for as long as it takes, at growing distances
+    eventually(lambda: not load.missing(), 120, what="every incident is handled", interval=0.5)
+    steadily(lambda: all(load.size(name) == START + STEP for name in load.names), 3, what="each one once")
+    cluster.stop()
+
+    lines = cluster.records()
+    check_chain(lines, tmp_path)
+    records = [json.loads(line) for line in lines]
+    applied = collections.Counter(r["target"] for r in records if r["kind"] == "action" and r["outcome"] == "applied")
+    assert set(applied.values()) == {1} and len(applied) == len(load.names)
+    leaders = {r["instance"] for r in records if r["kind"] == "action"}
+    by_kind = collections.defaultdict(list)
+    for done, gap in cluster.gaps:
+        by_kind[done].append(gap)
+    for done, gaps in by_kind.items():
+        print(f"{done}: {len(gaps)} times, longest {max(gaps):.2f} s without a leader, limit {DURATION + MARGIN:.2f} s")
+    print(f"{len(load.names)} incidents, {len(lines)} records, acted: {', '.join(sorted(leaders))}")
+    assert len(leaders) >= 2, "they took turns"
+    assert max(gap for _, gap in cluster.gaps) < DURATION + MARGIN
+    assert max(by_kind["SIGTERM"]) < 2 * RETRY + MARGIN, "given back, it need not run out"
+
+
+def test_followers_say_who_leads(cluster):
+    leader = cluster.find_leader()
+    follower = next(r for r in cluster.replicas if r is not leader)
+    holder = cluster.plane.admin.get(LEASE)["spec"]["holderIdentity"]
+    assert holder.startswith(f"{leader.process.name}_")
+    assert follower.get("/-/healthy").ok
+    ready = follower.get("/-/ready")
+    assert (ready.status, ready.text) == (503, f"not ready: not the leader; {holder} leads\n")
+    answer = follower.post("/webhook", {})
+    assert answer.status == 503 and f"{holder} leads" in answer.text
+    assert "Retry-After" in answer.headers
+    assert follower.metrics().value("alertscaler_leader") == 0
+    assert leader.metrics().value("alertscaler_leader") == 1
+    status = follower.get("/api/v1/status").json["data"]
+    assert (status["leader"], status["leadership"]["holder"]) == (False, holder)
+    assert leader.get("/api/v1/status").json["data"]["leadership"]["identity"] == holder
+    targets = follower.get("/api/v1/targets")
+    assert targets.status == 503 and holder in targets.text
+    lease = cluster.plane.kubectl("get", "lease", "-n", "alertscaler", "alertscaler").stdout
+    assert holder in lease
+
+
+def test_a_follower_reloads(cluster):
+    leader = cluster.find_leader()
+    follower = next(r for r in cluster.replicas if r is not leader)
+    before = follower.get("/api/v1/status").json["data"]["rules_digest"]
+    follower.write_rules({**RULES, "rules": [{**RULES["rules"][0], "name": "grow-differently"}]})
+    follower.reload()
+    eventually(lambda: follower.get("/api/v1/status").json["data"]["rules_digest"] != before, what="the new rules")
+    assert "grow-differently" in follower.get("/api/v1/rules").text
+    follower.process.signal(signal.SIGUSR1)
+    assert follower.get("/-/healthy").ok
+
+
+def test_without_an_api_server_nobody_leads_and_afterwards_one_does(cluster):
+    leader = cluster.find_leader()
+    cluster.plane.apiserver.pause()
+    eventually(lambda: not cluster.is_ready(leader, 5), DEADLINE + 15, what="the term ends")
+    cluster.plane.apiserver.resume()
+    eventually(cluster.find_leader, 30, what="somebody leads again")
