@@ -77,6 +77,7 @@ static void on_changed(void *context)
     struct daemon *daemon = context;
     const struct as_leader_view view = daemon->leader->look(daemon->leader);
     log_change(daemon, &view);
+    daemon_set_annotation(daemon, view.paused);
     const bool has_state = daemon->shell || daemon->failed;
     if (!view.is_leader && has_state)
         end_term(daemon);

@@ -12,7 +12,7 @@ from harness.deploy import MANIFESTS, install
 
 @pytest.fixture
 def plane(control_plane):
-    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "../kubernetes-ha/role.yaml")
     return control_plane
 
 
@@ -46,6 +46,21 @@ def test_the_manifests_leave_a_container_no_rights():
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_the_shipped_manifests_for_several_replicas_are_accepted(plane):
+    plane.kubectl("apply", "-k", str(MANIFESTS.parent / "kubernetes-ha"))
+    path = "/apis/apps/v1/namespaces/alertscaler"
+    replicas = plane.admin.get(f"{path}/statefulsets/alertscaler")["spec"]
+    assert replicas["replicas"] == 3
+    claims = [claim["metadata"]["name"] for claim in replicas["volumeClaimTemplates"]]
+    container = replicas["template"]["spec"]["containers"][0]
+    assert claims == ["log"] and "log" in [mount["name"] for mount in container["volumeMounts"]]
+    assert not plane.admin.request("GET", f"{path}/deployments/alertscaler").ok
+    name = next(v["configMap"]["name"] for v in replicas["template"]["spec"]["volumes"] if v["name"] == "config")
+    config = plane.admin.get(f"/api/v1/namespaces/alertscaler/configmaps/{name}")["data"]["alertscaler.yaml"]
+    assert config == (MANIFESTS.parent / "kubernetes-ha/config/alertscaler.yaml").read_text()
+    plane.admin.delete(f"{path}/statefulsets/alertscaler")
+
+
 def test_the_shipped_configuration_is_valid(tmp_path):
     text = (MANIFESTS / "config/alertscaler.yaml").read_text()
     assert "/etc/alertscaler-rules/" in text
@@ -65,6 +80,9 @@ def test_the_shipped_configuration_is_valid(tmp_path):
     ("GET", "/apis/apps/v1/namespaces/default/deployments"),
     ("DELETE", "/apis/apps/v1/namespaces/default/deployments/web"),
     ("GET", "/api/v1/namespaces/default/events"),
+    ("GET", "/api/v1/namespaces/default/configmaps"),
+    ("DELETE", "/api/v1/namespaces/alertscaler/configmaps/alertscaler-state"),
+    ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
 ])
 def test_the_shipped_role_allows_nothing_else(plane, method, path):
     token = plane.account_token("alertscaler", "alertscaler")
