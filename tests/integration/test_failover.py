@@ -261,9 +261,9 @@ def pause(cluster, leader):
     began = time.monotonic()
     leader.process.pause()
     following = cluster.wait_next("SIGSTOP", leader, began)
-    before = len(leader.records("action"))
-    leader.process.resume()
+    leader.process.resume()     # what it had committed before may still be written into its log
     eventually(lambda: "not the leader" in leader.get("/-/ready").text, what="the former leader follows")
+    before = len(leader.records("action"))
     steadily(lambda: len(leader.records("action")) == before, 1, what="it does not act")
     return following
 
