@@ -183,6 +183,7 @@ static const struct as_option options[] = {
      .help = "Alertmanager's receiver"},
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
 };

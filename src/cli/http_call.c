@@ -127,8 +127,9 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     return as_buf_check(body) == 0 ? size * count : 0;
 }
 
-static void set_options(CURL *curl, const struct place *place, struct curl_slist *headers,
-                        const struct as_buf *body, struct http_answer *answer)
+static void set_options(CURL *curl, const struct place *place, const char *ca_file,
+                        struct curl_slist *headers, const struct as_buf *body,
+                        struct http_answer *answer)
 {
     AS_CLEANUP(as_free_p) char *agent = as_xasprintf("alertscaler/%s", as_version_get());
     curl_easy_setopt(curl, CURLOPT_URL, place->url);
@@ -139,6 +140,8 @@ static void set_options(CURL *curl, const struct place *place, struct curl_slist
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
+    if (ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
     if (place->is_here)
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
     if (body) {
@@ -148,15 +151,16 @@ static void set_options(CURL *curl, const struct place *place, struct curl_slist
     }
 }
 
-static int perform(const struct place *place, struct curl_slist *headers, const struct as_buf *body,
-                   struct http_answer *answer_out, struct as_error *error)
+static int perform(const struct place *place, const char *ca_file, struct curl_slist *headers,
+                   const struct as_buf *body, struct http_answer *answer_out,
+                   struct as_error *error)
 {
     char text[CURL_ERROR_SIZE] = "";
     struct http_answer answer = {.body = AS_BUF_INIT(HTTP_CALL_BODY_MAX)};
     CURL *curl = curl_easy_init();
     if (!curl)
         return -ENOMEM;
-    set_options(curl, place, headers, body, &answer);
+    set_options(curl, place, ca_file, headers, body, &answer);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
     const CURLcode code = curl_easy_perform(curl);
     long status = 0;
@@ -187,7 +191,8 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
     if (r == 0)
         r = make_headers(args, body != NULL, &headers, error);
     if (r == 0)
-        r = perform(&place, headers, body, answer_out, error);
+        r = perform(&place, find_setting(args, "ca-file", "ALERTSCALER_CA_FILE"), headers, body,
+                    answer_out, error);
     curl_slist_free_all(headers);
     return r;
 }

@@ -44,4 +44,11 @@ int http_answer_refuse(const struct as_args *args, const struct http_answer *ans
         .help = "file with the bearer token (default: $ALERTSCALER_TOKEN_FILE)",                   \
     }
 
+#define AS_OPTION_CA_FILE                                                                          \
+    {                                                                                              \
+        .name = "ca-file", .value = "FILE",                                                        \
+        .help = "certificates of the CAs that the daemon's is of; default: $ALERTSCALER_CA_FILE, " \
+                "else the system's"                                                                \
+    }
+
 #endif

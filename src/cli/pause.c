@@ -29,6 +29,7 @@ static const struct as_option options[] = {
     AS_OPTION_REASON,
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
 };

@@ -18,7 +18,8 @@ static int run(const struct as_args *args)
     return AS_EXIT_OK;
 }
 
-static const struct as_option options[] = {AS_OPTION_URL, AS_OPTION_TOKEN_FILE, {0}};
+static const struct as_option options[] = {
+    AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_CA_FILE, {0}};
 
 const struct as_command as_command_reload = {
     .name = "reload",

@@ -310,6 +310,7 @@ static const struct as_option options[] = {
      .help = "With --watch: how long between two looks"},
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
+    AS_OPTION_CA_FILE,
     AS_OPTION_OUTPUT,
     {0},
 };

@@ -9,7 +9,7 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_OUTPUT, {0},
+    AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE, AS_OPTION_CA_FILE, AS_OPTION_OUTPUT, {0},
 };
 
 const struct as_command as_command_unlock = {

@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import hmac
 import json
+import subprocess
 import threading
 import time
 
@@ -13,6 +14,7 @@ import yaml
 
 from harness import control_plane as kubernetes
 from harness.certificates import Authority
+from harness.daemon import environment
 from harness.http import request
 from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD, USER
@@ -112,6 +114,12 @@ def test_alertmanager_with_a_token_and_one_with_a_certificate(make, group, autho
         "authorization": {"credentials_file": str(tmp_path / "token")}, "tls_config": {"ca_file": str(authority.certificate)}})
     am.fire(alertname="Other")
     daemon.wait_record("notification", credential="by-token")
+    # Our own commands, which trust the CA when they are told.
+    env = {"ALERTSCALER_URL": daemon.url, "ALERTSCALER_TOKEN_FILE": str(tmp_path / "token")}
+    run = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    assert "certificate" in subprocess.run([daemon.binary, "status"], env=environment(**env), **run).stderr
+    done = subprocess.run([daemon.binary, "status", f"--ca-file={authority.certificate}"], env=environment(**env), **run)
+    assert done.returncode == 0 and "workers" in done.stdout, done.stderr
     # Verified, but nobody we know.
     daemon.tls.load_cert_chain(other, other_key)
     assert daemon.post("/webhook", busy()).status == 401

@@ -143,6 +143,7 @@ Test(man, has_nothing_that_is_not)
         {.name = "help", .letter = 'h'},
         {.name = "url"},
         {.name = "token-file"},
+        {.name = "ca-file"},
         AS_OPTION_OUTPUT,
         {0},
     };
