@@ -105,7 +105,8 @@ struct as_http_server {
         int64_t logged_us;
     } losses[AS_HTTP_DROP_LIMIT + 1];
     char *extra_headers;
-    struct as_buf out; /* the head of the answer that is being made */
+    bool has_own_nosniff; /* X-Content-Type-Options is among them */
+    struct as_buf out;    /* the head of the answer that is being made */
     time_t date_at;
     char date[32];
     bool draining;

@@ -236,7 +236,9 @@ static void print_head(struct as_http_server *server, const struct as_http_excha
         as_buf_append_str(out, "\r\nContent-Type: ");
         as_buf_append_str(out, answer->content_type ? answer->content_type
                                                     : "text/plain; charset=utf-8");
-        as_buf_append_str(out, "\r\nX-Content-Type-Options: nosniff\r\nContent-Length: ");
+        if (!server->has_own_nosniff)
+            as_buf_append_str(out, "\r\nX-Content-Type-Options: nosniff");
+        as_buf_append_str(out, "\r\nContent-Length: ");
         as_buf_append_i64(out, (int64_t)answer->body_size);
     }
     as_buf_append_str(out, "\r\n");

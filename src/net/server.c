@@ -210,6 +210,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     if (server->config.max_bodies <= config->max_body)
         server->config.max_bodies = config->max_body + 1; /* with the NUL behind it */
     server->extra_headers = config->extra_headers ? as_xstrdup(config->extra_headers) : NULL;
+    server->has_own_nosniff =
+        config->extra_headers && strcasestr(config->extra_headers, "X-Content-Type-Options:");
     server->handler = *handler;
     server->port = port;
     server->out = AS_BUF_INIT(ANSWER_HEAD_MAX);

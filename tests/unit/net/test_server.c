@@ -568,3 +568,24 @@ Test(server, says_which_address_is_wrong)
     }
     stop();
 }
+
+Test(server, sends_further_headers_with_every_answer)
+{
+    struct as_http_server_config config = short_config();
+    char headers[] = "X-Frame-Options: deny\r\nx-content-type-options: nosniff\r\n";
+    config.extra_headers = headers;
+    start(config);
+    memset(headers, 'x', sizeof(headers)); /* a copy is kept */
+    static const char *const requests[] = {GET("/"), GET("/denied"), "bad\r\n"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(requests); i++) {
+        int fd = dial();
+        put_str(fd, requests[i]);
+        struct answer answer = get_answer(fd, false);
+        cr_assert(strstr(answer.head, "\r\nX-Frame-Options: deny\r\n"), "%s", answer.head);
+        const char *nosniff = strcasestr(answer.head, "\r\nx-content-type-options: nosniff\r\n");
+        cr_assert(nosniff && !strcasestr(nosniff + 20, "x-content-type-options"), "once");
+        cr_assert(!strcasestr(answer.head, "\r\nserver:"), "%s", answer.head);
+        close(fd);
+    }
+    stop();
+}
