@@ -318,6 +318,31 @@ Test(lease_state, a_deleted_lease_of_ours_ends_the_term_and_is_made_again)
     cr_expect(lease_state_may_act(&state, now));
 }
 
+/* The store was taken over: somebody else leads, or did. */
+Test(lease_state, doubt_ends_the_term_until_the_record_was_read_and_written_again)
+{
+    lead();
+    lease_state_doubt(&state, now);
+    cr_expect_not(lease_state_may_act(&state, now));
+    cr_expect_eq(lease_state_get_wake(&state).us, now.mono.us);
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("me", 1)), LEASE_UPDATE);
+    cr_expect_not(lease_state_may_act(&state, now));
+    expect_order(written(), LEASE_WAIT);
+    cr_expect(lease_state_may_act(&state, now));
+}
+
+Test(lease_state, a_renewal_from_before_the_doubt_gives_no_term)
+{
+    lead();
+    expect_order(wake(), LEASE_UPDATE);
+    lease_state_doubt(&state, now);
+    expect_order(written(), LEASE_GET);
+    cr_expect_not(lease_state_may_act(&state, now));
+    expect_order(read_lease(held_by("other", 5)), LEASE_WAIT);
+    cr_expect_not(lease_state_may_act(&state, now));
+}
+
 Test(lease_state, giving_back_empties_the_holder)
 {
     lead();
