@@ -385,8 +385,9 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     if (observation->outcome != AS_REASON_APPLIED) {
         sources_drop(engine, target);
         actions_record_failure(engine, target, observation);
-        if (endings_review(engine, target, -1) |
-            orders_on_failure(engine, target, observation->outcome, false)) {
+        const bool ended = endings_review(engine, target, -1);
+        const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
+        if (ended || ordered) {
             effect_put_target(engine, target);
             effect_commit(engine);
         }
