@@ -240,7 +240,9 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     const struct as_rule *rule = rules_find_rule(world, intent->rule);
     struct capture *capture = &target->captures[target->next_capture];
     target->next_capture = (target->next_capture + 1) % CAPTURES;
-    *capture = (struct capture){0};
+    *capture = (struct capture){.rule_changes = world->rule_changes,
+                                .at = {true_wall(world).us + world->daemon.clock->wall_offset}};
+    (void)snprintf(capture->rule, sizeof(capture->rule), "%s", intent->rule);
     memcpy(capture->action_id, intent->action_id, AS_ULID_SIZE);
     if (!config) {
         fail(world, "%s: an intent without a rule that leads to it", target->id);
@@ -266,11 +268,34 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     check_limit(world, intent);
 }
 
+/* By rules that are not in force any more, or after a restart, nobody knows who was due: then all
+ * were that the rule had by then, and the incidents of other rules are not counted. */
+static void recapture(struct world *world, const struct server_target *target,
+                      struct capture *capture)
+{
+    const struct key_search bound = find(world, target->id, capture->rule, true);
+    int kept = 0;
+    for (int i = 0; i < capture->key_count; i++) {
+        if (strcmp(capture->keys[i].rule, capture->rule) == 0)
+            capture->keys[kept++] = capture->keys[i];
+    }
+    for (int i = 0; i < bound.count && kept < CAPTURE_KEYS; i++) {
+        bool is_there = bound.keys[i].opened.us > capture->at.us;
+        for (int j = 0; j < kept && !is_there; j++)
+            is_there = keys_are_equal(&bound.keys[i], &capture->keys[j]);
+        if (!is_there)
+            capture->keys[kept++] = bound.keys[i];
+    }
+    capture->key_count = kept;
+}
+
 /* The action is done: counts it for those who took part and are still there. */
 static void count_capture(struct world *world, const struct server_target *target,
                           struct capture *capture)
 {
     const struct as_target_config *config = rules_find_target(world, target->id);
+    if (capture->rule_changes != world->rule_changes)
+        recapture(world, target, capture);
     for (int i = 0; config && i < capture->key_count; i++) {
         struct incident_key *key = &capture->keys[i];
         const struct as_rule *rule = rules_find_rule(world, key->rule);

@@ -206,11 +206,8 @@ static void on_shell_answer(void *context, uint64_t number)
         if (request.number != number)
             continue;
         daemon->requests[i] = daemon->requests[--daemon->request_count];
-        if (!daemon_leads(world)) { /* it may be an answer to what the next one does not know */
+        if (daemon->is_former) /* what it stored before the other began */
             trouble_note(world, TROUBLE_FORMER_ANSWER);
-            respond(world, request.message, false);
-            return;
-        }
         struct acknowledged *list = &world->acknowledged;
         list->ids = as_xgrow(list->ids, list->count, &list->capacity, AS_ULID_SIZE);
         memcpy(list->ids[list->count++], request.notification, AS_ULID_SIZE);
@@ -281,12 +278,14 @@ void daemon_open(struct world *world)
     struct daemon *daemon = &world->daemon;
     struct as_error error = AS_ERROR_INIT;
     trace(world, "daemon: starts on %s", daemon->boot);
+    world->rule_changes++;
     daemon->config.seed = as_random_get(&world->random);
     daemon->deadline = AS_MONO_NEVER;
     daemon->port = server_open_port(world);
     daemon->source = source_open_port(world);
     struct as_storage_config storage = as_storage_config_default;
     storage.store = as_store_memory_attach(daemon->state);
+    storage.store->is_shared = !world->allows_jumps; /* where another may come to lead */
     storage.audit = as_audit_memory_attach(daemon->log);
     storage.clock = &daemon->clock->clock;
     storage.callbacks =
@@ -323,6 +322,7 @@ void daemon_reload(struct world *world)
     struct daemon *daemon = &world->daemon;
     struct as_ruleset *old = daemon->ruleset;
     trouble_note(world, TROUBLE_RELOAD + daemon_get_phase(world));
+    world->rule_changes++;
     rules_randomize(world, &daemon->spec);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon->config.dry_run = chance(world, 50);

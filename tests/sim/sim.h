@@ -182,7 +182,9 @@ struct incident_key {
 };
 
 struct capture { /* who took part in an intent */
-    char action_id[AS_ULID_SIZE];
+    char action_id[AS_ULID_SIZE], rule[8];
+    uint64_t rule_changes; /* of the world, when it was decided, */
+    as_wall_time at;       /* and the daemon's clock then */
     struct incident_key keys[CAPTURE_KEYS];
     int key_count;
     bool recorded; /* as applied, though perhaps not durably */
@@ -387,6 +389,7 @@ struct world {
 
     struct daemon daemon, former; /* who leads; who led before, and does not know better yet */
     bool is_swapped;              /* the former one acts: the two have changed places */
+    uint64_t rule_changes;        /* reloads and starts */
     uint64_t last_generation, next_notification, next_flush;
     uint64_t newest_delivered[GROUPS];
     unsigned boots;

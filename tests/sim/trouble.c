@@ -54,7 +54,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_FORMER_COMMIT] = "commit of a former leader refused",
     [TROUBLE_FORMER_REQUEST] = "request of a former leader held back",
     [TROUBLE_FORMER_REQUEST_LATE] = "request of a former leader arrives",
-    [TROUBLE_FORMER_ANSWER] = "200 of a former leader held back",
+    [TROUBLE_FORMER_ANSWER] = "200 of a former leader, for what it had stored",
     [TROUBLE_FORMER_ASKED] = "notification sent to a former leader",
 };
 
