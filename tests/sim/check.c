@@ -241,6 +241,7 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     struct capture *capture = &target->captures[target->next_capture];
     target->next_capture = (target->next_capture + 1) % CAPTURES;
     *capture = (struct capture){.rule_changes = world->rule_changes,
+                                .generation = world->daemon.generation,
                                 .at = {true_wall(world).us + world->daemon.clock->wall_offset}};
     (void)snprintf(capture->rule, sizeof(capture->rule), "%s", intent->rule);
     memcpy(capture->action_id, intent->action_id, AS_ULID_SIZE);
@@ -268,8 +269,8 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     check_limit(world, intent);
 }
 
-/* By rules that are not in force any more, or after a restart, nobody knows who was due: then all
- * were that the rule had by then, and the incidents of other rules are not counted. */
+/* By rules that are not in force any more nobody knows who was due: then all were that the rule had
+ * by then, and the incidents of other rules are not counted. */
 static void recapture(struct world *world, const struct server_target *target,
                       struct capture *capture)
 {
@@ -294,7 +295,8 @@ static void count_capture(struct world *world, const struct server_target *targe
                           struct capture *capture)
 {
     const struct as_target_config *config = rules_find_target(world, target->id);
-    if (capture->rule_changes != world->rule_changes)
+    if (capture->rule_changes != world->rule_changes &&
+        capture->generation == world->daemon.generation)
         recapture(world, target, capture);
     for (int i = 0; config && i < capture->key_count; i++) {
         struct incident_key *key = &capture->keys[i];

@@ -278,7 +278,6 @@ void daemon_open(struct world *world)
     struct daemon *daemon = &world->daemon;
     struct as_error error = AS_ERROR_INIT;
     trace(world, "daemon: starts on %s", daemon->boot);
-    world->rule_changes++;
     daemon->config.seed = as_random_get(&world->random);
     daemon->deadline = AS_MONO_NEVER;
     daemon->port = server_open_port(world);

@@ -184,6 +184,7 @@ struct incident_key {
 struct capture { /* who took part in an intent */
     char action_id[AS_ULID_SIZE], rule[8];
     uint64_t rule_changes; /* of the world, when it was decided, */
+    uint64_t generation;   /* by whom, */
     as_wall_time at;       /* and the daemon's clock then */
     struct incident_key keys[CAPTURE_KEYS];
     int key_count;
