@@ -9,6 +9,8 @@
 
 #include <event2/event.h>
 
+#include <openssl/crypto.h>
+
 #include <alertscaler/access/kube_access.h>
 #include <alertscaler/access/kube_namespace.h>
 #include <alertscaler/app/adapters.h>
@@ -275,5 +277,8 @@ int main(int argc, char **argv)
 {
     /* one heap for both threads: a second one would hold what the first could use */
     (void)mallopt(M_ARENA_MAX, 1);
+    /* OpenSSL does not ask whether it had memory for its own context, and crashes without it */
+    if (!OSSL_LIB_CTX_get0_global_default())
+        abort();
     return as_cli_main(argc, argv, &adapters);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/app/metrics.h>

@@ -6,6 +6,7 @@
 #ifndef ALERTSCALER_APP_REHEARSAL_WORLD_H
 #define ALERTSCALER_APP_REHEARSAL_WORLD_H
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/core/observation.h>

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <bsd/sys/tree.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>

@@ -5,6 +5,7 @@
 #ifndef ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
 #define ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/core/record.h>

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/arena.h>

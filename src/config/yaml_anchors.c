@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>

@@ -309,6 +309,8 @@ static struct as_target_ref *assemble(const struct as_target_config *config,
                                       const struct as_buf *texts)
 {
     size_t fields = config->address_count * sizeof(struct as_target_field);
+    if (as_buf_check(texts) < 0)
+        abort(); /* only without memory: each text has a limit of its own */
     struct as_target_ref *ref = as_xmalloc(sizeof(*ref) + fields + texts->size);
     const char *at = memcpy(&ref->fields[config->address_count], texts->data, texts->size);
 

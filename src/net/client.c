@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include <event2/event.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>

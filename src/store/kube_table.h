@@ -12,6 +12,7 @@
 
 #include <bsd/sys/queue.h>
 #include <bsd/sys/tree.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/buf.h>

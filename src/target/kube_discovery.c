@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/access/kube_path.h>
