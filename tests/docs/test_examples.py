@@ -28,6 +28,7 @@ NAME = re.compile(r"# ([\w.-]+\.yaml)$")
 TARGET_KEYS = set("kubernetes node_group min max cooldown behavior enforce_bounds tolerance allow after".split())
 RULE_KEYS = set("match receivers scale_up scale_down scale_to track pass_through on_resolved every max_steps once guard".split())
 ACTIONS = set("scale_up scale_down scale_to track pass_through".split())
+WEB_KEYS = set("tls_server_config http_server_config basic_auth_users".split())
 MANIFESTS = set("apiVersion metrics triggers fallback node_groups".split())
 
 
@@ -50,6 +51,8 @@ class Block:
             return "prometheus"
         if self.keys & {"route", "receivers"} and "match" not in self.keys:
             return "alertmanager"
+        if self.keys <= WEB_KEYS:
+            return "web"
         if self.keys & MANIFESTS:
             return "manifest"
         if self.keys <= TARGET_KEYS:
@@ -126,6 +129,12 @@ class Examples(unittest.TestCase):
 
     def test_configurations(self):
         self.try_blocks("configuration", ALERTSCALER, "check")
+
+    def test_web_configurations(self):
+        for name in ("server", "clients"):
+            self.run_tool("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                          "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt")
+        self.try_blocks("web", ALERTSCALER, "check", "--web.config.file")
 
     def test_parts_of_targets(self):
         self.try_blocks("target", ALERTSCALER, "check", complete=complete_target)
