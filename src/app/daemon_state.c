@@ -183,7 +183,7 @@ static int open_storage(struct daemon *daemon, struct as_store **store_out, stru
 {
     const struct as_settings *settings = &daemon->config->settings;
     struct as_storage_config config = as_storage_config_default;
-    int r = daemon->options->adapters->open_store(settings, &config.store, error);
+    int r = daemon->options->adapters->open_store(settings, !daemon->has_led, &config.store, error);
     if (r != 0) {
         as_sandbox_explain(daemon->sandbox, settings->state.path, error);
         return r;

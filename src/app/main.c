@@ -185,11 +185,12 @@ static int open_kubernetes(const struct as_settings *settings, struct as_store *
     return as_store_kubernetes_open(&config, store_out, error);
 }
 
-static int open_store(const struct as_settings *settings, struct as_store **store_out,
-                      struct as_error *error)
+static int open_store(const struct as_settings *settings, bool may_create,
+                      struct as_store **store_out, struct as_error *error)
 {
     switch (settings->state.store) {
-    case AS_STORE_SQLITE: return as_store_sqlite_open(settings->state.path, store_out, error);
+    case AS_STORE_SQLITE:
+        return as_store_sqlite_open(settings->state.path, may_create, store_out, error);
     case AS_STORE_KUBERNETES: return open_kubernetes(settings, store_out, error);
     }
     abort(); /* no other */

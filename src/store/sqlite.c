@@ -220,7 +220,8 @@ static void sqlite_close(struct as_store *self)
     free(store);
 }
 
-int as_store_sqlite_open(const char *path, struct as_store **store_out, struct as_error *error)
+int as_store_sqlite_open(const char *path, bool may_create, struct as_store **store_out,
+                         struct as_error *error)
 {
     struct sqlite_store *store = as_xcalloc(1, sizeof(*store));
     int status;
@@ -228,7 +229,7 @@ int as_store_sqlite_open(const char *path, struct as_store **store_out, struct a
     store->port = (struct as_store){
         .commit = sqlite_commit, .visit = sqlite_visit, .tidy = sqlite_tidy, .close = sqlite_close};
     store->path = as_xstrdup(path);
-    status = as_sqlite_open(path, &store->db, error);
+    status = as_sqlite_open(path, may_create, &store->db, error);
     for (int i = 0; !status && i < AS_STORE_KIND_COUNT; i++) {
         status = prepare(store, kinds[i].put, &store->put[i], error);
         if (!status)

@@ -86,11 +86,18 @@ static int fail_errno(const char *path, int code, struct as_error *error)
 }
 
 /* The file is there and ours to write; made with mode 0600 if it was not there. */
-static int make_file(const char *path, struct as_error *error)
+static int make_file(const char *path, bool may_create, struct as_error *error)
 {
     struct stat info;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (may_create ? O_CREAT : 0), 0600);
 
+    if (fd < 0 && errno == ENOENT && !may_create) {
+        as_error_set(error,
+                     "state file %s: it is gone: bring it back (is its file system mounted?), or "
+                     "restart to begin without the open incidents and locks in it",
+                     path);
+        return -ENOENT;
+    }
     if (fd < 0)
         return fail_errno(path, errno, error);
     int code = fstat(fd, &info) ? errno : 0;
@@ -197,11 +204,11 @@ static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
 static const char journal[] = "PRAGMA journal_mode=WAL;"
                               "PRAGMA journal_size_limit=16777216;";
 
-int as_sqlite_open(const char *path, sqlite3 **db_out, struct as_error *error)
+int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out, struct as_error *error)
 {
     bool is_new = false, is_clean = was_closed_cleanly(path);
     struct stat info;
-    int status = make_file(path, error);
+    int status = make_file(path, may_create, error);
 
     if (status)
         return status;

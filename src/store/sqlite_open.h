@@ -4,6 +4,8 @@
 #ifndef ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
 #define ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
 
+#include <stdbool.h>
+
 #include <sqlite3.h>
 
 #include <alertscaler/base/attr.h>
@@ -11,7 +13,8 @@
 
 /* A connection with the tables in it, locked for this process. *db_out may be set on failure too
  * (close it). */
-int as_sqlite_open(const char *path, sqlite3 **db_out, struct as_error *error) AS_MUST_USE;
+int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out,
+                   struct as_error *error) AS_MUST_USE;
 
 /* The negative errno of the connection's last error, and a text that says what to do. Never 0. */
 int as_sqlite_fail(sqlite3 *db, const char *path, const char *what, struct as_error *error);

@@ -126,7 +126,7 @@ static struct as_storage *open_storage(const char *directory, struct bench *benc
     config.clock = &bench_clock;
     config.callbacks = (struct as_storage_callbacks){
         .durable = on_durable, .failed = on_failed, .committed = on_committed, .context = bench};
-    if (as_store_sqlite_open(state, &config.store, &error) ||
+    if (as_store_sqlite_open(state, true, &config.store, &error) ||
         as_audit_file_open(&audit, &config.audit, &error) ||
         as_storage_new(&config, &storage, &error) ||
         as_storage_start(storage, bench->base, &error)) {
@@ -184,7 +184,7 @@ static void load(const char *directory)
     size_t count = 0;
     int64_t start = get_mono(NULL).us;
 
-    if (as_store_sqlite_open(path, &store, &error)) {
+    if (as_store_sqlite_open(path, true, &store, &error)) {
         fprintf(stderr, "bench_storage: %s\n", error.text);
         exit(1);
     }

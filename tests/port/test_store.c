@@ -85,7 +85,7 @@ static struct as_store *open_store(struct medium *medium)
     }
     if (!medium->is_file)
         return as_store_memory_attach(medium->memory);
-    cr_assert(!as_store_sqlite_open(medium->path, &store, &error), "%s", error.text);
+    cr_assert(!as_store_sqlite_open(medium->path, true, &store, &error), "%s", error.text);
     return store;
 }
 

@@ -5,6 +5,8 @@
 #ifndef ALERTSCALER_STORE_SQLITE_H
 #define ALERTSCALER_STORE_SQLITE_H
 
+#include <stdbool.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/port/store.h>
@@ -12,14 +14,15 @@
 #define AS_STORE_SQLITE_SCHEMA 1 /* PRAGMA user_version of the files this version writes */
 
 /*
- * Opens or creates (mode 0600) the file; its directory must be there. The content is checked
+ * Opens the file, or creates it (mode 0600) where it may: somebody who had it open before must not
+ * take a missing file for an empty state. Its directory must be there. The content is checked
  * (PRAGMA quick_check) unless the file is large and was closed cleanly.
  *
  * 0; or with an error that says what to do: -EBUSY (another process has it), -EBADMSG (corrupt, or
  * no state file of alertscaler), -EPROTO (written by a newer version), -EACCES, -EROFS, -ENOENT,
  * -ENOTDIR, -EISDIR, -ENOSPC, -EIO and other negative errno.
  */
-int as_store_sqlite_open(const char *path, struct as_store **store_out,
+int as_store_sqlite_open(const char *path, bool may_create, struct as_store **store_out,
                          struct as_error *error) AS_MUST_USE;
 
 #endif

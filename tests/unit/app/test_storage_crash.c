@@ -195,7 +195,7 @@ static struct as_storage *open_storage(struct heard *heard, struct crash_store *
     config.callbacks =
         (struct as_storage_callbacks){.durable = on_durable, .failed = on_failed, .context = heard};
     config.sync_interval_us = 3 * AS_US_PER_MS;
-    if (as_store_sqlite_open(state, &config.store, &error) ||
+    if (as_store_sqlite_open(state, true, &config.store, &error) ||
         as_audit_file_open(&file, &config.audit, &error))
         cr_assert_fail("%s", error.text);
     if (crash) {
@@ -274,7 +274,7 @@ static uint64_t check_files(const bool *said)
 
     as_storage_free(open_storage(NULL, NULL, NULL, NULL));
     memset(in_store, 0, sizeof(in_store));
-    cr_assert(!as_store_sqlite_open(state, &store, &error), "%s", error.text);
+    cr_assert(!as_store_sqlite_open(state, true, &store, &error), "%s", error.text);
     cr_assert(!store->visit(store, AS_STORE_TARGET, mark_ticket, in_store, &error));
     store->close(store);
     for (;; files++) {

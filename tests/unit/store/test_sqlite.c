@@ -45,8 +45,22 @@ static struct as_store *open_store(void)
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store = NULL;
 
-    cr_assert(!as_store_sqlite_open(path, &store, &error), "%s", error.text);
+    cr_assert(!as_store_sqlite_open(path, true, &store, &error), "%s", error.text);
     return store;
+}
+
+Test(sqlite, does_not_take_a_missing_file_for_an_empty_state)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct as_store *store = NULL;
+
+    cr_assert_eq(as_store_sqlite_open(path, false, &store, &error), -ENOENT);
+    cr_assert(strstr(error.text, "it is gone"), "%s", error.text);
+    cr_assert_neq(access(path, F_OK), 0, "made all the same");
+    store = open_store();
+    store->close(store);
+    cr_assert(!as_store_sqlite_open(path, false, &store, &error), "%s", error.text);
+    store->close(store);
 }
 
 static int put(struct as_store *store, unsigned key, size_t size, struct as_error *error)
@@ -83,7 +97,7 @@ static void expect_refusal(int status, const char *words)
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store = NULL;
 
-    cr_assert_eq(as_store_sqlite_open(path, &store, &error), status, "%s", error.text);
+    cr_assert_eq(as_store_sqlite_open(path, true, &store, &error), status, "%s", error.text);
     cr_assert_null(store);
     cr_assert(strstr(error.text, words), "%s", error.text);
     cr_assert(strstr(error.text, path), "%s", error.text);
@@ -181,7 +195,7 @@ Test(sqlite, a_damaged_file_is_refused_with_advice)
         cr_assert_eq(pread(fd, before, sizeof(before), at), (ssize_t)sizeof(before));
         cr_assert_eq(pwrite(fd, noise, sizeof(noise), at), (ssize_t)sizeof(noise));
         struct as_error error = AS_ERROR_INIT;
-        int status = as_store_sqlite_open(path, &store, &error);
+        int status = as_store_sqlite_open(path, true, &store, &error);
         cr_assert_eq(status, -EBADMSG, "page %d: %d %s", (int)(at / 4096), status, error.text);
         cr_assert(strstr(error.text, "restore it from a backup, or move it and its -wal file away"),
                   "%s", error.text);
@@ -207,7 +221,7 @@ Test(sqlite, one_process_at_a_time)
     if (child == 0) {
         struct as_error error = AS_ERROR_INIT;
         struct as_store *second = NULL;
-        int code = as_store_sqlite_open(path, &second, &error);
+        int code = as_store_sqlite_open(path, true, &second, &error);
         _exit(code == -EBUSY && strstr(error.text, "another alertscaler") ? 42 : 1);
     }
     cr_assert_eq(waitpid(child, &status, 0), child);
@@ -230,7 +244,7 @@ Test(sqlite, wrong_places_are_named)
     snprintf(path, sizeof(path), "/proc/state.db");
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store = NULL;
-    cr_assert_lt(as_store_sqlite_open(path, &store, &error), 0);
+    cr_assert_lt(as_store_sqlite_open(path, true, &store, &error), 0);
 }
 
 /* Another user than root, for whom file modes count. True in the child. */
@@ -258,13 +272,13 @@ Test(sqlite, a_read_only_file_or_directory_is_refused)
     store->close(store);
     cr_assert(!chmod(path, 0444));
     if (fork_as_nobody()) {
-        int code = as_store_sqlite_open(path, &store, &error);
+        int code = as_store_sqlite_open(path, true, &store, &error);
         _exit(code == -EACCES && strstr(error.text, "Permission denied") ? 42 : 1);
     }
     cr_assert(!unlink(path));
     cr_assert(!chmod(directory, 0555));
     if (fork_as_nobody()) {
-        int code = as_store_sqlite_open(path, &store, &error);
+        int code = as_store_sqlite_open(path, true, &store, &error);
         _exit(code == -EACCES && strstr(error.text, path) ? 42 : 1);
     }
 }
