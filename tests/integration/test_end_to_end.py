@@ -58,6 +58,7 @@ class World:
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
             "receiver": {"tokens": [{"name": "alertmanager", "file": str(self.token_file)}]},
         }).start()
+        self.daemon.headers = {"Authorization": "Bearer sesame"}
         self.credentials = {"authorization": {"credentials_file": str(self.token_file)}}
         self.alertmanager = Alertmanager(directory / "alertmanager", self.webhook, http_config=self.credentials).start()
         self.prometheus = Prometheus(directory / "prometheus", [self.exporter.address], [self.alertmanager.url], ALERTS[:2]).start()
