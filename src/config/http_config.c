@@ -121,6 +121,13 @@ static const struct schema_field header_fields[] = {
     {0},
 };
 
+/* Not there, or an empty list. */
+static bool is_left_out(const struct as_yaml_node *node, const char *key)
+{
+    const struct as_yaml_node *value = as_yaml_find(node, key);
+    return !value || (value->kind == AS_YAML_LIST && value->count == 0);
+}
+
 /* Those that Prometheus reserves too: the client sets them itself, or they have keys of their own.
  */
 static void finish_header(struct loader *loader, const struct as_yaml_node *node,
@@ -140,7 +147,7 @@ static void finish_header(struct loader *loader, const struct as_yaml_node *node
         if (strcasecmp(header->name, reserved[i]) == 0)
             loader_report(loader, at, "the header %s cannot be set here", reserved[i]);
     }
-    if (!as_yaml_find(node, "values") && !as_yaml_find(node, "files"))
+    if (is_left_out(node, "values") && is_left_out(node, "files"))
         loader_report(loader, at, "`values` or `files` is needed");
 }
 

@@ -1,10 +1,12 @@
 /*
- * Runs a fuzz target without libFuzzer: replay_NAME CORPUS-DIRECTORY. Each file of the corpus as it
- * is, then a fixed number of mutations of it from a fixed seed, so that equal runs are equal. The
- * input lies in memory of exactly its size, where a sanitizer sees every byte read behind it.
+ * Runs a fuzz target without libFuzzer: replay_NAME [--as-they-are] CORPUS-DIRECTORY... Each file
+ * of the corpora as it is, then a fixed number of mutations of it from a fixed seed, so that equal
+ * runs are equal. The input lies in memory of exactly its size, where a sanitizer sees every byte
+ * read behind it.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -13,9 +15,8 @@
 
 #include "fuzz.h"
 
-#define FILE_MAX           ((size_t)1 << 20)
-#define MUTATIONS_PER_FILE 5000
-#define MUTATED_MAX        4096 /* larger files run only as they are */
+#define FILE_MAX    ((size_t)1 << 20)
+#define MUTATED_MAX 4096 /* larger files run only as they are */
 
 static void run(const char *data, size_t size)
 {
@@ -52,9 +53,9 @@ static size_t mutate(char *data, size_t size, struct as_random *random)
     return size;
 }
 
-static void run_mutations(const char *data, size_t size, struct as_random *random)
+static void run_mutations(const char *data, size_t size, long mutations, struct as_random *random)
 {
-    for (int i = 0; i < MUTATIONS_PER_FILE; i++) {
+    for (long i = 0; i < mutations; i++) {
         size_t changes = 1 + as_random_get_below(random, 6), mutated_size = size;
         AS_CLEANUP(as_free_p) char *mutated = as_xmalloc(size + changes);
         memcpy(mutated, data, size);
@@ -64,7 +65,8 @@ static void run_mutations(const char *data, size_t size, struct as_random *rando
     }
 }
 
-static void run_file(const char *directory, const char *name, struct as_random *random)
+static void run_file(const char *directory, const char *name, long mutations,
+                     struct as_random *random)
 {
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", directory, name);
     AS_CLEANUP(as_free_p) char *data = NULL;
@@ -77,7 +79,7 @@ static void run_file(const char *directory, const char *name, struct as_random *
     }
     run(data, size);
     if (size <= MUTATED_MAX)
-        run_mutations(data, size, random);
+        run_mutations(data, size, mutations, random);
 }
 
 static int is_file(const struct dirent *entry)
@@ -85,22 +87,37 @@ static int is_file(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-int main(int argc, char **argv)
+static int run_directory(const char *directory, long mutations)
 {
     struct dirent **entries = NULL;
     struct as_random random;
-    int count = argc == 2 ? scandir(argv[1], &entries, is_file, alphasort) : 0;
+    const int count = scandir(directory, &entries, is_file, alphasort);
 
-    if (count <= 0) {
-        fprintf(stderr, "usage: %s CORPUS-DIRECTORY (which must not be empty)\n", argv[0]);
-        return 1;
-    }
     as_random_init(&random, 2);
     for (int i = 0; i < count; i++) {
-        run_file(argv[1], entries[i]->d_name, &random);
+        run_file(directory, entries[i]->d_name, mutations, &random);
         free(entries[i]);
     }
     free(entries);
-    printf("%d files, with %d mutations each\n", count, MUTATIONS_PER_FILE);
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    static const char option[] = "--mutations=";
+    const bool is_given = argc > 1 && strncmp(argv[1], option, strlen(option)) == 0;
+    const long mutations = is_given ? strtol(argv[1] + strlen(option), NULL, 10) : 5000;
+    int total = 0;
+
+    for (int at = is_given ? 2 : 1; at < argc; at++) {
+        const int count = run_directory(argv[at], mutations);
+        total = count > 0 && total >= 0 ? total + count : -1;
+    }
+    if (total <= 0) {
+        fprintf(stderr, "usage: %s [--mutations=N] CORPUS-DIRECTORY... (none of them empty)\n",
+                argv[0]);
+        return 1;
+    }
+    printf("%d files, with %ld mutations each\n", total, mutations);
     return 0;
 }
