@@ -126,8 +126,11 @@ Test(lease_state, anothers_lease_is_taken_when_it_was_not_seen_to_change_for_its
     expect_order(read_lease(lease), LEASE_WAIT);
     int64_t seen = now.mono.us;
     enum lease_order order;
-    while (expect_order(wake(), LEASE_GET), (order = read_lease(lease)) == LEASE_WAIT)
+    do {
         cr_assert_lt(now.mono.us, seen + 16 * S);
+        expect_order(wake(), LEASE_GET);
+        order = read_lease(lease);
+    } while (order == LEASE_WAIT);
     expect_order(order, LEASE_UPDATE);
     cr_expect_geq(now.mono.us, seen + 15 * S);
     cr_expect_lt(now.mono.us, seen + 15 * S + S / 5, "right when it runs out");
