@@ -289,7 +289,7 @@ int as_kube_state_parse_journal(const char *text, size_t size,
                                 const struct as_kube_state_visitor *visitor, struct as_error *error)
 {
     AS_CLEANUP(as_arena_deinit) struct as_arena arena = AS_ARENA_INIT;
-    struct cursor cursor = {text, text + size};
+    struct cursor cursor = {text, size > 0 ? text + size : text}; /* nothing may be at NULL */
     while (cursor.at < cursor.end) {
         if (!parse_commit(&cursor, visitor, &arena)) {
             as_error_set(error, "the journal is damaged at byte %zu", (size_t)(cursor.at - text));
