@@ -307,7 +307,12 @@ def test_followers_say_who_leads(cluster):
     holder = cluster.plane.admin.get(LEASE)["spec"]["holderIdentity"]
     assert holder.startswith(f"{leader.process.name}_")
     assert follower.get("/-/healthy").ok
-    ready = follower.get("/-/ready")
+
+    def ask():
+        answer = follower.get("/-/ready")
+        return answer if "nobody" not in answer.text else None
+
+    ready = eventually(ask, what="the follower has seen who leads")
     assert (ready.status, ready.text) == (503, f"not ready: not the leader; {holder} leads\n")
     answer = follower.post("/webhook", {})
     assert answer.status == 503 and f"{holder} leads" in answer.text
