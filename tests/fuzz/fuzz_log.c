@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!nowhere)
         nowhere = fopen("/dev/null", "w");
     FUZZ_CHECK(nowhere && fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    FUZZ_CHECK(write(fd, "\n", 1) == 1); /* a line without its end is waited for */
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     stdout = stderr = nowhere;
     int statuses[sizeof(calls) / sizeof(calls[0])];

@@ -1,8 +1,8 @@
 /*
- * Runs a fuzz target without libFuzzer: replay_NAME [--as-they-are] CORPUS-DIRECTORY... Each file
- * of the corpora as it is, then a fixed number of mutations of it from a fixed seed, so that equal
- * runs are equal. The input lies in memory of exactly its size, where a sanitizer sees every byte
- * read behind it.
+ * Runs a fuzz target without libFuzzer: replay_NAME [--mutations=N] CORPUS-DIRECTORY... Each file
+ * of the corpora as it is, then N mutations of it (5000; fewer where there are many files) from a
+ * fixed seed, so that equal runs are equal. The input lies in memory of exactly its size, where a
+ * sanitizer sees every byte read behind it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +15,9 @@
 
 #include "fuzz.h"
 
-#define FILE_MAX    ((size_t)1 << 20)
-#define MUTATED_MAX 4096 /* larger files run only as they are */
+#define MUTATIONS_MAX 200000 /* of all files of a corpus together */
+#define FILE_MAX      ((size_t)1 << 20)
+#define MUTATED_MAX   4096 /* larger files run only as they are */
 
 static void run(const char *data, size_t size)
 {
@@ -94,6 +95,8 @@ static int run_directory(const char *directory, long mutations)
     const int count = scandir(directory, &entries, is_file, alphasort);
 
     as_random_init(&random, 2);
+    if (count > 0 && mutations > MUTATIONS_MAX / count)
+        mutations = MUTATIONS_MAX / count;
     for (int i = 0; i < count; i++) {
         run_file(directory, entries[i]->d_name, mutations, &random);
         free(entries[i]);
@@ -118,6 +121,6 @@ int main(int argc, char **argv)
                 argv[0]);
         return 1;
     }
-    printf("%d files, with %ld mutations each\n", total, mutations);
+    printf("%d files, with up to %ld mutations each\n", total, mutations);
     return 0;
 }

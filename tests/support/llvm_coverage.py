@@ -1,7 +1,7 @@
 """Which lines and branches of src/ have run: builds with clang's coverage (build/coverage), reads what its programs leave.
 
 What is not counted, and why:
-- asserts: the build is one with NDEBUG. That they hold is what all other builds test.
+- the conditions of asserts, which cannot fail (the asserts themselves are there, and hold).
 - the way past a `switch` that has a case for every value of its enumeration and, on purpose, no `default`: clang counts a
   branch there which no value takes.
 - branches inside of macros of the system's headers (uthash, tree.h, queue.h): not ours to test.
@@ -18,7 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/coverage"
 FLAGS = "-fprofile-instr-generate -fcoverage-mapping"
-SETUP = ["-Db_sanitize=none", "-Db_ndebug=true", "-Dbuildtype=debug", "-Doptimization=1", "-Dwerror=false", f"-Dc_args={FLAGS}",
+SETUP = ["-Db_sanitize=none", "-Dbuildtype=debug", "-Doptimization=1", "-Dwerror=false", f"-Dc_args={FLAGS}",
          "-Dc_link_args=-fprofile-instr-generate"]
 
 Share = collections.namedtuple("Share", "count covered")
@@ -83,11 +83,27 @@ def read_lines(files, text):
             present.lines[number] = present.lines.get(number, False) or count > 0
 
 
-def is_whole_switch(texts, name, line, column):
-    """The condition of a switch: the branch there is the one past all of its cases."""
-    if name not in texts:
-        texts[name] = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return re.search(r"\bswitch\s*\($", texts[name][line - 1].encode()[:column - 1].decode()) is not None
+class Text:
+    """A source, to tell what stands where clang says that a branch is."""
+
+    def __init__(self, name):
+        self.bytes = (ROOT / name).read_bytes()
+        self.starts = [0] + [match.end() for match in re.finditer(rb"\n", self.bytes)]
+        self.asserts = [(match.end(), self.find_end(match.end())) for match in re.finditer(rb"\bassert\(", self.bytes)]
+
+    def find_end(self, at):
+        """Behind the bracket that closes the one before `at`."""
+        depth = 1
+        while depth:
+            depth += {b"(": 1, b")": -1}.get(self.bytes[at:at + 1], 0)
+            at += 1
+        return at
+
+    def is_left_out(self, line, column):
+        """The condition of an assert; or of a switch: the branch there is the one past all of its cases."""
+        at = self.starts[line - 1] + column - 1
+        return (any(start <= at < end for start, end in self.asserts)
+                or re.search(rb"\bswitch\s*\($", self.bytes[self.starts[line - 1]:at]) is not None)
 
 
 def read_branches(files, text):
@@ -97,7 +113,11 @@ def read_branches(files, text):
         names = [relative(name) for name in function["filenames"]]
         for line, column, end_line, end_column, yes, no, file_id, *_ in function["branches"]:
             name = names[file_id]
-            if not name or is_whole_switch(texts, name, line, column):
+            if not name:
+                continue
+            if name not in texts:
+                texts[name] = Text(name)
+            if texts[name].is_left_out(line, column):
                 continue
             branches = files[name].branches
             for way, count in (("true", yes), ("false", no)):
