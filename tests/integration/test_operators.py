@@ -168,6 +168,28 @@ def rules_of_many(groups):
 
 
 @pytest.mark.seconds(120)
+def replace(path, text):
+    """The file is there with its whole text or not at all."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    new.rename(path)
+
+
+def test_the_reason_of_the_kill_switch_may_be_written_after_the_file_is_there(make, tmp_path):
+    stop = tmp_path / "stop"
+    daemon = make({"kill_switch": {"file": str(stop)}})
+    stop.touch()        # as `echo ... > stop` does, seen between its two steps
+    first = daemon.wait_record("command", command="pause")
+    assert first["reason"] == "no reason is written there"
+    with stop.open("w") as file:
+        file.write("the building burns\n")
+    daemon.wait_record("command", command="pause", reason="the building burns")
+    assert daemon.get("/api/v1/status").json["data"]["paused"]["reason"] == "the building burns"
+    stop.unlink()
+    daemon.wait_record("command", command="resume")
+    daemon.stop()
+
+
 def test_the_kill_switch_stops_everything_within_a_second_under_load(make, started, tmp_path):
     groups = started(ManyGroups(3, delay=0.002))
     stop = tmp_path / "switch" / "stop"
@@ -188,7 +210,7 @@ def test_the_kill_switch_stops_everything_within_a_second_under_load(make, start
     for sender in senders:
         sender.start()
     eventually(lambda: len(groups.applied) > 50, 30, what="it acts")
-    stop.write_text("the building burns\n")
+    replace(stop, "the building burns\n")
     time.sleep(1.0)
     done = len(groups.applied)
     answered = len(sent)
