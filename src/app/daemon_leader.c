@@ -103,7 +103,7 @@ void daemon_on_fenced(void *context)
     daemon->failed = true;
     daemon->leader->doubt(daemon->leader);
     daemon_follow(daemon);
-    as_receiver_fail_waiting(daemon->receiver);
+    daemon_fail_waiting(daemon);
     daemon_arm(daemon->recover, 0);
 }
 

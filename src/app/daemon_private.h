@@ -100,7 +100,7 @@ void daemon_end(struct daemon *daemon, int status);
 void daemon_retry_state(struct daemon *daemon, const struct as_error *error);
 int daemon_open_state(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_close_state(struct daemon *daemon);
-void daemon_fail_waiting(struct daemon *daemon); /* all requests that wait for the disk: 503 */
+void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context);

@@ -167,7 +167,7 @@ static void on_storage_failed(void *context, int status, const char *error)
         as_log(AS_LOG_WARN, "another replica has taken the state over", AS_F("error", error));
         daemon->leader->doubt(daemon->leader);
         daemon_follow(daemon);
-        as_receiver_fail_waiting(daemon->receiver);
+        daemon_fail_waiting(daemon);
         daemon_arm(daemon->recover, 0);
         return;
     }
