@@ -61,6 +61,32 @@ def test_the_shipped_manifests_for_several_replicas_are_accepted(plane):
     plane.admin.delete(f"{path}/statefulsets/alertscaler")
 
 
+@pytest.mark.parametrize("one, several", [
+    ("namespace.yaml", "namespace.yaml"), ("serviceaccount.yaml", "serviceaccount.yaml"), ("service.yaml", "service.yaml"),
+    ("role.yaml", "cluster-role.yaml"), ("config/rules.yaml", "config/rules.yaml")])
+def test_one_replica_and_several_are_installed_alike(one, several):
+    """Old kubectls leave a kustomization that reaches into another folder half done, so these are copies."""
+    assert (MANIFESTS / one).read_text() == (MANIFESTS.parent / "kubernetes-ha" / several).read_text()
+
+
+def test_the_configuration_for_several_replicas_differs_in_the_state_alone():
+    one, several = (yaml.safe_load((folder / "config/alertscaler.yaml").read_text())
+                    for folder in (MANIFESTS, MANIFESTS.parent / "kubernetes-ha"))
+    assert several["state"].pop("store") == "kubernetes"
+    assert (one.pop("state")["store"], several.pop("state")) == ("sqlite", {})
+    assert one == several
+
+
+def test_a_replica_of_several_runs_as_one_alone_does():
+    """The pods are the same but for where they run, their names and their volumes."""
+    one = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]
+    several = yaml.safe_load((MANIFESTS.parent / "kubernetes-ha/statefulset.yaml").read_text())["spec"]["template"]
+    assert one["metadata"] == several["metadata"]
+    assert one["spec"]["securityContext"] == several["spec"]["securityContext"]
+    for key in ("image", "args", "ports", "livenessProbe", "resources", "securityContext"):
+        assert one["spec"]["containers"][0][key] == several["spec"]["containers"][0][key], key
+
+
 def test_the_shipped_configuration_is_valid(tmp_path):
     text = (MANIFESTS / "config/alertscaler.yaml").read_text()
     assert "/etc/alertscaler-rules/" in text
