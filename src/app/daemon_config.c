@@ -233,10 +233,7 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     r = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
     if (r != 0)
         return r;
-    if (as_credentials_is_empty(credentials) &&
-        web->tls.client_auth != AS_TLS_CLIENT_REQUIRE_AND_VERIFY)
-        as_log(AS_LOG_WARN, "no credentials are configured (receiver.tokens, or others): everyone "
-                            "who can connect may send alerts and read");
+    daemon_web_warn_open(daemon);
     as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
     struct as_reviewer *reviewer;
     r = make_reviewer(daemon, &daemon->config->settings, &reviewer, error);

@@ -136,6 +136,7 @@ void daemon_web_use(struct daemon *daemon, struct daemon_web web); /* takes it o
 struct daemon_web daemon_web_free(struct daemon_web web);
 const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web);
 char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* for free(); or NULL */
+void daemon_web_warn_open(const struct daemon *daemon); /* where everyone may send and read */
 void daemon_web_watch(struct daemon *daemon);
 void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 

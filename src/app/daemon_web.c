@@ -86,6 +86,13 @@ static bool has_other_headers(const struct daemon_web *a, const struct daemon_we
     return is_other;
 }
 
+void daemon_web_warn_open(const struct daemon *daemon)
+{
+    if (as_web_is_open(daemon_web_get_settings(&daemon->web), &daemon->config->settings.receiver))
+        as_log(AS_LOG_WARN, "no credentials are configured (receiver.tokens, or others): everyone "
+                            "who can connect may send alerts and read");
+}
+
 void daemon_web_use(struct daemon *daemon, struct daemon_web web)
 {
     if (has_other_headers(&daemon->web, &web))
@@ -95,6 +102,7 @@ void daemon_web_use(struct daemon *daemon, struct daemon_web web)
     struct daemon_web old = daemon->web;
     daemon->web = web;
     (void)daemon_web_free(old);
+    daemon_web_warn_open(daemon);
 }
 
 static bool has_changed(struct daemon *daemon)

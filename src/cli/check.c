@@ -21,7 +21,8 @@
 
 struct check {
     struct as_diagnostics diagnostics;
-    struct as_lint *lint; /* NULL: its files are wrong */
+    struct as_web_config *web; /* NULL: not given, or wrong */
+    struct as_lint *lint;      /* NULL: its files are wrong */
     size_t target_count, rule_count, file_count;
     bool is_unreadable;
 };
@@ -76,6 +77,8 @@ static void open_lint(struct check *check, const struct as_args *args)
     struct as_lint_sources sources = {
         .alertmanager = as_args_get(args, "alertmanager"),
         .prometheus_rules = patterns,
+        .web_config_file = as_args_get(args, "web.config.file"),
+        .web = check->web ? as_web_config_get(check->web) : NULL,
     };
     const char *pattern = NULL;
     size_t at = 0;
@@ -108,8 +111,10 @@ static void print_json(const struct as_diagnostics *diagnostics)
     fwrite(text.data, 1, text.size, stdout);
 }
 
-static void print_summary(const struct check *check)
+static void print_summary(const struct check *check, const struct as_args *args)
 {
+    if (as_args_has(args, "web.config.file"))
+        printf("%s: ok\n", as_args_get(args, "web.config.file"));
     printf("%zu rule file%s, %zu target%s, %zu rule%s: ok\n", check->file_count,
            check->file_count == 1 ? "" : "s", check->target_count,
            check->target_count == 1 ? "" : "s", check->rule_count,
@@ -119,15 +124,14 @@ static void print_summary(const struct check *check)
 /* Also that what it names is there: the daemon would not start. */
 static void check_web(struct check *check, const char *path)
 {
-    AS_CLEANUP(as_web_config_free_p) struct as_web_config *config = NULL;
-    const int r = as_web_config_load(path, &config, &check->diagnostics);
+    const int r = as_web_config_load(path, &check->web, &check->diagnostics);
     if (r != 0) {
         check->is_unreadable = check->is_unreadable || r != -EINVAL;
         return;
     }
     AS_CLEANUP(as_tls_server_free_p) struct as_tls_server *tls = NULL;
     struct as_error error = AS_ERROR_INIT;
-    if (as_web_tls_new(&as_web_config_get(config)->tls, &tls, &error) != 0)
+    if (as_web_tls_new(&as_web_config_get(check->web)->tls, &tls, &error) != 0)
         as_diagnostics_add(&check->diagnostics,
                            &(struct as_diagnostic){.file = path, .message = error.text});
 }
@@ -168,14 +172,13 @@ static int run(const struct as_args *args)
 {
     struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
-    open_lint(&check, args);
-    if (args->operand_count == 0)
-        check_settings(&check, as_args_get(args, "config.file"));
-    else
-        check_operands(&check, args);
-
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
+    open_lint(&check, args);
+    if (args->operand_count > 0)
+        check_operands(&check, args);
+    else
+        check_settings(&check, as_args_get(args, "config.file"));
 
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)
@@ -183,11 +186,12 @@ static int run(const struct as_args *args)
     else
         as_diagnostics_print(&check.diagnostics, stderr);
     if (!check.diagnostics.has_error && !is_json) {
-        print_summary(&check);
+        print_summary(&check, args);
         print_lint(&check, args);
     }
     int status = get_status(&check, args);
     as_lint_free(check.lint);
+    as_web_config_free(check.web);
     as_diagnostics_deinit(&check.diagnostics);
     return status;
 }

@@ -22,6 +22,8 @@ int as_lint_new(const struct as_lint_sources *sources, struct as_diagnostics *di
 {
     AS_CLEANUP(as_lint_free_p) struct as_lint *lint = as_xcalloc(1, sizeof(*lint));
     int alertmanager = 0;
+    lint->sources.web_config_file = sources->web_config_file;
+    lint->sources.web = sources->web;
     if (sources->alertmanager) {
         lint->alertmanager = &lint->memory;
         alertmanager = lint_alertmanager_load(sources->alertmanager, diagnostics, &lint->memory);
@@ -246,6 +248,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
     if (is_loaded && is_unchanged(config->ruleset, &places)) {
         add_rules(&run, &places);
         add_watchdog(&run);
+        lint_check_credentials(&run);
         lint_check_rules(&run);
         lint_check_alerts(&run);
         lint_check_routes(&run);

@@ -11,6 +11,7 @@
 #include "lint_prometheus.h"
 
 struct as_lint {
+    struct as_lint_sources sources;         /* only the web configuration: the rest was read */
     struct lint_alertmanager *alertmanager; /* NULL: not compared with */
     struct lint_prometheus prometheus;
     struct lint_alertmanager memory;
@@ -62,8 +63,10 @@ void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *nod
 const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                              char text_out[LINT_PLACE_SIZE]);
 
-/* Rules by themselves and against each other (lint_rules.c), against Prometheus' alerting rules
- * (lint_alerts.c), against Alertmanager's configuration (lint_routes.c). */
+/* Credentials (lint_credentials.c); rules by themselves and against each other (lint_rules.c),
+ * against Prometheus' alerting rules (lint_alerts.c), against Alertmanager's configuration
+ * (lint_routes.c). */
+void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
 void lint_check_alerts(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);

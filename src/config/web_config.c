@@ -95,3 +95,13 @@ const struct as_web_settings *as_web_config_get(const struct as_web_config *conf
 {
     return &config->settings;
 }
+
+bool as_web_is_open(const struct as_web_settings *settings,
+                    const struct as_receiver_settings *receiver)
+{
+    const size_t credentials = settings->user_count + receiver->token_count +
+                               receiver->certificate_count + receiver->hmac_count +
+                               receiver->token_review.allow_count;
+    const char *client_auth = as_web_client_auth_words[settings->tls.client_auth];
+    return credentials == 0 && strcmp(client_auth, "RequireAndVerifyClientCert") != 0;
+}

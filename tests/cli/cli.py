@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+PROGRAM, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 VALID = {
     "v": 1,
     "now": "2026-11-20T10:00:00Z",
@@ -106,6 +106,34 @@ class Completion(unittest.TestCase):
 
     def test_another_shell_is_status_2(self):
         self.assertEqual(run("completion", "fish").returncode, 2)
+
+
+class Check(unittest.TestCase):
+    """What check says of credentials, where it depends on a file that only its owner may read."""
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def check(self, configuration, web=None):
+        (self.folder / "alertscaler.yaml").write_text(configuration, encoding="utf-8")
+        arguments = ["check", "--lint-fatal"]
+        if web is not None:
+            (self.folder / "web.yml").write_text(web, encoding="utf-8")
+            (self.folder / "web.yml").chmod(0o600)
+            arguments.append("--web.config.file=web.yml")
+        done = run(*arguments, cwd=self.folder)
+        return done.returncode, done.stderr.decode()
+
+    def test_users_of_the_web_configuration_are_credentials(self):
+        hash_ = "$2y$10$" + "a" * 53
+        users = f"basic_auth_users: {{alice: '{hash_}'}}\n"
+        self.assertEqual(self.check("rule_files: []\n", users), (0, ""))
+        self.assertIn("no credentials are configured", self.check("rule_files: []\n", "")[1])
+        named = "receiver: {users: [{name: NAME, permissions: [notify]}]}\n"
+        self.assertEqual(self.check(named.replace("NAME", "alice"), users), (0, ""))
+        status, said = self.check(named.replace("NAME", "alise"), users)
+        self.assertEqual(status, 3)
+        self.assertIn("alertscaler.yaml:1:27: warning: web.yml has no user `alise` under basic_auth_users", said)
+        self.assertNotIn(hash_, said)
 
 
 class Decide(unittest.TestCase):

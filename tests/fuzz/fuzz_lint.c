@@ -48,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     struct file file = write_file(data, size);
     const char *path = file.path;
-    struct as_lint_sources both[] = {{.alertmanager = path}, {NULL, &path, 1}};
+    struct as_lint_sources both[] = {{.alertmanager = path},
+                                     {.prometheus_rules = &path, .prometheus_rule_count = 1}};
     if (!config)
         config = load_rules(&diagnostics);
     for (size_t i = 0; i < 2; i++) {

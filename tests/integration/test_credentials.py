@@ -130,6 +130,23 @@ def test_alertmanager_with_a_token_and_one_with_a_certificate(make, group, autho
     assert daemon.post("/webhook", busy()).status == 401
 
 
+OPEN = "no credentials are configured"
+
+
+def test_a_receiver_that_is_open_to_everyone_is_warned_of(make):
+    """At the start, and when a reload takes the last credential away."""
+    daemon = make()
+    said = lambda text: daemon.process.log_text().count(text)
+    assert (said(OPEN), said("configuration loaded")) == (1, 0)
+    (daemon.directory / "token").write_text("sesame")
+    providers = {"providers": {"mine": {"type": "http"}}}
+    for loads, config in enumerate(({"receiver": {"tokens": [{"name": "am", "file": str(daemon.directory / "token")}]}}, {}), 1):
+        daemon.write_config(providers | config)
+        daemon.reload()
+        eventually(lambda: said("configuration loaded") == loads)
+        assert said(OPEN) == loads
+
+
 def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tmp_path):
     file = tmp_path / "web.yml"
     daemon = make(web={"basic_auth_users": {USER: BCRYPT}})

@@ -1,6 +1,7 @@
 /*
  * What cannot work together: rules that are right each by itself, against each other, against
- * Alertmanager's configuration and against Prometheus' alerting rules. All of it is warnings.
+ * Alertmanager's configuration and against Prometheus' alerting rules; and a receiver that is open
+ * to everyone. All of it is warnings.
  *
  * Warns of what is certain by the files alone. What depends on labels that only an expression or a
  * server gives is taken to be possible. The files of Alertmanager and Prometheus are not checked
@@ -14,6 +15,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/diagnostics.h>
+#include <alertscaler/config/web_config.h>
 
 #define AS_LINT_FILES_MAX 10000 /* of Prometheus */
 
@@ -22,6 +24,8 @@ struct as_lint_sources {
     const char *const *prometheus_rules; /* paths and globs; of the files that a glob finds, those
                                              without `groups` are passed over */
     size_t prometheus_rule_count;
+    const char *web_config_file;       /* NULL: none is given, which says nothing of the daemon's */
+    const struct as_web_settings *web; /* what it says, borrowed; NULL: also where it is wrong */
 };
 
 struct as_lint;

@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/config/diagnostics.h>
+#include <alertscaler/config/receiver_settings.h>
 
 /* exporter-toolkit's (Go's) words, each list up to a NULL. */
 extern const char *const as_web_client_auth_words[]; /* "NoClientCert", ... */
@@ -57,6 +58,11 @@ int as_web_config_load(const char *path, struct as_web_config **config_out,
                        struct as_diagnostics *diagnostics) AS_MUST_USE;
 struct as_web_config *as_web_config_free(struct as_web_config *config); /* wipes the hashes */
 const struct as_web_settings *as_web_config_get(const struct as_web_config *config);
+
+/* Whether neither this nor the receiver's settings ask for a credential: everyone who can connect
+ * may send and read. */
+bool as_web_is_open(const struct as_web_settings *settings,
+                    const struct as_receiver_settings *receiver) AS_MUST_USE;
 
 AS_DEFINE_CLEANUP(struct as_web_config *, as_web_config_free)
 

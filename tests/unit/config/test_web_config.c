@@ -187,3 +187,43 @@ Test(web_config, only_its_own_errors_count)
     cr_expect_eq(as_web_config_load(path, &config, &diagnostics), 0);
     cr_expect_eq(as_web_config_load("/nowhere/at/all", &config, &diagnostics), -2);
 }
+
+Test(web_config, open_is_what_asks_for_no_credential_anywhere)
+{
+    const struct as_receiver_settings none = {.max_body = 1};
+    cr_assert_eq(load("{}"), 0);
+    cr_expect(as_web_is_open(as_web_config_get(config), &none));
+    struct as_receiver_settings some[] = {
+        {.token_count = 1},
+        {.certificate_count = 1},
+        {.hmac_count = 1},
+        {.token_review = {.allow_count = 1}},
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+        cr_expect_not(as_web_is_open(as_web_config_get(config), &some[i]), "%zu", i);
+    /* what they may do, not that they exist */
+    cr_expect(
+        as_web_is_open(as_web_config_get(config), &(struct as_receiver_settings){.user_count = 1}));
+    cr_assert_eq(load("basic_auth_users: {alice: '" HASH "'}"), 0);
+    cr_expect_not(as_web_is_open(as_web_config_get(config), &none));
+    static const char tls[] = "tls_server_config:\n"
+                              "  cert_file: server.crt\n"
+                              "  key_file: server.key\n"
+                              "  client_ca_file: ca.crt\n"
+                              "  client_auth_type: ";
+    static const struct {
+        const char *word;
+        bool is_open;
+    } words[] = {
+        {"VerifyClientCertIfGiven", true},
+        {"RequireAnyClientCert", true},
+        {"RequireAndVerifyClientCert", false},
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        char text[300];
+        snprintf(text, sizeof(text), "%s%s\n", tls, words[i].word);
+        cr_assert_eq(load(text), 0, "%s", text);
+        cr_expect_eq(as_web_is_open(as_web_config_get(config), &none), words[i].is_open, "%s",
+                     text);
+    }
+}
