@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <alertscaler/app/web_tls.h>
 #include <alertscaler/base/alloc.h>
@@ -25,6 +26,7 @@ struct check {
     struct as_lint *lint;      /* NULL: its files are wrong */
     size_t target_count, rule_count, file_count;
     bool is_unreadable;
+    bool is_web_alone; /* nothing else is there to be checked */
 };
 
 static void add_result(struct check *check, int result, const struct as_config *config)
@@ -115,10 +117,11 @@ static void print_summary(const struct check *check, const struct as_args *args)
 {
     if (as_args_has(args, "web.config.file"))
         printf("%s: ok\n", as_args_get(args, "web.config.file"));
-    printf("%zu rule file%s, %zu target%s, %zu rule%s: ok\n", check->file_count,
-           check->file_count == 1 ? "" : "s", check->target_count,
-           check->target_count == 1 ? "" : "s", check->rule_count,
-           check->rule_count == 1 ? "" : "s");
+    if (!check->is_web_alone)
+        printf("%zu rule file%s, %zu target%s, %zu rule%s: ok\n", check->file_count,
+               check->file_count == 1 ? "" : "s", check->target_count,
+               check->target_count == 1 ? "" : "s", check->rule_count,
+               check->rule_count == 1 ? "" : "s");
 }
 
 /* Also that what it names is there: the daemon would not start. */
@@ -168,16 +171,26 @@ static int get_status(const struct check *check, const struct as_args *args)
     return is_fatal ? AS_EXIT_LINT : AS_EXIT_OK;
 }
 
+/* The web configuration is checked by itself where it is all there is: who names it from another
+ * folder, or has no configuration yet, asks for that. */
+static bool is_web_alone(const struct as_args *args)
+{
+    return as_args_has(args, "web.config.file") && !as_args_has(args, "config.file") &&
+           !as_args_has(args, "alertmanager") && !as_args_has(args, "prometheus-rules") &&
+           args->operand_count == 0 && access(as_args_get(args, "config.file"), F_OK) != 0 &&
+           errno == ENOENT;
+}
+
 static int run(const struct as_args *args)
 {
-    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT};
+    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT, .is_web_alone = is_web_alone(args)};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
     open_lint(&check, args);
     if (args->operand_count > 0)
         check_operands(&check, args);
-    else
+    else if (!check.is_web_alone)
         check_settings(&check, as_args_get(args, "config.file"));
 
     as_diagnostics_sort(&check.diagnostics);
@@ -203,7 +216,7 @@ static const struct as_option options[] = {
      .help = "the configuration, where no FILE is given"},
     {.name = "web.config.file",
      .value = "FILE",
-     .help = "the web configuration (TLS, users) to check too"},
+     .help = "the web configuration (TLS, users) to check too, or alone"},
     {.name = "format",
      .value = "FORMAT",
      .fallback = "text",
@@ -227,6 +240,7 @@ const struct as_command as_command_check = {
     .help =
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
         "checked together, without what only a configuration says (clusters, providers).\n"
+        "The file of --web.config.file is checked alone where there is no alertscaler.yaml.\n"
         "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
         "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
         "are not checked for anything else: amtool and promtool do that). Exit status 0: no "
