@@ -211,7 +211,7 @@ static void check_limit(struct world *world, const struct as_intent_state *inten
     uint32_t count = 0;
     for (size_t i = 0; i < world->begun_count; i++)
         count += world->now - world->begun[i].at < limits->actions_per_us;
-    if (limits->actions_max > 0 && count >= limits->actions_max)
+    if (limits->actions_max > 0 && !intent->is_ordered && count >= limits->actions_max)
         fail(world, "%s: action %u within the window of %u", intent->ref->id, count + 1,
              limits->actions_max);
     world->begun =
@@ -231,6 +231,13 @@ static void forget_begun(struct world *world)
     world->begun_count = kept;
 }
 
+/* Not by an order: what is begun in a pause, or under the kill switch, is held back anyway. */
+static void check_not_paused(struct world *world, const struct server_target *target)
+{
+    if (world->daemon.is_halted || check_is_paused(world, target))
+        fail(world, "%s: an intent in a pause", target->id);
+}
+
 /* Promises 2 and 5: an action goes back to an open incident that may still act, whose firing has
  * come; a scale-down is not wanted while a rule wants up. */
 static void check_intent(struct world *world, const struct as_intent_state *intent)
@@ -245,8 +252,12 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
                                 .at = {true_wall(world).us + world->daemon.clock->wall_offset}};
     (void)snprintf(capture->rule, sizeof(capture->rule), "%s", intent->rule);
     memcpy(capture->action_id, intent->action_id, AS_ULID_SIZE);
+    if (!intent->is_ordered)
+        check_not_paused(world, target);
     if (!config) {
         fail(world, "%s: an intent without a rule that leads to it", target->id);
+    } else if (intent->is_ordered) {
+        check_ordered_intent(world, target, intent);
     } else if (intent->rule[0] == '\0') {
         if (!config->bounds.enforce_bounds)
             fail(world, "%s: an intent without a rule", target->id);
@@ -318,10 +329,23 @@ static void count_capture(struct world *world, const struct server_target *targe
     }
 }
 
+static void note_held_back(struct world *world, const struct as_action_record *record)
+{
+    if (strstr(record->message, "not sent, as the target has been paused"))
+        trouble_note(world, TROUBLE_PAUSE_HELD_BACK);
+    if (strstr(record->message, "not sent, as the kill switch has been set"))
+        trouble_note(world, TROUBLE_HALT_HELD_BACK);
+}
+
 static void check_action(struct world *world, const struct as_action_record *record)
 {
     struct server_target *target = server_find(world, record->target);
-    if (!record->decision || record->outcome != AS_REASON_APPLIED)
+    note_held_back(world, record);
+    if (record->command)
+        check_ordered_action(world, target, record);
+    /* an order that leads to no request has no attempts */
+    const bool was_set = record->decision || (record->command && record->attempts > 0);
+    if (!was_set || record->outcome != AS_REASON_APPLIED)
         return;
     if (target->last.set && target->last.to == record->to)
         target->last.recorded = true;
@@ -342,6 +366,7 @@ static void check_action(struct world *world, const struct as_action_record *rec
 static void check_decision(struct world *world, const struct as_decision_record *record)
 {
     const struct as_decision *output = record->output;
+    check_pause_of_decision(world, record);
     if (output->desired >= output->replicas || !output->rule)
         return;
     for (size_t i = 0; i < record->input->proposal_count; i++) {
@@ -367,16 +392,22 @@ void check_effect(struct world *world, const struct as_effect *effect)
         check_action(world, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
         check_decision(world, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
+        check_command(world, effect);
     if (!world->is_verbose)
         return;
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         trace_decision(world, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         trace(world, "daemon: %s %s %d>%d %s%s by %s (%s)",
-              effect->action->decision ? "acted on" : "failed on", effect->action->target,
+              effect->action->has_sizes ? "acted on" : "failed on", effect->action->target,
               effect->action->from, effect->action->to, as_reason_get_word(effect->action->outcome),
               effect->action->is_late ? " late" : "",
               effect->action->rule ? effect->action->rule : "nobody", effect->action->id);
+    else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
+        trace(world, "daemon: %s %s (%s) %s %s", as_order_kind_get_word(effect->order->order->kind),
+              effect->order->target ? effect->order->target : "all", effect->order->order->reason,
+              as_order_outcome_get_word(effect->order->outcome), effect->order->message);
     else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
         trace(world, "daemon: %016llx %s", (unsigned long long)effect->incident_record->fingerprint,
               as_incident_event_get_word(effect->incident_record->event));
@@ -396,6 +427,14 @@ void check_request(struct world *world, struct server_target *target,
     }
     if (config->dry_run || world->daemon.config.dry_run)
         fail(world, "%s: a request in a dry run", target->id);
+    if (world->kill_switch.reason)
+        fail(world, "%s: a request under the kill switch", target->id);
+    if (request->is_ordered) {
+        check_ordered_request(world, target, request);
+        return;
+    }
+    if (check_is_paused(world, target))
+        fail(world, "%s: a request in a pause", target->id);
     int32_t min = config->bounds.min, max = config->bounds.max;
     if (target->own_max >= 0 && target->own_max < max)
         max = target->own_max;
@@ -476,6 +515,7 @@ static void uncount(struct world *world, struct server_target *target, struct ca
 void check_crash(struct world *world)
 {
     forget_begun(world);
+    check_orders_crash(world);
     for (size_t i = 0; i < world->target_count; i++) {
         struct server_target *target = &world->targets[i];
         for (int j = 0; j < CAPTURES; j++) {

@@ -26,6 +26,10 @@ struct log_reader {
     size_t at; /* what was read stays as it is */
     struct log_summary summary;
     struct keys notifications, decisions, actions, applied, opened, queued, ordered;
+    struct keys commands, answers, sizes, heard, set; /* of orders: ids; with their outcomes;
+                                                         accepted sizes; with an action; with one
+                                                         that is applied */
+    struct keys paused;                               /* ids of targets; "" is all */
 };
 
 static void keys_add(struct keys *keys, const char *format, ...) AS_PRINTF(2, 3);
@@ -92,12 +96,45 @@ static void read_notification(struct log_reader *reader, const json_t *record)
     }
 }
 
+static void forget_pause(struct keys *paused, const char *target)
+{
+    size_t at = 0;
+    while (at < paused->count && strcmp(paused->items[at], target) != 0)
+        at++;
+    if (at < paused->count)
+        memcpy(paused->items[at], paused->items[--paused->count], KEY_SIZE);
+}
+
+static void read_command(struct log_reader *reader, const json_t *record)
+{
+    const char *id = text_of(record, "id"), *command = text_of(record, "command");
+    const char *target = text_of(record, "target"), *outcome = text_of(record, "outcome");
+    const bool is_ordered = text_of(record, "remote")[0] != '\0';
+    const bool is_switch = !is_ordered && text_of(record, "who")[0] != '\0';
+    keys_add(&reader->commands, "%s", id);
+    if (is_ordered)
+        keys_add(&reader->answers, "%s %s", text_of(record, "reason"), outcome);
+    if (is_switch || strcmp(outcome, "done") != 0)
+        return;
+    if (strcmp(command, "scale") == 0)
+        keys_add(&reader->sizes, "%s", id);
+    if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0)
+        forget_pause(&reader->paused, target);
+    if (strcmp(command, "pause") == 0)
+        keys_add(&reader->paused, "%s", target);
+}
+
 static void read_action(struct log_reader *reader, const json_t *record)
 {
     const char *id = text_of(record, "id"), *outcome = text_of(record, "outcome");
     const bool is_late = json_is_true(json_object_get(record, "late"));
     reader->summary.actions++;
     keys_add(&reader->actions, "%s %s%s", id, outcome, is_late ? " late" : "");
+    if (json_is_string(json_object_get(record, "command"))) {
+        keys_add(&reader->heard, "%s", text_of(record, "command"));
+        if (strcmp(outcome, "applied") == 0)
+            keys_add(&reader->set, "%s", text_of(record, "command"));
+    }
     if (!json_is_string(json_object_get(record, "decision")))
         return;
     keys_add(&reader->ordered, "%s", text_of(record, "decision"));
@@ -139,6 +176,8 @@ static void read_record(struct world *world, struct log_reader *reader, const js
         read_action(reader, record);
     else if (strcmp(kind, "incident") == 0)
         read_incident(world, reader, record);
+    else if (strcmp(kind, "command") == 0)
+        read_command(reader, record);
 }
 
 /* Decisions are many and long: of most of them only the id is read. True: that was all. */
@@ -200,6 +239,25 @@ static struct log_reader *read_on(struct world *world)
     return reader;
 }
 
+/* Each order once, as it was answered; of each accepted size what became of it, and set once. */
+static void check_commands(struct world *world, struct log_reader *reader)
+{
+    keys_check_unique(world, &reader->commands, "command");
+    keys_check_unique(world, &reader->answers, "order");
+    keys_check_unique(world, &reader->set, "applied command");
+    keys_sort(&reader->heard);
+    keys_check_all_in(world, &reader->sizes, &reader->heard, "ordered, but nothing came of it");
+    keys_check_all_in(world, &reader->heard, &reader->commands, "acted without a command");
+    for (size_t i = 0; i < world->order_count; i++) {
+        const struct sim_order *order = world->orders[i];
+        char key[KEY_SIZE];
+        (void)snprintf(key, sizeof(key), "%s %s", order->reason,
+                       as_order_outcome_get_word(order->outcome));
+        if (order->is_answered && !keys_have(&reader->answers, key))
+            fail(world, "answered, but not in the log: %s", key);
+    }
+}
+
 void check_log(struct world *world, struct log_summary *summary_out)
 {
     struct log_reader *reader = read_on(world);
@@ -210,6 +268,7 @@ void check_log(struct world *world, struct log_summary *summary_out)
     keys_sort(&reader->opened);
     keys_check_all_in(world, &reader->queued, &reader->opened, "queued, but nothing was opened");
     keys_check_all_in(world, &reader->ordered, &reader->decisions, "acted without a decision");
+    check_commands(world, reader);
     for (size_t i = 0; i < world->acknowledged.count; i++) {
         if (!keys_have(&reader->notifications, world->acknowledged.ids[i]))
             fail(world, "acknowledged, but not in the log: %s", world->acknowledged.ids[i]);
@@ -231,6 +290,12 @@ void check_log_end(struct world *world)
     free(reader->opened.items);
     free(reader->queued.items);
     free(reader->ordered.items);
+    free(reader->commands.items);
+    free(reader->answers.items);
+    free(reader->sizes.items);
+    free(reader->heard.items);
+    free(reader->set.items);
+    free(reader->paused.items);
     free(reader);
     world->reader = NULL;
 }
@@ -239,7 +304,26 @@ struct comparison {
     struct world *world;
     const struct log_summary *summary;
     size_t open;
+    const struct keys *paused; /* by the log */
+    size_t paused_count;       /* in the engine */
 };
+
+static void compare_pause(struct comparison *comparison, const char *target, bool is_set)
+{
+    const struct keys *paused = comparison->paused;
+    bool is_in_log = false;
+    for (size_t i = 0; i < paused->count; i++)
+        is_in_log = is_in_log || strcmp(paused->items[i], target) == 0;
+    if (is_set != is_in_log)
+        fail(comparison->world, "%s is paused by %s alone", target[0] ? target : "all",
+             is_set ? "the engine" : "the log");
+    comparison->paused_count += is_set;
+}
+
+static void compare_target(void *context, const struct as_target_view *view)
+{
+    compare_pause(context, view->id, view->pause.is_set);
+}
 
 static void compare_incident(void *context, const struct as_incident_state *state,
                              const struct as_incident_target *targets, size_t count)
@@ -258,12 +342,31 @@ static void compare_incident(void *context, const struct as_incident_state *stat
          (unsigned long long)state->fingerprint);
 }
 
-/* Promise 1: what is open by the log is open in the engine, and nothing else. To be asked when
- * nothing waits to be committed. */
+static void compare_pauses(struct comparison *comparison)
+{
+    const struct daemon *daemon = &comparison->world->daemon;
+    const struct as_engine *engine = as_shell_get_engine(daemon->shell);
+    const struct as_clock *clock = &daemon->clock->clock;
+    const as_mono_time now = clock->get_mono(clock);
+    const as_wall_time wall = clock->get_wall(clock);
+    const struct as_pause_view all = as_engine_get_pause(engine, now, wall);
+    if (all.is_halt)
+        return; /* it hides the other one */
+    compare_pause(comparison, "", all.is_set);
+    as_engine_visit_targets(engine, now, wall, compare_target, comparison);
+    if (comparison->paused_count != comparison->paused->count)
+        fail(comparison->world, "%zu pauses by the log, %zu in the engine",
+             comparison->paused->count, comparison->paused_count);
+}
+
+/* Promise 1: what is open by the log is open in the engine, and nothing else; and so with pauses.
+ * To be asked when nothing waits to be committed. */
 void check_state_against_log(struct world *world)
 {
-    const struct log_summary *summary = &read_on(world)->summary;
-    struct comparison comparison = {.world = world, .summary = summary};
+    const struct log_reader *reader = read_on(world);
+    const struct log_summary *summary = &reader->summary;
+    struct comparison comparison = {.world = world, .summary = summary, .paused = &reader->paused};
+    compare_pauses(&comparison);
     as_engine_visit_incidents(as_shell_get_engine(world->daemon.shell), compare_incident,
                               &comparison);
     if (comparison.open != summary->open_count)

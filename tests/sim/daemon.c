@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 
 #define WAKES_PER_SECOND 400
+#define LOOK_EVERY_US    (250 * AS_US_PER_MS) /* at the kill switch */
 
 static as_mono_time get_mono(const struct as_clock *self)
 {
@@ -105,8 +106,10 @@ static void on_start(struct world *world, void *subject, uint64_t argument)
 static void close_requests(struct world *world)
 {
     struct daemon *daemon = &world->daemon;
-    for (size_t i = 0; i < daemon->request_count; i++)
-        respond(world, daemon->requests[i].message, false);
+    for (size_t i = 0; i < daemon->request_count; i++) {
+        if (daemon->requests[i].message)
+            respond(world, daemon->requests[i].message, false);
+    }
     daemon->request_count = 0;
 }
 
@@ -135,6 +138,7 @@ void daemon_throw_away(struct world *world)
     check_crash(world);
     daemon->generation = ++world->last_generation;
     daemon->failed = daemon->stopping = daemon->step_planned = daemon->deliver_planned = false;
+    daemon->is_halted = false;
     daemon->until = INT64_MAX;
     daemon->paused_until = 0;
     daemon->scales = 0;
@@ -206,6 +210,10 @@ static void on_shell_answer(void *context, uint64_t number)
         if (request.number != number)
             continue;
         daemon->requests[i] = daemon->requests[--daemon->request_count];
+        if (request.order > 0) {
+            operators_on_answer(world, request.order);
+            return;
+        }
         if (daemon->is_former) /* what it stored before the other began */
             trouble_note(world, TROUBLE_FORMER_ANSWER);
         struct acknowledged *list = &world->acknowledged;
@@ -313,6 +321,7 @@ void daemon_open(struct world *world)
     }
     if (world->is_calm || chance(world, 200))
         check_state_against_log(world);
+    daemon_note_switch(world);
     daemon_poll(world);
 }
 
@@ -343,12 +352,16 @@ enum phase daemon_get_phase(struct world *world)
                : PHASE_IDLE;
 }
 
+static bool takes_requests(const struct daemon *daemon)
+{
+    return daemon->shell && !daemon->failed && as_storage_has_room(daemon->storage) &&
+           daemon->request_count < AS_ARRAY_SIZE(daemon->requests);
+}
+
 static void hand_over(struct world *world, struct message *message)
 {
     struct daemon *daemon = &world->daemon;
-    if (!daemon->shell || daemon->failed || daemon->stopping ||
-        !as_storage_has_room(daemon->storage) ||
-        daemon->request_count == AS_ARRAY_SIZE(daemon->requests)) {
+    if (!takes_requests(daemon) || daemon->stopping) {
         respond(world, message, false);
         return;
     }
@@ -379,11 +392,70 @@ void daemon_deliver(struct world *world, struct message *message)
     daemon_leave(world);
 }
 
+static void on_order(struct world *world, void *subject, uint64_t order)
+{
+    (void)subject;
+    daemon_order(world, order);
+}
+
+/* As a notification comes; but nobody sends it again. */
+void daemon_order(struct world *world, uint64_t order)
+{
+    if (world->former.shell && chance(world, 300)) {
+        trouble_note(world, TROUBLE_ORDER_OF_FORMER);
+        swap(world);
+    }
+    struct daemon *daemon = &world->daemon;
+    const int64_t wait = daemon->paused_until - world->now;
+    if (wait > 0) {
+        if (wait < 10 * SECOND)
+            later(world, wait + between(world, 0, SECOND), on_order, NULL, order);
+    } else if (takes_requests(daemon)) {
+        struct request *request = &daemon->requests[daemon->request_count++];
+        *request = (struct request){.number = ++daemon->next_request, .order = order};
+        as_shell_order(daemon->shell, &world->orders[order - 1]->order, request->number);
+        daemon_poll(world);
+    }
+    daemon_leave(world);
+}
+
+/* The kill switch, looked at as the daemon does: now and then, and before whatever may act. */
+
+static void look_at_switch(struct world *world)
+{
+    struct daemon *daemon = &world->daemon;
+    const struct as_halt halt = {world->kill_switch.who, world->kill_switch.reason};
+    if (!daemon->shell || daemon->failed || !(halt.reason || daemon->is_halted))
+        return;
+    daemon->is_halted = halt.reason != NULL;
+    as_shell_halt(daemon->shell, &halt);
+    check_halt(world);
+}
+
+static void on_look(struct world *world, void *subject, uint64_t generation)
+{
+    if (!daemon_enter(world, generation, on_look, subject, generation))
+        return;
+    look_at_switch(world);
+    daemon_poll(world);
+    daemon_leave(world);
+}
+
+void daemon_note_switch(struct world *world)
+{
+    const struct daemon *const daemons[] = {&world->daemon, &world->former};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(daemons) && world->has_operators; i++) {
+        if (daemons[i]->shell)
+            later(world, between(world, 0, LOOK_EVERY_US), on_look, NULL, daemons[i]->generation);
+    }
+}
+
 static void on_storage_deliver(struct world *world, void *subject, uint64_t generation)
 {
     if (!daemon_enter(world, generation, on_storage_deliver, subject, generation))
         return;
     world->daemon.deliver_planned = false;
+    look_at_switch(world);
     as_storage_deliver(world->daemon.storage);
     daemon_poll(world);
     daemon_leave(world);

@@ -22,6 +22,7 @@ static void take_step(struct world *world)
     event->happen(world, event->subject, event->argument);
     free(event);
     faults_after_step(world);
+    operators_after_step(world);
 }
 
 static bool is_served(const struct world *world, const struct alert *alert)
@@ -138,6 +139,7 @@ static void check_calm_end(struct world *world)
     struct calm_check check = {.world = world};
     as_engine_visit_incidents(engine, check_raised, &check);
     as_engine_visit_incidents(engine, check_listed, &check);
+    check_orders_end(world);
     if (peek->visit(peek, AS_STORE_INTENT, count_intent, world, NULL) != 0)
         fail(world, "the store cannot be read");
 }
@@ -153,6 +155,7 @@ static void calm_down(struct world *world)
     faults_calm_down(world);
     server_calm_down(world);
     source_calm_down(world);
+    operators_calm_down(world);
     const int64_t end = world->now + CALM_US;
     for (uint64_t i = 0; !world->is_failed; i++) {
         const struct event *event = RB_MIN(event_tree, &world->events);
@@ -180,6 +183,9 @@ static void world_deinit(struct world *world)
     check_log_end(world);
     free(world->counts);
     free(world->begun);
+    for (size_t i = 0; i < world->order_count; i++)
+        free(world->orders[i]);
+    free(world->orders);
     free(world->acknowledged.ids);
 }
 
@@ -196,6 +202,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     source_start(world);
     daemon_start(world);
     faults_start(world);
+    operators_start(world);
     while (world->steps < steps && !world->is_failed)
         take_step(world);
     if (!world->is_failed)

@@ -98,6 +98,7 @@ static void change_size(struct world *world, struct server_target *target, int32
     target->before.was_ours = is_ours;
     target->size = size;
     target->version++;
+    check_orders_size(world, target);
 }
 
 static void carry_out(struct world *world, struct call *call)

@@ -7,11 +7,14 @@
  *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
  *   server.c        targets behind an unreliable API server, and other people who change them
  *   source.c        monitoring: values, guards, and the list of what fires
+ *   operators.c     people who pause, resume, scale and unlock, and set the kill switch
  *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
- *   faults.c        what befalls it: kills, power cuts, full disks, clocks that jump, another
- * leader trouble.c       counts of all that went wrong check.c         the promises, checked as
- * things happen check_log.c     the promises, checked in the action log afterwards run.c one seed:
- * trouble, then calm
+ *   faults.c        what befalls it: kills, power cuts, full disks, clocks, another leader
+ *   trouble.c       counts of all that went wrong
+ *   check.c         the promises, checked as things happen
+ *   check_orders.c  the promises to operators, checked likewise
+ *   check_log.c     the promises, checked in the action log afterwards
+ *   run.c           one seed: trouble, then calm
  */
 #ifndef ALERTSCALER_TESTS_SIM_H
 #define ALERTSCALER_TESTS_SIM_H
@@ -108,6 +111,27 @@ enum trouble {
     TROUBLE_FORMER_REQUEST_LATE,
     TROUBLE_FORMER_ANSWER,
     TROUBLE_FORMER_ASKED,
+    TROUBLE_ORDER, /* with those that follow: by phase */
+    TROUBLE_ORDER_COMMITTING,
+    TROUBLE_ORDER_INTENT,
+    TROUBLE_ORDER_SENT,
+    TROUBLE_ORDER_PAUSE,
+    TROUBLE_ORDER_PAUSE_ALL,
+    TROUBLE_ORDER_RESUME,
+    TROUBLE_ORDER_SCALE,
+    TROUBLE_ORDER_FORCED,
+    TROUBLE_ORDER_UNLOCK,
+    TROUBLE_ORDER_REFUSED,
+    TROUBLE_ORDER_UNANSWERED,
+    TROUBLE_ORDER_OF_FORMER,
+    TROUBLE_ORDERED_IN_PAUSE,
+    TROUBLE_PAUSE_OVER,
+    TROUBLE_PAUSE_RESTORED,
+    TROUBLE_PAUSE_HELD_BACK,
+    TROUBLE_HALT_SET,
+    TROUBLE_HALT_ENDED,
+    TROUBLE_HALT_RESTARTED,
+    TROUBLE_HALT_HELD_BACK,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };
@@ -197,8 +221,15 @@ struct applied { /* a change of ours that the server carried out */
     int32_t to;
 };
 
+struct sim_pause {                      /* as the last order about it said, or its end by time */
+    bool is_on, is_certain, is_settled; /* settled: answered; certain: no crash has come before */
+    uint64_t order;                     /* 0: none's */
+    int64_t until;                      /* true time; INT64_MAX: until it is resumed */
+};
+
 struct server_target {
     char id[128];
+    struct sim_pause pause;
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
     uint64_t version;
@@ -244,10 +275,30 @@ void source_stop(struct world *world);
 void source_calm_down(struct world *world);
 struct as_source_port *source_open_port(struct world *world);
 
+/* ---- operators.c */
+
+struct sim_order {
+    struct as_order order; /* its texts are these: */
+    char target[128], reason[24];
+    bool is_recorded, is_answered;
+    bool was_size; /* scale: the target has had the size since */
+    enum as_order_outcome outcome;
+    char id[AS_ULID_SIZE];
+    const struct server_target *found;
+    uint64_t generation; /* by whom */
+    int64_t at;          /* when it was recorded, by the true time */
+};
+
+void operators_start(struct world *world);
+void operators_after_step(struct world *world); /* orders come between two steps */
+void operators_calm_down(struct world *world);
+void operators_on_answer(struct world *world, uint64_t order);
+struct sim_order *operators_find(struct world *world, const char *id); /* of its record; NULL */
+
 /* ---- daemon.c */
 
-struct request {
-    uint64_t number;
+struct request {            /* of a peer or an operator */
+    uint64_t number, order; /* order: its number; 0: a notification */
     struct message *message;
     char notification[AS_ULID_SIZE];
 };
@@ -273,6 +324,7 @@ struct daemon { /* one process after the other on the same state and log */
     char boot[16];
     uint64_t generation; /* of the shell */
     bool failed, stopping, step_planned, deliver_planned;
+    bool is_halted;       /* its engine has been told of the kill switch */
     bool is_former;       /* another leads */
     int64_t until;        /* its term as leader; INT64_MAX while it renews its lease */
     int64_t paused_until; /* nothing of it runs before */
@@ -297,7 +349,9 @@ void daemon_throw_away(struct world *world); /* it ends, whatever was under way 
 void daemon_reload(struct world *world);
 void daemon_deliver(struct world *world, struct message *message);
 void daemon_refuse(struct world *world, struct message *message); /* no 200 */
-void daemon_poll(struct world *world);                            /* after each event */
+void daemon_order(struct world *world, uint64_t order);
+void daemon_note_switch(struct world *world); /* it has changed: seen soon */
+void daemon_poll(struct world *world);        /* after each event */
 bool daemon_is_at_rest(struct world *world);
 bool daemon_leads(const struct world *world); /* by its own clock */
 enum phase daemon_get_phase(struct world *world);
@@ -353,6 +407,23 @@ void check_others_change(struct world *world, struct server_target *target);
 void check_crash(struct world *world);
 void check_state_against_log(struct world *world);
 
+/* ---- check_orders.c */
+
+bool check_is_paused(const struct world *world, const struct server_target *target); /* surely */
+void check_command(struct world *world, const struct as_effect *effect);
+void check_ordered_intent(struct world *world, struct server_target *target,
+                          const struct as_intent_state *intent);
+void check_ordered_request(struct world *world, struct server_target *target,
+                           const struct as_scale_request *request);
+void check_ordered_action(struct world *world, struct server_target *target,
+                          const struct as_action_record *record);
+void check_pause_of_decision(struct world *world, const struct as_decision_record *record);
+void check_halt(struct world *world); /* the engine has just been told */
+void check_orders_answer(struct world *world, uint64_t order);
+void check_orders_size(struct world *world, const struct server_target *target);
+void check_orders_crash(struct world *world);
+void check_orders_end(struct world *world); /* of the calm */
+
 /* ---- check_log.c */
 
 struct log_summary {
@@ -398,6 +469,17 @@ struct world {
     enum phase waits_for; /* before it comes; PHASE_IDLE: for so many steps */
     int64_t trouble_steps;
     int64_t full_until; /* a disk; 0: none */
+
+    bool has_operators, is_order_due;
+    enum phase order_waits_for; /* as with trouble */
+    int64_t order_steps;
+    struct sim_order **orders; /* order N is the N-th */
+    size_t order_count, order_capacity;
+    struct sim_pause pause; /* of all */
+    struct {
+        const char *who, *reason; /* reason NULL: it is not set */
+        uint64_t settings;
+    } kill_switch;
 
     struct step_count *counts;
     size_t count_count, count_capacity;

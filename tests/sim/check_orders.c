@@ -1,0 +1,342 @@
+/*
+ * The promises to operators: what was ordered is recorded once; while a target is paused, nothing
+ * is set but what was ordered; while the kill switch is set, nothing at all; an ordered size is
+ * within the bounds unless it was forced, and comes to its end; what was answered holds over a
+ * crash.
+ *
+ * What is known of a pause is certain from its record on, for as long as the engine that wrote it
+ * lives, and for ever once it was answered. In between a crash may have undone it.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ORDER_MAX_US (10 * MINUTE) /* from docs/operators.md */
+#define SLACK_US     (3 * MINUTE)  /* from the last look at a target to its request */
+
+static bool is_surely_on(const struct world *world, const struct sim_pause *pause)
+{
+    return pause->is_certain && pause->is_on && world->now < pause->until;
+}
+
+static bool is_surely_off(const struct sim_pause *pause)
+{
+    return pause->order == 0 ? !pause->is_on : pause->is_certain && !pause->is_on;
+}
+
+bool check_is_paused(const struct world *world, const struct server_target *target)
+{
+    return is_surely_on(world, &world->pause) || is_surely_on(world, &target->pause);
+}
+
+static struct sim_pause *find_pause(struct world *world, const struct as_order_record *record)
+{
+    return record->target ? &server_find(world, record->target)->pause : &world->pause;
+}
+
+/* What comes of itself: a pause ends by time; the kill switch. */
+static void check_unordered(struct world *world, const struct as_order_record *record)
+{
+    struct sim_pause *pause = find_pause(world, record);
+    if (record->order->who[0] != '\0')
+        return;
+    if (record->order->kind != AS_ORDER_RESUME || record->outcome != AS_ORDER_DONE)
+        fail(world, "a command that nobody gave: %s", record->id);
+    if (is_surely_on(world, pause))
+        fail(world, "%s: a pause ends %.6f s early", record->target ? record->target : "all",
+             (double)(pause->until - world->now) / (double)SECOND);
+    trouble_note(world, TROUBLE_PAUSE_OVER);
+    *pause = (struct sim_pause){.is_certain = true, .order = UINT64_MAX};
+}
+
+static void check_pause(struct world *world, const struct sim_order *order, uint64_t number,
+                        struct sim_pause *pause)
+{
+    const struct as_order *it = &order->order;
+    if (order->outcome != AS_ORDER_DONE)
+        return;
+    trouble_note(world, it->target ? TROUBLE_ORDER_PAUSE : TROUBLE_ORDER_PAUSE_ALL);
+    *pause = (struct sim_pause){
+        .is_on = true,
+        .is_certain = true,
+        .order = number,
+        .until = it->for_us > 0 ? world->now + it->for_us : INT64_MAX,
+    };
+}
+
+static void check_resume(struct world *world, const struct sim_order *order, uint64_t number,
+                         struct sim_pause *pause)
+{
+    if (order->outcome == AS_ORDER_NOTHING_TO_DO && is_surely_on(world, pause))
+        fail(world, "%s: nothing to do, but it is paused", order->reason);
+    if (order->outcome != AS_ORDER_DONE)
+        return;
+    if (is_surely_off(pause))
+        fail(world, "%s: resumed what was not paused", order->reason);
+    trouble_note(world, TROUBLE_ORDER_RESUME);
+    *pause = (struct sim_pause){.is_certain = true, .order = number};
+}
+
+static bool is_surely_locked(const struct world *world, const struct server_target *target)
+{
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    const struct applied *last = &target->last;
+    if (!config || !last->set || !last->recorded)
+        return false;
+    const struct as_cooldown *cooldown = &config->bounds.cooldown;
+    return world->now - last->at < cooldown->down_us ||
+           world->now - last->at < (last->is_up ? cooldown->up_us : cooldown->up_after_down_us);
+}
+
+static void check_unlock(struct world *world, const struct sim_order *order,
+                         struct server_target *target)
+{
+    if (order->outcome == AS_ORDER_NOTHING_TO_DO && target && is_surely_locked(world, target))
+        fail(world, "%s: no lock, it says, but there is one", order->reason);
+    if (order->outcome != AS_ORDER_DONE)
+        return;
+    trouble_note(world, TROUBLE_ORDER_UNLOCK);
+    target->last_up_at = target->last_down_at = INT64_MIN;
+    target->last.set = target->last.set && !target->last.recorded;
+}
+
+static bool is_within(const struct as_target_config *config, int32_t replicas)
+{
+    return replicas >= config->bounds.min && replicas <= config->bounds.max;
+}
+
+static void check_scale(struct world *world, struct sim_order *order,
+                        const struct server_target *target)
+{
+    const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
+    const bool is_within_bounds = config && is_within(config, order->order.replicas);
+    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS && (is_within_bounds || order->order.force))
+        fail(world, "%s: %d is out of bounds, it says", order->reason, order->order.replicas);
+    if (order->outcome != AS_ORDER_DONE)
+        return;
+    if (!config)
+        fail(world, "%s: of a target that no rule leads to", order->reason);
+    else if (config->dry_run || world->daemon.config.dry_run)
+        fail(world, "%s: accepted in a dry run", order->reason);
+    else if (!is_within_bounds && !order->order.force)
+        fail(world, "%s: %d is accepted without force", order->reason, order->order.replicas);
+    trouble_note(world, config && !is_within_bounds ? TROUBLE_ORDER_FORCED : TROUBLE_ORDER_SCALE);
+    if (target)
+        check_orders_size(world, target);
+}
+
+static void check_outcome(struct world *world, const struct sim_order *order)
+{
+    const bool is_halted = world->kill_switch.reason || world->daemon.is_halted;
+    if (order->outcome == AS_ORDER_UNKNOWN_TARGET && rules_find_target(world, order->target) &&
+        strcmp(order->target, "any") != 0 && strchr(order->target, '/') == NULL)
+        fail(world, "%s: %s is unknown, it says", order->reason, order->target);
+    if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
+        (order->order.kind != AS_ORDER_SCALE ||
+         !(is_halted || world->daemon.config.dry_run ||
+           rules_find_target(world, order->found->id)->dry_run)))
+        fail(world, "%s: refused for no reason", order->reason);
+    if (order->outcome != AS_ORDER_DONE)
+        trouble_note(world, TROUBLE_ORDER_REFUSED);
+}
+
+static void note_record(struct world *world, struct sim_order *order,
+                        const struct as_order_record *record)
+{
+    order->is_recorded = true;
+    order->outcome = record->outcome;
+    order->generation = world->daemon.generation;
+    order->at = world->now;
+    order->found = record->target ? server_find(world, record->target) : NULL;
+    memcpy(order->id, record->id, AS_ULID_SIZE);
+}
+
+void check_command(struct world *world, const struct as_effect *effect)
+{
+    const struct as_order_record *record = effect->order;
+    unsigned long long number = 0;
+    if (record->order->remote[0] == '\0') {
+        check_unordered(world, record);
+        return;
+    }
+    if (sscanf(record->order->reason, "order %llu", &number) != 1 || number == 0 ||
+        number > world->order_count || world->orders[number - 1]->is_recorded ||
+        effect->ticket == 0) {
+        fail(world, "an order recorded twice, or never given: %s", record->order->reason);
+        return;
+    }
+    struct sim_order *order = world->orders[number - 1];
+    note_record(world, order, record);
+    check_outcome(world, order);
+    struct server_target *target = record->target ? server_find(world, record->target) : NULL;
+    switch (record->order->kind) {
+    case AS_ORDER_PAUSE: check_pause(world, order, number, find_pause(world, record)); break;
+    case AS_ORDER_RESUME: check_resume(world, order, number, find_pause(world, record)); break;
+    case AS_ORDER_SCALE: check_scale(world, order, target); break;
+    case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
+    case AS_ORDER_KIND_COUNT: break;
+    }
+}
+
+/* A later order was accepted by who decides, or by somebody before it and answered. */
+static bool is_replaced(const struct world *world, const struct sim_order *order)
+{
+    bool is_later = false;
+    for (size_t i = 0; i < world->order_count; i++) {
+        const struct sim_order *other = world->orders[i];
+        if (is_later && other->is_recorded && other->order.kind == AS_ORDER_SCALE &&
+            other->outcome == AS_ORDER_DONE && other->found == order->found &&
+            (other->is_answered || other->generation == world->daemon.generation))
+            return true;
+        is_later = is_later || other == order;
+    }
+    return false;
+}
+
+void check_ordered_intent(struct world *world, struct server_target *target,
+                          const struct as_intent_state *intent)
+{
+    const struct sim_order *order = operators_find(world, intent->decision_id);
+    if (!order || order->outcome != AS_ORDER_DONE || order->order.kind != AS_ORDER_SCALE ||
+        order->found != target || order->order.replicas != intent->to) {
+        fail(world, "%s: %d was not ordered", target->id, intent->to);
+        return;
+    }
+    if (is_replaced(world, order))
+        fail(world, "%s: %s goes on, though there is a later one", target->id, order->reason);
+    if (world->now - order->at > ORDER_MAX_US + SLACK_US)
+        fail(world, "%s: %s is too old to begin now", target->id, order->reason);
+}
+
+void check_ordered_request(struct world *world, struct server_target *target,
+                           const struct as_scale_request *request)
+{
+    const struct sim_order *order = operators_find(world, request->decision_id);
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    if (!order || order->order.replicas != request->to || order->found != target) {
+        fail(world, "%s: %d was not ordered", target->id, request->to);
+        return;
+    }
+    if (config && !order->order.force &&
+        (!is_within(config, request->to) ||
+         (target->own_max >= 0 && request->to > target->own_max) || request->to < target->own_min))
+        fail(world, "%s: %s is beyond the bounds, and not forced", target->id, order->reason);
+    if (check_is_paused(world, target))
+        trouble_note(world, TROUBLE_ORDERED_IN_PAUSE);
+}
+
+void check_ordered_action(struct world *world, struct server_target *target,
+                          const struct as_action_record *record)
+{
+    const struct sim_order *order = operators_find(world, record->command);
+    if (!order || order->order.kind != AS_ORDER_SCALE || order->order.replicas != record->to ||
+        order->found != target)
+        fail(world, "%s: an action by a command that was not given", target->id);
+    else if (record->outcome == AS_REASON_APPLIED && !order->was_size)
+        fail(world, "%s: %s is applied, it says, but the size was never %d", target->id,
+             order->reason, record->to);
+}
+
+/* A decision is held by a pause if and only if there is one. */
+void check_pause_of_decision(struct world *world, const struct as_decision_record *record)
+{
+    const struct server_target *target = server_find(world, record->target);
+    const bool is_halted = world->daemon.is_halted;
+    if (!record->pause && (is_halted || check_is_paused(world, target)))
+        fail(world, "%s: decided as if it were not paused", target->id);
+    if (record->pause && !is_halted && is_surely_off(&world->pause) &&
+        is_surely_off(&target->pause))
+        fail(world, "%s: decided as if it were paused", target->id);
+    if (record->pause && record->output->desired != record->output->replicas)
+        fail(world, "%s: paused, and to be set to %d", target->id, record->output->desired);
+}
+
+static struct as_pause_view get_pause(const struct world *world)
+{
+    const struct as_clock *clock = &world->daemon.clock->clock;
+    return as_engine_get_pause(as_shell_get_engine(world->daemon.shell), clock->get_mono(clock),
+                               clock->get_wall(clock));
+}
+
+void check_halt(struct world *world)
+{
+    const char *reason = world->kill_switch.reason;
+    const struct as_pause_view pause = get_pause(world);
+    if (pause.is_halt != (reason != NULL) || (reason && strcmp(pause.reason, reason) != 0))
+        fail(world, "the engine has not heard that the kill switch is %s", reason ? "set" : "gone");
+}
+
+static void settle(struct sim_pause *pause, uint64_t order)
+{
+    if (pause->order == order)
+        pause->is_settled = pause->is_certain = true;
+}
+
+void check_orders_answer(struct world *world, uint64_t number)
+{
+    struct sim_order *order = world->orders[number - 1];
+    if (!order->is_recorded || order->is_answered) {
+        fail(world, "%s is answered %s", order->reason,
+             order->is_answered ? "twice" : "without a record");
+        return;
+    }
+    order->is_answered = true;
+    settle(&world->pause, number);
+    for (size_t i = 0; i < world->target_count; i++)
+        settle(&world->targets[i].pause, number);
+}
+
+/* The size has changed, or an order asks for the one that is there or is still shown. */
+void check_orders_size(struct world *world, const struct server_target *target)
+{
+    for (size_t i = 0; i < world->order_count; i++) {
+        struct sim_order *order = world->orders[i];
+        if (order->found == target &&
+            (order->order.replicas == target->size ||
+             (target->before.until > world->now && order->order.replicas == target->before.size)))
+            order->was_size = true;
+    }
+}
+
+static void doubt(struct sim_pause *pause)
+{
+    pause->is_certain = pause->is_certain && pause->is_settled;
+}
+
+void check_orders_crash(struct world *world)
+{
+    bool is_paused = is_surely_on(world, &world->pause) && world->pause.is_settled;
+    doubt(&world->pause);
+    for (size_t i = 0; i < world->target_count; i++) {
+        is_paused = is_paused || is_surely_on(world, &world->targets[i].pause);
+        doubt(&world->targets[i].pause);
+    }
+    if (is_paused)
+        trouble_note(world, TROUBLE_PAUSE_RESTORED);
+    if (world->kill_switch.reason)
+        trouble_note(world, TROUBLE_HALT_RESTARTED);
+}
+
+static void find_leftover(void *context, const struct as_target_view *view)
+{
+    struct world *world = context;
+    if (view->pause.is_set)
+        fail(world, "%s: still paused after a long calm", view->id);
+    if (view->has_order)
+        fail(world, "%s: still ordered after a long calm", view->id);
+}
+
+void check_orders_end(struct world *world)
+{
+    const struct as_clock *clock = &world->daemon.clock->clock;
+    if (get_pause(world).is_set)
+        fail(world, "still all paused after a long calm");
+    as_engine_visit_targets(as_shell_get_engine(world->daemon.shell), clock->get_mono(clock),
+                            clock->get_wall(clock), find_leftover, world);
+    for (size_t i = 0; i < world->order_count; i++) {
+        if (world->orders[i]->is_recorded && !world->orders[i]->is_answered)
+            trouble_note(world, TROUBLE_ORDER_UNANSWERED);
+    }
+}
