@@ -1,9 +1,8 @@
 /*
- * sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] [--verbose] [--trouble]
+ * sim [--seed N | --seeds FROM..TO] [--steps N] [--verbose] [--trouble]
  *
- * Runs seeds of the simulator. A seed that fails is run again with its last events printed. The
- * file holds seeds, one a line, each with what it once found behind a #. With --trouble it prints
- * how often each kind of trouble came, and fails where one never did.
+ * Runs seeds of the simulator. A seed that fails is run again with its last events printed. With
+ * --trouble it prints how often each kind of trouble came, and fails where one never did.
  */
 #include "sim.h"
 
@@ -28,7 +27,6 @@ struct totals {
 
 struct options {
     uint64_t from, to, steps;
-    const char *file;
     bool is_verbose, wants_trouble;
 };
 
@@ -114,13 +112,10 @@ static bool parse_range(const char *text, struct options *options)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
-                                          {"seeds", required_argument, NULL, 'r'},
-                                          {"file", required_argument, NULL, 'f'},
-                                          {"steps", required_argument, NULL, 'n'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"trouble", no_argument, NULL, 't'},
-                                          {0}};
+    static const struct option known[] = {
+        {"seed", required_argument, NULL, 's'},  {"seeds", required_argument, NULL, 'r'},
+        {"steps", required_argument, NULL, 'n'}, {"verbose", no_argument, NULL, 'v'},
+        {"trouble", no_argument, NULL, 't'},     {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bool is_good = true;
@@ -130,7 +125,6 @@ static bool parse(int argc, char **argv, struct options *options)
             options->to = options->from;
             break;
         case 'r': is_good = parse_range(optarg, options); break;
-        case 'f': options->file = optarg; break;
         case 'n': is_good = parse_u64(optarg, strlen(optarg), &options->steps); break;
         case 'v': options->is_verbose = true; break;
         case 't': options->wants_trouble = true; break;
@@ -142,34 +136,13 @@ static bool parse(int argc, char **argv, struct options *options)
     return optind == argc;
 }
 
-static bool run_file(const struct options *options, struct totals *totals)
-{
-    FILE *file = fopen(options->file, "r");
-    char line[256];
-    if (!file)
-        return false;
-    while (fgets(line, sizeof(line), file)) {
-        uint64_t seed;
-        const size_t size = strcspn(line, " #\n");
-        if (size == 0)
-            continue;
-        if (!parse_u64(line, size, &seed)) {
-            (void)fclose(file);
-            return false;
-        }
-        run(seed, options, false, totals);
-    }
-    (void)fclose(file);
-    return totals->seeds > 0;
-}
-
 int main(int argc, char **argv)
 {
     struct options options = {.from = 1, .to = 100, .steps = 2000};
     struct totals totals = {0};
     struct timespec start, end;
     if (!parse(argc, argv, &options)) {
-        (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO | --file FILE] [--steps N] "
+        (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO] [--steps N] "
                               "[--verbose] [--trouble]\n");
         return 2;
     }
@@ -177,11 +150,7 @@ int main(int argc, char **argv)
     as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, STDERR_FILENO);
     (void)sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
     (void)clock_gettime(CLOCK_MONOTONIC, &start);
-    if (options.file && !run_file(&options, &totals)) {
-        (void)fprintf(stderr, "sim: %s: not a list of seeds\n", options.file);
-        return 2;
-    }
-    for (uint64_t seed = options.from; !options.file && seed <= options.to; seed++)
+    for (uint64_t seed = options.from; seed <= options.to; seed++)
         run(seed, &options, options.from == options.to, &totals);
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     const double seconds =

@@ -19,7 +19,7 @@ def main():
     first, again, other = log_of(7), log_of(7), log_of(8)
     assert first == again, f"{first}\n{again}"
     assert first.split("log ")[1] != other.split("log ")[1]
-    for arguments in (["--seed", "x"], ["--seeds", "1-2"], ["--what"], ["--file", "/dev/null"]):
+    for arguments in (["--seed", "x"], ["--seeds", "1-2"], ["--what"]):
         assert run(*arguments).returncode == 2, arguments
     missing = run("--seed", "7", "--steps", "20", "--trouble")
     assert missing.returncode == 1 and "NEVER HAPPENED: power cut" in missing.stdout, missing.stdout
