@@ -335,11 +335,9 @@ struct bufferevent *as_tls_context_open(struct as_tls_context *context, struct e
     SSL *ssl = SSL_new(context->ssl);
     if (!ssl)
         return NULL;
-    struct bufferevent *stream = bufferevent_openssl_socket_new(
-        base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
-    if (!stream)
-        SSL_free(ssl);
-    return stream;
+    /* CLOSE_ON_FREE: `ssl` is libevent's from here on, also where this fails. */
+    return bufferevent_openssl_socket_new(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                          BEV_OPT_CLOSE_ON_FREE);
 }
 
 static int check(const struct as_tls_server_config *config, struct as_error *error)

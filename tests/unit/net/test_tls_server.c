@@ -40,6 +40,7 @@ static struct event_base *base;
 static struct as_http_server *server;
 static struct as_tls_server *tls;
 static char *big;
+static bool refuses_memory; /* to libevent, once */
 
 static void write_text(const char *path, const char *text)
 {
@@ -90,8 +91,26 @@ static void make_path(char path[64], const char *name)
     snprintf(path, 64, "%s/%s", folder, name);
 }
 
+static bool is_refused(void)
+{
+    const bool refused = refuses_memory;
+    refuses_memory = false;
+    return refused;
+}
+
+static void *allocate(size_t size)
+{
+    return is_refused() ? NULL : malloc(size);
+}
+
+static void *reallocate(void *memory, size_t size)
+{
+    return is_refused() ? NULL : realloc(memory, size);
+}
+
 static void set_up(void)
 {
+    event_set_mem_functions(allocate, reallocate, free);
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     authority = identity_make("authority", NULL, NULL);
     stranger = identity_make("stranger", NULL, NULL);
@@ -695,6 +714,20 @@ Test(tls_server, tells_who_speaks_plain_http)
     cr_assert(strstr(answer, "\r\nContent-Length: 34\r\n\r\nthis is an HTTPS port"), "%s", answer);
     cr_assert_eq(strlen(strstr(answer, "\r\n\r\n") + 4), 34);
     close(fd);
+}
+
+Test(tls_server, closes_a_connection_for_which_there_is_no_memory)
+{
+    start((struct as_tls_server_config){0});
+    int fd = dial();
+    refuses_memory = true; /* for the stream: libevent's first wish then */
+    ssize_t got = -1;
+    for (int64_t end = now_ms() + WAIT_MS; got != 0 && now_ms() < end; turn())
+        got = recv(fd, &(char){0}, 1, MSG_DONTWAIT);
+    cr_assert(got == 0 && !refuses_memory);
+    cr_assert_eq(as_http_server_get_connections(server), 0);
+    close(fd);
+    expect_server("first");
 }
 
 Test(tls_server, may_be_replaced_while_connections_live)
