@@ -61,14 +61,14 @@ class ControlPlane:
         self.controller_manager.start()
         # The last of what it does for a new namespace: from here on, pods can be created.
         default_account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self.controller_manager.wait_ready(lambda: self.admin.get(default_account).get("secrets"), timeout=60)
+        self.controller_manager.wait_ready(lambda: self.admin.get(default_account).get("secrets"), timeout=120)
         return self
 
     def start_etcd(self):
         self.etcd.start().wait_ready(lambda: request("GET", self.etcd_url + "/health").json["health"] == "true")
 
     def start_apiserver(self):
-        self.apiserver.start().wait_ready(lambda: self.admin.request("GET", "/readyz").ok, timeout=60)
+        self.apiserver.start().wait_ready(lambda: self.admin.request("GET", "/readyz").ok, timeout=120)
 
     def stop(self):
         for process in (self.controller_manager, self.apiserver, self.etcd):
@@ -160,6 +160,23 @@ class ControlPlane:
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": f"{prefix}Role", "name": name},
             "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
         })
+        self.wait_allowed(f"system:serviceaccount:{namespace}:{account}", rules, None if cluster_wide else namespace)
+
+    def wait_allowed(self, user, rules, namespace=None):
+        """Until the API server lets a user do what these RBAC rules say: it hears of roles and bindings a little later."""
+
+        def is_allowed(group, resource, verb):
+            resource, _, subresource = resource.partition("/")
+            attributes = {"group": group, "resource": resource, "subresource": subresource, "verb": verb,
+                          **({"namespace": namespace} if namespace else {})}
+            review = self.admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": user, "resourceAttributes": attributes}})
+            return review["status"]["allowed"]
+
+        wanted = [(group, resource, verb) for rule in rules if not rule.get("resourceNames")
+                  for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]]
+        eventually(lambda: all(is_allowed(*one) for one in wanted), what=f"the rights of {user}")
 
     def write_kubeconfig(self, name, **user):
         """A kubeconfig file for one user: token=..., tokenFile=..., exec={...}, or client_certificate=(file, file)."""

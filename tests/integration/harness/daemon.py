@@ -11,7 +11,7 @@ from .http import request
 from .metrics import Metrics
 from .ports import free_port
 from .process import Process
-from .wait import eventually
+from .wait import PATIENCE, eventually
 
 ROOT = pathlib.Path(__file__).parents[3]
 BUILDS = ("build/asan", "build", "build/release")
@@ -96,7 +96,7 @@ class Daemon:
 
     # Its life
 
-    def start(self, timeout=30):
+    def start(self, timeout=PATIENCE):
         self.process.start().wait_ready(lambda: self.get("/-/ready").ok, timeout)
         return self
 
@@ -156,7 +156,7 @@ class Daemon:
         return [r for r in records
                 if (kind is None or r["kind"] == kind) and all(r.get(k) == v for k, v in fields.items())]
 
-    def wait_record(self, kind, timeout=20, **fields):
+    def wait_record(self, kind, timeout=PATIENCE, **fields):
         """The first such record, once it is there."""
         found = eventually(lambda: self.records(kind, **fields), timeout, what=f"a {kind} record with {fields}")
         return found[0]

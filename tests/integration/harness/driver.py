@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from .daemon import ROOT, SANITIZER_REPORT, environment, find_binary
+from .wait import PATIENCE
 
 
 def find_driver(name):
@@ -38,7 +39,7 @@ class Driver:
         self._process.stdin.flush()
         return self._tickets
 
-    def wait(self, ticket, timeout=30):
+    def wait(self, ticket, timeout=PATIENCE):
         """The answer to a ticket."""
         end = time.monotonic() + timeout
         while ticket not in self._answers:
@@ -56,7 +57,7 @@ class Driver:
 
     def stop(self):
         self._process.stdin.close()
-        status = self._process.wait(30)
+        status = self._process.wait(PATIENCE)
         self._process.stdout.close()
         log = self.log.read_text()
         assert not SANITIZER_REPORT.search(log), log

@@ -11,9 +11,13 @@ def _escape(value):
 class Exporter:
     def __init__(self):
         self._gauges = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._server = Server(self._handle)
         self.address = self._server.url.removeprefix("http://")
+
+    def change(self):
+        """`with exporter.change():` what is set and removed in it is seen at once, or not yet."""
+        return self._lock
 
     def set(self, name, value, /, **labels):
         with self._lock:

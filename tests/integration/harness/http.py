@@ -1,5 +1,6 @@
 """HTTP for tests: one request, and a small server for the peers that tests play."""
 import dataclasses
+import http.client
 import json
 import threading
 import urllib.error
@@ -32,7 +33,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def request(method, url, body=None, headers=None, tls=None, timeout=10):
-    """An Answer for every status; only a failed connection raises. A body that is not bytes is sent as JSON."""
+    """An Answer for every status; only a failed connection raises, an OSError. A body that is not bytes is sent as JSON."""
     headers = dict(headers or {})
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body).encode()
@@ -48,6 +49,8 @@ def request(method, url, body=None, headers=None, tls=None, timeout=10):
     except urllib.error.HTTPError as error:
         with error:
             return Answer(error.code, error.headers, error.read())
+    except http.client.HTTPException as error:      # it ended in the middle of an answer
+        raise ConnectionError(f"{method} {url}: {error!r}") from error
 
 
 @dataclasses.dataclass

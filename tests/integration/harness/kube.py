@@ -2,7 +2,7 @@
 import json
 
 from .http import request
-from .wait import eventually
+from .wait import PATIENCE, eventually
 
 CLUSTER_KINDS = {
     "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PersistentVolume",
@@ -76,7 +76,7 @@ class KubeClient:
         """The size its scale subresource asks for."""
         return self.get(path + "/scale")["spec"].get("replicas", 0)
 
-    def wait(self, path, condition, timeout=20, what=None):
+    def wait(self, path, condition, timeout=PATIENCE, what=None):
         """The object at path once condition(object) is true."""
 
         def probe():
@@ -85,5 +85,5 @@ class KubeClient:
 
         return eventually(probe, timeout, what=what or f"condition on {path}")
 
-    def wait_gone(self, path, timeout=20):
+    def wait_gone(self, path, timeout=PATIENCE):
         eventually(lambda: self.request("GET", path).status == 404, timeout, what=f"{path} is gone")

@@ -19,6 +19,7 @@ class Fault:
     headers: dict = dataclasses.field(default_factory=dict)
     apply: bool = False
     hang_up: bool = False
+    meanwhile: object = None    # is called when the answer is known, and before it is sent
 
 
 @dataclasses.dataclass
@@ -117,6 +118,8 @@ class HttpNodeGroup:
                 self.gets += 1
                 answer = self._get()
         time.sleep(fault.delay)
+        if fault.meanwhile:
+            fault.meanwhile()
         if fault.hang_up:
             raise HangUp
         return (fault.status, fault.headers, {"error": "injected"}) if fault.status else answer

@@ -4,7 +4,7 @@ import pathlib
 import signal
 import subprocess
 
-from .wait import eventually
+from .wait import PATIENCE, eventually
 
 
 class Process:
@@ -57,10 +57,10 @@ class Process:
         """SIGKILL, as a crash or a power loss would."""
         if self.popen is not None:
             self.signal(signal.SIGKILL)
-            return self.popen.wait(10)
+            return self.popen.wait(PATIENCE)
         return None
 
-    def stop(self, timeout=15):
+    def stop(self, timeout=30):
         """SIGTERM; the exit status, or -9 where it took too long and was killed."""
         if self.popen is None:
             return None
@@ -71,7 +71,7 @@ class Process:
         except subprocess.TimeoutExpired:
             return self.kill()
 
-    def wait_ready(self, probe, timeout=30):
+    def wait_ready(self, probe, timeout=PATIENCE):
         """Until probe is true; fails at once when the process ends instead."""
         ended = object()
 

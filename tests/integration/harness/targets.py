@@ -5,6 +5,7 @@ import re
 import urllib.parse
 
 from .driver import Driver
+from .wait import PATIENCE
 
 
 class TargetDriver(Driver):
@@ -16,10 +17,10 @@ class TargetDriver(Driver):
         """Sends a command; its ticket."""
         return self.send(op=op, kind=kind, fields=fields, **more)
 
-    def observe(self, kind, fields, timeout=30, **more):
+    def observe(self, kind, fields, timeout=PATIENCE, **more):
         return self.wait(self.start("observe", kind, fields, **more), timeout)
 
-    def scale(self, kind, fields, observed, to, timeout=30, **more):
+    def scale(self, kind, fields, observed, to, timeout=PATIENCE, **more):
         """Sets a size on the condition of an earlier observation."""
         return self.wait(self.start("scale", kind, fields, version=observed["version"], to=to,
                                     **{"from": observed["replicas"], **more}), timeout)
