@@ -1,7 +1,6 @@
 """Attacks of every kind beside a real Alertmanager: its notifications are answered all the while, memory stays below the
 ceiling that docs/receiver.md states, and afterwards nothing of it is left."""
 import pathlib
-import re
 import resource
 import time
 
@@ -99,13 +98,19 @@ def connections(daemon):
     return daemon.metrics().value("alertscaler_http_connections")
 
 
+def assert_once_a_minute(daemon, words, began):
+    minutes = (time.monotonic() - began) / 60
+    assert 1 <= daemon.process.log_text().count(words) <= 1 + minutes, "logged once a minute"
+
+
 def check_all_gone(daemon, sender):
     sender.alertmanager.stop()      # it keeps as many as it needed at a time, for 5 minutes
-    eventually(lambda: connections(daemon) <= 2, 20, what="all connections but that of the question are gone")
+    eventually(lambda: connections(daemon) <= 2, what="all connections but that of the question are gone")
 
 
-@pytest.mark.seconds(120)
-def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_alertmanager, attack, record_property):
+@pytest.mark.seconds(400)
+def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_alertmanager, attack):
+    began = time.monotonic()
     daemon = daemon().start()
     sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook"))
     sender.fire()
@@ -136,12 +141,12 @@ def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_aler
     check_all_gone(daemon, sender)
     dropped = daemon.metrics().sum("alertscaler_http_connections_dropped_total", reason="limit")
     assert dropped > 0
-    lines = re.findall(r"connections closed to make room", daemon.process.log_text())
-    assert 1 <= len(lines) <= 3, "logged once a minute"
+    assert_once_a_minute(daemon, "connections closed to make room", began)
 
 
-@pytest.mark.seconds(120)
+@pytest.mark.seconds(400)
 def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanager, attack, tmp_path):
+    began = time.monotonic()
     authority = Authority(tmp_path / "certificates")
     certificate, key = authority.issue("server")
     web = tmp_path / "web.yml"
@@ -170,10 +175,10 @@ def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanag
     assert highest - own < ceiling(300, 4 * MIB, 8 * MIB, each=128 * 1024)
     check_all_gone(daemon, sender)
     assert daemon.metrics().sum("alertscaler_http_connections_dropped_total", reason="handshake") > 100
-    assert 1 <= daemon.process.log_text().count("TLS handshakes failed") <= 2, "logged once a minute"
+    assert_once_a_minute(daemon, "TLS handshakes failed", began)
 
 
-@pytest.mark.seconds(120)
+@pytest.mark.seconds(400)
 def test_ten_thousand_idle_connections(daemon, make_alertmanager, attack):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     count = min(10000, hard - 500)

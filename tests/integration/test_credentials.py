@@ -15,6 +15,7 @@ import yaml
 from harness import control_plane as kubernetes
 from harness.certificates import Authority
 from harness.daemon import environment
+from harness.files import replace
 from harness.http import request
 from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD, USER
@@ -153,17 +154,12 @@ def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tm
     daemon.headers = basic(USER, PASSWORD)
     assert daemon.post("/webhook", busy()).ok
 
-    def replace(text):
-        (tmp_path / "new").write_text(text)
-        (tmp_path / "new").chmod(0o600)
-        (tmp_path / "new").rename(file)
-
-    replace(yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT}}))
+    replace(file, yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT}}))
     eventually(lambda: daemon.post("/webhook", busy()).status == 401, what="the old user has ended")
     daemon.headers = basic("another", PASSWORD)
     # The incident came through the first user too; the new one may trigger the rule as well.
     assert daemon.notify(busy())["alerts"][0]["outcome"] in ("duplicate", "max_steps", "queued")
-    replace("basic_auth_user: {}\n")
+    replace(file, "basic_auth_user: {}\n")
     eventually(lambda: "did you mean `basic_auth_users`?" in daemon.process.log_text(), what="the error is logged")
     assert daemon.post("/webhook", busy()).ok
     # A signal reads it too: all or nothing.
@@ -171,8 +167,8 @@ def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tm
     record = eventually(lambda: [r for r in daemon.records("reload") if r["error"]])[-1]
     assert "web.yml:1:1" in record["error"]
     certificate, key = authority.issue("server")
-    replace(yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT},
-                            "tls_server_config": {"cert_file": str(certificate), "key_file": str(key)}}))
+    replace(file, yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT},
+                                  "tls_server_config": {"cert_file": str(certificate), "key_file": str(key)}}))
 
     def over_tls():
         daemon.url, daemon.tls = daemon.url.replace("http://127.0.0.1", "https://localhost"), authority.context()
@@ -245,7 +241,7 @@ def test_many_wrong_passwords_lock_nobody_out(make):
     """From the same address even: what was right before is remembered, and goes on being served."""
     daemon = make(web={"basic_auth_users": {USER: make_hash(PASSWORD, cost=11)}})
     daemon.headers = basic(USER, PASSWORD)
-    eventually(lambda: daemon.get("/metrics").ok, timeout=30, what="the right password is right")
+    eventually(lambda: daemon.get("/metrics").ok, what="the right password is right")
     statuses, slowest = [], [0.0]
 
     def attack(number):
@@ -303,4 +299,4 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     # A token that has ended is refused once what is remembered of it has.
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
-    eventually(lambda: daemon.post("/webhook", busy()).status == 401, timeout=40, what="the account is gone")
+    eventually(lambda: daemon.post("/webhook", busy()).status == 401, what="the account is gone")

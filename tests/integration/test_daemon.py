@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from harness.files import replace
 from harness.http import request
 from harness.node_group import Fault
 from harness.notification import alert, notification, timestamp
@@ -156,7 +157,8 @@ def test_resolved_alone_never_scales_down(daemon, group):
 
 def test_an_alert_without_a_rule_is_recorded(daemon, group):
     assert outcomes(daemon.notify(notification(alert({"alertname": "Other"}), busy()))) == ["no_rule", "queued"]
-    (record,) = daemon.records("notification")
+    record = daemon.wait_record("notification")     # it is durable before the answer, and in the log after it
+    assert len(daemon.records("notification")) == 1
     assert [(a["labels"]["alertname"], a["outcome"]) for a in record["alerts"]] == [("Other", "no_rule"), ("Busy", "queued")]
 
 
@@ -164,12 +166,12 @@ def test_up_and_down_within_bounds_and_locks(make, group):
     daemon = make(make_rules(group, cooldown=("300ms", "300ms")))
     daemon.notify(notification(busy()))
     eventually(lambda: group.size == 10)
-    daemon.wait_record("decision", target_name="workers", timeout=30)
+    daemon.wait_record("decision", target_name="workers")
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "at_max"])
     daemon.notify(notification(alert({"alertname": "Idle"})))
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] in ("at_max", "vetoed")])
     daemon.notify(notification(busy(status="resolved")))
-    eventually(lambda: group.size == 1, timeout=30)
+    eventually(lambda: group.size == 1)
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "at_min"])
     assert group.applied == [6, 8, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
     gaps = [b.time - a.time for a, b in zip(group.puts, group.puts[1:])]
@@ -213,7 +215,7 @@ def test_after_a_kill_an_open_incident_goes_on_when_its_lock_ends(make, group):
     daemon.wait_record("action", outcome="applied")
     daemon.kill()
     daemon.start()
-    eventually(lambda: group.size == 8, timeout=40)
+    eventually(lambda: group.size == 8)
     first, second = (put for put in group.puts if put.applied)
     assert second.time - first.time >= 5
     daemon.wait_record("action", outcome="applied", to=8)
@@ -258,18 +260,13 @@ def test_a_failed_change_is_tried_again(daemon, group, fault, outcome):
 
 def test_someone_else_changed_the_size_in_between(daemon, group):
     """Decided again on what is there: 412, then two more than the new size."""
-
-    def race():
-        group.inject(Fault("GET", delay=0.5))
-        daemon.notify(notification(busy()))
-        eventually(lambda: group.gets >= before + 1)
-        group.size = 5
-
-    before = eventually(lambda: group.gets)
-    race()
+    eventually(lambda: daemon.target("workers")["replicas"] == 4)
+    group.inject(Fault("GET", meanwhile=lambda: setattr(group, "size", 5)))
+    daemon.notify(notification(busy()))
     eventually(lambda: group.size == 7)
-    eventually(lambda: actions(daemon)[-1:] == [("applied", 200)])
-    assert group.applied == [7]
+    eventually(lambda: actions(daemon) == [("conflict", 412), ("applied", 200)])
+    assert [(put.body, put.status) for put in group.puts] == [
+        ({"size": 6, "observed": 4}, 412), ({"size": 7, "observed": 5}, 200)]
 
 
 def test_throttling_is_obeyed(daemon, group):
@@ -291,7 +288,7 @@ def test_a_change_whose_answer_is_lost_is_not_done_twice(make, group, fault, out
     group.inject(fault)
     daemon.notify(notification(busy()))
     eventually(lambda: group.size == 6)
-    done = daemon.wait_record("action", timeout=40, outcome="applied")
+    done = daemon.wait_record("action", outcome="applied")
     assert (done["to"], done["late"]) == (6, True)
     assert [r["outcome"] for r in daemon.records("action")] == [outcome, "applied"]
     steadily(lambda: group.applied == [6], QUIET)
@@ -301,7 +298,7 @@ def test_a_target_that_cannot_be_reached_is_said_and_tried_again(make, node_grou
     group = node_group(size=4)
     daemon = make(make_rules(group))
     eventually(lambda: group.gets)
-    group.inject(Fault("GET", hang_up=True), times=6)
+    group.inject(Fault("GET", hang_up=True), times=1000)
     daemon.notify(notification(busy()))
     failed = daemon.wait_record("action", outcome="unreachable")
     assert (failed["decision"], failed["from"], failed["method"]) == (None, None, "GET") and failed["message"]
@@ -349,8 +346,8 @@ def test_tokens(make, group, tmp_path):
     daemon.notify(body)
     record = daemon.wait_record("notification")
     assert record["credential"] == "second"
-    (tmp_path / "two").write_text("rotated-two\n")
-    eventually(lambda: daemon.post("/webhook", body).status == 401, timeout=30, what="the old token has ended")
+    replace(tmp_path / "two", "rotated-two\n")
+    eventually(lambda: daemon.post("/webhook", body).status == 401, what="the old token has ended")
     daemon.headers = {"Authorization": "Bearer rotated-two"}
     daemon.notify(body)
     denied = daemon.records("denied")
@@ -494,7 +491,7 @@ def test_a_hundred_thousand_alerts_in_one_notification(daemon, group):
     answer = request("POST", daemon.url + "/webhook", body, timeout=200)
     assert answer.status == 200
     assert set(outcomes(answer.json)) == {"queued"} and len(answer.json["alerts"]) == 100000
-    eventually(lambda: group.size == 6, timeout=60)
+    eventually(lambda: group.size == 6)
     assert daemon.metrics().value("alertscaler_incidents_open") == 100000
     again = request("POST", daemon.url + "/webhook", body, timeout=200)
     assert set(outcomes(again.json)) == {"duplicate"}
@@ -579,6 +576,8 @@ def test_a_rule_that_is_gone_acts_no_more(make, group):
     daemon.write_rules(rules)
     daemon.reload()
     daemon.wait_record("reload")
+    # What was decided by the old rules is carried out.
+    eventually(lambda: len(daemon.records("action")) == sum(r["output"]["reason"] == "scaled" for r in daemon.records("decision")))
     size = group.size
     steadily(lambda: group.size == size, 3)
 
@@ -587,7 +586,8 @@ def test_a_rule_that_is_gone_acts_no_more(make, group):
 
 
 def test_sigterm_ends_what_is_under_way(daemon, group):
-    group.inject(Fault(delay=1.5, apply=True))
+    stopping = threading.Event()
+    group.inject(Fault(apply=True, meanwhile=lambda: stopping.wait(4)))
     host, port = daemon.address.split(":")
     with socket.create_connection((host, port)) as idle, socket.create_connection((host, port)) as half:
         body = json.dumps(notification(alert({"alertname": "Other"}))).encode()
@@ -602,6 +602,7 @@ def test_sigterm_ends_what_is_under_way(daemon, group):
         assert said.startswith("HTTP/1.1 503 ") and "Connection: close" in said and "stopping" in said
         idle.settimeout(10)
         assert idle.recv(1) == b""
+        stopping.set()
     assert daemon.process.popen.wait(30) == 0
     assert [r["outcome"] for r in daemon.records("action")] == ["applied"]
     assert daemon.records()[-1]["kind"] == "stop"
@@ -783,7 +784,7 @@ def test_a_full_disk(make, group, disk):
     assert daemon.post("/-/reload", b"").status in (403, 500)
 
     (disk / "filler").unlink()
-    eventually(lambda: daemon.get("/-/ready").ok, timeout=30, what="it has recovered")
+    eventually(lambda: daemon.get("/-/ready").ok, what="it has recovered")
     assert outcomes(daemon.notify(notification(busy()))) == ["queued"]
     eventually(lambda: group.size == 6)
     daemon.wait_record("action", outcome="applied")
@@ -804,12 +805,13 @@ def test_a_full_disk_while_an_incident_is_open(make, group, disk):
     for n in range(200):
         if daemon.post("/webhook", notification(alert({"alertname": "Other", "text": "x" * 4000, "n": str(n)}))).status != 200:
             break
+    time.sleep(1)               # the second step may have been committed before
     size = group.size
     assert daemon.get("/-/ready").status == 503
     if size == 6:               # else the disk became full after the second step
         steadily(lambda: group.size == 6, 4)
     (disk / "filler").unlink()
-    eventually(lambda: group.size == 8, timeout=40)
+    eventually(lambda: group.size == 8)
     daemon.wait_record("action", outcome="applied", to=8)
     daemon.stop()
     assert group.applied == [6, 8]

@@ -178,7 +178,10 @@ def test_each_step_is_an_event_on_the_object(world, story, kind):
 def test_the_story_is_whole_in_log_and_metrics(world, story):
     metrics = world.daemon.metrics()
     assert metrics.sum("alertscaler_actions_total", target_kind="kubernetes", outcome="applied") >= len(KINDS) * len(UP + DOWN)
-    assert metrics.sum("alertscaler_decisions_total", rule="Deployment-Overloaded", reason="scaled") == len(UP)
+    counted = metrics.sum("alertscaler_decisions_total", rule="Deployment-Overloaded", reason="scaled")
+    logged = [r for r in world.daemon.records("decision")
+              if (r["output"]["rule"], r["output"]["reason"]) == ("Deployment-Overloaded", "scaled")]
+    assert counted == len(logged) >= len(UP), "more than once where the object's controller was faster"
     firing = [r for r in world.daemon.records("notification") if any(a["labels"].get("name") == "web" for a in r["alerts"])]
     assert {r["credential"] for r in firing} == {"alertmanager"} and {r["receiver"] for r in firing} == {"alertscaler"}
 

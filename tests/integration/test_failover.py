@@ -31,6 +31,7 @@ from test_targets import install, make_workload
 REPLICAS = 3
 DURATION, DEADLINE, RETRY = (float(t) for t in os.environ.get("ALERTSCALER_LEASE", "3,2,0.5").split(","))
 FAILOVERS = int(os.environ.get("ALERTSCALER_FAILOVERS", "6"))
+CALM = 8, 6, 0.5
 MARGIN = 2          # what a fail-over may take beyond the lease's duration
 START, STEP = 2, 3
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/alertscaler/leases"
@@ -112,8 +113,9 @@ class Front:
 class Cluster:
     """The replicas."""
 
-    def __init__(self, plane, directory, namespace):
+    def __init__(self, plane, directory, namespace, lease):
         self.plane, self.namespace = plane, namespace
+        self.duration, self.deadline, self.retry = lease
         install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "../kubernetes-ha/role.yaml")
         for path in (LEASES, "/api/v1/namespaces/alertscaler/configmaps"):
             for item in plane.admin.get(path)["items"]:
@@ -128,13 +130,13 @@ class Cluster:
         return Daemon(directory / name, RULES, {
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
             "state": {"store": "kubernetes", "namespace": "alertscaler", "lease": {
-                "duration": f"{DURATION:g}s", "renew_deadline": f"{DEADLINE:g}s", "retry_period": f"{int(RETRY * 1000)}ms"}},
+                "duration": f"{self.duration:g}s", "renew_deadline": f"{self.deadline:g}s", "retry_period": f"{int(self.retry * 1000)}ms"}},
         }, env={"POD_NAME": name}, name=name, log_level="info")
 
     def start(self):
         for replica in self.replicas:
             replica.process.start()
-        eventually(self.find_leader, 30, what="a first leader")
+        eventually(self.find_leader, what="a first leader")
         return self
 
     @staticmethod
@@ -154,7 +156,7 @@ class Cluster:
         others = [r for r in self.replicas if r is not former]
         leader = None
         while not leader:
-            assert time.monotonic() - began < DURATION + MARGIN + 10, "nobody leads"
+            assert time.monotonic() - began < self.duration + MARGIN + 30, "nobody leads"
             leader = self.find_leader(others)
             time.sleep(0.02)
         gap = time.monotonic() - began
@@ -189,15 +191,31 @@ def check_chain(lines, directory):
 
 
 @pytest.fixture
-def cluster(control_plane, tmp_path, namespace):
+def make_cluster(control_plane, tmp_path, namespace):
     if alertmanagers.missing():
         pytest.skip(alertmanagers.missing())
-    cluster = Cluster(control_plane, tmp_path, namespace).start()
-    yield cluster
-    for replica in cluster.replicas:
+    made = []
+
+    def make(lease):
+        made.append(Cluster(control_plane, tmp_path, namespace, lease))
+        return made[-1].start()
+
+    yield make
+    for replica in (replica for cluster in made for replica in cluster.replicas):
         if replica.process.running:
             replica.process.resume()
             replica.process.kill()
+
+
+@pytest.fixture
+def cluster(make_cluster):
+    return make_cluster((DURATION, DEADLINE, RETRY))
+
+
+@pytest.fixture
+def calm_cluster(make_cluster):
+    """One whose leader goes on leading on a busy machine: for tests of other things than how fast the next one is."""
+    return make_cluster(CALM)
 
 
 class Load:
@@ -301,7 +319,8 @@ def test_every_incident_is_handled_once_whoever_leads(cluster, started, tmp_path
     assert not any("lease not given back" in replica.process.log_text() for replica in cluster.replicas)
 
 
-def test_followers_say_who_leads(cluster):
+def test_followers_say_who_leads(calm_cluster):
+    cluster = calm_cluster
     leader = cluster.find_leader()
     follower = next(r for r in cluster.replicas if r is not leader)
     holder = cluster.plane.admin.get(LEASE)["spec"]["holderIdentity"]
@@ -328,7 +347,8 @@ def test_followers_say_who_leads(cluster):
     assert holder in lease
 
 
-def test_a_follower_reloads(cluster):
+def test_a_follower_reloads(calm_cluster):
+    cluster = calm_cluster
     leader = cluster.find_leader()
     follower = next(r for r in cluster.replicas if r is not leader)
     before = follower.get("/api/v1/status").json["data"]["rules_digest"]
@@ -340,7 +360,8 @@ def test_a_follower_reloads(cluster):
     assert follower.get("/-/healthy").ok
 
 
-def test_an_annotation_on_the_lease_stops_all_actions(cluster):
+def test_an_annotation_on_the_lease_stops_all_actions(calm_cluster):
+    cluster = calm_cluster
     leader, plane = cluster.find_leader(), cluster.plane
     plane.kubectl("annotate", "lease", "-n", "alertscaler", "alertscaler", "alertscaler.io/paused=freeze for the audit")
     eventually(lambda: leader.metrics().value("alertscaler_paused") == 1, what="the leader has seen it")
@@ -363,4 +384,4 @@ def test_without_an_api_server_nobody_leads_and_afterwards_one_does(cluster):
     cluster.plane.apiserver.pause()
     eventually(lambda: not cluster.is_ready(leader, 5), DEADLINE + 15, what="the term ends")
     cluster.plane.apiserver.resume()
-    eventually(cluster.find_leader, 30, what="somebody leads again")
+    eventually(cluster.find_leader, what="somebody leads again")

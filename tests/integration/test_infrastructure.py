@@ -61,14 +61,14 @@ class TestKubernetes:
         scaler = control_plane.client(control_plane.account_token(namespace, "scaler"))
         path = path_of("apps/v1", "Deployment", namespace, "web")
 
-        # Until the controller is through with it, its own updates would be the conflict.
         admin.wait(path, lambda w: w["status"].get("readyReplicas") == 2)
-        eventually(lambda: scaler.request("GET", path + "/scale").ok, what="RBAC has seen the binding")
-        seen = scaler.get(path + "/scale")
-        seen["spec"]["replicas"] = 4
-        changed = scaler.put(path + "/scale", seen)
-        assert changed["spec"]["replicas"] == 4
 
+        def change():
+            seen = scaler.get(path + "/scale")
+            seen["spec"]["replicas"] = 4
+            return seen if scaler.put(path + "/scale", seen)["spec"]["replicas"] == 4 else None
+
+        seen = eventually(change, what="a change that the controller was not faster than")
         seen["spec"]["replicas"] = 9
         assert scaler.request("PUT", path + "/scale", seen).status == 409
         assert admin.replicas(path) == 4
@@ -98,7 +98,7 @@ class TestKubernetes:
             pod = path_of("v1", "Pod", namespace, "db-1")
             admin.wait(pod, lambda p: p.get("status", {}).get("phase") == "Running")
             assert not is_ready(admin.get(pod))
-            assert admin.get(path)["status"].get("readyReplicas") == 1
+            admin.wait(path, lambda w: w["status"].get("readyReplicas") == 1)
         finally:
             control_plane.kubelets.ready = lambda pod: True
         control_plane.kubelets.refresh()
@@ -253,7 +253,7 @@ class TestNodeGroup:
         assert group.size == 3
         with pytest.raises(OSError):
             request("PUT", group.url, {"size": 4, "observed": 3}, timeout=0.2)
-        assert group.size == 4
+        eventually(lambda: group.size == 4)     # it may not have been taken up by then
         with pytest.raises(OSError):
             self.put(group, 5, 4)
         assert (group.size, group.applied) == (5, [4, 5])
@@ -280,13 +280,13 @@ class TestProcess:
                                   stdout=subprocess.PIPE, text=True) as tests:
                 pid = int(tests.stdout.readline())
                 tests.send_signal(signal.SIGKILL)
-            eventually(lambda: not _alive(pid), timeout=5, what="the child is gone")
+            eventually(lambda: not _alive(pid), what="the child is gone")
 
     def test_end_is_noticed_while_waiting(self, tmp_path):
         start = time.monotonic()
         with pytest.raises(AssertionError, match="ended with status 3:\nno good"):
             Process("bad", ["sh", "-c", "echo no good; exit 3"], tmp_path).start().wait_ready(lambda: False)
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 20, "much less than it would wait"
 
     def test_pause_stop_and_start_again(self, tmp_path):
         process = Process("sleep", ["sleep", "1000"], tmp_path).start()

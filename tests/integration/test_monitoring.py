@@ -17,7 +17,7 @@ from harness.kube import path_of
 from harness.many_groups import ManyGroups
 from harness.node_group import Fault
 from harness.notification import alert, notification
-from harness.wait import eventually, steadily
+from harness.wait import PATIENCE, eventually, steadily
 from test_sources import NOWHERE, counted
 from test_targets import make_workload
 
@@ -117,7 +117,7 @@ def decisions(daemon, reason=None, target=""):
             if r["target"].endswith(target) and reason in (None, r["output"]["reason"])]
 
 
-def wait_decision(daemon, reason, target="", timeout=30):
+def wait_decision(daemon, reason, target="", timeout=PATIENCE):
     return eventually(lambda: decisions(daemon, reason, target), timeout, what=f"{reason} for {target or 'the target'}")[0]
 
 
@@ -129,7 +129,7 @@ def error_of(decision, rule):
 def wait_lists(daemon, count, outcome="ok"):
     """Until Alertmanager has been asked so many more times."""
     before = counted(daemon, "alertmanager", outcome)
-    eventually(lambda: counted(daemon, "alertmanager", outcome) >= before + count, 30,
+    eventually(lambda: counted(daemon, "alertmanager", outcome) >= before + count,
                what=f"{count} more lists are {outcome}")
 
 
@@ -167,7 +167,7 @@ BAD_ANSWERS = {     # what is answered, what the log says of it, and what is cou
     "infinite": (vector(({}, "+Inf")), "query returned +Inf", "unusable"),
     "warning": (vector(({}, 4200), warnings=["a store is down"]),
                 "query has warnings and may be incomplete: a store is down", "unusable"),
-    "hanging": (PlayedPrometheus.hang, "Prometheus: no answer within 1s", "timeout"),
+    "hanging": (PlayedPrometheus.hang, "Prometheus: no answer within 5s", "timeout"),
     "hang-up": (PlayedPrometheus.hang_up, "Prometheus: broke off: ", "unreachable"),
 }
 
@@ -180,7 +180,7 @@ def test_no_bad_answer_takes_anything_away(played, groups, make):
         {"name": "busy", "match": ["alertname=Busy"], "target": "each", "every": "1s",
          "track": {"average_value": 70, "query": 'load{name="{{ .Labels.name }}"}'}},
         {"name": "idle", "match": ["alertname=Idle"], "target": "each", "every": "1s", "scale_down": {"by": 1}}]},
-        played, timeout="1s")
+        played, timeout="5s")
     daemon.notify(notification(*(fires(which, name=name) for name in BAD_ANSWERS for which in ("Busy", "Idle"))))
 
     for name, (_, error, _) in BAD_ANSWERS.items():
@@ -199,7 +199,7 @@ def test_no_bad_answer_takes_anything_away(played, groups, make):
     played.default = scalar(420)
     played.released.set()
     played.answers.clear()
-    eventually(lambda: set(groups.sizes.values()) == {6}, 30, what="all have grown")
+    eventually(lambda: set(groups.sizes.values()) == {6}, what="all have grown")
     assert set(map(tuple, groups.applied.values())) == {(6,)}
 
 
@@ -213,12 +213,14 @@ def test_a_prometheus_that_dies_and_comes_back(make_prometheus, node_group, make
     prometheus.process.kill()
     daemon.notify(notification(fires("Idle")))
     failed = counted(daemon, "prometheus", "unreachable")
-    assert error_of(wait_decision(daemon, "metric_unavailable"), "Busy").startswith("Prometheus: unreachable: Failed to connect")
+    # A query that was under way when it died broke off.
+    eventually(lambda: any(error_of(d, "Busy").startswith("Prometheus: unreachable: Failed to connect")
+                           for d in decisions(daemon, "metric_unavailable")), what="it is said what is wrong")
     group.size = 3
     eventually(lambda: counted(daemon, "prometheus", "unreachable") >= failed + 2, what="it is asked on and on")
     assert group.applied == [6]
     prometheus.start()
-    eventually(lambda: group.size == 6, 30, what="scaling goes on")
+    eventually(lambda: group.size == 6, what="scaling goes on")
     assert group.applied == [6, 6]
 
 
@@ -264,10 +266,10 @@ def test_series_that_are_not_of_the_pods(control_plane, namespace, played, make)
 
     # Of pods that are not there nothing counts, however much it is: 200 over 50 is 4.
     played.default = vector(*real, ({"pod": "gone"}, 1000000))
-    eventually(lambda: control_plane.admin.replicas(path) == 4, 30, what="the real pods count")
+    eventually(lambda: control_plane.admin.replicas(path) == 4, what="the real pods count")
     known = len(decisions(daemon, "metric_unavailable"))
     played.default = vector(*real, real[0])
-    twice = eventually(lambda: decisions(daemon, "metric_unavailable")[known:], 30, what="the next bad answer is said")[0]
+    twice = eventually(lambda: decisions(daemon, "metric_unavailable")[known:], what="the next bad answer is said")[0]
     assert error_of(twice, "busy") == f"query returned several series for pod `{pods[0]}`: aggregate by `pod`"
 
     # These pods ask for no memory, so there is nothing to measure it against.
@@ -301,14 +303,14 @@ def test_values_of_annotations(groups, make):
     named = {f"{rule}-{i}": (rule, value, expected) for rule in ("Pass", "Track") for i, (value, expected) in enumerate(VALUES)}
     daemon.notify(notification(*(fires(rule, {"wanted": value}, name=name) for name, (rule, value, _) in named.items())))
     for name, (rule, value, expected) in named.items():
-        decision = eventually(lambda name=name: decisions(daemon, target=f"/{name}"), 30, what=f"a decision for {name}")[0]
+        decision = eventually(lambda name=name: decisions(daemon, target=f"/{name}"), what=f"a decision for {name}")[0]
         if isinstance(expected, str):
             assert decision["output"]["reason"] == "metric_unavailable", (name, value)
             assert error_of(decision, rule.lower()) == expected
         else:
             assert (decision["output"]["reason"], decision["output"]["desired"]) == ("scaled", expected), (name, value)
     want = {name: [expected] for name, (_, _, expected) in named.items() if isinstance(expected, int)}
-    eventually(lambda: groups.applied == want, 30, what="all are where they should be")
+    eventually(lambda: groups.applied == want, what="all are where they should be")
 
 
 # What Alertmanager knows
@@ -373,7 +375,7 @@ def test_alertmanagers_that_cannot_be_asked_close_nothing(make_alertmanager, nod
     assert f"Alertmanager {first.url}: unreachable" in daemon.process.log_text()
     first.process.start()
     second.process.start()
-    daemon.wait_record("incident", event="closed", timeout=30)
+    daemon.wait_record("incident", event="closed")
     assert group.applied == [6]
 
 
@@ -392,22 +394,23 @@ def test_what_was_added_is_given_back_only_while_monitoring_lives(make_alertmana
         "watchdog": {"match": ["alertname=Watchdog"], "within": "2s"}}})
     daemon.start()
     exporter.set("load", 90)
-    prometheus = make_prometheus(targets=[exporter.address], alertmanagers=[alertmanager.url], rules=[
-        {"alert": "Busy", "expr": "load > 80"}, {"alert": "Watchdog", "expr": "vector(1)"}])
-    eventually(lambda: group.size == 8, 30)
+    watchdog = {"alert": "Watchdog", "expr": "vector(1)"}
+    prometheus = make_prometheus(targets=[exporter.address], alertmanagers=[alertmanager.url],
+                                 rules=[{"alert": "Busy", "expr": "load > 80"}, watchdog])
+    eventually(lambda: group.size == 8)
     exporter.set("load", 10)
     eventually(lambda: group.size == 4, 60, what="it is given back")
     assert group.applied == [8, 6, 4]
 
     exporter.set("load", 90)
-    eventually(lambda: group.size == 8, 30, what="a second incident")
+    eventually(lambda: group.size == 8, what="a second incident")
     known = len(decisions(daemon, "guarded"))
     prometheus.process.kill()
-    eventually(lambda: incidents(daemon).count("closed") == 2, 40, what="the alert times out")
-    held = eventually(lambda: decisions(daemon, "guarded")[known:], 40, what="the step back is held")[0]
+    eventually(lambda: incidents(daemon).count("closed") == 2, what="the alert times out")
+    held = eventually(lambda: decisions(daemon, "guarded")[known:], what="the step back is held")[0]
     assert held["output"]["would"] == 6
     steadily(lambda: group.applied == [8, 6, 4, 8], 2)
-    exporter.set("load", 10)
+    prometheus.write_rules([watchdog])      # the last load it knows of is a high one, and it was killed long before it fell
     prometheus.start()
     eventually(lambda: group.size == 4, 60, what="it is given back once monitoring lives again")
     assert group.applied == [8, 6, 4, 8, 6, 4]
@@ -422,7 +425,7 @@ def test_actions_over_all_targets_are_limited(groups, make):
                    "rules": [{"name": name, "match": ["alertname=Busy"], "target": name, "once": True, "scale_up": {"by": 1}}
                              for name in names]}, config={"limits": {"actions": {"max": 2, "per": "3s"}}})
     daemon.notify(notification(fires("Busy")))
-    eventually(lambda: len(daemon.records("action", outcome="applied")) == 5, 40, what="all five are done")
+    eventually(lambda: len(daemon.records("action", outcome="applied")) == 5, what="all five are done")
     times = sorted(begun(r) for r in daemon.records("action"))
     assert len(times) == 5 and all(later - at >= 2.95 for at, later in zip(times, times[2:])), times
     assert groups.sizes == dict.fromkeys(names, 5)
@@ -501,7 +504,7 @@ def test_a_stabilization_window_holds_over_a_kill(played, node_group, make):
     held = wait_decision(daemon, "stabilized")
     daemon.kill()
     daemon.start()
-    down = daemon.wait_record("action", outcome="applied", to=1, timeout=40)
+    down = daemon.wait_record("action", outcome="applied", to=1)
     last = max(seconds(r["at"]) for r in held["input"]["history"]["recommendations"] if r["replicas"] == 6)
     assert begun(down) - last >= window - 0.05
     assert group.applied == [6, 1]

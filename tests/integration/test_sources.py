@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.files import replace
 from harness.http import HangUp, Server
 from harness.notification import alert, notification
 from harness.ports import free_port
@@ -120,7 +121,7 @@ def test_a_server_behind_tls_and_a_password(make_prometheus, make_driver, tmp_pa
     auth = {"username": USER, "password_file": str(tmp_path / "password")}
     driver = make_driver(prometheus.url, basic_auth=auth, tls_config={"ca_file": str(protection.authority.certificate)})
     assert driver.query("1")["error"] == "Prometheus: HTTP 401"
-    (tmp_path / "password").write_text(PASSWORD)
+    replace(tmp_path / "password", PASSWORD)
     assert driver.query("1")["value"] == 1
     said = make_driver(prometheus.url, basic_auth=auth).query("1")
     assert said["error"].startswith("Prometheus: unreachable: ") and "certificate" in said["error"], said

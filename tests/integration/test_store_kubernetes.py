@@ -301,7 +301,7 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
         "clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"daemon-{namespace}", token=ADMIN_TOKEN))}},
         "providers": {"mine": {"type": "http"}},
         "state": {"store": "kubernetes", "namespace": namespace,
-                  "lease": {"duration": "2s", "renew_deadline": "1500ms", "retry_period": "300ms"}},
+                  "lease": {"duration": "6s", "renew_deadline": "4s", "retry_period": "500ms"}},
     }
     rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 20,
                                     "cooldown": {"up": "10m", "down": "10m"}}},
@@ -320,7 +320,7 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
             pod.wait_record("action")
         pod.notify(notification(alert({"alertname": "Other", "number": str(number)})))
         if number == 1:     # its first records are synced in its file and leave the state with the next commit
-            time.sleep(2)
+            time.sleep(4)
             pod.notify(notification(alert({"alertname": "Busy", "number": "2"})))
         if number < 2:
             pod.kill()
