@@ -422,7 +422,7 @@ def test_without_the_right_it_is_forbidden(plane, namespace, make_driver):
 def test_the_api_server_is_down(plane, namespace, driver):
     item = create(plane, make_workload("Deployment", namespace))
     seen = driver.observe("kubernetes", workload(item))
-    plane.apiserver.stop()
+    plane.apiserver.kill()
     done = driver.scale("kubernetes", workload(item), seen, 5)
     assert done["outcome"] == "unreachable" and not done["is_ambiguous"] and done["http_status"] == 0, done
     plane.start_apiserver()

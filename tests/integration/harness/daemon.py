@@ -102,7 +102,7 @@ class Daemon:
 
     def stop(self):
         """SIGTERM; it must end with status 0, and no sanitizer may have spoken."""
-        status = self.process.stop()
+        status = self.process.stop(PATIENCE)
         self.check_sanitizers()
         assert status == 0, f"{self.process.name} ended with status {status}:\n{self.process.log_text()[-4000:]}"
 

@@ -60,7 +60,7 @@ class Process:
             return self.popen.wait(PATIENCE)
         return None
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=15):
         """SIGTERM; the exit status, or -9 where it took too long and was killed."""
         if self.popen is None:
             return None
