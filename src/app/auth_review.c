@@ -1,8 +1,11 @@
 /*
- * Who asks for a token that is being asked about already waits for the same answer.
+ * Who asks for a token that is being asked about already waits for the same answer. Whoever is told
+ * may let the reviewer go (a reload that was asked for with such a token), so that what has ended
+ * leaves it before anybody is told.
  */
 #include "auth_review.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -16,14 +19,17 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
+#include "credentials.h"
+
 #define PATH         "/apis/authentication.k8s.io/v1/tokenreviews"
 #define REQUEST_MAX  ((size_t)64 * 1024)
-#define RESPONSE_MAX ((size_t)256 * 1024)
+#define LOG_EVERY_US (60 * AS_US_PER_S)
 
 struct as_review_wait {
     LIST_ENTRY(as_review_wait) link;
     as_review_fn *done;
     void *context;
+    bool is_first;
 };
 LIST_HEAD(review_waits, as_review_wait);
 
@@ -31,6 +37,7 @@ struct asking { /* one request under way */
     LIST_ENTRY(asking) link;
     struct as_reviewer *reviewer;
     struct as_kube_request *request;
+    struct as_timer *timer; /* until it is given up */
     struct review_waits waits;
     unsigned char digest[SHA256_DIGEST_LENGTH];
 };
@@ -54,15 +61,31 @@ struct as_reviewer {
     size_t asking_count;
     struct known known[AS_REVIEWS_REMEMBER];
     size_t known_count, known_next;
+    size_t failures; /* not logged so far */
+    as_mono_time failure_logged;
+    bool has_failed;
 };
+
+/* That a request with the longest token has room. */
+static int check_size(const struct as_token_review_settings *settings, struct as_error *error)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(REQUEST_MAX - AS_TOKEN_MAX);
+    as_token_review_encode("", settings->audiences, settings->audience_count, &body);
+    if (as_buf_check(&body) == 0)
+        return 0;
+    as_error_set(error, "receiver.token_review.audiences: more than fits into a request");
+    return -EINVAL;
+}
 
 int as_reviewer_new(const struct as_token_review_settings *settings,
                     const struct as_cluster_settings *cluster, const struct as_access_env *env,
                     struct as_reviewer **reviewer_out, struct as_error *error)
 {
     struct as_kube_access *access;
-    const int r =
-        as_kube_access_new(&(struct as_kube_access_config){cluster->kubeconfig, cluster->context},
+    int r = check_size(settings, error);
+    if (r != 0)
+        return r;
+    r = as_kube_access_new(&(struct as_kube_access_config){cluster->kubeconfig, cluster->context},
                            env, &access, error);
     if (r != 0) {
         as_error_wrap(error, "receiver.token_review: cluster %s", cluster->name);
@@ -93,12 +116,29 @@ static void tell(struct asking *asking, const struct as_reviewed *reviewed)
     }
 }
 
-static void asking_free(struct asking *asking)
+/* It is not the reviewer's any more. */
+static void detach(struct asking *asking)
 {
+    const struct as_access_env *env = asking->reviewer->env;
+    env->loop->cancel_timer(env->loop, asking->timer);
     LIST_REMOVE(asking, link);
     asking->reviewer->asking_count--;
+    asking->reviewer = NULL;
+}
+
+static void asking_free(struct asking *asking)
+{
     OPENSSL_cleanse(asking->digest, sizeof(asking->digest));
     free(asking);
+}
+
+/* Its request will not be answered. */
+static void give_up(struct asking *asking)
+{
+    as_kube_request_cancel(asking->request);
+    detach(asking);
+    tell(asking, NULL);
+    asking_free(asking);
 }
 
 struct as_reviewer *as_reviewer_free(struct as_reviewer *reviewer)
@@ -106,11 +146,8 @@ struct as_reviewer *as_reviewer_free(struct as_reviewer *reviewer)
     if (!reviewer)
         return NULL;
     struct asking *asking;
-    while ((asking = LIST_FIRST(&reviewer->asking))) {
-        as_kube_request_cancel(asking->request);
-        tell(asking, NULL);
-        asking_free(asking);
-    }
+    while ((asking = LIST_FIRST(&reviewer->asking)))
+        give_up(asking);
     as_kube_client_deinit(&reviewer->client);
     as_kube_access_free(reviewer->access);
     for (size_t i = 0; i < reviewer->known_count; i++)
@@ -146,6 +183,14 @@ const struct as_reviewed *as_reviewer_find(struct as_reviewer *reviewer, const c
     return found;
 }
 
+static size_t measure(const struct as_reviewed *reviewed)
+{
+    size_t size = strlen(reviewed->user) + 1;
+    for (size_t i = 0; i < reviewed->group_count; i++)
+        size += strlen(reviewed->groups[i]) + 1 + sizeof(char *);
+    return size;
+}
+
 static void remember(struct as_reviewer *reviewer, const struct asking *asking,
                      const struct as_reviewed *reviewed)
 {
@@ -166,21 +211,42 @@ static void remember(struct as_reviewer *reviewer, const struct asking *asking,
                                            .group_count = reviewed->group_count};
 }
 
+/* Anybody can show tokens: many failures are one line once in a while. */
+static void log_failure(struct as_reviewer *reviewer, const char *text)
+{
+    const as_mono_time now = get_now(reviewer);
+    reviewer->failures++;
+    if (reviewer->has_failed && now.us - reviewer->failure_logged.us < LOG_EVERY_US)
+        return;
+    as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", text),
+           AS_FI("count", reviewer->failures));
+    reviewer->has_failed = true;
+    reviewer->failure_logged = now;
+    reviewer->failures = 0;
+}
+
+struct result { /* whom an answer is for */
+    struct asking *asking;
+    struct as_reviewer *reviewer; /* gone, perhaps, once somebody has been told */
+};
+
 static void on_reviewed(void *context, const struct as_reviewed *reviewed)
 {
-    struct asking *asking = context;
-    if (reviewed->authenticated)
-        remember(asking->reviewer, asking, reviewed);
-    tell(asking, reviewed);
+    const struct result *result = context;
+    if (reviewed->authenticated && measure(reviewed) <= AS_REVIEW_REMEMBER_MAX)
+        remember(result->reviewer, result->asking, reviewed);
+    tell(result->asking, reviewed);
 }
 
 static void on_response(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct asking *asking = context;
     struct as_reviewer *reviewer = asking->reviewer;
+    struct result result = {asking, reviewer};
     struct as_error error = AS_ERROR_INIT;
     (void)attempts;
     int r = -1;
+    detach(asking);
     if (response->outcome != AS_HTTP_ANSWERED)
         as_error_set(&error, "%s", response->error);
     else if (response->status != 200 && response->status != 201)
@@ -190,12 +256,20 @@ static void on_response(void *context, const struct as_http_response *response, 
                          : "");
     else
         r = as_token_review_decode(response->body, response->body_size, reviewer->audiences,
-                                   reviewer->audience_count, on_reviewed, asking, &error);
-    if (r != 0) {
-        as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", error.text));
+                                   reviewer->audience_count, on_reviewed, &result, &error);
+    if (r != 0) { /* then nobody has been told, and the reviewer is there */
+        log_failure(reviewer, error.text);
         tell(asking, NULL);
     }
     asking_free(asking);
+}
+
+static void on_timeout(void *context)
+{
+    struct asking *asking = context;
+    asking->timer = NULL;
+    log_failure(asking->reviewer, "the API server has not answered in time");
+    give_up(asking);
 }
 
 static struct asking *find_asking(struct as_reviewer *reviewer,
@@ -224,12 +298,14 @@ static struct asking *start(struct as_reviewer *reviewer, const char *token)
                                                 .operation = "review_token",
                                                 .body = body.data,
                                                 .body_size = body.size,
-                                                .max_response = RESPONSE_MAX,
+                                                .max_response = AS_REVIEW_RESPONSE_MAX,
                                                 .timeout_us = AS_REVIEW_TIMEOUT_US,
                                             },
                                             on_response, asking);
     OPENSSL_cleanse(body.data, body.size);
     as_buf_deinit(&body);
+    asking->timer = reviewer->env->loop->start_timer(reviewer->env->loop, AS_REVIEW_TIMEOUT_US,
+                                                     on_timeout, asking);
     LIST_INSERT_HEAD(&reviewer->asking, asking, link);
     reviewer->asking_count++;
     return asking;
@@ -241,12 +317,13 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
     unsigned char digest[SHA256_DIGEST_LENGTH];
     digest_token(token, digest);
     struct asking *asking = find_asking(reviewer, digest);
+    const bool is_first = !asking;
     if (!asking && reviewer->asking_count == AS_REVIEWS_UNDER_WAY)
         return NULL;
     if (!asking)
         asking = start(reviewer, token);
     struct as_review_wait *wait = as_xcalloc(1, sizeof(*wait));
-    *wait = (struct as_review_wait){.done = done, .context = context};
+    *wait = (struct as_review_wait){.done = done, .context = context, .is_first = is_first};
     LIST_INSERT_HEAD(&asking->waits, wait, link);
     return wait;
 }
@@ -255,4 +332,9 @@ void as_review_wait_cancel(struct as_review_wait *wait)
 {
     LIST_REMOVE(wait, link);
     free(wait);
+}
+
+bool as_review_wait_is_first(const struct as_review_wait *wait)
+{
+    return wait->is_first;
 }

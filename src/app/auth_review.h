@@ -12,10 +12,12 @@
 #include <alertscaler/config/settings.h>
 #include <alertscaler/wire/token_review.h>
 
-#define AS_REVIEWS_UNDER_WAY  16
-#define AS_REVIEWS_REMEMBER   256
-#define AS_REVIEW_REMEMBER_US (10 * AS_US_PER_S)
-#define AS_REVIEW_TIMEOUT_US  (5 * AS_US_PER_S)
+#define AS_REVIEWS_UNDER_WAY   16
+#define AS_REVIEWS_REMEMBER    256
+#define AS_REVIEW_REMEMBER_US  (10 * AS_US_PER_S)
+#define AS_REVIEW_REMEMBER_MAX ((size_t)16 * 1024) /* bytes of names: with more, not remembered */
+#define AS_REVIEW_RESPONSE_MAX ((size_t)256 * 1024)
+#define AS_REVIEW_TIMEOUT_US   (5 * AS_US_PER_S) /* with all that goes before the request */
 
 struct as_reviewer;
 struct as_review_wait;
@@ -33,11 +35,14 @@ typedef void as_review_fn(void *context, const struct as_reviewed *reviewed);
 /* What is remembered of a token, good until the next call; NULL: nothing. */
 const struct as_reviewed *as_reviewer_find(struct as_reviewer *reviewer, const char *token);
 
-/* `done` comes once, in a later turn of the loop, unless it is cancelled first. NULL: too many are
- * under way. */
+/* `done` comes once, in a later turn of the loop and within the time-out, unless it is cancelled
+ * first; it may free the reviewer. NULL: too many are under way. */
 struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char *token,
                                        as_review_fn *done, void *context) AS_MUST_USE;
 void as_review_wait_cancel(struct as_review_wait *wait);
+
+/* Whether it made the API server be asked; false: it joined another. */
+bool as_review_wait_is_first(const struct as_review_wait *wait);
 
 AS_DEFINE_CLEANUP(struct as_reviewer *, as_reviewer_free)
 

@@ -327,6 +327,11 @@ void world_run(struct world *world)
         continue;
 }
 
+bool world_expire(struct world *world)
+{
+    return end_timer(world);
+}
+
 void world_advance(struct world *world, int64_t us)
 {
     world->mono.us += us;

@@ -73,6 +73,7 @@ void world_end_program(struct world *world, struct as_process_result result); /*
 
 /* Turns of the loop until nothing is due at this time. */
 void world_run(struct world *world);
+bool world_expire(struct world *world); /* one timer that is due, and no answers; false: none is */
 void world_advance(struct world *world, int64_t us); /* and runs */
 
 #endif

@@ -271,7 +271,7 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
         "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
         "receiver": {"token_review": {"cluster": "default", "allow": [
             {"name": "in-cluster", "user": f"system:serviceaccount:{namespace}:alertmanager"},
-            {"name": "masters", "group": "system:masters", "permissions": ["read", "admin"]}]}}})
+            {"name": "masters", "group": "system:masters", "permissions": ["read", "admin"]}]}}}, flags=["--web.enable-admin-api"])
     token = control_plane.account_token(namespace, "alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
     # Without the right to ask nobody gets in, and it is said what is missing.
@@ -296,6 +296,10 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     daemon.headers = {"Authorization": "Bearer nobodys"}
     assert daemon.get("/metrics").status == 401
     assert token not in daemon.log_file.read_text() + daemon.process.log_text()
+    # Whoever is let in by a review may let the reviewer go.
+    daemon.headers = {"Authorization": "Bearer " + kubernetes.ADMIN_TOKEN}
+    time.sleep(10)      # what is remembered of it is forgotten: the review's answer itself reloads
+    assert daemon.post("/-/reload", b"").text == "reloaded\n" and daemon.process.running
     # A token that has ended is refused once what is remembered of it has.
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
