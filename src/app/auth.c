@@ -3,7 +3,8 @@
  * keeps its name with the exchange.
  *
  * A credential that is given decides: with a wrong token a certificate beside it does not help.
- * What an address may have checked that costs something is limited (auth_limit.h).
+ * What an address may have checked that costs something is limited (auth_limit.h); each counts as
+ * wrong from its beginning until it is known to be right, so that many at once are no way around.
  */
 #include "auth.h"
 
@@ -35,9 +36,10 @@ struct admission { /* kept with an exchange */
     enum as_permission permission;
     char *credential; /* "" while it is not known */
     bool needs_signature;
-    char *user; /* whose password is being checked */
+    char *user, *hash; /* whose password is being checked, and against what */
     struct as_password_wait *wait;
     struct as_review_wait *review;
+    bool is_counted; /* as a failure, until it is known to be none */
 };
 
 struct as_auth {
@@ -101,6 +103,9 @@ static void admission_free(void *data)
         as_review_wait_cancel(admission->review);
     free(admission->credential);
     free(admission->user);
+    if (admission->hash)
+        explicit_bzero(admission->hash, strlen(admission->hash));
+    free(admission->hash);
     free(admission);
 }
 
@@ -174,12 +179,27 @@ static void refuse(struct admission *admission, int status, const char *problem)
     reply(admission->exchange, status, headers[0] ? headers : NULL, problem);
 }
 
+static void count_failure(struct admission *admission)
+{
+    struct as_auth *auth = admission->auth;
+    if (!admission->is_counted)
+        as_auth_limit_add_failure(auth->limit, as_http_exchange_get_remote(admission->exchange),
+                                  get_now(auth));
+    admission->is_counted = true;
+}
+
+static void take_back_failure(struct admission *admission)
+{
+    if (admission->is_counted)
+        as_auth_limit_take_back(admission->auth->limit,
+                                as_http_exchange_get_remote(admission->exchange));
+    admission->is_counted = false;
+}
+
 /* A credential that is none. It counts against its address. */
 static void refuse_wrong(struct admission *admission, const char *problem)
 {
-    struct as_auth *auth = admission->auth;
-    as_auth_limit_add_failure(auth->limit, as_http_exchange_get_remote(admission->exchange),
-                              get_now(auth));
+    count_failure(admission);
     refuse(admission, 401, problem);
 }
 
@@ -223,6 +243,7 @@ static void refuse_busy(struct admission *admission, int64_t wait_us)
 static enum as_http_admission grant(struct admission *admission,
                                     const struct as_credential *credential)
 {
+    take_back_failure(admission);
     if (credential->permissions & 1U << admission->permission) {
         free(admission->credential);
         admission->credential = as_xstrdup(credential->name);
@@ -244,10 +265,15 @@ static void on_password(void *context, bool is_right)
     /* looked for again: there may be other credentials now */
     const struct as_credential_user *user =
         as_credentials_find_user(admission->auth->credentials, admission->user);
-    if (!user || !is_right)
+    if (user && !as_str_equal(user->hash, admission->hash)) {
+        take_back_failure(admission);
+        reply(admission->exchange, 503, "Retry-After: 1\r\n",
+              "the password was changed while it was checked: send it again");
+    } else if (!user || !is_right) {
         refuse_wrong(admission, "user or password is wrong");
-    else if (grant(admission, &user->credential) == AS_HTTP_ADMITTED)
+    } else if (grant(admission, &user->credential) == AS_HTTP_ADMITTED) {
         as_http_exchange_admit(admission->exchange);
+    }
 }
 
 static enum as_http_admission check_password(struct admission *admission, const char *name,
@@ -267,11 +293,15 @@ static enum as_http_admission check_password(struct admission *admission, const 
         return AS_HTTP_REPLIED;
     }
     admission->user = as_xstrdup(name);
+    admission->hash = hash ? as_xstrdup(hash) : NULL;
     switch (as_passwords_check(auth->passwords, name, hash,
                                as_credentials_find_any_hash(auth->credentials), password,
                                on_password, admission, &admission->wait)) {
     case AS_PASSWORD_RIGHT: return grant(admission, &user->credential);
-    case AS_PASSWORD_PENDING: return AS_HTTP_PENDING;
+    case AS_PASSWORD_PENDING:
+        if (as_password_wait_is_first(admission->wait))
+            count_failure(admission);
+        return AS_HTTP_PENDING;
     case AS_PASSWORD_WRONG: refuse_wrong(admission, "user or password is wrong"); break;
     case AS_PASSWORD_BUSY: refuse_busy(admission, 0); break;
     }
@@ -332,11 +362,13 @@ static void on_review(void *context, const struct as_reviewed *reviewed)
 {
     struct admission *admission = context;
     admission->review = NULL;
-    if (!reviewed)
+    if (!reviewed) {
+        take_back_failure(admission);
         reply(admission->exchange, 503, "Retry-After: 5\r\n",
               "the API server could not be asked whose token that is: send it again");
-    else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED)
+    } else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED) {
         as_http_exchange_admit(admission->exchange);
+    }
 }
 
 static enum as_http_admission review(struct admission *admission, const char *given)
@@ -349,10 +381,22 @@ static enum as_http_admission review(struct admission *admission, const char *gi
     const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
     if (wait == 0)
         admission->review = as_reviewer_ask(auth->reviewer, given, on_review, admission);
-    if (admission->review)
+    if (admission->review) {
+        if (as_review_wait_is_first(admission->review))
+            count_failure(admission);
         return AS_HTTP_PENDING;
+    }
     refuse_busy(admission, wait);
     return AS_HTTP_REPLIED;
+}
+
+/* By RFC 6750, as every token of a cluster is: letters, digits and -._~+/, then `=`. */
+static bool is_token(const char *given)
+{
+    const size_t size = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-._~+/");
+    const size_t whole = size + strspn(given + size, "=");
+    return size > 0 && given[whole] == '\0' && whole <= AS_TOKEN_MAX;
 }
 
 static enum as_http_admission check_bearer(struct admission *admission, const char *given)
@@ -362,7 +406,7 @@ static enum as_http_admission check_bearer(struct admission *admission, const ch
         as_credentials_find_token(auth->credentials, given, get_now(auth));
     if (found)
         return grant(admission, found);
-    if (auth->reviewer && given[0] && strlen(given) <= AS_TOKEN_MAX)
+    if (auth->reviewer && is_token(given))
         return review(admission, given);
     refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
     return AS_HTTP_REPLIED;

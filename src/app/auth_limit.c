@@ -108,3 +108,12 @@ void as_auth_limit_add_failure(struct as_auth_limit *limit, const char *remote, 
     if (address->empty_us > most_us)
         address->empty_us = most_us;
 }
+
+void as_auth_limit_take_back(struct as_auth_limit *limit, const char *remote)
+{
+    unsigned char bytes[8];
+    parse(remote, bytes);
+    struct address *address = find(limit, bytes);
+    if (address)
+        address->empty_us -= AS_AUTH_FORGET_US;
+}

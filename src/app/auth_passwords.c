@@ -32,6 +32,7 @@ struct as_password_wait {
     struct as_passwords *passwords;
     as_password_fn *done;
     void *context;
+    bool is_first;
 };
 LIST_HEAD(wait_list, as_password_wait);
 
@@ -287,6 +288,7 @@ enum as_password_outcome as_passwords_check(struct as_passwords *passwords, cons
     if (hash && is_remembered(passwords, key))
         return AS_PASSWORD_RIGHT;
     struct job *job = find_job(passwords, key);
+    const bool is_first = !job;
     if (passwords->wait_count == AS_PASSWORDS_WAITING ||
         (!job && passwords->job_count == AS_PASSWORDS_QUEUED))
         return AS_PASSWORD_BUSY;
@@ -294,7 +296,8 @@ enum as_password_outcome as_passwords_check(struct as_passwords *passwords, cons
         job = start_job(passwords, key, hash, like, password);
     explicit_bzero(key, sizeof(key));
     struct as_password_wait *wait = as_xcalloc(1, sizeof(*wait));
-    *wait = (struct as_password_wait){.passwords = passwords, .done = done, .context = context};
+    *wait = (struct as_password_wait){
+        .passwords = passwords, .done = done, .context = context, .is_first = is_first};
     LIST_INSERT_HEAD(&job->waits, wait, link);
     passwords->wait_count++;
     *wait_out = wait;
@@ -306,4 +309,9 @@ void as_password_wait_cancel(struct as_password_wait *wait)
     LIST_REMOVE(wait, link);
     wait->passwords->wait_count--;
     free(wait);
+}
+
+bool as_password_wait_is_first(const struct as_password_wait *wait)
+{
+    return wait->is_first;
 }

@@ -51,6 +51,9 @@ enum as_password_outcome as_passwords_check(struct as_passwords *passwords, cons
                                             struct as_password_wait **wait_out) AS_MUST_USE;
 void as_password_wait_cancel(struct as_password_wait *wait);
 
+/* Whether the check is made for it; false: it joined another that asks for the same. */
+bool as_password_wait_is_first(const struct as_password_wait *wait);
+
 AS_DEFINE_CLEANUP(struct as_passwords *, as_passwords_free)
 
 #endif

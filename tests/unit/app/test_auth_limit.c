@@ -80,3 +80,18 @@ Test(auth_limit, what_is_no_address_is_one_of_its_own)
         cr_expect_gt(as_auth_limit_get_wait(limit, odd[i], at(100)), 0, "%s", odd[i]);
     as_auth_limit_free(limit);
 }
+
+Test(auth_limit, what_was_none_is_taken_back)
+{
+    struct as_auth_limit *limit = as_auth_limit_new();
+    for (int i = 0; i < 100; i++) {
+        fail(limit, "192.0.2.1:1", 1, 100);
+        as_auth_limit_take_back(limit, "192.0.2.1:2");
+    }
+    as_auth_limit_take_back(limit, "192.0.2.2:1"); /* of whom nothing is known */
+    fail(limit, "192.0.2.1:1", 9, 100);
+    cr_expect_eq(as_auth_limit_get_wait(limit, "192.0.2.1:1", at(100)), 0);
+    fail(limit, "192.0.2.1:1", 1, 100);
+    cr_expect_gt(as_auth_limit_get_wait(limit, "192.0.2.1:1", at(100)), 0);
+    as_auth_limit_free(limit);
+}
