@@ -28,10 +28,11 @@
 #include "connection.h"
 #include "tls.h"
 
-#define READ_AHEAD   ((size_t)16 * 1024)
-#define READ_SIZE    ((size_t)64 * 1024)
-#define READ_AT_ONCE ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
-#define LINGER_MAX   ((size_t)64 * 1024 * 1024)
+#define READ_AHEAD    ((size_t)16 * 1024)
+#define READ_SIZE     ((size_t)64 * 1024)
+#define READ_AT_ONCE  ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
+#define AHEAD_AT_ONCE 2                    /* likewise of requests that a peer has sent ahead */
+#define LINGER_MAX    ((size_t)64 * 1024 * 1024)
 
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason)
 {
@@ -336,13 +337,27 @@ static void pause_reading(struct as_connection *connection)
     connection->not_reading = true;
 }
 
+/* Requests that wait, for when others had their turn. */
+static bool puts_off(struct as_connection *connection, unsigned answered)
+{
+    if (answered < AHEAD_AT_ONCE || connection->state != AS_CONNECTION_IDLE ||
+        evbuffer_get_length(bufferevent_get_input(connection->stream)) == 0)
+        return false;
+    bufferevent_trigger(connection->stream, EV_READ,
+                        BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+    return true;
+}
+
 /* Does what can be done with what has arrived. */
 static void run(struct as_connection *connection)
 {
+    unsigned answered = 0;
     connection->running = true;
-    while (step(connection))
-        ;
+    while (answered < AHEAD_AT_ONCE && step(connection))
+        answered += connection->state == AS_CONNECTION_IDLE;
     connection->running = false;
+    if (puts_off(connection, answered))
+        return;
     if (owes(connection))
         pause_reading(connection);
     else if (connection->peer_done && connection->state != AS_CONNECTION_CLOSED)

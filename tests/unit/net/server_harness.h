@@ -40,6 +40,7 @@ static struct event_base *base;
 static struct as_http_server *server;
 static struct as_http_exchange *kept[8]; /* by /later */
 static unsigned kept_count, handled, answered_count;
+static unsigned kept_handled;               /* how many were handled when the last one was kept */
 static struct as_http_exchange *admitted;   /* the last one */
 static struct as_http_exchange *pending[8]; /* by /pending */
 static unsigned pending_count, freed_count, dropped_count;
@@ -91,9 +92,10 @@ static inline void handle(void *context, struct as_http_exchange *exchange)
     const char *path = as_http_exchange_get_path(exchange);
     handled++;
     as_http_exchange_set_handler_name(exchange, "test");
-    if (strcmp(path, "/later") == 0)
+    if (strcmp(path, "/later") == 0) {
         kept[kept_count++ % 8] = exchange;
-    else if (strcmp(path, "/big") == 0)
+        kept_handled = handled;
+    } else if (strcmp(path, "/big") == 0)
         as_http_exchange_reply(
             exchange, &(struct as_http_answer){.status = 200, .body = big, .body_size = BIG_SIZE});
     else if (strcmp(path, "/empty") == 0)

@@ -116,6 +116,36 @@ Test(server_limits, makes_room_beside_peers_that_do_not_read)
     stop();
 }
 
+/* Of what one peer has sent ahead only a few requests are handled before others have their turn. */
+Test(server_limits, a_pipeline_takes_turns_with_others)
+{
+    enum { COUNT = 60 };
+    start(short_config());
+    int greedy = dial(), other = dial();
+    WAIT_FOR(as_http_server_get_connections(server) == 2);
+    char requests[COUNT * sizeof(GET("/"))] = "";
+    for (size_t i = 0; i < COUNT; i++)
+        memcpy(requests + i * strlen(GET("/")), GET("/"), sizeof(GET("/")));
+    cr_assert_eq(send(greedy, requests, strlen(requests), 0), (ssize_t)strlen(requests));
+    cr_assert_eq(send(other, GET("/later"), strlen(GET("/later")), 0),
+                 (ssize_t)strlen(GET("/later")));
+    for (int64_t end = now_ms() + WAIT_MS; kept_count == 0 && now_ms() < end;)
+        event_base_loop(base, EVLOOP_ONCE);
+    cr_assert_eq(kept_count, 1);
+    unsigned before = kept_handled - 1;
+    cr_assert(before > 0 && before < COUNT / 4, "%u requests went before the other's", before);
+    shutdown(greedy, SHUT_WR); /* what it has sent is answered all the same */
+    for (size_t i = 0; i < COUNT; i++)
+        expect(greedy, 200, "GET /");
+    expect_clean_end(greedy);
+    reply(kept[0]);
+    expect(other, 200, "/later");
+    cr_assert_eq(handled, COUNT + 1);
+    close(greedy);
+    close(other);
+    stop();
+}
+
 /* Whom we know keeps its connection while strangers come in a flood. */
 Test(server_limits, spares_idle_peers_in_a_flood)
 {
