@@ -383,6 +383,28 @@ Test(tls_server, ends_connections_cleanly)
     cr_assert_eq(count_in_log("TLS"), 0);
 }
 
+/* In several records that are there at once, and the peer's end behind them. */
+Test(tls_server, answers_a_peer_that_ends_right_behind_its_request)
+{
+    start((struct as_tls_server_config){0});
+    char head[1024], body[256], request[256];
+    for (size_t i = 0; i < 60; i++) {
+        const size_t sizes[] = {1 + i * 157 % 5000, 1 + i * 1009 % 5000, 1 + i * 311 % 3000};
+        const size_t size = sizes[0] + sizes[1] + sizes[2];
+        struct peer peer = make_peer(NULL);
+        cr_assert(shake(&peer));
+        run_for(1);
+        snprintf(request, sizeof(request), "POST / HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n",
+                 size);
+        cr_assert(say(&peer, request, strlen(request)));
+        for (size_t k = 0; k < AS_ARRAY_SIZE(sizes); k++)
+            cr_assert_eq(SSL_write(peer.ssl, big, (int)sizes[k]), (int)sizes[k]);
+        cr_assert_eq(SSL_shutdown(peer.ssl), 0);
+        cr_assert_eq(hear(&peer, head, body), (long)size);
+        hang_up(&peer);
+    }
+}
+
 Test(tls_server, speaks_no_other_protocol)
 {
     start((struct as_tls_server_config){0});
