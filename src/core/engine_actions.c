@@ -25,6 +25,21 @@ struct intent *intent_free(struct intent *intent)
     return NULL;
 }
 
+void lock_cause_free(struct lock_cause *cause)
+{
+    free(cause->rule);
+    *cause = (struct lock_cause){0};
+}
+
+static void set_cause(struct target *target, const struct intent *intent)
+{
+    lock_cause_free(&target->cause);
+    target->cause.is_set = true;
+    target->cause.is_ordered = intent->is_ordered;
+    memcpy(target->cause.id, intent->decision_id, AS_ULID_SIZE);
+    target->cause.rule = as_xstrdup(intent->rule);
+}
+
 static struct intent *begin(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation, int32_t to,
                             const char *decision, const char *rule)
@@ -239,6 +254,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
 {
     const bool is_up = intent->to > intent->from;
     *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
+    set_cause(target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* else it is someone else's hand to them */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
@@ -400,6 +416,7 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
         record->message = "the target could not be observed, and no rule leads to it any more";
     }
     *(maybe->to > maybe->from ? &target->last_up : &target->last_down) = moment_now(engine);
+    set_cause(target, maybe);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     drop_maybe(engine, target);

@@ -172,6 +172,12 @@ struct intent {
     bool restored;       /* from the store: nobody knows yet */
 };
 
+struct lock_cause { /* to be shown with the lock; not stored */
+    bool is_set, is_ordered;
+    char id[AS_ULID_SIZE]; /* of the decision or the command */
+    char *rule;
+};
+
 struct asked { /* what the next decision answers: notifications since the last */
     char (*ids)[AS_ULID_SIZE];
     size_t count, capacity;
@@ -252,10 +258,11 @@ struct target {
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
-    char *entry;           /* the target's name in the rule files when an incident ended or a size
-                              was ordered; or NULL */
-    struct intent *intent; /* being carried out */
-    struct intent *maybe;  /* answered by nobody, may still be carried out */
+    char *entry;             /* the target's name in the rule files when an incident ended or a size
+                                was ordered; or NULL */
+    struct intent *intent;   /* being carried out */
+    struct intent *maybe;    /* answered by nobody, may still be carried out */
+    struct lock_cause cause; /* of the last change of the size */
     unsigned failures, conflicts;
     as_mono_time retry; /* not before, whatever comes */
     enum as_reason failure;
@@ -659,6 +666,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
 void actions_give_up_maybe(struct as_engine *engine, struct target *target);
 void actions_record_failure(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation);
+void lock_cause_free(struct lock_cause *cause);
 struct intent *intent_free(struct intent *intent);
 
 /* engine_restore.c */

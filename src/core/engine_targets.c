@@ -60,6 +60,7 @@ struct target *target_free(struct target *target)
     asked_clear(&target->asked);
     intent_free(target->intent);
     intent_free(target->maybe);
+    lock_cause_free(&target->cause);
     history_free(target);
     endings_free(target);
     pause_free(&target->pause);

@@ -63,6 +63,20 @@ struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono
     return make_pause_view(is_halt ? &engine->halt : &engine->pause, is_halt, now, wall);
 }
 
+static void set_lock_ends(const struct target *target, as_mono_time now, as_wall_time wall,
+                          struct as_moment *up_out, struct as_moment *down_out)
+{
+    *up_out = *down_out = AS_MOMENT_NEVER;
+    if (!target->config)
+        return;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    *up_out =
+        moment_get_later(lock_get_end(target->last_up, cooldown->up_us, now, wall),
+                         lock_get_end(target->last_down, cooldown->up_after_down_us, now, wall));
+    *down_out = moment_get_later(lock_get_end(target->last_up, cooldown->down_us, now, wall),
+                                 lock_get_end(target->last_down, cooldown->down_us, now, wall));
+}
+
 static struct as_target_view make_view(const struct target *target, as_mono_time now,
                                        as_wall_time wall)
 {
@@ -76,8 +90,6 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .status_replicas = target->status_replicas,
         .desired = target->desired,
         .seen = target->observed,
-        .up_locked_until = AS_MOMENT_NEVER,
-        .down_locked_until = AS_MOMENT_NEVER,
         .open_incidents = count_incidents(target),
         .last_decision = target->last_decision[0] ? target->last_decision : NULL,
         .last_reason = target->verdict.set ? target->verdict.reason : target->dry_verdict.reason,
@@ -89,15 +101,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .has_order = target->ordered.is_set,
         .ordered = target->ordered.replicas,
     };
-    if (target->config) {
-        const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
-        view.up_locked_until = moment_get_later(
-            lock_get_end(target->last_up, cooldown->up_us, now, wall),
-            lock_get_end(target->last_down, cooldown->up_after_down_us, now, wall));
-        view.down_locked_until =
-            moment_get_later(lock_get_end(target->last_up, cooldown->down_us, now, wall),
-                             lock_get_end(target->last_down, cooldown->down_us, now, wall));
-    }
+    set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     return view;
 }
 
@@ -108,6 +112,56 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
     RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
         const struct as_target_view view = make_view(target, now, wall);
         visit(context, &view);
+    }
+}
+
+static const char *find_text(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static as_maybe_time make_maybe(struct as_moment moment)
+{
+    return (as_maybe_time){as_moment_is_set(moment), moment.wall};
+}
+
+/* False: it is not locked. */
+static bool make_lock(const struct target *target, as_mono_time now, as_wall_time wall,
+                      struct as_lock *lock_out)
+{
+    const struct intent *request = target->intent ? target->intent : target->maybe;
+    const struct lock_cause *cause = &target->cause;
+    struct as_moment up, down;
+    set_lock_ends(target, now, wall, &up, &down);
+    if (!request && !as_moment_is_set(up) && !as_moment_is_set(down))
+        return false;
+    *lock_out = (struct as_lock){
+        .target = target->ref->id,
+        .is_in_flight = request != NULL,
+        .since = moment_get_later(target->last_up, target->last_down).wall,
+        .up_until = make_maybe(up),
+        .down_until = make_maybe(down),
+    };
+    if (request)
+        lock_out->since = request->at.wall;
+    if (request || cause->is_set) {
+        const bool is_ordered = request ? request->is_ordered : cause->is_ordered;
+        const char *id = request ? request->decision_id : cause->id;
+        lock_out->rule = find_text(request ? request->rule : cause->rule);
+        lock_out->decision = is_ordered ? NULL : id;
+        lock_out->command = is_ordered ? id : NULL;
+    }
+    return true;
+}
+
+void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                           as_lock_visit_fn *visit, void *context)
+{
+    struct target *target;
+    struct as_lock lock;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        if (make_lock(target, now, wall, &lock))
+            visit(context, &lock);
     }
 }
 

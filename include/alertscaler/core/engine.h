@@ -24,6 +24,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/alert_list.h>
+#include <alertscaler/core/lock.h>
 #include <alertscaler/core/order.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/record.h>
@@ -201,6 +202,10 @@ struct as_target_view {
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
+/* Of each target that is locked, ascending by its id. */
+typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
+void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                           as_lock_visit_fn *visit, void *context);
 typedef void as_incident_visit_fn(void *context, const struct as_incident_state *state,
                                   const struct as_incident_target *targets, size_t target_count);
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,

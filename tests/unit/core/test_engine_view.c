@@ -3,6 +3,8 @@
  */
 #include "engine_harness.h"
 
+#include <stdio.h>
+
 #include <alertscaler/base/attr.h>
 
 static const struct spec spec = {
@@ -97,6 +99,77 @@ Test(engine_view, busy_while_something_is_under_way)
     harness_settle(&h);
     cr_assert_not(view_of(&h).busy);
     cr_assert(as_engine_is_idle(h.engine));
+    harness_stop(&h);
+}
+
+struct seen_locks {
+    size_t count;
+    struct as_lock last;
+    char rule[40], decision[40], command[40];
+};
+
+static void keep_lock(void *context, const struct as_lock *lock)
+{
+    struct seen_locks *seen = context;
+    seen->count++;
+    seen->last = *lock;
+    snprintf(seen->rule, sizeof(seen->rule), "%s", lock->rule ? lock->rule : "");
+    snprintf(seen->decision, sizeof(seen->decision), "%s", lock->decision ? lock->decision : "");
+    snprintf(seen->command, sizeof(seen->command), "%s", lock->command ? lock->command : "");
+}
+
+static struct seen_locks locks_of(struct harness *harness)
+{
+    struct seen_locks seen = {0};
+    as_engine_visit_locks(harness->engine, harness->mono, harness->wall, keep_lock, &seen);
+    return seen;
+}
+
+Test(engine_view, a_lock_says_until_when_and_what_it_goes_back_to)
+{
+    WITH(h, spec);
+    cr_assert_eq(locks_of(&h).count, 0);
+    fire(&h, "Slow", 990);
+    const as_wall_time set = h.wall;
+    char decision[40];
+    snprintf(decision, sizeof(decision), "%s", h.last_order);
+    tick(&h, 10);
+    struct seen_locks seen = locks_of(&h);
+    cr_assert_eq(seen.count, 1);
+    cr_expect_str_eq(seen.last.target, "kubernetes/default/apps/v1/Deployment/shop/web");
+    cr_expect_not(seen.last.is_in_flight);
+    cr_expect_eq(seen.last.since.us, set.us);
+    cr_expect(seen.last.up_until.set && seen.last.down_until.set);
+    cr_expect_eq(seen.last.up_until.at.us, set.us + 60 * AS_US_PER_S);
+    cr_expect_eq(seen.last.down_until.at.us, set.us + 300 * AS_US_PER_S);
+    cr_expect_str_eq(seen.rule, "slow");
+    cr_expect_str_eq(seen.decision, decision, "of the change, not of the last look");
+    cr_expect_str_eq(seen.command, "");
+    resolve(&h, "Slow", 990);
+    tick(&h, 60);
+    seen = locks_of(&h);
+    cr_assert_eq(seen.count, 1);
+    cr_expect_not(seen.last.up_until.set);
+    tick(&h, 300);
+    cr_assert_eq(locks_of(&h).count, 0);
+    harness_stop(&h);
+}
+
+Test(engine_view, a_request_under_way_is_a_lock_without_an_end)
+{
+    WITH(h, spec);
+    h.hold_calls = true;
+    fire(&h, "Slow", 990);
+    cr_assert_eq(locks_of(&h).count, 0, "looking at it locks nothing");
+    h.hold_calls = false;
+    h.always = (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true};
+    harness_settle(&h);
+    const struct seen_locks seen = locks_of(&h);
+    cr_assert_eq(seen.count, 1);
+    cr_expect(seen.last.is_in_flight);
+    cr_expect_not(seen.last.up_until.set || seen.last.down_until.set);
+    cr_expect_str_eq(seen.rule, "slow");
+    cr_expect_str_eq(seen.decision, h.last_order);
     harness_stop(&h);
 }
 
