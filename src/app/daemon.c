@@ -128,6 +128,7 @@ static void make_events(struct daemon *daemon)
     daemon->stop_timer = new_timer(daemon, on_stop_timer);
     daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
     daemon->web_timer = new_timer(daemon, daemon_on_web_timer);
+    daemon->locks_timer = new_timer(daemon, daemon_on_locks_timer);
 }
 
 static void free_events(struct daemon *daemon)
@@ -140,6 +141,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->stop_timer);
     event_free(daemon->halt_timer);
     event_free(daemon->web_timer);
+    event_free(daemon->locks_timer);
     event_base_free(daemon->base);
 }
 

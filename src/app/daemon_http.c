@@ -37,6 +37,9 @@ void daemon_look(void *context, struct as_view *view_out)
         .action_log_path = daemon->config->settings.action_log.path,
         .not_ready = find_not_ready(daemon),
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
+        .shows_locks = daemon->lock_mirror != NULL,
+        .locks_behind =
+            daemon->lock_mirror ? daemon->lock_mirror->count_behind(daemon->lock_mirror) : 0,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),
     };

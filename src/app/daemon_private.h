@@ -4,8 +4,11 @@
  *   daemon.c         start, signals, stop
  *   daemon_leader.c  who leads: when there is a state
  *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
+ *   daemon_locks.c   what is locked, shown to people
  *   daemon_config.c  configuration: loaded, reloaded as a whole
  *   daemon_http.c    requests
+ *
+ * Long because all of them share one structure.
  */
 #ifndef ALERTSCALER_APP_DAEMON_PRIVATE_H
 #define ALERTSCALER_APP_DAEMON_PRIVATE_H
@@ -53,6 +56,7 @@ struct daemon {
     struct event_base *base;
     struct event *signals[4];
     struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
+    struct event *locks_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
@@ -61,6 +65,7 @@ struct daemon {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
+    struct as_lock_mirror *lock_mirror; /* NULL: locks are shown nowhere */
     struct as_storage *storage;
     struct as_shell *shell;
     struct as_auth *auth;
@@ -110,6 +115,11 @@ void daemon_on_transfer(void *context, const char *client_name, const char *oper
                         const char *code, int64_t duration_us);
 struct as_source_port *daemon_new_source(struct daemon *daemon,
                                          const struct as_settings *settings) AS_MUST_USE;
+
+/* daemon_locks.c */
+void daemon_open_locks(struct daemon *daemon); /* when there is a shell */
+void daemon_close_locks(struct daemon *daemon);
+void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_halt.c */
 void daemon_look_at_kill_switch(struct daemon *daemon);

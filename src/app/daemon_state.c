@@ -266,6 +266,7 @@ void daemon_close_state(struct daemon *daemon)
 {
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
     daemon_fail_waiting(daemon);
+    daemon_close_locks(daemon);
     close_retired(daemon, AS_MONO_NEVER);
     if (daemon->targets)
         daemon->targets->close(daemon->targets);
@@ -295,6 +296,7 @@ int daemon_open_state(struct daemon *daemon, struct as_error *error)
     }
     daemon->failed = false;
     as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
+    daemon_open_locks(daemon);
     return 0;
 }
 

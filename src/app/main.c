@@ -19,6 +19,7 @@
 #include <alertscaler/cli/main.h>
 #include <alertscaler/leader/always.h>
 #include <alertscaler/leader/lease.h>
+#include <alertscaler/leader/lock_leases.h>
 #include <alertscaler/net/client.h>
 #include <alertscaler/net/loop.h>
 #include <alertscaler/net/server.h>
@@ -260,6 +261,24 @@ static int new_leader(struct as_outside *outside, const struct as_settings *sett
     abort(); /* no other */
 }
 
+static int new_lock_mirror(struct as_outside *outside, const struct as_settings *settings,
+                           struct as_leader *leader, struct as_lock_mirror **mirror_out,
+                           struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *namespace_ = NULL;
+    const struct as_kube_access_config cluster = get_default_cluster(settings);
+    struct as_kube_access *access;
+    *mirror_out = NULL;
+    if (settings->state.store != AS_STORE_KUBERNETES)
+        return 0;
+    int r = as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
+    if (r == 0)
+        r = as_kube_access_new(&cluster, &outside->env, &access, error);
+    if (r == 0)
+        *mirror_out = as_lock_leases_new(namespace_, leader, access, &outside->env);
+    return r;
+}
+
 static const struct as_adapters adapters = {
     .open_store = open_store,
     .open_audit = open_audit,
@@ -271,6 +290,7 @@ static const struct as_adapters adapters = {
     .new_targets = new_targets,
     .new_source = new_source,
     .new_leader = new_leader,
+    .new_lock_mirror = new_lock_mirror,
     .new_server = as_http_server_new,
 };
 

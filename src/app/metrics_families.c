@@ -107,7 +107,7 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                       METRIC_HISTOGRAM, BUCKETS(commit_buckets)},
     [METRIC_QUEUE_LENGTH] = {"alertscaler_queue_length",
                              "What waits: changes for the store, notifications for their answer, "
-                             "targets for the other side.",
+                             "targets for the other side, locks for being shown.",
                              METRIC_GAUGE,
                              {"queue"}},
     [METRIC_ACTION_LOG_RECORDS] = {"alertscaler_action_log_records_total",

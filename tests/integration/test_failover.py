@@ -8,6 +8,7 @@ without a leader is below the lease's duration and two seconds.
 ALERTSCALER_LEASE=15,10,2 runs it with the default times instead of short ones (some minutes), ALERTSCALER_FAILOVERS=N that often.
 """
 import collections
+import datetime
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import pytest
 
@@ -36,11 +38,16 @@ MARGIN = 2          # what a fail-over may take beyond the lease's duration
 START, STEP = 2, 3
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/alertscaler/leases"
 LEASE = f"{LEASES}/alertscaler"
+ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/alertscaler/roles/alertscaler-state"
 RULES = {
     "targets": {"workload": {
         "kubernetes": {"kind": "Deployment", "namespace": "{{ .Labels.namespace }}", "name": "{{ .Labels.name }}"},
-        "allow": {"namespaces": ["*"], "names": ["*"]}, "min": 1, "max": 50, "cooldown": {"up": "1h", "down": "1h"}}},
-    "rules": [{"name": "grow", "match": ['alertname="Grow"'], "target": "workload", "once": True, "scale_up": {"by": STEP}}],
+        "allow": {"namespaces": ["*"], "names": ["*"]}, "min": 1, "max": 50, "cooldown": {"up": "1h", "down": "1h"}},
+        "short": {
+        "kubernetes": {"kind": "Deployment", "namespace": "{{ .Labels.namespace }}", "name": "{{ .Labels.name }}"},
+        "allow": {"namespaces": ["*"], "names": ["short"]}, "min": 1, "max": 50, "cooldown": {"up": "5s", "down": "5s"}}},
+    "rules": [{"name": "grow", "match": ['alertname="Grow"'], "target": "workload", "once": True, "scale_up": {"by": STEP}},
+              {"name": "short", "match": ['alertname="Short"'], "target": "short", "once": True, "scale_up": {"by": STEP}}],
 }
 
 
@@ -377,6 +384,84 @@ def test_an_annotation_on_the_lease_stops_all_actions(calm_cluster):
     steadily(lambda: plane.admin.replicas(path) == START, 2, what="nothing is scaled")
     plane.kubectl("annotate", "lease", "-n", "alertscaler", "alertscaler", "alertscaler.io/paused-")
     eventually(lambda: plane.admin.replicas(path) == START + STEP, what="it goes on")
+
+
+SELECTOR = "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=lock"
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def locks(cluster):
+    """As kubectl shows them: {target: Lease}."""
+    text = cluster.plane.kubectl("get", "leases", "-n", "alertscaler", "-l", SELECTOR, "-o", "json").stdout
+    return {item["metadata"]["annotations"]["alertscaler.io/target"]: item for item in json.loads(text)["items"]}
+
+
+def lock_a_workload(cluster, leader, name, alertname="Grow"):
+    cluster.plane.admin.create(make_workload("Deployment", cluster.namespace, name, START))
+    leader.notify(notification(alert({"alertname": alertname, "namespace": cluster.namespace, "name": name})))
+    target = f"kubernetes/default/apps/v1/Deployment/{cluster.namespace}/{name}"
+    return target, leader.wait_record("action", target=target, outcome="applied")
+
+
+def test_kubectl_shows_who_is_locked(cluster):
+    """A Lease a locked target, with what it goes back to; gone when the lock ends; taken over by the next leader, who removes what
+    is locked no more."""
+    leader = cluster.find_leader()
+    target, action = lock_a_workload(cluster, leader, "locked")
+    lease = eventually(lambda: locks(cluster).get(target), what="the lock's Lease")
+    spec, notes = lease["spec"], lease["metadata"]["annotations"]
+    assert spec["holderIdentity"].startswith(f"{leader.process.name}_")
+    end = moment(spec["acquireTime"]) + spec["leaseDurationSeconds"]
+    status = leader.target(urllib.parse.quote(target, safe=""))
+    assert abs(end - moment(status["locked_until"]["up"])) < 0.001, "acquireTime and duration tell the end"
+    assert abs(end - moment(action["time"]) - 3600) < 5
+    assert (notes["alertscaler.io/lock"], notes["alertscaler.io/rule"]) == ("cooldown", "grow")
+    assert notes["alertscaler.io/decision"] == action["decision"]
+    assert lease["metadata"]["name"] in cluster.plane.kubectl("get", "leases", "-n", "alertscaler").stdout
+
+    short, _ = lock_a_workload(cluster, leader, "short", "Short")
+    eventually(lambda: short in locks(cluster), what="the short lock's Lease")
+    eventually(lambda: short not in locks(cluster), 20, what="it goes with the lock")
+    assert target in locks(cluster)
+
+    left = {**lease, "metadata": {"name": "alertscaler-lock-left-0123456789abcdef", "namespace": "alertscaler",
+                                  "labels": lease["metadata"]["labels"],
+                                  "annotations": {**notes, "alertscaler.io/target": "kubernetes/default/apps/v1/Deployment/gone/gone"}}}
+    cluster.plane.admin.create(left)
+    began = time.monotonic()
+    leader.kill()
+    following = cluster.wait_next("SIGKILL", leader, began)
+    eventually(lambda: list(locks(cluster)) == [target], 20, what="what is left over is removed")
+    taken = eventually(lambda: [lease for lease in locks(cluster).values()
+                                if lease["spec"]["holderIdentity"].startswith(f"{following.process.name}_")], what="a new holder")[0]
+    assert taken["metadata"]["annotations"]["alertscaler.io/decision"] == action["decision"], "what was known is kept"
+    assert moment(taken["spec"]["acquireTime"]) == moment(spec["acquireTime"])
+    assert following.metrics().value("alertscaler_queue_length", queue="locks") == 0
+
+
+def test_without_the_rights_for_locks_nothing_else_fails(cluster):
+    """An installation whose Role is older: it says so once, and goes on."""
+    role = cluster.plane.admin.get(ROLE)
+    older = [{**rule, "verbs": [v for v in rule["verbs"] if rule["resources"] != ["leases"] or v not in ("list", "delete")]}
+             for rule in role["rules"]]
+    cluster.plane.admin.put(ROLE, {**role, "rules": older})
+    try:
+        time.sleep(1)
+        leader = cluster.find_leader()
+        leader.kill()
+        leader = cluster.wait_next("SIGKILL", leader, time.monotonic())
+        lock_a_workload(cluster, leader, "unseen")
+        eventually(lambda: leader.metrics().value("alertscaler_provider_requests_total", provider="kubernetes",
+                                                  operation="list_locks", code="403") >= 2, what="it tries again")
+        assert cluster.is_ready(leader)
+        assert leader.process.log_text().count("locks cannot be shown as leases") == 1
+        assert "listing leases in namespace alertscaler: HTTP 403" in leader.process.log_text()
+    finally:
+        cluster.plane.admin.put(ROLE, {**cluster.plane.admin.get(ROLE), "rules": role["rules"]})
+    eventually(lambda: locks(cluster), 20, what="with the rights, they are shown")
 
 
 def test_without_an_api_server_nobody_leads_and_afterwards_one_does(cluster):

@@ -25,6 +25,8 @@ struct as_view {
     const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */
     bool dry_run;
     struct as_leader_view leader;
+    bool shows_locks;
+    size_t locks_behind; /* of those that are shown */
     unsigned connections;
     size_t unanswered; /* notifications that wait until they are durable */
 };
