@@ -15,10 +15,19 @@
 #include "auth_review.h"
 #include "trim.h"
 
+/* Errors are for the person who has just made them; warnings stay in the log. */
 static void log_diagnostics(struct as_diagnostics *diagnostics)
 {
     as_diagnostics_sort(diagnostics);
-    as_diagnostics_print(diagnostics, stderr);
+    if (diagnostics->has_error) {
+        as_diagnostics_print(diagnostics, stderr);
+        return;
+    }
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        const struct as_diagnostic *item = &diagnostics->items[i];
+        as_log(AS_LOG_WARN, "configuration", AS_F("file", item->file), AS_FI("line", item->line),
+               AS_FI("column", item->column), AS_F("warning", item->message));
+    }
 }
 
 static const struct as_diagnostic *find_error(const struct as_diagnostics *diagnostics)

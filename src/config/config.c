@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "access_patterns.h"
 #include "resolve.h"
 #include "rule_files.h"
 
@@ -22,7 +23,8 @@ struct loading {
     struct as_yaml_tree **trees;        /* of the rule files */
     size_t tree_count, tree_capacity;
     struct rule_files files;
-    char *folder; /* of the configuration */
+    char *folder;         /* of the configuration */
+    bool has_other_rules; /* than it names */
 };
 
 static void loading_deinit(struct loading *loading)
@@ -205,6 +207,10 @@ static int load(struct loading *loading, struct as_config **config_out)
     load_rules(loading);
     if (loading->diagnostics->has_error)
         return AS_CONFIG_INVALID;
+    if (loading->settings_tree && !loading->has_other_rules) {
+        struct loader loader = make_loader(loading, loading->settings_tree);
+        check_access_patterns(&loader, loading->config->ruleset);
+    }
     *config_out = loading->config;
     loading->config = NULL;
     return AS_CONFIG_OK;
@@ -220,6 +226,7 @@ static int load_all(const char *path, const char *const *rules, size_t count,
         return r == -EINVAL || r == -EFBIG ? AS_CONFIG_INVALID : r;
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new(path ? path : "");
     loading.config = config;
+    loading.has_other_rules = rules != NULL;
     if (path)
         loading.folder = rule_files_copy_folder(path);
     for (size_t i = 0; i < count; i++)

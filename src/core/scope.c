@@ -27,6 +27,23 @@ bool as_scope_match(const char *pattern, const char *text)
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
+/* Two patterns with stars meet where one's beginning begins the other's, and likewise the ends:
+ * what stands between may be anything in both. */
+bool as_scope_may_meet(const char *left, const char *right)
+{
+    const size_t left_head = strcspn(left, "*"), right_head = strcspn(right, "*");
+    if (left[left_head] == '\0')
+        return as_scope_match(right, left);
+    if (right[right_head] == '\0')
+        return as_scope_match(left, right);
+    const size_t head = left_head < right_head ? left_head : right_head;
+    const char *left_tail = strrchr(left, '*') + 1, *right_tail = strrchr(right, '*') + 1;
+    const size_t left_size = strlen(left_tail), right_size = strlen(right_tail);
+    const size_t tail = left_size < right_size ? left_size : right_size;
+    return memcmp(left, right, head) == 0 &&
+           memcmp(left_tail + left_size - tail, right_tail + right_size - tail, tail) == 0;
+}
+
 static bool match_any(const char *const *patterns, size_t count, const char *text)
 {
     for (size_t i = 0; i < count; i++) {

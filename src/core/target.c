@@ -371,26 +371,37 @@ static const char *find_plain_value(const struct as_target_config *config, const
 
 /* The id with `*` for what a template gives. A name of the author's with a `*` in it is taken for
  * more than it is, which does no harm here. */
-bool as_target_may_have_id(const struct as_target_config *config, const char *id)
+static void print_id_pattern(const struct as_target_config *config, struct as_buf *out)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
-    static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
-    if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
-        return false;
-    as_buf_append_str(&pattern, as_target_kind_get_word(config->kind));
+    as_buf_append_str(out, as_target_kind_get_word(config->kind));
     if (config->kind == AS_TARGET_KUBERNETES) {
-        for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
-            const char *value = find_plain_value(config, keys[i]);
-            as_buf_printf(&pattern, "/%s", value ? value : "");
+        for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++) {
+            const char *value = find_plain_value(config, kubernetes_checks[i].key);
+            as_buf_printf(out, "/%s", value ? value : "");
         }
     } else {
         const char *provider = find_plain_value(config, "provider");
         const char *name = find_plain_value(config, "name");
         if (!name)
             name = find_plain_value(config, "url");
-        as_buf_printf(&pattern, "/%s/%s", provider ? provider : "", name ? name : "");
+        as_buf_printf(out, "/%s/%s", provider ? provider : "", name ? name : "");
     }
+}
+
+bool as_target_may_have_id(const struct as_target_config *config, const char *id)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
+        return false;
+    print_id_pattern(config, &pattern);
     return as_buf_check(&pattern) == 0 && as_scope_match(pattern.data, id);
+}
+
+bool as_target_may_match_id(const struct as_target_config *config, const char *pattern)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    print_id_pattern(config, &id);
+    return as_buf_check(&id) == 0 && as_scope_may_meet(pattern, id.data);
 }
 
 static const char *put_text(char **at_io, const char *text)

@@ -148,6 +148,17 @@ def test_a_receiver_that_is_open_to_everyone_is_warned_of(make):
         assert said(OPEN) == loads
 
 
+def test_what_a_credential_may_trigger_and_is_not_there_is_warned_of_at_a_reload(make):
+    daemon = make()
+    (daemon.directory / "token").write_text("sesame")
+    daemon.write_config({"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": [
+        {"name": "am", "file": str(daemon.directory / "token"), "rules": ["bussy"], "targets": ["workers"]}]}})
+    daemon.reload()
+    eventually(lambda: "configuration loaded" in daemon.process.log_text())
+    line, = [line for line in daemon.process.log_text().splitlines() if "no rule has a name" in line]
+    assert "level=warn msg=configuration " in line and "did you mean `busy`?" in line
+
+
 def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tmp_path):
     file = tmp_path / "web.yml"
     daemon = make(web={"basic_auth_users": {USER: BCRYPT}})

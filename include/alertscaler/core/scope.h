@@ -24,6 +24,9 @@ struct as_scope { /* all borrowed */
  * product of both lengths in time. */
 bool as_scope_match(const char *pattern, const char *text) AS_MUST_USE;
 
+/* Whether there is a text that both patterns match. */
+bool as_scope_may_meet(const char *left, const char *right) AS_MUST_USE;
+
 /* The credential "" (no credentials configured, or Alertmanager's own list) may everything; one
  * that is not among the scopes (removed meanwhile) nothing. */
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,

@@ -47,6 +47,9 @@ struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUS
 /* Whether an alert could give the entry a target of this id. */
 bool as_target_may_have_id(const struct as_target_config *config, const char *id) AS_MUST_USE;
 
+/* Whether it could give one of an id that the pattern (core/scope.h) matches. */
+bool as_target_may_match_id(const struct as_target_config *config, const char *pattern) AS_MUST_USE;
+
 /* NULL where a key of an address may have this value (templates filled in); else static text that
  * says what is expected. */
 const char *as_target_check_value(enum as_target_kind kind, const char *key, const char *value);

@@ -87,3 +87,34 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
                      rows[i].is_allowed, "row %zu", i);
     cr_expect_not(as_scope_allows(NULL, 0, "any", "r", "t", "t"));
 }
+
+Test(scope, two_patterns_meet_where_one_text_satisfies_both)
+{
+    static const struct {
+        const char *left, *right;
+        bool meet;
+    } rows[] = {
+        {"a", "a", true},
+        {"a", "b", false},
+        {"a*", "ab", true},
+        {"a*", "b", false},
+        {"a*", "b*", false},
+        {"a*", "ab*", true},
+        {"*a", "*ba", true},
+        {"*a", "*b", false},
+        {"a*", "*b", true},
+        {"*", "", true},
+        {"a*b", "a*c", false},
+        {"a*b", "ab", true},
+        {"a*b", "a*x*b", true},
+        {"ab*", "a*b", true},
+        {"a*a", "a", false},
+        {"k/*/shop/*", "k/default/v1/D/shop/*", true},
+        {"k/*/shop/*", "k/default/v1/D/other/web", false},
+        {"*/web", "k/default/*/*", true},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        cr_expect_eq(as_scope_may_meet(rows[i].left, rows[i].right), rows[i].meet, "row %zu", i);
+        cr_expect_eq(as_scope_may_meet(rows[i].right, rows[i].left), rows[i].meet, "row %zu", i);
+    }
+}

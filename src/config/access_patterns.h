@@ -1,0 +1,15 @@
+/*
+ * Whether what credentials may trigger is there.
+ */
+#ifndef ALERTSCALER_SRC_CONFIG_ACCESS_PATTERNS_H
+#define ALERTSCALER_SRC_CONFIG_ACCESS_PATTERNS_H
+
+#include <alertscaler/core/ruleset.h>
+
+#include "schema.h"
+
+/* Warns of patterns that match nothing. The loader's tree is that of a configuration without
+ * errors, with which the rule set was loaded. */
+void check_access_patterns(struct loader *loader, const struct as_ruleset *ruleset);
+
+#endif
