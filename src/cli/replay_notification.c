@@ -9,6 +9,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/reason.h>
 #include <alertscaler/wire/record.h>
 
 #include "log_filter.h"
@@ -53,12 +54,29 @@ static void fill_alert(struct as_alert *alert, const json_t *record, bool is_fir
     alert->ends_at = is_firing ? (as_wall_time){YEAR_1_US} : at;
 }
 
-struct as_notification *replay_notification_make(const json_t *record)
+static bool is_forbidden(const json_t *alert)
+{
+    return strcmp(log_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_FORBIDDEN)) == 0;
+}
+
+size_t replay_notification_count_forbidden(const json_t *record)
+{
+    const json_t *alert;
+    size_t i, count = 0;
+
+    json_array_foreach(json_object_get(record, "alerts"), i, alert) count += is_forbidden(alert);
+    return count;
+}
+
+struct as_notification *replay_notification_make(const json_t *record,
+                                                 const struct replay_scopes *scopes)
 {
     struct as_notification *notification = as_xcalloc(1, sizeof(*notification));
     const json_t *alerts = json_object_get(record, "alerts");
     const bool is_incident = !json_is_array(alerts);
     const size_t count = is_incident ? 1 : json_array_size(alerts);
+    const char *credential = is_incident ? "" : log_get_text(record, "credential");
+    const bool is_known = replay_scopes_know(scopes, credential);
     as_wall_time at = {0};
 
     if (log_get_time(record, &at, NULL) != 0)
@@ -69,15 +87,15 @@ struct as_notification *replay_notification_make(const json_t *record)
     notification->group_key = as_xstrdup(log_get_text(record, "groupKey"));
     notification->reason = as_xstrdup(log_get_text(record, "notification_reason"));
     notification->remote = as_xstrdup("");
-    notification->credential = as_xstrdup("");
+    notification->credential = as_xstrdup(is_known ? credential : "");
     notification->traceparent = as_xstrdup("");
     notification->alerts = as_xcalloc(count + 1, sizeof(*notification->alerts));
-    notification->alert_count = count;
     for (size_t i = 0; i < count; i++) {
         const json_t *alert = is_incident ? record : json_array_get(alerts, i);
         const bool is_firing = is_incident ? strcmp(log_get_text(record, "event"), "opened") == 0
                                            : strcmp(log_get_text(alert, "status"), "firing") == 0;
-        fill_alert(&notification->alerts[i], alert, is_firing, at);
+        if (is_known || is_incident || !is_forbidden(alert))
+            fill_alert(&notification->alerts[notification->alert_count++], alert, is_firing, at);
     }
     return notification;
 }

@@ -27,6 +27,7 @@
 #include "log_filter.h"
 #include "log_walk.h"
 #include "replay_notification.h"
+#include "replay_scopes.h"
 #include "replay_values.h"
 #include "rules_option.h"
 
@@ -68,13 +69,14 @@ struct logged { /* a target of the log */
 struct replay {
     const struct as_args *args;
     struct as_config *config;
+    struct replay_scopes scopes;
     struct as_rehearsal *rehearsal;
     struct replay_values *values;
     struct comparison *comparison;
     struct item_tree waiting;
     size_t waiting_count;
     struct logged *targets;
-    uint64_t order, notifications, silenced, cut, foreign;
+    uint64_t order, notifications, silenced, cut, foreign, forbidden;
     size_t unknown;      /* targets whose first size is still looked for */
     int64_t first, last; /* times of records */
     uint64_t clock_changes;
@@ -202,9 +204,12 @@ static void set_first_sizes(struct replay *replay)
 
 static void start(struct replay *replay, int64_t at)
 {
+    struct as_engine_config engine = rules_get_engine_config(replay->config);
+    engine.scopes = replay->scopes.items;
+    engine.scope_count = replay->scopes.count;
     const struct as_rehearsal_config config = {
         .ruleset = replay->config->ruleset,
-        .engine = rules_get_engine_config(replay->config),
+        .engine = engine,
         .start = {at},
         .callbacks = {.decision = on_decision,
                       .action = on_action,
@@ -284,9 +289,10 @@ static void play_action(struct replay *replay, const struct item *item)
 static void play_notification(struct replay *replay, const struct item *item)
 {
     AS_CLEANUP(as_notification_free_p)
-    struct as_notification *notification = replay_notification_make(item->record);
+    struct as_notification *notification = replay_notification_make(item->record, &replay->scopes);
 
-    as_rehearsal_notify(replay->rehearsal, notification);
+    if (notification->alert_count > 0)
+        as_rehearsal_notify(replay->rehearsal, notification);
 }
 
 static void play_incident(struct replay *replay, const struct item *item)
@@ -388,6 +394,8 @@ static void take_notification(struct replay *replay, json_t *record, int64_t at)
 {
     replay->notifications++;
     replay->cut += replay_notification_is_cut(record);
+    if (!replay_scopes_know(&replay->scopes, log_get_text(record, "credential")))
+        replay->forbidden += replay_notification_count_forbidden(record);
     add_item(replay, record, at);
 }
 
@@ -452,6 +460,9 @@ static void warn_of_limits(struct replay *replay)
          " times: times behind it are counted from where they were"},
         {replay->cut, "",
          " notifications have labels that the log has cut: rules may not match them as they did"},
+        {replay->forbidden, "",
+         " alerts were forbidden to their credential, whose rights are not known here: they do "
+         "nothing under the new rules either"},
         {replay->foreign, "sizes were changed by others ",
          " times: the same sizes were set under the new rules"},
     };
@@ -498,6 +509,7 @@ static void clear(struct replay *replay)
     }
     json_decref(replay->warnings);
     as_rehearsal_free(replay->rehearsal);
+    replay_scopes_deinit(&replay->scopes);
     comparison_free(replay->comparison);
     replay_values_free(replay->values);
     as_config_free(replay->config);
@@ -531,6 +543,7 @@ int replay_rules(const struct as_args *args, const struct log_files *files)
 
     if (status)
         return status;
+    replay.scopes = replay_scopes_make(&replay.config->settings.receiver);
     replay.values = replay_values_new(replay.config->ruleset);
     replay.comparison = comparison_new(replay.config->ruleset, as_args_has(args, "svg"));
     replay.warnings = json_array();

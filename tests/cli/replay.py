@@ -337,6 +337,41 @@ class Rules(unittest.TestCase):
         self.assertEqual(with_settings["targets"][0]["after"]["ups"], 2)
         self.assertEqual(self.read(rules)["targets"][0]["after"]["ups"], 1)
 
+    def forbid(self, outcome="forbidden"):
+        """The log as if every firing `Busy` had come from a credential that may not trigger it."""
+        lines = []
+        for record in RECORDS:
+            if record["kind"] == "notification":
+                record = json.loads(json.dumps(record)) | {"credential": "am"}
+                for alert in record["alerts"]:
+                    if alert["labels"]["alertname"] == "Busy" and alert["status"] == "firing":
+                        alert |= {"outcome": outcome, "rules": []}
+            lines.append(json.dumps(record, separators=(",", ":")) + "\n")
+        return "".join(lines)
+
+    def test_what_was_forbidden_to_a_credential_does_nothing_under_other_rules(self):
+        told = self.read(SAME, data=self.forbid())
+        after = told["targets"][0]["after"]
+        self.assertEqual((after["ups"], after["max"]), (0, 4))
+        self.assertRegex(told["warnings"][0], r"^[1-9]\d* alerts were forbidden to their credential")
+        self.assertEqual(self.read(SAME, data=self.forbid("queued"))["targets"][0]["after"]["ups"], 2)
+
+    def test_credentials_of_the_settings_may_trigger_what_these_say(self):
+        settings = self.folder / "alertscaler.yaml"
+
+        def ups(access, data):
+            settings.write_text("rule_files: []\nproviders: {mine: {type: http}}\n"
+                                f"receiver: {{tokens: [{{name: am, file: token, {access}}}]}}\n")
+            told = json.loads(self.replay(SAME, "-o", "json", "--config.file", settings, data=data)[1])
+            self.assertEqual(told["warnings"], [])
+            return told["targets"][0]["after"]["ups"]
+
+        for data in (self.forbid(), self.forbid("queued")):
+            self.assertEqual(ups("rules: [busy]", data), 2)
+            self.assertEqual(ups("rules: ['*'], targets: [workers]", data), 2)
+            self.assertEqual(ups("rules: [calm]", data), 0)
+            self.assertEqual(ups("targets: [web]", data), 0)
+
     def test_a_target_without_rules_keeps_its_size(self):
         told = self.read(SAME.replace("Busy", "Nothing").replace("Calm", "Nothing"))
         after = told["targets"][0]["after"]
