@@ -184,7 +184,7 @@ static void release(struct daemon *daemon)
 
 int as_daemon_run(const struct as_daemon_options *options)
 {
-    struct daemon daemon = {.options = options};
+    struct daemon daemon = {.options = options, .failing_since = AS_MONO_NEVER};
     struct as_error error = AS_ERROR_INIT;
     STAILQ_INIT(&daemon.retired);
     as_boot_id_read(daemon.boot);

@@ -56,6 +56,7 @@ static void end_term(struct daemon *daemon)
 {
     evtimer_del(daemon->recover);
     daemon->failed = false;
+    daemon->failing_since = AS_MONO_NEVER;
     daemon_close_state(daemon);
     as_trim_memory();
 }

@@ -80,7 +80,8 @@ struct daemon {
     struct as_http_server *server;
     struct as_sandbox *sandbox;
     as_wall_time started;
-    bool failed; /* the storage, until it is recovered */
+    bool failed;                /* the storage, until it is recovered */
+    as_mono_time failing_since; /* INT64_MAX: the state could be opened the last time */
     bool stopping, drained;
     as_mono_time stop_deadline;
     int status;

@@ -295,9 +295,26 @@ int daemon_open_state(struct daemon *daemon, struct as_error *error)
         return r;
     }
     daemon->failed = false;
+    daemon->failing_since = AS_MONO_NEVER;
     as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
     daemon_open_locks(daemon);
     return 0;
+}
+
+/* A leader that cannot write keeps all others from it. One that cannot reach the API server loses
+ * its lease without our doing. */
+static void yield_in_time(struct daemon *daemon)
+{
+    struct as_leader *leader = daemon->leader;
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    const int64_t patience = daemon->config->settings.state.lease.duration_us;
+    if (daemon->failing_since.us == INT64_MAX)
+        daemon->failing_since = now;
+    if (now.us - daemon->failing_since.us < patience)
+        return;
+    leader->yield(leader);
+    if (!leader->look(leader).is_leader)
+        as_log(AS_LOG_WARN, "gave the lead up, as the state or the action log cannot be written");
 }
 
 void daemon_retry_state(struct daemon *daemon, const struct as_error *error)
@@ -307,6 +324,7 @@ void daemon_retry_state(struct daemon *daemon, const struct as_error *error)
                           "the state or the action log cannot be written");
     as_log(AS_LOG_ERROR, "state still cannot be opened", AS_F("error", error->text));
     daemon_arm(daemon->recover, RECOVER_EVERY_US);
+    yield_in_time(daemon);
 }
 
 void daemon_on_recover(evutil_socket_t fd, short what, void *context)

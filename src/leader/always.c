@@ -60,6 +60,11 @@ static void doubt(struct as_leader *self)
     (void)self;
 }
 
+static void yield(struct as_leader *self)
+{
+    (void)self;
+}
+
 static void release(struct as_leader *self, void (*done)(void *context), void *context)
 {
     struct always *always = (struct always *)self;
@@ -81,7 +86,7 @@ static void close_leader(struct as_leader *self)
 struct as_leader *as_always_leader_new(const char *identity, struct as_loop *loop)
 {
     struct always *always = as_xcalloc(1, sizeof(*always));
-    always->port = (struct as_leader){start, look, may_act, doubt, release, close_leader};
+    always->port = (struct as_leader){start, look, may_act, doubt, yield, release, close_leader};
     always->loop = loop;
     always->identity = as_xstrdup(identity);
     return &always->port;

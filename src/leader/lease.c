@@ -297,6 +297,13 @@ static void doubt(struct as_leader *self)
     arm(lease); /* told in the turn of the timer */
 }
 
+static void yield(struct as_leader *self)
+{
+    struct lease *lease = (struct lease *)self;
+    lease_state_yield(&lease->state, look_at_clocks(lease));
+    arm(lease); /* told in the turn of the timer */
+}
+
 static void release(struct as_leader *self, void (*done)(void *context), void *context)
 {
     struct lease *lease = (struct lease *)self;
@@ -353,7 +360,7 @@ struct as_leader *as_lease_leader_new(const struct as_lease_leader_config *confi
     struct lease *lease = as_xcalloc(1, sizeof(*lease));
     const struct lease_times times = {config->duration_us, config->renew_deadline_us,
                                       config->retry_us};
-    lease->port = (struct as_leader){start, look, may_act, doubt, release, close_leader};
+    lease->port = (struct as_leader){start, look, may_act, doubt, yield, release, close_leader};
     lease->env = env;
     lease->access = access;
     lease->namespace_ = as_xstrdup(config->namespace_);

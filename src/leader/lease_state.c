@@ -115,6 +115,10 @@ static enum lease_order proceed(struct lease_state *state, struct lease_now now)
     bool is_mine = state->is_there && is_ours(state);
     if (state->releasing)
         return is_mine ? write_released(state, now) : end(state);
+    if (now.mono.us < state->yields_until.us) {
+        state->leads = false;
+        return is_mine ? write_released(state, now) : wait_as_follower(state, now);
+    }
     if (is_mine)
         return write_ours(state, now);
     state->leads = false;
@@ -143,7 +147,7 @@ static void end_term_in_time(struct lease_state *state, struct lease_now now)
 void lease_state_init(struct lease_state *state, const char *identity,
                       const struct lease_times *times, uint64_t seed, struct lease_now now)
 {
-    *state = (struct lease_state){.times = *times, .wake = now.mono};
+    *state = (struct lease_state){.times = *times, .wake = now.mono, .yields_until = {INT64_MIN}};
     snprintf(state->identity, sizeof(state->identity), "%s", identity);
     as_random_init(&state->random, seed);
 }
@@ -172,7 +176,7 @@ enum lease_order lease_state_on_written(struct lease_state *state, struct lease_
     observe(state, now, lease);
     if (state->releasing)
         return end(state);
-    if (!is_ours(state)) { /* a webhook made somebody else's of it */
+    if (!is_ours(state)) { /* given back, or a webhook made somebody else's of it */
         state->leads = false;
         return wait_as_follower(state, now);
     }
@@ -205,6 +209,12 @@ void lease_state_doubt(struct lease_state *state, struct lease_now now)
     state->is_fresh = false;
     state->has_doubt = state->under_way == LEASE_CREATE || state->under_way == LEASE_UPDATE;
     state->wake = now.mono;
+}
+
+void lease_state_yield(struct lease_state *state, struct lease_now now)
+{
+    lease_state_doubt(state, now);
+    state->yields_until.us = as_time_add(now.mono.us, state->times.duration_us);
 }
 
 enum lease_order lease_state_release(struct lease_state *state, struct lease_now now)

@@ -55,8 +55,9 @@ struct lease_state {
     as_mono_time seen_at; /* when it was first seen so */
 
     bool leads, releasing;
-    bool has_doubt;     /* about the write that is under way: its answer gives no term */
-    as_mono_time until; /* of our term */
+    as_mono_time yields_until; /* others may have it till then; INT64_MIN: we do not yield */
+    bool has_doubt;            /* about the write that is under way: its answer gives no term */
+    as_mono_time until;        /* of our term */
     as_wall_time until_wall;
 
     enum lease_order under_way; /* LEASE_WAIT: nothing */
@@ -83,6 +84,10 @@ enum lease_order lease_state_on_failed(struct lease_state *state, struct lease_n
 
 /* Ends the term; another begins only after the record was read and written again. */
 void lease_state_doubt(struct lease_state *state, struct lease_now now);
+
+/* Ends the term, gives the lease back, and does not take it for its duration: others that wait see
+ * it long before. */
+void lease_state_yield(struct lease_state *state, struct lease_now now);
 
 /* Gives the lease back; what was under way is cancelled by the caller before, and not answered. */
 enum lease_order lease_state_release(struct lease_state *state, struct lease_now now) AS_MUST_USE;

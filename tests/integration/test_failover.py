@@ -386,6 +386,30 @@ def test_an_annotation_on_the_lease_stops_all_actions(calm_cluster):
     eventually(lambda: plane.admin.replicas(path) == START + STEP, what="it goes on")
 
 
+def test_a_leader_that_cannot_write_gives_the_lead_up(cluster):
+    """Its log cannot be opened any more: for as long as a lease lasts it tries, then another one leads; when that is gone and the
+    log is there again, it leads again."""
+    leader = cluster.find_leader()
+    leader.log_file.rename(leader.log_file.with_suffix(".kept"))
+    leader.log_file.mkdir()
+    leader.process.signal(signal.SIGUSR1)       # opens it again
+    began = time.monotonic()
+    following = cluster.wait_next("broken log", leader, began)
+    assert cluster.gaps[-1][1] < DURATION + MARGIN + 3
+    assert cluster.plane.admin.get(LEASE)["spec"]["holderIdentity"].startswith(f"{following.process.name}_")
+    assert "gave the lead up, as the state or the action log cannot be written" in leader.process.log_text()
+    eventually(lambda: "not the leader" in leader.get("/-/ready").text, what="it follows")
+    assert leader.get("/-/healthy").ok
+    lock_a_workload(cluster, following, "elsewhere")
+    leader.log_file.rmdir()
+    leader.log_file.with_suffix(".kept").rename(leader.log_file)
+    for other in cluster.replicas:
+        if other is not leader:
+            other.stop()
+    eventually(lambda: cluster.find_leader() is leader, DURATION + 10, what="it leads again")
+    lock_a_workload(cluster, leader, "again")
+
+
 SELECTOR = "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=lock"
 
 

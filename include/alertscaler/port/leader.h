@@ -34,6 +34,9 @@ struct as_leader {
     /* There are signs that somebody else leads (the store was taken over): ends the term at once,
      * and begins another only when the lease is seen to be ours. One replica has no doubts. */
     void (*doubt)(struct as_leader *self);
+    /* We cannot do what a leader has to: ends the term at once, gives the lease back, and leaves it
+     * to others for as long as it lasts; then we are a candidate like them. One replica goes on. */
+    void (*yield)(struct as_leader *self);
     /* Gives the lease back, so that another need not wait; `done` comes once, in a later turn,
      * whatever becomes of it, within some seconds. Nothing may act any more when it is called. */
     void (*release)(struct as_leader *self, void (*done)(void *context), void *context);

@@ -212,6 +212,23 @@ Test(lease, a_term_that_cannot_be_renewed_ends_and_is_told)
     cr_expect_geq(changes, 3, "it led, there was a problem, it does not lead");
 }
 
+Test(lease, yielding_is_told_and_others_may_have_it)
+{
+    lead();
+    answer("GET", PATH, 200, object("me", 1, ""));
+    answer("PUT", PATH, 200, object("", 2, ""));
+    leader->yield(leader);
+    cr_expect_not(leader->may_act(leader));
+    cr_expect_eq(changes, 1, "told in the same turn");
+    world_run(&world);
+    cr_expect_gt(changes, 1);
+    cr_expect_not(leader->look(leader).is_leader);
+    cr_expect(strstr(get_request(1)->body, "\"holderIdentity\":\"\""));
+    answer("GET", PATH, 200, object("other", 3, ""));
+    pass(S);
+    cr_expect_str_eq(leader->look(leader).holder, "other");
+}
+
 Test(lease, giving_back_is_done_once_it_is_written)
 {
     lead();
@@ -262,6 +279,8 @@ Test(always, one_replica_leads_from_the_first_turn_on, .init = setup, .fini = te
     cr_expect(always->may_act(always));
     cr_expect(always->look(always).is_leader);
     cr_expect_str_eq(always->look(always).holder, "one");
+    always->yield(always);
+    cr_expect(always->may_act(always), "there is nobody else");
     always->release(always, on_done, NULL);
     cr_expect_not(always->may_act(always));
     world_run(&world);

@@ -346,6 +346,58 @@ Test(lease_state, a_renewal_from_before_the_doubt_gives_no_term)
     cr_expect_not(lease_state_may_act(&state, now));
 }
 
+Test(lease_state, who_yields_gives_it_back_and_leaves_it_to_others)
+{
+    lead();
+    lease_state_yield(&state, now);
+    cr_expect_not(lease_state_may_act(&state, now));
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("me", 1)), LEASE_UPDATE);
+    cr_expect_str_eq(state.want.holder, "");
+    expect_order(written(), LEASE_WAIT);
+    pass(5 * S);
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("", 2)), LEASE_WAIT);
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("other", 3)), LEASE_WAIT);
+    cr_expect_not(lease_state_may_act(&state, now));
+}
+
+Test(lease_state, where_nobody_takes_it_who_yielded_leads_again)
+{
+    lead();
+    const int64_t yielded = now.mono.us;
+    lease_state_yield(&state, now);
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("me", 1)), LEASE_UPDATE);
+    expect_order(written(), LEASE_WAIT);
+    enum lease_order order = LEASE_WAIT;
+    while (order == LEASE_WAIT) {
+        expect_order(wake(), LEASE_GET);
+        order = read_lease(held_by("", 2));
+    }
+    expect_order(order, LEASE_UPDATE);
+    cr_expect_str_eq(state.want.holder, "me");
+    cr_expect_geq(now.mono.us, yielded + 15 * S);
+    cr_expect_leq(now.mono.us, yielded + 16 * S);
+    expect_order(written(), LEASE_WAIT);
+    cr_expect(lease_state_may_act(&state, now));
+}
+
+Test(lease_state, a_renewal_from_before_it_yielded_is_given_back_too)
+{
+    lead();
+    expect_order(wake(), LEASE_UPDATE);
+    lease_state_yield(&state, now);
+    expect_order(written(), LEASE_GET);
+    expect_order(read_lease(state.want), LEASE_UPDATE);
+    cr_expect_str_eq(state.want.holder, "");
+    expect_order(lease_state_on_failed(&state, now), LEASE_WAIT);
+    expect_order(wake(), LEASE_GET);
+    expect_order(read_lease(held_by("me", 1)), LEASE_UPDATE);
+    cr_expect_str_eq(state.want.holder, "", "tried again");
+}
+
 Test(lease_state, giving_back_empties_the_holder)
 {
     lead();

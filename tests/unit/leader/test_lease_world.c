@@ -205,7 +205,7 @@ static void make_trouble(struct world *world)
 {
     struct candidate *candidate =
         &world->candidates[as_random_get_below(&world->random, world->count)];
-    switch (as_random_get_below(&world->random, 8)) {
+    switch (as_random_get_below(&world->random, 9)) {
     case 0:
     case 1: candidate->is_paused = !candidate->is_paused; break;
     case 2: candidate->is_alive = false; break;
@@ -216,6 +216,10 @@ static void make_trouble(struct world *world)
             send(world, (unsigned)(candidate - world->candidates),
                  lease_state_release(&candidate->state, look(world, candidate)));
         }
+        break;
+    case 5: /* it cannot write its state */
+        if (candidate->is_alive && !candidate->is_paused && !candidate->state.releasing)
+            lease_state_yield(&candidate->state, look(world, candidate));
         break;
     default:
         if (!candidate->is_alive || candidate->is_released)
@@ -272,6 +276,7 @@ static void check_that_somebody_leads(struct world *world, uint64_t seed)
         candidate->is_paused = false;
         if (!candidate->is_alive || candidate->state.releasing)
             start(world, candidate);
+        candidate->state.yields_until.us = INT64_MIN;
     }
     /* an answer that does not come is waited for first, half a renew deadline; clocks may be slow
      */
