@@ -294,8 +294,23 @@ static const struct as_adapters adapters = {
     .new_server = as_http_server_new,
 };
 
+/* libevent goes on where it was refused a little memory: it forgets a timer or a socket that it was
+ * told of, or crashes. What is large it may be refused: that it says. */
+#define EVENT_SMALL (1U << 20)
+
+static void *take_event_memory(size_t size)
+{
+    return size <= EVENT_SMALL ? as_xmalloc(size) : malloc(size);
+}
+
+static void *grow_event_memory(void *old, size_t size)
+{
+    return size <= EVENT_SMALL ? as_xrealloc_array(old, 1, size) : realloc(old, size);
+}
+
 int main(int argc, char **argv)
 {
+    event_set_mem_functions(take_event_memory, grow_event_memory, free);
     /* one heap for both threads: a second one would hold what the first could use */
     (void)mallopt(M_ARENA_MAX, 1);
     /* OpenSSL does not ask whether it had memory for its own context, and crashes without it */
