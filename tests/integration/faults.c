@@ -9,6 +9,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -33,6 +34,7 @@ struct shared {
 };
 
 static struct shared *shared;
+static int where = -1; /* the file FAULTS_WHERE, for the stacks of calls that failed */
 
 __attribute__((constructor)) static void open_shared(void)
 {
@@ -44,6 +46,16 @@ __attribute__((constructor)) static void open_shared(void)
     (void)close(fd);
     if (memory != MAP_FAILED)
         shared = memory;
+    path = getenv("FAULTS_WHERE");
+    where = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+}
+
+static void tell_where(void)
+{
+    void *frames[40];
+    backtrace_symbols_fd(frames, backtrace(frames, 40), where);
+    if (write(where, "\n", 1) < 0)
+        return;
 }
 
 /* Counts a call; true where it is the one that fails, with errno set. */
@@ -58,6 +70,8 @@ static bool fails(enum class class, const char *name)
         return false;
     (void)strncpy(shared->name, name, sizeof(shared->name) - 1);
     atomic_fetch_add(&shared->failed, 1);
+    if (where >= 0)
+        tell_where();
     errno = errors[class][number % 3];
     return true;
 }

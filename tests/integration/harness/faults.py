@@ -21,6 +21,7 @@ class Faults:
         self.binary = binary
 
     def choose(self, name, number):
+        """The number-th call from now on; 0: none."""
         LAYOUT.pack_into(self.memory, 0, 0, 0, 0, CLASSES.index(name), number, 0, b"")
 
     def environment(self):
@@ -31,7 +32,7 @@ class Faults:
         sanitizer = [line.split()[2] for line in linked.splitlines() if "libasan" in line]
         is_first = self.chosen == "allocations"
         order = [str(library), *sanitizer] if is_first else [*sanitizer, str(library)]
-        return {"LD_PRELOAD": ":".join(order), "FAULTS": str(self.file)}
+        return {"LD_PRELOAD": ":".join(order), "FAULTS": str(self.file), "FAULTS_WHERE": f"{self.file}-where"}
 
     @property
     def chosen(self):
