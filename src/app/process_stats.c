@@ -76,7 +76,7 @@ int process_stats_read(struct process_stats *stats_out)
 {
     int64_t fields[STAT_RSS + 1];
     int64_t boot;
-    double open_fds;
+    double open_fds = 0;
     struct rlimit limit;
     int r = read_stat(fields, AS_ARRAY_SIZE(fields));
     if (r == 0)

@@ -15,7 +15,7 @@ from .wait import PATIENCE, eventually
 
 ROOT = pathlib.Path(__file__).parents[3]
 BUILDS = ("build/asan", "build", "build/release")
-SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|runtime error:")
+SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 
 
 def find_binary():
@@ -28,7 +28,8 @@ def find_binary():
 
 def has_sanitizers():
     """Whether the binary is a build with sanitizers, which the sandbox leaves some room."""
-    return b"__asan_init" in find_binary().read_bytes()
+    binary = find_binary().read_bytes()
+    return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
 class _Dumper(yaml.SafeDumper):
