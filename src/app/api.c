@@ -123,7 +123,7 @@ static bool is_read(const char *method)
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 }
 
-bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange)
+bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange, const char *who)
 {
     const char *path = as_http_exchange_get_path(exchange);
     const struct route *route = find_route(path);
@@ -136,7 +136,7 @@ bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange)
         return true;
     }
     struct api_request request = {
-        .api = api, .exchange = exchange, .rest = path + strlen(route->path)};
+        .api = api, .exchange = exchange, .who = who, .rest = path + strlen(route->path)};
     struct as_error error = AS_ERROR_INIT;
     if (api_parameters_parse(&request, &error) == 0) {
         api->config.view(api->config.context, &request.view);

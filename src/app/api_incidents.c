@@ -2,6 +2,7 @@
  * Open incidents.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "api_private.h"
 
@@ -34,6 +35,21 @@ static void write_targets(struct api_request *request, const struct as_incident_
     as_json_end_array(json);
 }
 
+/* Who opened it, then who else has told of it. */
+static void write_credentials(struct api_request *request, const struct as_incident_state *state)
+{
+    const struct as_view *view = &request->view;
+    const bool sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    as_json_write_key(&request->json, "credentials");
+    as_json_begin_array(&request->json);
+    for (size_t i = 0; i < state->credential_count; i++) {
+        const char *name = state->credentials[i];
+        if (sees_all || name[0] == '\0' || strcmp(name, request->who) == 0)
+            as_json_write_string(&request->json, name);
+    }
+    as_json_end_array(&request->json);
+}
+
 static void list_incident(void *context, const struct as_incident_state *state,
                           const struct as_incident_target *targets, size_t target_count)
 {
@@ -55,6 +71,7 @@ static void list_incident(void *context, const struct as_incident_state *state,
     for (size_t i = 0; i < state->receiver_count; i++)
         as_json_write_string(json, state->receivers[i]);
     as_json_end_array(json);
+    write_credentials(request, state);
     as_json_write_member_bool(json, "silenced", as_moment_is_set(state->silenced));
     write_labels(json, "labels", state->labels);
     write_labels(json, "annotations", state->annotations);

@@ -56,6 +56,7 @@ struct as_api {
 struct api_request {
     struct as_api *api;
     struct as_http_exchange *exchange;
+    const char *who;  /* asks: the name of a credential */
     const char *rest; /* of the path, behind a route that ends in '/' */
     struct as_view view;
     struct evkeyvalq parameters;

@@ -25,6 +25,9 @@ static const char *find_not_ready(const struct daemon *daemon)
 void daemon_look(void *context, struct as_view *view_out)
 {
     const struct daemon *daemon = context;
+    size_t scope_count = 0;
+    const struct as_scope *scopes =
+        as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &scope_count);
     *view_out = (struct as_view){
         .mono = as_system_clock.get_mono(&as_system_clock),
         .wall = as_system_clock.get_wall(&as_system_clock),
@@ -33,6 +36,8 @@ void daemon_look(void *context, struct as_view *view_out)
         .storage = daemon->storage,
         .leader = daemon->leader->look(daemon->leader),
         .ruleset = daemon->config->ruleset,
+        .scopes = scopes,
+        .scope_count = scope_count,
         .config_digest = daemon->config->digest,
         .action_log_path = daemon->config->settings.action_log.path,
         .not_ready = find_not_ready(daemon),
@@ -113,7 +118,7 @@ static void on_request(void *context, struct as_http_exchange *exchange)
     } else if (as_operators_is_path(exchange)) {
         as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
                             daemon->shell, daemon->storage, find_not_ready(daemon));
-    } else if (!as_api_handle(daemon->api, exchange)) {
+    } else if (!as_api_handle(daemon->api, exchange, as_auth_get_credential(exchange))) {
         as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
                            as_http_exchange_get_path(exchange));
     }

@@ -16,13 +16,7 @@
 
 bool scope_is_whole(const struct as_engine *engine, const char *credential)
 {
-    const struct as_engine_config *config = &engine->config;
-    for (size_t i = 0; i < config->scope_count; i++) {
-        const struct as_scope *scope = &config->scopes[i];
-        if (strcmp(scope->credential, credential) == 0)
-            return scope->rule_count == 0 && scope->target_count == 0;
-    }
-    return credential[0] == '\0';
+    return as_scope_is_whole(engine->config.scopes, engine->config.scope_count, credential);
 }
 
 static bool allows(const struct as_engine *engine, const char *credential,

@@ -67,3 +67,13 @@ bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *cr
     }
     return false;
 }
+
+bool as_scope_is_whole(const struct as_scope *scopes, size_t count, const char *credential)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct as_scope *scope = &scopes[i];
+        if (strcmp(scope->credential, credential) == 0)
+            return scope->rule_count == 0 && scope->target_count == 0;
+    }
+    return credential[0] == '\0';
+}

@@ -38,8 +38,11 @@ const char *as_api_find_handler(const char *path);
 /*
  * Answers a request, at once, and names its handler. Anything but GET and HEAD is answered 405. Not
  * its own is, and is left alone: a path for which as_api_find_handler has no name; then false.
+ * `who` asks, by the name of a credential ("": none is needed): one with `rules` or `targets` does
+ * not see the names of others.
  */
-bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange) AS_MUST_USE;
+bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange,
+                   const char *who) AS_MUST_USE;
 
 /*
  * Answers with {"status":"error","errorType":TYPE,"error":TEXT}. `headers` as in as_http_answer.

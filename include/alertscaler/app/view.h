@@ -12,6 +12,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/engine.h>
 #include <alertscaler/core/ruleset.h>
+#include <alertscaler/core/scope.h>
 #include <alertscaler/port/leader.h>
 
 struct as_view {
@@ -20,6 +21,8 @@ struct as_view {
     const struct as_engine *engine; /* NULL while there is none (the storage failed) */
     struct as_storage *storage;     /* NULL likewise */
     const struct as_ruleset *ruleset;
+    const struct as_scope *scopes; /* of all credentials */
+    size_t scope_count;
     const char *config_digest;
     const char *action_log_path; /* NULL: there is no such file */
     const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */

@@ -32,4 +32,8 @@ bool as_scope_may_meet(const char *left, const char *right) AS_MUST_USE;
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id) AS_MUST_USE;
 
+/* Whether nothing is beyond the credential: "", and one without patterns. */
+bool as_scope_is_whole(const struct as_scope *scopes, size_t count,
+                       const char *credential) AS_MUST_USE;
+
 #endif

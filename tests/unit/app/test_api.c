@@ -79,6 +79,8 @@ static void forget(void)
     exchange = (struct as_http_exchange){0};
 }
 
+static const char *who = "";
+
 static void setup(void)
 {
     world_open(&world);
@@ -101,7 +103,7 @@ static void ask(const char *method, const char *path, const char *query, int sta
 {
     forget();
     exchange = (struct as_http_exchange){.method = method, .path = path, .query = query};
-    cr_assert(as_api_handle(world.api, &exchange), "%s", path);
+    cr_assert(as_api_handle(world.api, &exchange, who), "%s", path);
     cr_assert_eq(exchange.replies, 1);
     cr_assert_eq(exchange.status, status, "%s?%s: %d %s", path, query, exchange.status,
                  exchange.body);
@@ -191,7 +193,7 @@ Test(api, knows_its_own_paths)
         cr_assert(as_str_equal(as_api_find_handler(cases[i].path), cases[i].handler), "%s",
                   cases[i].path);
         exchange = (struct as_http_exchange){.method = "GET", .path = cases[i].path, .query = ""};
-        cr_assert_eq(as_api_handle(world.api, &exchange), cases[i].handler != NULL, "%s",
+        cr_assert_eq(as_api_handle(world.api, &exchange, who), cases[i].handler != NULL, "%s",
                      cases[i].path);
         cr_assert_eq(exchange.replies, cases[i].handler ? 1 : 0);
         forget();
@@ -233,7 +235,7 @@ Test(api, answers_metrics_in_the_format_asked_for)
     forget();
     exchange = (struct as_http_exchange){
         .method = "GET", .path = "/metrics", .query = "", .accept = "application/openmetrics-text"};
-    cr_assert(as_api_handle(world.api, &exchange));
+    cr_assert(as_api_handle(world.api, &exchange, who));
     cr_assert(as_str_starts_with(exchange.content_type, "application/openmetrics-text;"));
     cr_assert(strstr(exchange.body, "# EOF\n"));
 }
@@ -349,6 +351,34 @@ Test(api, shows_open_incidents)
     cr_assert_null(json_object_get(json, "warnings"));
     world_notify(&world, AS_ALERT_RESOLVED, "Each", "cart");
     cr_assert_eq(json_array_size(get("/api/v1/incidents", "")), 1);
+}
+
+/* Names of credentials, as "a,b"; of the only incident. */
+static const char *get_credentials(const char *asker)
+{
+    static char names[100];
+    size_t i, size = 0;
+    const json_t *name;
+    who = asker;
+    const json_t *incidents = get("/api/v1/incidents", "");
+    cr_assert_eq(json_array_size(incidents), 1);
+    names[0] = '\0';
+    json_array_foreach(at(incidents, "0.credentials"), i, name) size += (size_t)snprintf(
+        names + size, sizeof(names) - size, i > 0 ? ",%s" : "%s", json_string_value(name));
+    return names;
+}
+
+Test(api, shows_through_which_credentials_an_incident_came_to_those_who_may_know)
+{
+    world.credential = "narrow";
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    cr_expect_str_eq(get_credentials("whole"), "narrow");
+    world.credential = "whole";
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    cr_expect_str_eq(get_credentials("whole"), "narrow,whole");
+    cr_expect_str_eq(get_credentials(""), "narrow,whole");
+    cr_expect_str_eq(get_credentials("narrow"), "narrow", "it learns of no other");
+    cr_expect_str_eq(get_credentials("removed"), "");
 }
 
 Test(api, shows_rules_as_they_are_written)

@@ -27,7 +27,15 @@ struct world {
     int32_t replicas;            /* of every target */
     enum as_reason scale_result; /* AS_REASON_APPLIED unless said otherwise */
     uint64_t requests;
-    int64_t skew_us; /* of the wall clock, when looked at */
+    int64_t skew_us;        /* of the wall clock, when looked at */
+    const char *credential; /* through which notifications come; NULL: none is needed */
+};
+
+/* Credentials that the engine knows: one may everything, one only the rule `each`. */
+static const char *const world_patterns[] = {"each"};
+static const struct as_scope world_scopes[] = {
+    {.credential = "whole"},
+    {.credential = "narrow", .rules = world_patterns, .rule_count = 1},
 };
 
 static inline void world_set_address(struct as_target_config *target,
@@ -145,8 +153,11 @@ static inline void world_open(struct world *world)
     world_make_target(&world->ruleset->targets[1], "any-shop", "{{ .Labels.app }}");
     world_make_rule(&world->ruleset->rules[0], "slow", "alertname=\"Slow\"", 0);
     world_make_rule(&world->ruleset->rules[1], "each", "alertname=~\"Each|Every\"", 1);
-    const struct as_engine_config config = {
-        .incident_expiry_us = AS_US_PER_DAY, .stale_window_us = 2 * AS_US_PER_MIN, .seed = 1};
+    const struct as_engine_config config = {.incident_expiry_us = AS_US_PER_DAY,
+                                            .stale_window_us = 2 * AS_US_PER_MIN,
+                                            .seed = 1,
+                                            .scopes = world_scopes,
+                                            .scope_count = AS_ARRAY_SIZE(world_scopes)};
     world->engine = as_engine_new(&config, world->ruleset);
     world->metrics = as_metrics_new();
 }
@@ -185,7 +196,7 @@ static inline void world_notify(struct world *world, enum as_alert_status status
         .alerts = &alert,
         .alert_count = 1,
         .remote = (char[]){""},
-        .credential = (char[]){""},
+        .credential = (char *)(uintptr_t)(world->credential ? world->credential : ""),
         .traceparent = (char[]){""},
     };
     (void)snprintf(notification.id, sizeof(notification.id), "N%025llu",
@@ -205,6 +216,8 @@ static inline struct as_view world_look(const struct world *world)
         .started = {WORLD_START_US},
         .engine = world->engine,
         .ruleset = world->ruleset,
+        .scopes = world_scopes,
+        .scope_count = AS_ARRAY_SIZE(world_scopes),
         .config_digest = "c0ffee",
         .leader = {.is_leader = true, .identity = "one", .holder = "one"},
         .connections = 7,
