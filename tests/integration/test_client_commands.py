@@ -153,8 +153,8 @@ def at(seconds):
 
 def test_status_is_a_table(played):
     played.answer = 200, {}, {"status": "success", "data": [
-        target(locked_until={"up": at(45), "down": at(600)}, open_incidents=1,
-               last_decision={"id": "x", "time": at(-12), "reason": "scaled", "rule": "slow"}),
+        target(locked_until={"up": at(49), "down": at(600)}, open_incidents=1,
+               last_decision={"id": "x", "time": at(-10), "reason": "scaled", "rule": "slow"}),
         target(templated=True, replicas=4, desired=5, failure="forbidden",
                last_decision={"id": "x", "time": at(-7300), "reason": "at_max", "rule": None}),
         target(name="new", replicas=None, desired=None, min=None, max=None, failure="unreachable"),
