@@ -27,6 +27,7 @@
 
 struct as_review_wait {
     LIST_ENTRY(as_review_wait) link;
+    struct asking *asking;
     as_review_fn *done;
     void *context;
     bool is_first;
@@ -39,6 +40,7 @@ struct asking { /* one request under way */
     struct as_kube_request *request;
     struct as_timer *timer; /* until it is given up */
     struct review_waits waits;
+    size_t wait_count;
     unsigned char digest[SHA256_DIGEST_LENGTH];
 };
 LIST_HEAD(asking_list, asking);
@@ -58,7 +60,7 @@ struct as_reviewer {
     struct as_kube_access *access;
     struct as_kube_client client;
     struct asking_list asking;
-    size_t asking_count;
+    size_t asking_count, wait_count;
     struct known known[AS_REVIEWS_REMEMBER];
     size_t known_count, known_next;
     size_t failures; /* not logged so far */
@@ -123,6 +125,7 @@ static void detach(struct asking *asking)
     env->loop->cancel_timer(env->loop, asking->timer);
     LIST_REMOVE(asking, link);
     asking->reviewer->asking_count--;
+    asking->reviewer->wait_count -= asking->wait_count;
     asking->reviewer = NULL;
 }
 
@@ -318,18 +321,27 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
     digest_token(token, digest);
     struct asking *asking = find_asking(reviewer, digest);
     const bool is_first = !asking;
-    if (!asking && reviewer->asking_count == AS_REVIEWS_UNDER_WAY)
+    if (reviewer->wait_count == AS_REVIEWS_WAITING ||
+        (is_first && reviewer->asking_count == AS_REVIEWS_UNDER_WAY))
         return NULL;
     if (!asking)
         asking = start(reviewer, token);
     struct as_review_wait *wait = as_xcalloc(1, sizeof(*wait));
-    *wait = (struct as_review_wait){.done = done, .context = context, .is_first = is_first};
+    *wait = (struct as_review_wait){
+        .asking = asking, .done = done, .context = context, .is_first = is_first};
     LIST_INSERT_HEAD(&asking->waits, wait, link);
+    asking->wait_count++;
+    reviewer->wait_count++;
     return wait;
 }
 
 void as_review_wait_cancel(struct as_review_wait *wait)
 {
+    struct asking *asking = wait->asking;
+    if (asking->reviewer) { /* else it is telling, and counted no more */
+        asking->wait_count--;
+        asking->reviewer->wait_count--;
+    }
     LIST_REMOVE(wait, link);
     free(wait);
 }

@@ -1,7 +1,7 @@
 /*
  * Tokens that a Kubernetes API server knows: one TokenReview a token, remembered for a short while
- * where it is somebody's, under its SHA-256. How many are under way has a limit, and each has a
- * time-out.
+ * where it is somebody's, under its SHA-256. How many are under way, and how many wait for them,
+ * has a limit, and each has a time-out.
  */
 #ifndef ALERTSCALER_APP_AUTH_REVIEW_H
 #define ALERTSCALER_APP_AUTH_REVIEW_H
@@ -13,6 +13,7 @@
 #include <alertscaler/wire/token_review.h>
 
 #define AS_REVIEWS_UNDER_WAY   16
+#define AS_REVIEWS_WAITING     256 /* for those under way; each is a connection that stays */
 #define AS_REVIEWS_REMEMBER    256
 #define AS_REVIEW_REMEMBER_US  (10 * AS_US_PER_S)
 #define AS_REVIEW_REMEMBER_MAX ((size_t)16 * 1024) /* bytes of names: with more, not remembered */
@@ -36,7 +37,7 @@ typedef void as_review_fn(void *context, const struct as_reviewed *reviewed);
 const struct as_reviewed *as_reviewer_find(struct as_reviewer *reviewer, const char *token);
 
 /* `done` comes once, in a later turn of the loop and within the time-out, unless it is cancelled
- * first; it may free the reviewer. NULL: too many are under way. */
+ * first; it may free the reviewer. NULL: too many are under way, or wait. */
 struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char *token,
                                        as_review_fn *done, void *context) AS_MUST_USE;
 void as_review_wait_cancel(struct as_review_wait *wait);

@@ -266,6 +266,33 @@ Test(auth_review, so_many_at_once_and_those_of_one_token_share_a_request)
     cr_expect_eq(more.told, 1);
 }
 
+/* Each of them is a connection that waits, and while the API server hangs all of them do. */
+Test(auth_review, so_many_wait_whatever_token_they_show)
+{
+    static struct asker askers[AS_REVIEWS_WAITING];
+    struct asker more[3] = {{0}};
+    answer(NOBODY);
+    answer(NOBODY);
+    for (unsigned i = 0; i < AS_REVIEWS_WAITING; i++)
+        cr_assert(ask(&askers[i], i % 2 ? "a" : "b"), "%u", i);
+    cr_expect_not(ask(&more[0], "a"));
+    cr_expect_not(ask(&more[0], "c"));
+    as_review_wait_cancel(askers[7].wait);
+    cr_expect(ask(&more[1], "a"), "who has gone has left its place");
+    cr_expect_not(ask(&more[0], "a"));
+    world_run(&world);
+    for (unsigned i = 0; i < AS_REVIEWS_WAITING; i++)
+        cr_expect_eq(askers[i].told, i != 7, "%u", i);
+    cr_expect_eq(more[1].told, 1);
+    answer(NOBODY);
+    for (unsigned i = 0; i < AS_REVIEWS_WAITING; i++) {
+        askers[i] = (struct asker){0};
+        cr_assert(ask(&askers[i], "d"), "%u", i);
+    }
+    cr_expect_not(ask(&more[0], "d"));
+    world_run(&world);
+}
+
 /* The API server accepts and is silent, and the HTTP client is stuck too. */
 Test(auth_review, a_review_that_never_ends_ends)
 {
