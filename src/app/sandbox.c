@@ -187,23 +187,43 @@ int as_sandbox_check(const struct as_sandbox *sandbox, const struct as_sandbox_c
     return 0;
 }
 
-void as_sandbox_explain(const struct as_sandbox *sandbox, const char *path, struct as_error *error)
+/* Where it may not be read; its folder where it is not there, as making it may be refused. */
+static char *find_refused(const char *path)
 {
-    if (!sandbox)
-        return;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd >= 0)
         close(fd);
-    if (fd >= 0 || errno != EACCES)
+    if (fd < 0 && errno == EACCES)
+        return realpath(path, NULL);
+    const char *slash = fd < 0 && errno == ENOENT ? strrchr(path, '/') : NULL;
+    if (!slash || slash == path)
+        return NULL;
+    AS_CLEANUP(as_free_p) char *folder = as_xstrndup(path, (size_t)(slash - path));
+    return realpath(folder, NULL);
+}
+
+void as_sandbox_explain(const struct as_sandbox *sandbox, const char *path, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *real = sandbox ? find_refused(path) : NULL;
+    if (!real)
         return;
-    AS_CLEANUP(as_free_p) char *real = realpath(path, NULL);
+    const bool is_there = access(path, F_OK) == 0;
     AS_CLEANUP(as_free_p) char *before = as_xasprintf("%s", error->text);
-    if (sandbox->landlock > 0 && real && !sandbox_files_cover(&sandbox->files, real, SANDBOX_READ))
+    const struct sandbox_place *replaced =
+        sandbox->landlock > 0 ? sandbox_files_find_replaced(&sandbox->files, real) : NULL;
+    if (is_there && sandbox->landlock > 0 &&
+        !sandbox_files_cover(&sandbox->files, real, SANDBOX_READ))
         as_error_set(error,
                      "%s (the folder of %s is new, and the sandbox of this process allows only "
                      "those known at its start: restart alertscaler)",
                      before, real);
-    else if (geteuid() == 0)
+    else if (replaced)
+        as_error_set(error,
+                     "%s (the folder %s is another one than at the start: it was mounted anew or "
+                     "replaced, and the sandbox of this process knows only the old one: restart "
+                     "alertscaler)",
+                     before, replaced->path);
+    else if (is_there && geteuid() == 0)
         as_error_set(error,
                      "%s (root has to have the right to it like others: the sandbox gives up "
                      "root's privileges)",

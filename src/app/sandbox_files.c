@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -28,10 +29,18 @@ static const char *const system_places[] = {
 static void add(struct sandbox_files *files, const char *path, unsigned access, bool is_ours)
 {
     char *real = realpath(path, NULL);
+    struct stat st = {0};
     if (!real)
         return; /* not there: opening it would fail anyway */
+    (void)stat(real, &st);
     files->places = as_xgrow(files->places, files->count, &files->capacity, sizeof(*files->places));
-    files->places[files->count++] = (struct sandbox_place){real, access, is_ours};
+    files->places[files->count++] = (struct sandbox_place){
+        .path = real,
+        .access = access,
+        .is_ours = is_ours,
+        .device = st.st_dev,
+        .number = st.st_ino,
+    };
 }
 
 static char *get_folder(const char *path)
@@ -97,7 +106,6 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
     if (settings->state.store == AS_STORE_SQLITE)
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
-    add_file(files, settings->kill_switch.file, SANDBOX_READ);
     add_file(files, settings->kill_switch.file, SANDBOX_READ);
 }
 
@@ -184,4 +192,21 @@ bool sandbox_files_cover(const struct sandbox_files *files, const char *path, un
     if (covered & SANDBOX_WRITE)
         covered |= SANDBOX_READ;
     return (covered & access) == access;
+}
+
+const struct sandbox_place *sandbox_files_find_replaced(const struct sandbox_files *files,
+                                                        const char *path)
+{
+    const struct sandbox_place *replaced = NULL;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct sandbox_place *place = &files->places[i];
+        struct stat st;
+        if (!holds(place->path, path))
+            continue;
+        if (stat(place->path, &st) != 0 ||
+            (st.st_dev == place->device && st.st_ino == place->number))
+            return NULL;
+        replaced = place;
+    }
+    return replaced;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <seccomp.h>
 
@@ -23,6 +24,8 @@ struct sandbox_place { /* a file or a folder with all that is in it */
     char *path;        /* absolute, without symbolic links */
     unsigned access;
     bool is_ours; /* the configuration names it, not the system */
+    dev_t device; /* with the number: which folder it was, as the kernel knows it */
+    ino_t number;
 };
 
 struct sandbox_files {
@@ -38,6 +41,10 @@ void sandbox_files_add_system(struct sandbox_files *files);
 void sandbox_files_deinit(struct sandbox_files *files);
 /* Whether the place, or a folder above it, is among them with all of this access. */
 bool sandbox_files_cover(const struct sandbox_files *files, const char *path, unsigned access);
+/* Where all places that hold the path are others by now (mounted anew, replaced), which the
+ * kernel's rules do not cover: one of them; else NULL. */
+const struct sandbox_place *sandbox_files_find_replaced(const struct sandbox_files *files,
+                                                        const char *path);
 
 /* sandbox_landlock.c: the level that the kernel has, 0: none. */
 int sandbox_landlock_get_level(void);

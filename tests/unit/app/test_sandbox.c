@@ -340,7 +340,8 @@ static struct sandbox_files files;
 static void add_place(const char *path, unsigned access)
 {
     files.places = as_xgrow(files.places, files.count, &files.capacity, sizeof(*files.places));
-    files.places[files.count++] = (struct sandbox_place){as_xstrdup(path), access, true};
+    files.places[files.count++] =
+        (struct sandbox_place){.path = as_xstrdup(path), .access = access, .is_ours = true};
 }
 
 static void stay_in_folders(void)
