@@ -9,6 +9,7 @@
 
 #include <event2/event.h>
 
+#include <jansson.h>
 #include <openssl/crypto.h>
 
 #include <alertscaler/access/kube_access.h>
@@ -294,23 +295,41 @@ static const struct as_adapters adapters = {
     .new_server = as_http_server_new,
 };
 
-/* libevent goes on where it was refused a little memory: it forgets a timer or a socket that it was
- * told of, or crashes. What is large it may be refused: that it says. */
-#define EVENT_SMALL (1U << 20)
-
-static void *take_event_memory(size_t size)
+static void *crypto_malloc(size_t size, const char *file, int line)
 {
-    return size <= EVENT_SMALL ? as_xmalloc(size) : malloc(size);
+    (void)file;
+    (void)line;
+    return size > 0 ? as_library_malloc(size) : NULL;
 }
 
-static void *grow_event_memory(void *old, size_t size)
+static void *crypto_realloc(void *old, size_t size, const char *file, int line)
 {
-    return size <= EVENT_SMALL ? as_xrealloc_array(old, 1, size) : realloc(old, size);
+    (void)file;
+    (void)line;
+    if (size > 0)
+        return as_library_realloc(old, size);
+    free(old);
+    return NULL;
+}
+
+static void crypto_free(void *memory, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(memory);
+}
+
+/* Before anything else of theirs. curl gets the same from net/client.c. */
+static void give_libraries_memory(void)
+{
+    event_set_mem_functions(as_library_malloc, as_library_realloc, free);
+    json_set_alloc_funcs(as_library_malloc, free);
+    (void)CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free);
 }
 
 int main(int argc, char **argv)
 {
-    event_set_mem_functions(take_event_memory, grow_event_memory, free);
+    give_libraries_memory();
     /* one heap for both threads: a second one would hold what the first could use */
     (void)mallopt(M_ARENA_MAX, 1);
     /* OpenSSL does not ask whether it had memory for its own context, and crashes without it */

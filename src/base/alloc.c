@@ -5,6 +5,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,29 @@ void *as_xrealloc_array(void *old, size_t count, size_t size)
     if (!memory)
         abort();
     return memory;
+}
+
+void *as_library_malloc(size_t size)
+{
+    return size <= AS_ALLOC_SMALL ? as_xmalloc(size) : malloc(size);
+}
+
+void *as_library_calloc(size_t count, size_t size)
+{
+    const bool is_small = count <= AS_ALLOC_SMALL && size <= AS_ALLOC_SMALL / (count ? count : 1);
+    return is_small ? as_xcalloc(count, size) : calloc(count, size);
+}
+
+void *as_library_realloc(void *old, size_t size)
+{
+    return size <= AS_ALLOC_SMALL ? as_xrealloc_array(old, 1, size) : realloc(old, size);
+}
+
+char *as_library_strdup(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = as_library_malloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
 }
 
 char *as_xstrdup(const char *text)

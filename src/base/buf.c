@@ -54,7 +54,7 @@ char *as_buf_grow(struct as_buf *buf, size_t size)
             capacity = buf->max == SIZE_MAX ? SIZE_MAX : buf->max + 1;
         if (capacity < needed)
             capacity = needed;
-        char *data = realloc(buf->data, capacity);
+        char *data = as_library_realloc(buf->data, capacity);
         if (!data) {
             buf->failed = true;
             return NULL;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <pcre2.h>
@@ -180,7 +181,7 @@ enum as_regex_outcome as_regex_try(const struct as_regex *regex, const char *tex
 {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     if (!data)
-        return AS_REGEX_GIVEN_UP;
+        abort(); /* to say that it does not match would lose an alert */
     size_t size = strlen(text);
     int found = pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, 0, data, regex->limits);
     /* JIT keeps its state in 32 KiB of stack, which honest long texts may need more of. */
@@ -188,6 +189,8 @@ enum as_regex_outcome as_regex_try(const struct as_regex *regex, const char *tex
         found =
             pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, PCRE2_NO_JIT, data, regex->limits);
     pcre2_match_data_free(data);
+    if (found == PCRE2_ERROR_NOMEMORY)
+        abort();
     if (found == PCRE2_ERROR_MATCHLIMIT || found == PCRE2_ERROR_HEAPLIMIT ||
         found == PCRE2_ERROR_DEPTHLIMIT)
         atomic_fetch_add_explicit(&exceeded, 1, memory_order_relaxed);

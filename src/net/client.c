@@ -327,7 +327,9 @@ struct as_http_client *as_http_client_new(struct event_base *base,
     TAILQ_INIT(&client->ended);
     client->timer = make_event(client, -1, 0, on_time, client);
     client->deliver = make_event(client, -1, 0, on_deliver, client);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(client->multi = curl_multi_init()))
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, as_library_malloc, free, as_library_realloc,
+                             as_library_strdup, as_library_calloc) != CURLE_OK ||
+        !(client->multi = curl_multi_init()))
         abort(); /* a small allocation of ours */
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);

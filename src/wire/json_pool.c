@@ -1,6 +1,6 @@
 /*
  * json_set_alloc_funcs is the only hook jansson has, and it is global: outside a pool the functions
- * are malloc and free.
+ * are those for libraries (base/alloc.h).
  */
 #include "json_pool.h"
 
@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
 
 static _Thread_local struct {
@@ -20,7 +21,7 @@ static _Thread_local struct {
 static void *pool_malloc(size_t size)
 {
     if (!pool.is_entered)
-        return malloc(size);
+        return as_library_malloc(size);
     if (size > pool.left) {
         pool.is_exhausted = true;
         return NULL;

@@ -38,17 +38,23 @@ PATIENCE = 40.0     # s: until what has to happen has happened, failures and pau
 
 
 class Lives:
-    """Which allocation fails in which life: the numbers that wait, evenly spread, in no order. A `first` life begins with nothing, a
-    `later` one with what is acknowledged."""
+    """Which allocation fails in which life: the numbers that wait, in no order. A `first` life begins with nothing, a `later` one with
+    what is acknowledged. Half are spread evenly over the starts, half over what comes after them, which are fewer."""
 
-    def __init__(self, counts, runs):
-        every = [(kind, number) for kind, count in counts.items() for number in range(1, count + 1)]
-        chosen = every[::max(1, math.ceil(len(every) / runs)) if runs else 1]
+    def __init__(self, counts, starts, runs):
+        early = [(kind, number) for kind in counts for number in range(1, starts[kind] + 1)]
+        late = [(kind, number) for kind, count in counts.items() for number in range(starts[kind] + 1, count + 1)]
+        few = min(len(late), runs // 2) if runs else len(late)
+        chosen = self.spread(late, few) + self.spread(early, runs - few if runs else len(early))
         random.Random(1).shuffle(chosen)
-        self.total, self.chosen = len(every), len(chosen)
+        self.total, self.chosen = len(early) + len(late), len(chosen)
         self.waiting = {kind: collections.deque(n for k, n in chosen if k == kind) for kind in counts}
         self.tries, self.failed, self.never = collections.Counter(), collections.Counter(), []
         self._lock = threading.Lock()
+
+    @staticmethod
+    def spread(numbers, share):
+        return numbers[::max(1, math.ceil(len(numbers) / share))]
 
     def take(self, kind):
         """0: none waits."""
@@ -80,6 +86,7 @@ class Scenario:
     def __init__(self, directory, groups, fault_class, number, lives=None):
         directory.mkdir()
         self.lives, self.life, self.lived = lives, None, []
+        self.starts = {}        # kind of life: how many allocations until the first acknowledgement
         self.directory, self.groups = directory, groups
         self.name = f"{fault_class}-{number}"
         self.binary = find_binary()
@@ -179,6 +186,8 @@ class Scenario:
             answer = request("POST", address + "/webhook", notification(alert({"alertname": name, "group": group})), timeout=5)
             if answer.status != 200:
                 return False
+            if self.life:
+                self.starts.setdefault(self.life[0], self.faults.count("allocations"))
             self.acknowledged.append(answer.json["notification"])
             taken.append(bool(answer.json["alerts"][0].get("rules")))
             return True
@@ -350,7 +359,7 @@ def test_a_connection_without_memory_ends_the_program_in_order(groups, tmp_path)
 def test_any_allocation_may_fail(groups, tmp_path):
     whole = Scenario(tmp_path / "whole", groups, "allocations", 0).run()
     assert not whole.problems, whole.problems
-    lives = Lives({kind: count for kind, _, _, count in whole.lived}, RUNS)
+    lives = Lives({kind: count for kind, _, _, count in whole.lived}, whole.starts, RUNS)
 
     def work(worker):
         done = []

@@ -16,6 +16,17 @@ char *as_xstrdup(const char *text) AS_MUST_USE;
 char *as_xstrndup(const char *text, size_t size) AS_MUST_USE;
 char *as_xasprintf(const char *format, ...) AS_MUST_USE AS_PRINTF(1, 2);
 
+/*
+ * For libraries that take functions for their memory. Many of them go on where they are refused a
+ * little, without what they needed it for, or crash. So up to AS_ALLOC_SMALL bytes are there or the
+ * process ends, as above; more than that may be NULL.
+ */
+#define AS_ALLOC_SMALL ((size_t)1 << 20)
+void *as_library_malloc(size_t size);
+void *as_library_calloc(size_t count, size_t size);
+void *as_library_realloc(void *old, size_t size);
+char *as_library_strdup(const char *text);
+
 /* Frees a text that held a secret, or NULL, after wiping it. */
 void as_wipe_free(char *text);
 

@@ -1,9 +1,9 @@
 /*
  * A growing byte buffer with a mandatory maximum.
  *
- * Appending past the maximum (or out of memory) marks the buffer `failed` and changes nothing; all
- * later appends do nothing either, so that a writer checks once at the end. `data` is always
- * NUL-terminated when not NULL (the NUL is not counted in `size`).
+ * Appending past the maximum (or out of memory, with more than AS_ALLOC_SMALL) marks the buffer
+ * `failed` and changes nothing; all later appends do nothing either, so that a writer checks once
+ * at the end. `data` is always NUL-terminated when not NULL (the NUL is not counted in `size`).
  */
 #ifndef ALERTSCALER_BASE_BUF_H
 #define ALERTSCALER_BASE_BUF_H

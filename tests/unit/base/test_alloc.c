@@ -75,3 +75,17 @@ Test(alloc, growing_moves_seldom_and_keeps_the_elements)
         cr_assert_eq(array[i], i);
     cr_expect_leq(moves, 14);
 }
+
+Test(alloc, for_libraries_as_the_functions_that_they_replace)
+{
+    AS_CLEANUP(as_free_p) unsigned char *zeroes = as_library_calloc(10, 10);
+    for (size_t i = 0; i < 100; i++)
+        cr_assert_eq(zeroes[i], 0);
+    AS_CLEANUP(as_free_p) char *text = as_library_strdup("as it was");
+    text = as_library_realloc(text, 2 * AS_ALLOC_SMALL);
+    cr_assert_str_eq(text, "as it was");
+    text = as_library_realloc(text, 100);
+    cr_assert_str_eq(text, "as it was");
+    AS_CLEANUP(as_free_p) void *nothing = as_library_malloc(0);
+    cr_assert_not_null(nothing);
+}
