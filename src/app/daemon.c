@@ -38,6 +38,7 @@ static void finish(struct daemon *daemon)
     int status = daemon->failed ? 1 : 0;
     if (daemon->shell && !daemon->failed) {
         as_shell_record_stop(daemon->shell);
+        daemon_limit_patience(daemon, daemon->config->settings.state.lease.renew_deadline_us / 2);
         if (as_storage_drain(daemon->storage, &error) != 0) {
             as_log(AS_LOG_ERROR, "stop not recorded", AS_F("error", error.text));
             status = 1;

@@ -178,10 +178,11 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
 }
 
 /* A follower has no ports; these were made to see that they can be. */
-static void forget_ports(struct as_target_port *targets, struct as_config *old)
+static void forget_ports(const struct daemon *daemon, struct as_target_port *targets,
+                         struct as_config *old)
 {
     targets->close(targets);
-    as_config_free(old);
+    daemon_forget_config(daemon, old);
 }
 
 int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
@@ -219,7 +220,7 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     if (daemon->shell)
         reload_shell(daemon, old, targets, credential);
     else
-        forget_ports(targets, old);
+        forget_ports(daemon, targets, old);
     as_credentials_free(old_credentials); /* their scopes were the engine's */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),

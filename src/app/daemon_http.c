@@ -19,7 +19,7 @@ static const char *find_not_ready(const struct daemon *daemon)
         return "the state or the action log cannot be written";
     if (daemon->shell)
         return as_shell_is_ready(daemon->shell) ? NULL : "starting";
-    return daemon->why_not;
+    return daemon->opener ? "the state is being opened" : daemon->why_not;
 }
 
 void daemon_look(void *context, struct as_view *view_out)

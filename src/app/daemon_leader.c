@@ -36,27 +36,13 @@ void daemon_follow(struct daemon *daemon)
     as_receiver_set_shell(daemon->receiver, NULL, NULL, print_why_not(daemon));
 }
 
-static void begin_term(struct daemon *daemon)
-{
-    struct as_error error = AS_ERROR_INIT;
-    if (daemon_open_state(daemon, &error) == 0) {
-        daemon->has_led = true;
-        return;
-    }
-    if (daemon->has_led) {
-        daemon_retry_state(daemon, &error);
-        return;
-    }
-    /* what was never there is a mistake of the configuration rather than a fault that passes */
-    as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error.text));
-    daemon_end(daemon, 1);
-}
-
+/* What is being written can do nothing any more. */
 static void end_term(struct daemon *daemon)
 {
     evtimer_del(daemon->recover);
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;
+    daemon_limit_patience(daemon, 0);
     daemon_close_state(daemon);
     as_trim_memory();
 }
@@ -79,7 +65,7 @@ static void on_changed(void *context)
     const struct as_leader_view view = daemon->leader->look(daemon->leader);
     log_change(daemon, &view);
     daemon_set_annotation(daemon, view.paused);
-    const bool has_state = daemon->shell || daemon->failed;
+    const bool has_state = daemon->shell || daemon->failed || daemon->opener;
     if (!view.is_leader && has_state)
         end_term(daemon);
     if (daemon->stopping)
@@ -87,7 +73,7 @@ static void on_changed(void *context)
     if (!view.is_leader)
         daemon_follow(daemon);
     else if (!has_state)
-        begin_term(daemon);
+        daemon_open_state(daemon);
 }
 
 bool daemon_may_act(void *context)
@@ -130,9 +116,13 @@ void daemon_end(struct daemon *daemon, int status)
 {
     if (status != 0)
         daemon->status = status;
-    daemon->stopping = true;
+    daemon->stopping = daemon->ending = true;
     evtimer_del(daemon->recover);
     evtimer_del(daemon->stop_timer);
+    if (daemon->opener) { /* its end brings us here again */
+        daemon_limit_patience(daemon, 0);
+        return;
+    }
     daemon_close_state(daemon); /* all of it is written before another may begin */
     daemon->leader->release(daemon->leader, on_released, daemon);
 }

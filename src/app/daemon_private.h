@@ -34,6 +34,7 @@
 #include "operators.h"
 #include "receiver.h"
 #include "sandbox.h"
+#include "state_opener.h"
 #include "system_clock.h"
 
 struct retired { /* ports of an earlier configuration, whose answers may be on their way */
@@ -65,7 +66,10 @@ struct daemon {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
-    struct as_lock_mirror *lock_mirror; /* NULL: locks are shown nowhere */
+    struct as_lock_mirror *lock_mirror;     /* NULL: locks are shown nowhere */
+    struct state_opener *opener;            /* the state is being opened; no storage then */
+    const struct as_config *opening_config; /* with these settings, ours unless reloaded since */
+    struct as_store_patience patience;      /* of the state that is open or being opened */
     struct as_storage *storage;
     struct as_shell *shell;
     struct as_auth *auth;
@@ -82,7 +86,7 @@ struct daemon {
     as_wall_time started;
     bool failed;                /* the storage, until it is recovered */
     as_mono_time failing_since; /* INT64_MAX: the state could be opened the last time */
-    bool stopping, drained;
+    bool stopping, drained, ending;
     as_mono_time stop_deadline;
     int status;
 };
@@ -99,13 +103,16 @@ bool daemon_is_leading(const struct daemon *daemon);
 void daemon_follow(struct daemon *daemon); /* requests are told why there is no shell */
 bool daemon_may_act(void *context);        /* for the shell, */
 void daemon_on_fenced(void *context);      /* likewise */
-/* The end: closes the state, gives the leadership back, and leaves the loop. */
+/* The end: closes the state, gives the leadership back, and leaves the loop. Again, by whom the end
+ * had to wait for. */
 void daemon_end(struct daemon *daemon, int status);
 
 /* daemon_state.c */
-void daemon_retry_state(struct daemon *daemon, const struct as_error *error);
-int daemon_open_state(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_open_state(struct daemon *daemon); /* as a leader; nothing of it is there */
 void daemon_close_state(struct daemon *daemon);
+/* What the state waits for is waited for so long at most, from now. */
+void daemon_limit_patience(struct daemon *daemon, int64_t us);
+void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
 void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);

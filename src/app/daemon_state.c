@@ -179,32 +179,6 @@ static void on_storage_failed(void *context, int status, const char *error)
     daemon_arm(daemon->recover, 0);
 }
 
-static int open_storage(struct daemon *daemon, struct as_store **store_out, struct as_error *error)
-{
-    const struct as_settings *settings = &daemon->config->settings;
-    struct as_storage_config config = as_storage_config_default;
-    int r = daemon->options->adapters->open_store(settings, !daemon->has_led, &config.store, error);
-    if (r != 0) {
-        as_sandbox_explain(daemon->sandbox, settings->state.path, error);
-        return r;
-    }
-    r = daemon->options->adapters->open_audit(&settings->action_log, &config.audit, error);
-    if (r != 0) {
-        as_sandbox_explain(daemon->sandbox, settings->action_log.path, error);
-        config.store->close(config.store);
-        return r;
-    }
-    config.clock = &as_system_clock;
-    config.callbacks = (struct as_storage_callbacks){
-        .durable = on_durable,
-        .failed = on_storage_failed,
-        .committed = on_committed,
-        .context = daemon,
-    };
-    *store_out = config.store;
-    return as_storage_new(&config, &daemon->storage, error);
-}
-
 static int open_shell(struct daemon *daemon, struct as_store *store, struct as_error *error)
 {
     const struct as_shell_config config = {
@@ -278,27 +252,16 @@ void daemon_close_state(struct daemon *daemon)
     daemon->storage = as_storage_free(daemon->storage);
 }
 
-/* State, action log, ports and shell, from what is durable. */
-int daemon_open_state(struct daemon *daemon, struct as_error *error)
+void daemon_limit_patience(struct daemon *daemon, int64_t us)
 {
-    struct as_store *store;
-    int r = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
-                                                   &daemon->targets, error);
-    if (r == 0) {
-        daemon->source = daemon_new_source(daemon, &daemon->config->settings);
-        r = open_storage(daemon, &store, error);
-    }
-    if (r == 0)
-        r = open_shell(daemon, store, error);
-    if (r != 0) {
-        daemon_close_state(daemon);
-        return r;
-    }
-    daemon->failed = false;
-    daemon->failing_since = AS_MONO_NEVER;
-    as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
-    daemon_open_locks(daemon);
-    return 0;
+    const int64_t now = as_system_clock.get_mono(&as_system_clock).us;
+    atomic_store(&daemon->patience.until_us, now + us);
+}
+
+void daemon_forget_config(const struct daemon *daemon, struct as_config *old)
+{
+    if (!daemon->opener || daemon->opening_config != old)
+        as_config_free(old); /* else when it is opened */
 }
 
 /* A leader that cannot write keeps all others from it. One that cannot reach the API server loses
@@ -317,8 +280,14 @@ static void yield_in_time(struct daemon *daemon)
         as_log(AS_LOG_WARN, "gave the lead up, as the state or the action log cannot be written");
 }
 
-void daemon_retry_state(struct daemon *daemon, const struct as_error *error)
+/* What was never there is a mistake of the configuration rather than a fault that passes. */
+static void note_not_opened(struct daemon *daemon, const struct as_error *error)
 {
+    if (!daemon->has_led) {
+        as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error->text));
+        daemon_end(daemon, 1);
+        return;
+    }
     daemon->failed = true;
     as_receiver_set_shell(daemon->receiver, NULL, NULL,
                           "the state or the action log cannot be written");
@@ -327,21 +296,100 @@ void daemon_retry_state(struct daemon *daemon, const struct as_error *error)
     yield_in_time(daemon);
 }
 
+/* Ports and shell, from what is durable. */
+static int open_rest(struct daemon *daemon, struct as_store *store, struct as_error *error)
+{
+    int r = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
+                                                   &daemon->targets, error);
+    if (r != 0)
+        return r;
+    daemon->source = daemon_new_source(daemon, &daemon->config->settings);
+    return open_shell(daemon, store, error);
+}
+
+static void go_on(struct daemon *daemon)
+{
+    const bool had_failed = daemon->failed;
+    daemon->has_led = true;
+    daemon->failed = false;
+    daemon->failing_since = AS_MONO_NEVER;
+    as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
+    daemon_open_locks(daemon);
+    if (had_failed)
+        as_log(AS_LOG_INFO, "state and action log can be written again");
+}
+
+static void on_opened(void *context, const struct state_opened *opened)
+{
+    struct daemon *daemon = context;
+    struct as_error error = opened->error;
+    int r = opened->code;
+    if (r != 0 && opened->path)
+        as_sandbox_explain(daemon->sandbox, opened->path, &error);
+    daemon->opener = NULL;
+    daemon->storage = opened->storage;
+    if (daemon->opening_config != daemon->config)
+        as_config_free((struct as_config *)(uintptr_t)daemon->opening_config);
+    const bool was_given_up = atomic_load(&daemon->patience.until_us) != INT64_MAX;
+    if (!daemon->stopping && !was_given_up && daemon_is_leading(daemon)) {
+        if (r == 0)
+            r = open_rest(daemon, opened->store, &error);
+        if (r == 0) {
+            go_on(daemon);
+            return;
+        }
+        daemon_close_state(daemon);
+        note_not_opened(daemon, &error);
+        return;
+    }
+    daemon_limit_patience(daemon, 0);
+    daemon_close_state(daemon);
+    if (daemon->ending)
+        daemon_end(daemon, 0);
+    else if (daemon->stopping)
+        return;                         /* the stop goes on */
+    else if (daemon_is_leading(daemon)) /* another term has begun meanwhile */
+        daemon_open_state(daemon);
+    else
+        daemon_follow(daemon);
+}
+
+void daemon_open_state(struct daemon *daemon)
+{
+    struct state_opening opening = {
+        .adapters = daemon->options->adapters,
+        .settings = &daemon->config->settings,
+        .may_create = !daemon->has_led,
+        .patience = &daemon->patience,
+        .storage = as_storage_config_default,
+    };
+    opening.storage.clock = &as_system_clock;
+    opening.storage.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable,
+        .failed = on_storage_failed,
+        .committed = on_committed,
+        .context = daemon,
+    };
+    if (!daemon->failed)
+        as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
+    atomic_store(&daemon->patience.until_us, INT64_MAX);
+    daemon->opening_config = daemon->config;
+    daemon->opener = state_opener_start(&opening, daemon->base, on_opened, daemon);
+}
+
 void daemon_on_recover(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    struct as_error error = AS_ERROR_INIT;
     (void)fd;
     (void)what;
+    daemon_limit_patience(daemon, 0); /* of what has failed */
     daemon_close_state(daemon);
     if (daemon->stopping) {
         daemon_end(daemon, 1);
     } else if (!daemon_is_leading(daemon)) {
         daemon->failed = false; /* it is opened when a term begins */
         daemon_follow(daemon);
-    } else if (daemon_open_state(daemon, &error) == 0) {
-        as_log(AS_LOG_INFO, "state and action log can be written again");
     } else {
-        daemon_retry_state(daemon, &error);
+        daemon_open_state(daemon);
     }
 }

@@ -122,6 +122,7 @@ static struct as_source_port *new_source(struct as_outside *outside,
 /* What the store in an API server waits on: a loop that nobody else turns. */
 struct store_outside {
     struct event_base *base;
+    struct event *tick; /* so that a turn ends now and then */
     struct as_outside *outside;
 };
 
@@ -137,9 +138,28 @@ static void turn_store(void *context)
         abort(); /* epoll does not fail */
 }
 
+static void on_tick(evutil_socket_t fd, short what, void *context)
+{
+}
+
+static struct store_outside *open_store_outside(void)
+{
+    static const struct timeval every = {0, 100000};
+    struct store_outside *own = as_xcalloc(1, sizeof(*own));
+    own->base = event_base_new();
+    if (!own->base)
+        abort();
+    own->tick = event_new(own->base, -1, EV_PERSIST, on_tick, NULL);
+    if (!own->tick || event_add(own->tick, &every) != 0)
+        abort(); /* only without memory */
+    own->outside = new_outside(own->base, &as_system_clock, ignore_transfer, NULL);
+    return own;
+}
+
 static void close_store_outside(void *context)
 {
     struct store_outside *own = context;
+    event_free(own->tick);
     free_outside(own->outside);
     event_base_free(own->base);
     free(own);
@@ -155,17 +175,14 @@ static struct as_kube_access_config get_default_cluster(const struct as_settings
     return (struct as_kube_access_config){0};
 }
 
-static int open_kubernetes(const struct as_settings *settings, struct as_store **store_out,
+static int open_kubernetes(const struct as_settings *settings,
+                           const struct as_store_patience *patience, struct as_store **store_out,
                            struct as_error *error)
 {
     AS_CLEANUP(as_free_p) char *namespace_ = NULL;
     const struct as_kube_access_config cluster = get_default_cluster(settings);
     char holder[AS_INSTANCE_SIZE];
-    struct store_outside *own = as_xcalloc(1, sizeof(*own));
-    own->base = event_base_new();
-    if (!own->base)
-        abort();
-    own->outside = new_outside(own->base, &as_system_clock, ignore_transfer, NULL);
+    struct store_outside *own = open_store_outside();
     as_instance_print(holder);
     struct as_store_kubernetes_config config = {
         .holder = holder,
@@ -173,6 +190,7 @@ static int open_kubernetes(const struct as_settings *settings, struct as_store *
         .turn = turn_store,
         .closed = close_store_outside,
         .context = own,
+        .patience = patience,
     };
     (void)!getentropy(&config.seed, sizeof(config.seed));
     int code = as_kube_namespace_find(settings->state.namespace, config.env, &namespace_, error);
@@ -188,12 +206,13 @@ static int open_kubernetes(const struct as_settings *settings, struct as_store *
 }
 
 static int open_store(const struct as_settings *settings, bool may_create,
-                      struct as_store **store_out, struct as_error *error)
+                      const struct as_store_patience *patience, struct as_store **store_out,
+                      struct as_error *error)
 {
     switch (settings->state.store) {
     case AS_STORE_SQLITE:
         return as_store_sqlite_open(settings->state.path, may_create, store_out, error);
-    case AS_STORE_KUBERNETES: return open_kubernetes(settings, store_out, error);
+    case AS_STORE_KUBERNETES: return open_kubernetes(settings, patience, store_out, error);
     }
     abort(); /* no other */
 }

@@ -117,7 +117,7 @@ static int check_end(struct verify_run *run, const char *state, struct as_error 
     struct as_audit_head head;
 
     const struct as_settings settings = {.state = {.store = AS_STORE_SQLITE, .path = state}};
-    int status = run->args->adapters->open_store(&settings, false, &store, error);
+    int status = run->args->adapters->open_store(&settings, false, NULL, &store, error);
     if (status)
         return status;
     status = as_storage_read_head(store, &head, error);

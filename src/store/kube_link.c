@@ -56,6 +56,7 @@ void kube_link_init(struct kube_link *link, const struct as_store_kubernetes_con
         .env = config->env,
         .turn = config->turn,
         .context = config->context,
+        .patience = config->patience,
         .namespace_ = as_xstrdup(config->namespace_),
         .body = AS_BUF_INIT(BODY_MAX),
     };
@@ -137,14 +138,24 @@ static void answered(void *context, const struct as_http_response *response, uns
     (void)attempts;
 }
 
+static bool is_given_up(const struct kube_link *link)
+{
+    return link->patience && get_now(link).us >= atomic_load(&link->patience->until_us);
+}
+
 /* One request, waited for. */
 static enum outcome carry_out(struct call *call, const struct as_kube_request_spec *spec)
 {
     struct kube_link *link = call->link;
     struct as_kube_request *request = as_kube_request_start(&link->client, spec, answered, call);
-    (void)request; /* told below */
-    while (!call->is_done)
+    while (!call->is_done && !is_given_up(link))
         link->turn(link->context);
+    if (!call->is_done) {
+        as_kube_request_cancel(request);
+        call->outcome = CALL_REFUSED;
+        call->code = -ECANCELED;
+        as_error_set(&call->error, "given up: there is no time for it any more");
+    }
     return call->outcome;
 }
 
@@ -158,9 +169,10 @@ static void pause_for(struct kube_link *link, int64_t us)
     struct as_loop *loop = link->env->loop;
     bool is_over = false;
     struct as_timer *timer = loop->start_timer(loop, us, wake, &is_over);
-    (void)timer;
-    while (!is_over)
+    while (!is_over && !is_given_up(link))
         link->turn(link->context);
+    if (!is_over)
+        loop->cancel_timer(loop, timer);
 }
 
 /* Between two tries. False where there is no time left. */

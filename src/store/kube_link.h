@@ -18,6 +18,7 @@ struct kube_link {
     const struct as_access_env *env;
     void (*turn)(void *context);
     void *context;
+    const struct as_store_patience *patience; /* or NULL */
     char *namespace_;
     struct as_kube_client client;
     struct as_random random;

@@ -245,6 +245,7 @@ int kube_api_open(struct kube_api *api, const char *holder, struct as_store **st
         .env = &api->env,
         .turn = turn,
         .context = api,
+        .patience = api->patience,
         .seed = ++seed,
     };
     cr_assert_eq(as_kube_access_new(&where, &api->env, &config.access, error), 0, "%s",

@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import subprocess
+import threading
 import time
 
 import pytest
@@ -404,3 +405,125 @@ def test_commits_a_second(make_driver, control_plane, namespace, capsys):
     driver.stop()
     with capsys.disabled():
         print("\n" + "\n".join(lines))
+
+
+# What waits for the API server holds nothing else up
+
+CONFIG_MAPS = "/configmaps"
+
+
+class Pod:
+    """A daemon whose requests for the state, and no others, wait where they are told to."""
+
+    def __init__(self, control_plane, namespace, proxy, make_daemon, group, tmp_path):
+        path = tmp_path / "through-the-proxy"
+        path.write_text(yaml.safe_dump({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": proxy.url}}], "users": [{"name": "u", "user": {"token": ADMIN_TOKEN}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+        rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 20}},
+                 "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}}]}
+        self.proxy, self.holds = proxy, None
+        self.lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/alertscaler"
+        self.admin = control_plane.admin
+        proxy.decide = self.decide
+        token = tmp_path / "admin.token"
+        token.write_text("secret")
+        self.daemon = make_daemon(rules, start=False, flags=["--web.enable-admin-api"], config={
+            "clusters": {"default": {"kubeconfig": str(path)}}, "providers": {"mine": {"type": "http"}},
+            "receiver": {"tokens": [{"name": "ada", "file": str(token), "permissions": ["notify", "read", "admin"]}]},
+            "state": {"store": "kubernetes", "namespace": namespace,
+                      "lease": {"duration": "3s", "renew_deadline": "2s", "retry_period": "500ms"}}})
+        self.daemon.headers = {"Authorization": "Bearer secret"}
+
+    def decide(self, number, method, path):
+        return self.holds(method, path) if self.holds else None
+
+    def hold(self, method):
+        """Requests of this kind about the state are answered after 4 s, which is longer than a term."""
+        self.proxy.delay = 4
+        self.holds = lambda m, path: "slow" if m == method and CONFIG_MAPS in path else None
+
+    def quickly(self, path="/-/healthy"):
+        began = time.monotonic()
+        answer = self.daemon.get(path, timeout=5)
+        assert time.monotonic() - began < 1, "it answers meanwhile"
+        return answer
+
+    def holder(self):
+        answer = self.admin.request("GET", self.lease)
+        return answer.json["spec"].get("holderIdentity") if answer.ok else None
+
+
+@pytest.fixture
+def pod(control_plane, namespace, proxy, make_daemon, node_group, tmp_path):
+    return Pod(control_plane, namespace, proxy, make_daemon, node_group(size=4), tmp_path)
+
+
+def test_a_state_that_takes_longer_than_a_term_is_opened(pod):
+    """The lease is renewed meanwhile, and health is answered: else nobody could ever lead."""
+    pod.hold("GET")
+    pod.daemon.process.start()
+    eventually(pod.holder, what="it leads")
+    began = time.monotonic()
+    while time.monotonic() - began < 3.5:
+        assert pod.quickly().ok
+        ready = pod.quickly("/-/ready")
+        assert (ready.status, ready.text) == (503, "not ready: the state is being opened\n")
+        assert pod.quickly("/metrics").ok
+        time.sleep(0.1)
+    eventually(lambda: pod.quickly("/-/ready").ok, 30, what="it is open")
+    assert "not leading any more" not in pod.daemon.process.log_text()
+    pod.holds = None
+    pod.daemon.notify(notification(alert({"alertname": "Busy"})))
+
+
+def test_sigterm_while_the_state_is_opened(pod):
+    pod.hold("GET")
+    pod.daemon.process.start()
+    eventually(lambda: "being opened" in pod.quickly("/-/ready").text, what="it is at it")
+    began = time.monotonic()
+    pod.daemon.stop()
+    assert time.monotonic() - began < 3, "it does not wait for the answer"
+    assert not pod.holder(), "the lease is given back"
+
+
+def test_a_term_that_ends_in_the_middle_of_a_commit(pod):
+    """Whatever waits for the disk, notifications and operators' orders, is answered when the term ends, not when the API server
+    answers; and it leads again afterwards."""
+    pod.daemon.start()
+    answers = []
+
+    def send(path, body):
+        began = time.monotonic()
+        answers.append((pod.daemon.post(path, body, timeout=30).status, time.monotonic() - began))
+
+    pod.proxy.delay = 12
+    pod.holds = lambda method, path: ("slow" if CONFIG_MAPS in path else 503 if "/leases/alertscaler" in path else None)
+    threads = [threading.Thread(target=send, args=arguments) for arguments in (
+        ("/webhook", notification(alert({"alertname": "Other"}))),
+        ("/api/v1/pause", {"reason": "test"}),
+        ("/api/v1/targets/workers/unlock", {"reason": "test"}))]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert [status for status, _ in answers] == [503] * 3, answers
+    assert max(seconds for _, seconds in answers) < 4, answers
+    assert pod.quickly().ok
+    assert pod.quickly("/-/ready").status == 503
+    pod.holds = None
+    eventually(lambda: pod.quickly("/-/ready").ok, 20, what="it leads again")
+
+
+def test_sigterm_in_an_outage(pod):
+    """What cannot be written within half a renew_deadline is left to the next one."""
+    pod.daemon.start()
+    pod.proxy.delay = 30
+    pod.holds = lambda method, path: "slow" if CONFIG_MAPS in path else None
+    began = time.monotonic()
+    assert pod.daemon.process.stop() == 1
+    assert time.monotonic() - began < 4
+    assert "stop not recorded" in pod.daemon.process.log_text()
+    assert not pod.holder(), "the lease is given back"

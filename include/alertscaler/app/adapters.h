@@ -35,9 +35,11 @@ typedef void as_file_visitor_fn(void *context, const char *path, bool is_program
 struct as_outside; /* HTTP client, timers, child processes: what ports act through */
 
 struct as_adapters {
-    /* A state file that is not there is made, where that may be. */
+    /* A state file that is not there is made, where that may be. `patience` is borrowed until the
+     * store is closed; NULL: it may take as long as it takes. From any thread, as open_audit. */
     int (*open_store)(const struct as_settings *settings, bool may_create,
-                      struct as_store **store_out, struct as_error *error) AS_MUST_USE;
+                      const struct as_store_patience *patience, struct as_store **store_out,
+                      struct as_error *error) AS_MUST_USE;
     int (*open_audit)(const struct as_action_log_settings *settings, struct as_audit **audit_out,
                       struct as_error *error) AS_MUST_USE;
     struct as_outside *(*new_outside)(struct event_base *base, const struct as_clock *clock,

@@ -7,8 +7,10 @@
 #ifndef ALERTSCALER_PORT_STORE_H
 #define ALERTSCALER_PORT_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
@@ -33,6 +35,12 @@ struct as_store_change {
 /* Called for each record; a result other than 0 ends the visit and becomes its result. */
 typedef int as_store_visit_fn(void *context, const void *key, size_t key_size, const void *value,
                               size_t value_size);
+
+/* Until when a store that waits for somebody else goes on waiting: after that everything fails,
+ * with -ECANCELED. Changed by whoever it belongs to, from any thread. */
+struct as_store_patience {
+    _Atomic int64_t until_us; /* monotonic; INT64_MAX: as long as it takes */
+};
 
 struct as_store {
     /* Another replica may go on with it: nothing that others rely on may pass it by. */

@@ -35,9 +35,11 @@ struct as_store_kubernetes_config {
     const char *holder;              /* who we are, for people; copied */
     const struct as_access_env *env; /* borrowed until `closed` */
     struct as_kube_access *access;   /* owned by the store, whatever open returns */
-    void (*turn)(void *context);     /* runs the loop until something has happened */
-    void (*closed)(void *context);   /* last of all, also where opening fails; or NULL */
+    /* Runs the loop until something has happened; with `patience` it comes back now and then. */
+    void (*turn)(void *context);
+    void (*closed)(void *context); /* last of all, also where opening fails; or NULL */
     void *context;
+    const struct as_store_patience *patience; /* borrowed likewise; NULL: without an end */
     uint64_t seed; /* of the names of writes; must differ from run to run */
 };
 

@@ -33,7 +33,7 @@ class FaultProxy:
             def carry_out(self):
                 proxy.carry_out(self)
 
-            do_GET = do_POST = do_PUT = carry_out
+            do_GET = do_POST = do_PUT = do_DELETE = carry_out
 
             def log_message(self, *arguments):
                 pass

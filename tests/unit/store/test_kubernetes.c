@@ -523,3 +523,40 @@ Test(kube_store, a_person_can_read_it)
     cr_expect_str_eq(kube_api_get(&api, "alertscaler-state", "holder"), "pod-1");
     cr_expect_str_eq(kube_api_get(&api, "alertscaler-state", "epoch"), "1");
 }
+
+/* Whoever the store belongs to loses patience in the middle of an outage. */
+static struct as_store_patience patience;
+static int64_t gives_up_at_us;
+
+static enum kube_api_fault lose_all(void *context, uint64_t number, const char *method,
+                                    const char *name)
+{
+    if (api.world.mono.us >= gives_up_at_us)
+        atomic_store(&patience.until_us, 0);
+    return KUBE_API_UNREACHABLE;
+}
+
+Test(kube_store, who_loses_patience_waits_no_longer)
+{
+    static const struct as_store_change change = {AS_STORE_META, "k", 1, "v", 1};
+    struct as_error error = AS_ERROR_INIT;
+    atomic_store(&patience.until_us, INT64_MAX);
+    api.patience = &patience;
+    struct as_store *store = must_open("pod-1");
+    cr_assert_eq(store->commit(store, &change, 1, &error), 0, "%s", error.text);
+    const int64_t begun = api.world.mono.us;
+    gives_up_at_us = begun + AS_US_PER_S;
+    api.fault = lose_all;
+    cr_expect_lt(store->commit(store, &change, 1, &error), 0);
+    cr_expect_leq(api.world.mono.us - begun, 5 * AS_US_PER_S, "not the 20 s of an outage");
+    const uint64_t requests = api.requests;
+    cr_expect_lt(store->commit(store, &change, 1, &error), 0);
+    store->close(store);
+    cr_expect_eq(api.requests, requests, "nothing is asked any more");
+    cr_expect_eq(kube_api_open(&api, "pod-1", &store, &error), -ECANCELED);
+    cr_expect(strstr(error.text, "given up"), "%s", error.text);
+    api.fault = NULL;
+    atomic_store(&patience.until_us, INT64_MAX);
+    store = must_open("pod-1");
+    store->close(store);
+}

@@ -1,0 +1,40 @@
+/*
+ * Opening the state and the action log, which may wait long for a disk or an API server, in a
+ * thread of its own: meanwhile the loop renews the lease, answers and obeys.
+ */
+#ifndef ALERTSCALER_APP_STATE_OPENER_H
+#define ALERTSCALER_APP_STATE_OPENER_H
+
+#include <stdbool.h>
+
+#include <alertscaler/app/adapters.h>
+#include <alertscaler/app/storage.h>
+
+struct event_base;
+struct state_opener;
+
+struct state_opening { /* what is borrowed is good until it is opened */
+    const struct as_adapters *adapters;
+    const struct as_settings *settings;
+    bool may_create;
+    const struct as_store_patience *patience;
+    struct as_storage_config storage; /* without store and log */
+};
+
+struct state_opened {
+    int code; /* 0; or a negative errno, with an error */
+    struct as_error error;
+    const char *path; /* of what could not be opened, from the settings; NULL: of neither */
+    struct as_storage *storage;
+    struct as_store *store; /* the storage's */
+};
+
+typedef void state_opened_fn(void *context, const struct state_opened *opened);
+
+/* `done` comes once, in a later turn of the loop, which must go on until then; there is nothing to
+ * be freed afterwards but the storage. */
+struct state_opener *state_opener_start(const struct state_opening *opening,
+                                        struct event_base *base, state_opened_fn *done,
+                                        void *context) AS_MUST_USE;
+
+#endif
