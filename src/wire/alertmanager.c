@@ -143,7 +143,7 @@ int as_alertmanager_decode_alerts(const char *json, size_t size,
                                   struct as_alertmanager_alerts **alerts_out,
                                   struct as_error *error)
 {
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     int r = decode(json, size, alerts_out, error);
     json_pool_leave();
     return r;
@@ -255,7 +255,7 @@ void as_alertmanager_decode_error(const char *json, size_t size,
 {
     const char *text = NULL;
     json_t *root;
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     root = json_loadb(json, size, JSON_DECODE_ANY, NULL);
     if (root)
         text =

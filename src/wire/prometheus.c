@@ -300,7 +300,7 @@ enum as_prometheus_outcome as_prometheus_decode_query(const char *json, size_t s
 {
     struct as_error error = AS_ERROR_INIT;
     struct as_query_result result = {0};
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     enum as_prometheus_outcome read = decode(json, size, query, arena, &result, &error);
     json_pool_leave();
     if (read != AS_PROMETHEUS_ANSWERED) {
@@ -316,7 +316,7 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
 {
     struct as_error error = AS_ERROR_INIT;
     const json_t *root;
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     if (place_load(json, size, &root, NULL) == 0 &&
         as_str_equal(as_field_find_string(root, "status"), "error"))
         set_own_words(root, &error);

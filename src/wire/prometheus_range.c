@@ -158,7 +158,7 @@ enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t s
 {
     struct reading reading = {.visit = visit, .context = context, .error = error};
 
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
+    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     const int outcome = read_document(&reading, json, size);
     json_pool_leave();
     free(reading.points);

@@ -30,7 +30,7 @@ MUST_ANSWER = {"idle", "large-heads", "too-large-bodies", "compressed", "garbage
 
 def ceiling(connections, max_body, max_bodies, each=64 * 1024):
     """As docs/receiver.md states it, over what the program takes by itself."""
-    return connections * each + max_bodies + 24 * max_body + 64 * MIB
+    return connections * each + max_bodies + 16 * max_body + 64 * MIB
 
 
 @pytest.fixture
@@ -204,5 +204,5 @@ def test_ten_thousand_idle_connections(daemon, make_alertmanager, attack):
 
 def test_the_documented_ceiling_is_the_one_tested():
     text = (pathlib.Path(ROOT) / "docs" / "receiver.md").read_text()
-    assert "max_connections x 64 KiB (128 KiB with TLS) + max_bodies + max_body x 24 + 64 MiB" in text
+    assert "max_connections x 64 KiB (128 KiB with TLS) + max_bodies + max_body x 16 + 64 MiB" in text
     assert ceiling(1024, 0, 0) == 128 * MIB

@@ -308,6 +308,74 @@ Test(payload, a_hundred_thousand_alerts_are_read)
     as_buf_deinit(&body);
 }
 
+#define BODY_MAX ((size_t)16 * 1024 * 1024) /* receiver.max_body where nothing else is said */
+
+#define REST                                                                                       \
+    "\"startsAt\":\"2026-11-20T10:00:00.123Z\",\"endsAt\":\"0001-01-01T00:00:00Z\","               \
+    "\"generatorURL\":\"http://prometheus:9090/graph?g0.expr=rate%28x%5B10m%5D%29&g0.tab=1\","     \
+    "\"fingerprint\":\"00112233445566aa\"}"
+
+/* As kube-prometheus has them; with one label; and what is written with the fewest bytes a value,
+ * which nobody sends. */
+static const char *const shapes[] = {
+    "{\"status\":\"firing\",\"labels\":{\"alertname\":\"KubePodCrashLooping\",\"cluster\":\"prod-"
+    "eu-1\","
+    "\"container\":\"checkout\",\"endpoint\":\"http\",\"instance\":\"10.1.2.3:8080\",\"job\":"
+    "\"kube-state-metrics\",\"namespace\":\"shop\",\"pod\":\"checkout-7d9c5b8f6d-x2x4p\","
+    "\"prometheus\":\"monitoring/k8s\",\"severity\":\"warning\"},\"annotations\":{\"description\":"
+    "\"Pod shop/checkout is restarting 3.2 times / 10 minutes.\",\"runbook_url\":"
+    "\"https://runbooks.example.com/KubePodCrashLooping\",\"summary\":\"Pod is crash "
+    "looping.\"}," REST,
+    "{\"status\":\"firing\",\"labels\":{\"alertname\":\"Busy\"},\"annotations\":{}," REST,
+    "{\"status\":\"firing\",\"labels\":{\"alertname\":\"Busy\",\"l0\":\"v0\",\"l1\":\"v1\",\"l2\":"
+    "\"v2\","
+    "\"l3\":\"v3\",\"l4\":\"v4\",\"l5\":\"v5\",\"l6\":\"v6\",\"l7\":\"v7\",\"l8\":\"v8\",\"l9\":"
+    "\"v9\"},"
+    "\"startsAt\":\"2026-11-20T10:00:00Z\"}",
+};
+
+/* A body of 16 MiB that Alertmanager could have sent. */
+static struct as_buf make_whole_body(const char *alert)
+{
+    struct as_buf body = AS_BUF_INIT(BODY_MAX + 1);
+    as_buf_append_str(&body, "{\"version\":\"4\",\"alerts\":[");
+    as_buf_append_str(&body, alert);
+    while (body.size + strlen(alert) + 3 <= BODY_MAX) {
+        as_buf_append_char(&body, ',');
+        as_buf_append_str(&body, alert);
+    }
+    as_buf_append_str(&body, "]}");
+    as_buf_append_char(&body, '\0');
+    body.size--;
+    cr_assert_eq(as_buf_check(&body), 0);
+    return body;
+}
+
+Test(payload, the_largest_body_of_real_alerts_is_read)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(shapes); i++) {
+        struct as_buf body = make_whole_body(shapes[i]);
+        struct as_notification *n = decode(body.data);
+        cr_expect_gt(n->alert_count, 10000, "shape %zu", i);
+        as_notification_free(n);
+        as_buf_deinit(&body);
+    }
+}
+
+/* Real alerts fill half of what there is room for; the whole ceiling is in docs/receiver.md. */
+Test(payload, the_largest_body_of_nothing_is_refused_within_the_ceiling)
+{
+    struct as_buf body =
+        repeat("{\"version\":\"4\",\"alerts\":[[]", ",[]", BODY_MAX / 3 - 20, "]}");
+    cr_assert_gt(body.size, BODY_MAX - 100);
+    check_refused(body.data, body.size, "too many values for a document of this size");
+    as_buf_deinit(&body);
+    body = repeat("{\"version\":\"4\",\"alerts\":[],\"a\":[[]", ",[]", 5 * 1024 * 1024, "]}");
+    check_refused(body.data, body.size, "too many values for a document of this size");
+    as_buf_deinit(&body);
+    cr_expect_leq(AS_PAYLOAD_MEMORY_MAX(BODY_MAX), 12 * BODY_MAX + ((size_t)1 << 20));
+}
+
 #define HEAD                                                                                       \
     "{\"version\":\"4\",\"alerts\":[{\"status\":\"firing\",\"startsAt\":\"2026-11-20T10:00:00Z\"," \
     "\"labels\":{"
