@@ -115,6 +115,29 @@ def test_the_shipped_role_allows_nothing_else(plane, method, path):
     assert plane.client(token).request(method, path).status == 403
 
 
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+
+
+def test_the_optional_role_lets_tokens_be_reviewed_and_nothing_else(plane):
+    token = plane.account_token("alertscaler", "alertscaler")
+    client = plane.client(token)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    assert client.request("POST", REVIEWS, review).status == 403, "only for those who want it"
+    install(plane, "role-token-review.yaml")
+    try:
+        answer = client.request("POST", REVIEWS, review)
+        assert answer.status == 201
+        assert answer.json["status"]["user"]["username"] == "system:serviceaccount:alertscaler:alertscaler"
+        access = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                  "spec": {"user": "admin", "resourceAttributes": {"verb": "get", "resource": "secrets"}}}
+        assert client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", access).status == 403
+        assert client.request("GET", "/api/v1/namespaces/default/secrets").status == 403
+    finally:
+        path = "/apis/rbac.authorization.k8s.io/v1"
+        plane.admin.delete(f"{path}/clusterrolebindings/alertscaler-token-review")
+        plane.admin.delete(f"{path}/clusterroles/alertscaler-token-review")
+
+
 def test_the_image_has_the_libraries_that_are_needed():
     """Each of the packages that a library comes from is named in the Dockerfile."""
     needed = subprocess.run(["readelf", "-d", find_binary()], capture_output=True, text=True, check=True).stdout
