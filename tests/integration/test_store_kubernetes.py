@@ -433,21 +433,21 @@ class Pod:
             "clusters": {"default": {"kubeconfig": str(path)}}, "providers": {"mine": {"type": "http"}},
             "receiver": {"tokens": [{"name": "ada", "file": str(token), "permissions": ["notify", "read", "admin"]}]},
             "state": {"store": "kubernetes", "namespace": namespace,
-                      "lease": {"duration": "3s", "renew_deadline": "2s", "retry_period": "500ms"}}})
+                      "lease": {"duration": "5s", "renew_deadline": "3500ms", "retry_period": "500ms"}}})
         self.daemon.headers = {"Authorization": "Bearer secret"}
 
     def decide(self, number, method, path):
         return self.holds(method, path) if self.holds else None
 
-    def hold(self, method):
-        """Requests of this kind about the state are answered after 4 s, which is longer than a term."""
-        self.proxy.delay = 4
+    def hold(self, method, seconds):
+        """Requests of this kind about the state are answered so late."""
+        self.proxy.delay = seconds
         self.holds = lambda m, path: "slow" if m == method and CONFIG_MAPS in path else None
 
     def quickly(self, path="/-/healthy"):
         began = time.monotonic()
         answer = self.daemon.get(path, timeout=5)
-        assert time.monotonic() - began < 1, "it answers meanwhile"
+        assert time.monotonic() - began < 2.5, "it answers meanwhile, not after the API server"
         return answer
 
     def holder(self):
@@ -462,16 +462,16 @@ def pod(control_plane, namespace, proxy, make_daemon, node_group, tmp_path):
 
 def test_a_state_that_takes_longer_than_a_term_is_opened(pod):
     """The lease is renewed meanwhile, and health is answered: else nobody could ever lead."""
-    pod.hold("GET")
+    pod.hold("GET", 4.5)
     pod.daemon.process.start()
-    eventually(pod.holder, what="it leads")
+    opening = "not ready: the state is being opened\n"
+    eventually(lambda: pod.quickly("/-/ready").text == opening, what="it leads")
     began = time.monotonic()
-    while time.monotonic() - began < 3.5:
+    while pod.quickly("/-/ready").text == opening:
         assert pod.quickly().ok
-        ready = pod.quickly("/-/ready")
-        assert (ready.status, ready.text) == (503, "not ready: the state is being opened\n")
         assert pod.quickly("/metrics").ok
         time.sleep(0.1)
+    assert time.monotonic() - began > 3.5, "longer than a term"
     eventually(lambda: pod.quickly("/-/ready").ok, 30, what="it is open")
     assert "not leading any more" not in pod.daemon.process.log_text()
     pod.holds = None
@@ -479,12 +479,12 @@ def test_a_state_that_takes_longer_than_a_term_is_opened(pod):
 
 
 def test_sigterm_while_the_state_is_opened(pod):
-    pod.hold("GET")
+    pod.hold("GET", 30)
     pod.daemon.process.start()
     eventually(lambda: "being opened" in pod.quickly("/-/ready").text, what="it is at it")
     began = time.monotonic()
     pod.daemon.stop()
-    assert time.monotonic() - began < 3, "it does not wait for the answer"
+    assert time.monotonic() - began < 8, "it does not wait for the answer"
     assert not pod.holder(), "the lease is given back"
 
 
@@ -510,7 +510,7 @@ def test_a_term_that_ends_in_the_middle_of_a_commit(pod):
     for thread in threads:
         thread.join()
     assert [status for status, _ in answers] == [503] * 3, answers
-    assert max(seconds for _, seconds in answers) < 4, answers
+    assert max(seconds for _, seconds in answers) < 8, answers     # the API server's would come after 12
     assert pod.quickly().ok
     assert pod.quickly("/-/ready").status == 503
     pod.holds = None
@@ -524,6 +524,6 @@ def test_sigterm_in_an_outage(pod):
     pod.holds = lambda method, path: "slow" if CONFIG_MAPS in path else None
     began = time.monotonic()
     assert pod.daemon.process.stop() == 1
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 8
     assert "stop not recorded" in pod.daemon.process.log_text()
     assert not pod.holder(), "the lease is given back"
