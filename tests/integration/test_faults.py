@@ -34,6 +34,7 @@ WORKERS = int(os.environ.get("FAULT_WORKERS", "6"))
 ENDS = 8            # of one scenario by failed allocations; then it may go through
 TRIES = 3           # of a number that its life did not come to
 START_SIZE = 3
+SANITIZER_WITHOUT_MEMORY = "AddressSanitizer: CHECK failed: sanitizer_linux"    # its own thread's start was refused some
 PATIENCE = 40.0     # s: until what has to happen has happened, failures and pauses after them included
 
 
@@ -159,8 +160,10 @@ class Scenario:
         status = self.process.popen.returncode
         said = self.process.log_text(self.began)
         self.ends.append(status)
-        if status == -signal.SIGABRT and self.fault_class == "allocations":
+        if self.fault_class == "allocations" and (status == -signal.SIGABRT or SANITIZER_WITHOUT_MEMORY in said):
             return
+        if status == -signal.SIGTERM and "msg=stopped" in said:
+            return      # it was at its end already
         if status != 1 or "level=error" not in said and "error" not in said.lower():
             self.problems.append(f"ended with status {status}, saying:\n{said[-2000:]}")
 
@@ -287,7 +290,9 @@ class Scenario:
         self.failed = self.faults.failed
         self.counts = {name: self.faults.count(name) for name in ("allocations", "files", "network")}
         self.faults.close()
-        if not self.problems:
+        if self.problems:
+            (self.directory / "problems").write_text("\n".join([self.tell_fault(), *self.problems]))
+        else:
             shutil.rmtree(self.directory)
         return self
 
