@@ -5,7 +5,6 @@
 #include <alertscaler/base/alloc.h>
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +47,10 @@ void *as_library_malloc(size_t size)
 
 void *as_library_calloc(size_t count, size_t size)
 {
-    const bool is_small = count <= AS_ALLOC_SMALL && size <= AS_ALLOC_SMALL / (count ? count : 1);
-    return is_small ? as_xcalloc(count, size) : calloc(count, size);
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return NULL;
+    return total <= AS_ALLOC_SMALL ? as_xcalloc(count, size) : calloc(count, size);
 }
 
 void *as_library_realloc(void *old, size_t size)

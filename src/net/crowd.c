@@ -5,6 +5,8 @@
  * sends its request at once is answered however many others hold their connections, unless as many
  * come in the time of its request as there are places.
  */
+#include <assert.h>
+
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
@@ -26,6 +28,7 @@ static const struct drop_kind {
 /* Anybody can bring these about: one line a minute says how many there were. */
 void as_connection_drop(struct as_connection *connection, enum as_http_drop kind, const char *error)
 {
+    assert(connection); /* who asks for room has counted somebody who holds it */
     struct as_http_server *server = connection->server;
     struct as_http_losses *losses = &server->losses[kind];
     int64_t now = as_http_server_now();

@@ -4,6 +4,7 @@
  */
 #include "kube_table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ void kube_table_init(struct kube_table *table)
 
 static void free_piece(struct kube_table *table, struct kube_piece *piece)
 {
+    assert(table->by_id); /* it is in there */
     HASH_DEL(table->by_id, piece);
     TAILQ_REMOVE(&piece->shard->pieces, piece, in_shard);
     piece->shard->size -= piece->text_size;
@@ -408,6 +410,7 @@ int kube_table_change(struct kube_table *table, const struct as_store_change *ch
         as_error_set(error, "a value of %zu bytes is too large", change->value_size);
         return -EMSGSIZE;
     }
+    assert(record || !change->value); /* it was made */
     if (change->value)
         return put(&job, change->value, change->value_size);
     if (record) {
