@@ -112,6 +112,8 @@ static bool has_no_lock(const struct as_rule *rule, const struct as_cooldown *co
 static bool may_act(const struct world *world, const struct step_count *count,
                     const struct as_rule *rule, const struct as_cooldown *cooldown)
 {
+    if (count->is_vague)
+        return true;
     if (rule->max_steps && count->count >= rule->max_steps)
         return false;
     if (count->count == 0)
@@ -132,6 +134,22 @@ static bool took_part(const struct as_rule *rule, const struct as_intent_state *
             (rule->action.kind == AS_ACTION_SCALE_TO && rule->action.size > intent->from));
 }
 
+/* A rule that goes by a value may have wanted up too, which only the engine knows. */
+static bool may_have_taken_part(const struct as_rule *rule, const struct as_intent_state *intent)
+{
+    return !rule->dry_run && rule->enabled && intent->to > intent->from &&
+           rule->source.kind != AS_SOURCE_NONE;
+}
+
+/* From here on, when these may act again cannot be told. */
+static void blur_counts(struct world *world, const struct server_target *target,
+                        const struct as_rule *rule)
+{
+    const struct key_search search = find_keys(world, target->id, rule->name);
+    for (int i = 0; i < search.count; i++)
+        get_count(world, &search.keys[i], target->id)->is_vague = true;
+}
+
 /* Notes which incidents take part in an action; how many of them through the winning rule. */
 static int capture_keys(struct world *world, const struct server_target *target,
                         const struct as_target_config *config, const struct as_intent_state *intent,
@@ -140,8 +158,11 @@ static int capture_keys(struct world *world, const struct server_target *target,
     int winners = 0;
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
         const struct as_rule *rule = &world->daemon.ruleset->rules[i];
-        if (!took_part(rule, intent))
+        if (!took_part(rule, intent)) {
+            if (may_have_taken_part(rule, intent))
+                blur_counts(world, target, rule);
             continue;
+        }
         const struct key_search search = find(world, target->id, rule->name, true);
         for (int j = 0; j < search.count; j++) {
             const struct incident_key *key = &search.keys[j];

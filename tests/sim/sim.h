@@ -385,6 +385,7 @@ struct step_count {
     char target[128];
     unsigned count;
     int64_t last, last_but_one;
+    bool is_vague; /* other rules' actions may have counted too */
 };
 
 struct begun { /* an action that counts for the limits */
