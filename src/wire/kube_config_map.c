@@ -11,6 +11,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "field.h"
+#include "kube_object.h"
 
 const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
                                                           const char *key)
@@ -69,9 +70,14 @@ static int take_items(const json_t *data, struct as_kube_config_item *items, str
     return 0;
 }
 
-static int take_map(const json_t *object, as_kube_config_map_fn *use, void *context,
-                    struct as_error *error)
+struct user { /* of what is decoded */
+    as_kube_config_map_fn *use;
+    void *context;
+};
+
+static int take_map(void *context, const json_t *object, struct as_error *error)
 {
+    const struct user *user = context;
     json_t *metadata, *data;
     int code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
     if (!code)
@@ -97,58 +103,22 @@ static int take_map(const json_t *object, as_kube_config_map_fn *use, void *cont
         return code;
     map.items = items;
     map.count = json_object_size(data);
-    return use(context, &map, error);
-}
-
-/* The error of a map that has a name says so. */
-static int check_kind(const json_t *object, const char *kind, struct as_error *error)
-{
-    if (as_str_equal(as_field_find_string(object, "kind"), kind))
-        return 0;
-    as_error_set(error, "kind: expected %s", kind);
-    return -EBADMSG;
+    return user->use(user->context, &map, error);
 }
 
 int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
                               void *context, struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_field_load_object(json, size, &object, error);
-    if (!code)
-        code = check_kind(object, "ConfigMap", error);
-    return code ? code : take_map(object, use, context, error);
+    struct user user = {use, context};
+    const int code = kube_object_load(json, size, "ConfigMap", &object, error);
+    return code ? code : take_map(&user, object, error);
 }
 
 int as_kube_config_map_list_decode(const char *json, size_t size, char **next_out,
                                    as_kube_config_map_fn *use, void *context,
                                    struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    json_t *metadata, *item;
-    size_t i;
-    int code = as_field_load_object(json, size, &object, error);
-    if (!code)
-        code = check_kind(object, "ConfigMapList", error);
-    if (!code)
-        code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
-    if (code)
-        return code;
-    const json_t *list = json_object_get(object, "items");
-    if (list && !json_is_null(list) && !json_is_array(list)) {
-        as_error_set(error, "items: expected a list");
-        return -EBADMSG;
-    }
-    json_array_foreach((json_t *)list, i, item)
-    {
-        if (!json_is_object(item)) {
-            as_error_set(error, "items[%zu]: expected an object", i);
-            return -EBADMSG;
-        }
-        code = take_map(item, use, context, error);
-        if (code)
-            return code;
-    }
-    const char *next = as_field_find_string(metadata, "continue");
-    *next_out = as_str_is_empty(next) ? NULL : as_xstrdup(next);
-    return 0;
+    struct user user = {use, context};
+    return kube_object_read_list(json, size, "ConfigMapList", take_map, &user, next_out, error);
 }

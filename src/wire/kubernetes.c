@@ -12,6 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "field.h"
+#include "kube_object.h"
 
 #define EVENT_MESSAGE_MAX 1024 /* the API's own limit */
 #define RESOURCES_MAX     4096 /* of one group version; the largest groups have some hundred */
@@ -22,13 +23,9 @@ int as_kube_scale_decode(const char *json, size_t size, struct as_kube_scale *sc
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     json_t *metadata, *spec, *status;
     struct as_kube_scale scale;
-    int code = as_field_load_object(json, size, &object, error);
+    int code = kube_object_load(json, size, "Scale", &object, error);
     if (code)
         return code;
-    if (!as_str_equal(as_field_find_string(object, "kind"), "Scale")) {
-        as_error_set(error, "kind: expected Scale");
-        return -EBADMSG;
-    }
     if ((code = as_field_get_object(object, "metadata", "metadata", &metadata, error)) ||
         (code = as_field_get_object(object, "spec", "spec", &spec, error)) ||
         (code = as_field_get_object(object, "status", "status", &status, error)) ||
@@ -175,13 +172,9 @@ int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *
                           struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_field_load_object(json, size, &object, error);
+    int code = kube_object_load(json, size, "Status", &object, error);
     if (code)
         return code;
-    if (!as_str_equal(as_field_find_string(object, "kind"), "Status")) {
-        as_error_set(error, "kind: expected Status");
-        return -EBADMSG;
-    }
     const char *message = as_field_find_string(object, "message");
     const json_t *details = json_object_get(object, "details");
     json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));

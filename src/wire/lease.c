@@ -9,6 +9,7 @@
 #include <alertscaler/base/str.h>
 
 #include "field.h"
+#include "kube_object.h"
 
 static int get_time(const json_t *spec, const char *name, const char *path, as_maybe_time *time_out,
                     struct as_error *error)
@@ -47,13 +48,9 @@ int as_lease_decode(const char *json, size_t size, struct as_lease_object *objec
     AS_CLEANUP(as_json_free_p) json_t *document = NULL;
     json_t *metadata, *spec, *annotations;
     struct as_lease_object object = {.is_paused = false};
-    int code = as_field_load_object(json, size, &document, error);
+    int code = kube_object_load(json, size, "Lease", &document, error);
     if (code)
         return code;
-    if (!as_str_equal(as_field_find_string(document, "kind"), "Lease")) {
-        as_error_set(error, "kind: expected Lease");
-        return -EBADMSG;
-    }
     if ((code = as_field_get_object(document, "metadata", "metadata", &metadata, error)) ||
         (code = as_field_get_object(document, "spec", "spec", &spec, error)) ||
         (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "field.h"
+#include "kube_object.h"
 
 #define TARGET     "alertscaler.io/target"
 #define RULE       "alertscaler.io/rule"
@@ -191,9 +191,14 @@ static const char *get_text(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-static int take_lease(const json_t *object, as_lock_lease_fn *use, void *context,
-                      struct as_error *error)
+struct user { /* of what is decoded */
+    as_lock_lease_fn *use;
+    void *context;
+};
+
+static int take_lease(void *context, const json_t *object, struct as_error *error)
 {
+    const struct user *user = context;
     json_t *metadata, *spec, *annotations;
     int code;
     if ((code = as_field_get_object(object, "metadata", "metadata", &metadata, error)) ||
@@ -221,57 +226,22 @@ static int take_lease(const json_t *object, as_lock_lease_fn *use, void *context
         as_error_set(error, "metadata: name or resourceVersion is missing");
         return -EBADMSG;
     }
-    use(context, &lease);
+    user->use(user->context, &lease);
     return 0;
-}
-
-static int load(const char *json, size_t size, const char *kind, json_t **object_out,
-                struct as_error *error)
-{
-    const int code = as_field_load_object(json, size, object_out, error);
-    if (code)
-        return code;
-    if (as_str_equal(as_field_find_string(*object_out, "kind"), kind))
-        return 0;
-    as_error_set(error, "kind: expected %s", kind);
-    return -EBADMSG;
 }
 
 int as_lock_lease_decode(const char *json, size_t size, as_lock_lease_fn *use, void *context,
                          struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const int code = load(json, size, "Lease", &object, error);
-    return code ? code : take_lease(object, use, context, error);
+    struct user user = {use, context};
+    const int code = kube_object_load(json, size, "Lease", &object, error);
+    return code ? code : take_lease(&user, object, error);
 }
 
 int as_lock_lease_list_decode(const char *json, size_t size, char **next_out, as_lock_lease_fn *use,
                               void *context, struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    json_t *metadata, *item;
-    size_t i;
-    int code = load(json, size, "LeaseList", &object, error);
-    if (!code)
-        code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
-    if (code)
-        return code;
-    const json_t *list = json_object_get(object, "items");
-    if (list && !json_is_null(list) && !json_is_array(list)) {
-        as_error_set(error, "items: expected a list");
-        return -EBADMSG;
-    }
-    json_array_foreach((json_t *)list, i, item)
-    {
-        if (!json_is_object(item)) {
-            as_error_set(error, "items[%zu]: expected an object", i);
-            return -EBADMSG;
-        }
-        code = take_lease(item, use, context, error);
-        if (code)
-            return code;
-    }
-    const char *next = find_text(metadata, "continue");
-    *next_out = next ? as_xstrdup(next) : NULL;
-    return 0;
+    struct user user = {use, context};
+    return kube_object_read_list(json, size, "LeaseList", take_lease, &user, next_out, error);
 }

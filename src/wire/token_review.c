@@ -11,6 +11,7 @@
 #include <alertscaler/base/str.h>
 
 #include "field.h"
+#include "kube_object.h"
 
 void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
                             struct as_buf *out)
@@ -88,13 +89,9 @@ int as_token_review_decode(const char *json, size_t size, const char *const *aud
                            struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const int r = as_field_load_object(json, size, &object, error);
+    const int r = kube_object_load(json, size, "TokenReview", &object, error);
     if (r != 0)
         return r;
-    if (!as_str_equal(as_field_find_string(object, "kind"), "TokenReview")) {
-        as_error_set(error, "kind: expected TokenReview");
-        return -EBADMSG;
-    }
     const json_t *status = json_object_get(object, "status");
     const json_t *authenticated = json_object_get(status, "authenticated");
     if (!json_is_object(status) || (authenticated && !json_is_boolean(authenticated))) {

@@ -12,10 +12,8 @@
 
 #include <alertscaler/access/limits.h>
 
-#include "access_env.h"
-#include "files.h"
+#include "pod.h"
 
-static char directory[] = "/tmp/as-client-XXXXXX", token[64];
 static struct as_kube_access *access_;
 static struct as_kube_client client;
 static unsigned told, attempts_told;
@@ -26,15 +24,7 @@ static void setup(void)
 {
     struct as_kube_access_config config = {NULL, NULL};
     struct as_error error = AS_ERROR_INIT;
-    setup_world();
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(token, sizeof(token), "%s/token", directory);
-    env.service_account_dir = directory;
-    variables[0][0] = "KUBERNETES_SERVICE_HOST";
-    variables[0][1] = "k";
-    variables[1][0] = "KUBERNETES_SERVICE_PORT";
-    variables[1][1] = "443";
-    write_file(token, "first");
+    setup_pod("first");
     cr_assert_eq(as_kube_access_new(&config, &env, &access_, &error), 0, "%s", error.text);
     as_kube_client_init(&client, &env, access_);
 }
@@ -43,9 +33,7 @@ static void teardown(void)
 {
     as_kube_client_deinit(&client);
     as_kube_access_free(access_);
-    unlink(token);
-    rmdir(directory);
-    teardown_world();
+    teardown_pod();
 }
 
 TestSuite(kube_client, .init = setup, .fini = teardown);
@@ -113,7 +101,7 @@ Test(kube_client, refused_credentials_are_read_again_once)
     world_answer(&world, (struct world_answer){.method = "GET", .path = "/x", .status = 401});
     world_answer(&world, (struct world_answer){.method = "GET", .path = "/x", .status = 401});
     (void)!start(&spec);
-    write_file(token, "second");
+    write_file(account_token, "second");
     world_run(&world);
     cr_assert_eq(world.request_count, 2);
     cr_expect_not_null(strstr(world.requests[1].headers, "Bearer second\n"));
@@ -125,7 +113,7 @@ Test(kube_client, refused_credentials_are_read_again_once)
 Test(kube_client, without_credentials_nothing_is_sent)
 {
     const struct as_kube_request_spec spec = {.method = "GET", .path = "/x", .max_response = 10};
-    unlink(token);
+    unlink(account_token);
     (void)!start(&spec);
     world_run(&world);
     cr_expect_eq(world.request_count, 0);

@@ -14,12 +14,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
-#include "access_env.h"
-#include "files.h"
+#include "pod.h"
 
 #define PATH "/apis/authentication.k8s.io/v1/tokenreviews"
 
-static char directory[] = "/tmp/test-review-XXXXXX", account[64];
 static struct as_reviewer *reviewer;
 
 struct asker {
@@ -38,15 +36,7 @@ static void setup(void)
     const struct as_token_review_settings settings = {.audiences = audiences, .audience_count = 1};
     const struct as_cluster_settings cluster = {.name = "default"};
     struct as_error error = AS_ERROR_INIT;
-    setup_world();
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(account, sizeof(account), "%s/token", directory);
-    env.service_account_dir = directory;
-    variables[0][0] = "KUBERNETES_SERVICE_HOST";
-    variables[0][1] = "k";
-    variables[1][0] = "KUBERNETES_SERVICE_PORT";
-    variables[1][1] = "443";
-    write_file(account, "ours");
+    setup_pod("ours");
     cr_assert_eq(as_reviewer_new(&settings, &cluster, &env, &reviewer, &error), 0, "%s",
                  error.text);
 }
@@ -54,9 +44,7 @@ static void setup(void)
 static void teardown(void)
 {
     as_reviewer_free(reviewer);
-    unlink(account);
-    rmdir(directory);
-    teardown_world();
+    teardown_pod();
 }
 
 TestSuite(auth_review, .init = setup, .fini = teardown);

@@ -11,14 +11,12 @@
 
 #include <criterion/criterion.h>
 
-#include "access_env.h"
-#include "files.h"
+#include "pod.h"
 
 #define S          AS_US_PER_S
 #define COLLECTION "/apis/coordination.k8s.io/v1/namespaces/ops/leases"
 #define PATH       COLLECTION "/alertscaler"
 
-static char directory[] = "/tmp/as-lease-XXXXXX", token[64];
 static struct as_leader *leader;
 static unsigned changes, dones;
 
@@ -37,15 +35,7 @@ static void setup(void)
     struct as_kube_access_config config = {NULL, NULL};
     struct as_error error = AS_ERROR_INIT;
     struct as_kube_access *access_;
-    setup_world();
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(token, sizeof(token), "%s/token", directory);
-    env.service_account_dir = directory;
-    variables[0][0] = "KUBERNETES_SERVICE_HOST";
-    variables[0][1] = "k";
-    variables[1][0] = "KUBERNETES_SERVICE_PORT";
-    variables[1][1] = "443";
-    write_file(token, "first");
+    setup_pod("first");
     cr_assert_eq(as_kube_access_new(&config, &env, &access_, &error), 0, "%s", error.text);
     leader = as_lease_leader_new(
         &(struct as_lease_leader_config){"ops", "alertscaler", "me", 15 * S, 10 * S, 2 * S, 1},
@@ -56,9 +46,7 @@ static void teardown(void)
 {
     if (leader)
         leader->close(leader);
-    unlink(token);
-    rmdir(directory);
-    teardown_world();
+    teardown_pod();
 }
 
 TestSuite(lease, .init = setup, .fini = teardown);

@@ -14,14 +14,12 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/wire/lock_lease.h>
 
-#include "access_env.h"
-#include "files.h"
+#include "pod.h"
 
 #define S           AS_US_PER_S
 #define COLLECTION  "/apis/coordination.k8s.io/v1/namespaces/ops/leases"
 #define OBJECTS_MAX 2000
 
-static char directory[] = "/tmp/as-lock-leases-XXXXXX", token[64];
 static struct as_lock_mirror *mirror;
 static bool leads = true;
 
@@ -173,15 +171,7 @@ static void open_mirror(void)
 static void setup(void)
 {
     as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, STDERR_FILENO);
-    setup_world();
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(token, sizeof(token), "%s/token", directory);
-    env.service_account_dir = directory;
-    variables[0][0] = "KUBERNETES_SERVICE_HOST";
-    variables[0][1] = "k";
-    variables[1][0] = "KUBERNETES_SERVICE_PORT";
-    variables[1][1] = "443";
-    write_file(token, "first");
+    setup_pod("first");
     world.serve = serve;
     text = AS_BUF_INIT(16 << 20);
     open_mirror();
@@ -193,9 +183,7 @@ static void teardown(void)
     while (object_count > 0)
         drop(&objects[0]);
     as_buf_deinit(&text);
-    unlink(token);
-    rmdir(directory);
-    teardown_world();
+    teardown_pod();
 }
 
 TestSuite(lock_leases, .init = setup, .fini = teardown);
