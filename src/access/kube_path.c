@@ -6,28 +6,14 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_unreserved(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~:", c));
-}
-
-static void append_escaped(struct as_buf *path, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (is_unreserved(text[i]))
-            as_buf_append_char(path, text[i]);
-        else
-            as_buf_printf(path, "%%%02X", (unsigned)(unsigned char)text[i]);
-    }
-}
+#include <alertscaler/base/encode.h>
 
 static int append(struct as_buf *path, const char *segment, size_t size)
 {
     if (size == 0 || (size == 1 && segment[0] == '.') || (size == 2 && !memcmp(segment, "..", 2)))
         return -EINVAL;
     as_buf_append_char(path, '/');
-    append_escaped(path, segment, size);
+    as_encode_percent(path, segment, size, ":");
     return 0;
 }
 
@@ -42,7 +28,7 @@ void as_kube_path_append_parameter(struct as_buf *path, const char *name, const 
     as_buf_append_char(path, is_first ? '?' : '&');
     as_buf_append_str(path, name);
     as_buf_append_char(path, '=');
-    append_escaped(path, value, strlen(value));
+    as_encode_percent(path, value, strlen(value), ":");
 }
 
 int as_kube_path_append_version(struct as_buf *path, const char *api_version)

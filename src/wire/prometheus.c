@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
@@ -33,28 +34,12 @@ static const struct {
     {"NaN", "NaN"}, {"+Inf", "+Inf"}, {"-Inf", "-Inf"}, {"Inf", "+Inf"}, {"nan", "NaN"},
 };
 
-static void append_encoded(struct as_buf *out, const char *text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (strchr(plain, *text)) {
-            as_buf_append_char(out, *text);
-        } else {
-            const char escape[3] = {'%', hex[byte >> 4], hex[byte & 15]};
-            as_buf_append(out, escape, sizeof(escape));
-        }
-    }
-}
-
 void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as_buf *out)
 {
     char timeout[AS_DURATION_SIZE];
     as_duration_print(timeout_us, timeout);
     as_buf_append_str(out, "query=");
-    append_encoded(out, query);
+    as_encode_percent(out, query, strlen(query), "");
     as_buf_append_str(out, "&timeout=");
     as_buf_append_str(out, timeout);
 }

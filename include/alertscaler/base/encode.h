@@ -1,0 +1,17 @@
+/*
+ * Bytes as text: hexadecimal digits, and percent-encoding (RFC 3986).
+ */
+#ifndef ALERTSCALER_BASE_ENCODE_H
+#define ALERTSCALER_BASE_ENCODE_H
+
+#include <stddef.h>
+
+#include <alertscaler/base/buf.h>
+
+/* Lower-case digits, two a byte. */
+void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
+
+/* All but A-Z a-z 0-9 - . _ ~ and what is in `keep` ("" or "/:") as %XX with upper-case digits. */
+void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const char *keep);
+
+#endif

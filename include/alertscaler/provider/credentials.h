@@ -1,0 +1,47 @@
+/*
+ * Credentials of a cloud, and where they are found: a chain of sources in the order that the
+ * vendor's own tools have, each a talk (provider/talk.h) that ends with credentials, with "not
+ * here" (the next one is asked), or with an error (the chain ends: what is set up is not passed
+ * over).
+ */
+#ifndef ALERTSCALER_PROVIDER_CREDENTIALS_H
+#define ALERTSCALER_PROVIDER_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/provider/talk.h>
+
+struct as_credentials {    /* owned texts, wiped when freed; NULL: it has none */
+    char *key_id, *secret; /* of signatures */
+    char *token;           /* of a session; or the bearer token */
+    char *region;          /* where the source knows one */
+    char *project;         /* likewise: the account, project or subscription */
+    as_maybe_time expires;
+};
+
+void as_credentials_deinit(struct as_credentials *credentials);
+
+struct as_credentials_talk {
+    struct as_talk talk; /* the first member: a talk is cast to it */
+    const struct as_provider_settings *account;
+    bool is_not_here; /* ended without: nothing of this kind is set up */
+    struct as_credentials found;
+    void *state; /* the source's own; memory of the talk */
+};
+
+struct as_credentials_source {
+    const char *name; /* as in messages: "environment", "instance metadata" */
+    void (*begin)(struct as_credentials_talk *talk);
+};
+
+void as_credentials_not_here(struct as_credentials_talk *talk);
+
+/* An option of the account's settings; NULL where it is not given. */
+const char *as_account_get(const struct as_provider_settings *account, const char *key);
+
+#endif

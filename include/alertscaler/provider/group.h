@@ -1,0 +1,105 @@
+/*
+ * Node groups of a provider: what can be asked of one, and the table of providers.
+ *
+ * A provider is one file: pure code that speaks its API through a talk (provider/talk.h), and one
+ * row in the table (src/provider/table.c). Lower sizes are never set where instances can be named:
+ * a scale-down removes the instances that were chosen.
+ */
+#ifndef ALERTSCALER_PROVIDER_GROUP_H
+#define ALERTSCALER_PROVIDER_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/core/observation.h>
+#include <alertscaler/core/target.h>
+#include <alertscaler/provider/credentials.h>
+#include <alertscaler/provider/sign.h>
+#include <alertscaler/provider/talk.h>
+
+#define AS_GROUP_INSTANCES_MAX 20000 /* of one group; more is an error */
+
+enum as_instance_state {
+    AS_INSTANCE_PENDING, /* on its way */
+    AS_INSTANCE_RUNNING,
+    AS_INSTANCE_LEAVING, /* never chosen, never deleted twice, counts no more */
+    AS_INSTANCE_FAILED   /* it will not run */
+};
+
+struct as_instance {
+    const char *id;          /* as the provider's calls name it */
+    const char *provider_id; /* as a Kubernetes node's spec.providerID ends; "": the id */
+    const char *zone;        /* "" where unknown */
+    enum as_instance_state state;
+    bool is_unhealthy, is_protected;
+    as_maybe_time created;
+};
+
+struct as_group_view {
+    int32_t size;                  /* the size asked for */
+    int32_t min, max;              /* the provider's own bounds; -1: none */
+    bool in_progress;              /* the provider itself is still at work on the last change */
+    char version[AS_VERSION_SIZE]; /* for a conditional change; "" where there is none */
+    const char *controller;        /* another one that sets the size ("its own autoscaler"); NULL */
+    const char *shortage;          /* why instances do not come, in the provider's words; NULL */
+    struct as_instance *instances; /* as the provider lists them */
+    size_t instance_count, instance_room;
+};
+
+enum as_group_verb {
+    AS_GROUP_READ,      /* -> view */
+    AS_GROUP_GROW,      /* to `to`, which is above `from` */
+    AS_GROUP_REMOVE,    /* `instances` by name, with the size; it is `to` then */
+    AS_GROUP_TAKE_BACK, /* to `to`: no lower than the instances that are there */
+    AS_GROUP_POLL,      /* `operation` -> is_done, or a fault */
+    AS_GROUP_VERB_COUNT
+};
+
+struct as_group_talk {
+    struct as_talk talk; /* the first member: a talk is cast to it */
+    enum as_group_verb verb;
+    /* given; borrowed */
+    const struct as_provider_settings *account;
+    const struct as_target_ref *group;
+    const struct as_credentials *credentials; /* for region and project; never for secrets */
+    int32_t from, to;
+    const char *version;
+    const char *const *instances; /* ids */
+    size_t instance_count;
+    const char *idempotency; /* the same for the same change: a ULID */
+    const char *operation;   /* POLL: as it came from another verb */
+    /* found; memory of the talk */
+    struct as_group_view view;
+    const char *started; /* the operation to be polled; NULL: none, it is done */
+    bool is_done;
+    void *state; /* the provider's own; memory of the talk */
+};
+
+struct as_group_key { /* of `node_group`, or of `providers.<name>` */
+    const char *key;
+    bool is_required;
+};
+
+struct as_group_provider {
+    const char *type;                                     /* `providers.<name>.type` */
+    const char *service;                                  /* of signatures; NULL */
+    const char *warning;                                  /* told by `check` and at start; NULL */
+    const struct as_group_key *group_keys, *account_keys; /* a NULL key at the end */
+    const struct as_credentials_source *credentials;      /* a NULL name at the end */
+    as_sign_fn *sign;
+    void (*begin)(struct as_group_talk *talk); /* by its verb */
+};
+
+const struct as_group_provider *as_group_provider_find(const char *type);
+
+/* Those that are there or on their way. */
+int32_t as_group_count_coming(const struct as_group_view *view) AS_MUST_USE;
+
+/* Adds an instance to the view; texts are copied. False after failing the talk: too many. */
+bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Signatures of requests: each adds header lines to a request that is otherwise whole. Pure: the
+ * time is given. 0; or a negative errno with an error where the credentials cannot sign.
+ */
+#ifndef ALERTSCALER_PROVIDER_SIGN_H
+#define ALERTSCALER_PROVIDER_SIGN_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/provider/credentials.h>
+#include <alertscaler/provider/talk.h>
+
+struct as_sign_scope {
+    const char *region, *service;
+    as_wall_time now;  /* as the other side's clock has it */
+    const char *nonce; /* unique to the request */
+};
+
+typedef int as_sign_fn(struct as_talk *talk, const struct as_credentials *credentials,
+                       const struct as_sign_scope *scope, struct as_error *error);
+
+as_sign_fn as_sign_bearer; /* Authorization: Bearer <token> (RFC 6750) */
+as_sign_fn as_sign_aws;    /* AWS Signature Version 4 */
+as_sign_fn as_sign_acs;    /* Alibaba Cloud's ACS3-HMAC-SHA256 */
+as_sign_fn as_sign_bce;    /* Baidu's bce-auth-v1 */
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * A talk: something asked of somebody's API as a conversation without a network. Its owner carries
+ * out what it wants (a request, a file, a program, a while), tells it what came of it, and so on
+ * until it has ended: every provider, and every way to credentials, is data in and data out.
+ *
+ *   as_talk_begin -> [want is carried out -> as_talk_hear]* -> AS_TALK_END
+ *
+ * The side that speaks an API (a provider) fills the request and says what hears the answer:
+ *
+ *   as_talk_ask(talk, "GET", "%s/groups/%s", base, name);
+ *   as_talk_send(talk, "get_group", hear_group);
+ */
+#ifndef ALERTSCALER_PROVIDER_TALK_H
+#define ALERTSCALER_PROVIDER_TALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/port/http.h>
+
+#define AS_TALK_TURNS_MAX    500 /* answers in one talk: pages that never end do */
+#define AS_TALK_HEADERS_MAX  24
+#define AS_TALK_BODY_MAX     ((size_t)256 * 1024)
+#define AS_TALK_ANSWER_MAX   ((size_t)4 * 1024 * 1024) /* bytes of one answer */
+#define AS_TALK_FILE_MAX     ((size_t)64 * 1024)
+#define AS_TALK_MESSAGE_SIZE 256
+#define AS_TALK_ID_SIZE      128 /* of the other side's name for the request, with NUL */
+
+/* What a failure means for what is to be done next (retries are never the talk's). */
+enum as_talk_fault {
+    AS_TALK_OK,
+    AS_TALK_RETRY,         /* unreachable, 5xx */
+    AS_TALK_THROTTLED,     /* 429 and its like: later, as retry_after_us says */
+    AS_TALK_TIMEOUT,       /* no answer in time */
+    AS_TALK_BUSY,          /* something is under way, or has changed: look again, decide again */
+    AS_TALK_CAPACITY,      /* the other side has no machines, or no quota, to give */
+    AS_TALK_UNAUTHORIZED,  /* the credentials are not accepted: other ones may be */
+    AS_TALK_PERMISSION,    /* accepted, but not for this */
+    AS_TALK_CONFIGURATION, /* nothing but a person mends it */
+    AS_TALK_GONE           /* the group, or what was asked about, is not there */
+};
+
+enum as_talk_want {
+    AS_TALK_SEND, /* `request`; heard: `answer` */
+    AS_TALK_READ, /* the file `path`; heard: `content`, or NULL and `error_number` */
+    AS_TALK_RUN,  /* the program `argv`; heard: `content` (its output), or NULL */
+    AS_TALK_WAIT, /* `wait_us`; heard: nothing */
+    AS_TALK_END   /* `fault` says how it went */
+};
+
+struct as_talk;
+typedef void as_talk_hear_fn(struct as_talk *talk);
+
+struct as_talk_request {
+    const char *method;
+    char *url;
+    const char *headers[AS_TALK_HEADERS_MAX + 1]; /* "Name: value"; NULL at the end */
+    size_t header_count;
+    struct as_buf body;
+    const char *operation; /* for metrics and the log; static memory */
+    bool is_change;        /* a failure after it was sent leaves open whether it was done */
+    bool is_plain;         /* without credentials: it is how they are got */
+    int64_t timeout_us;    /* 0: the owner's */
+    bool without_proxy;    /* link-local services are never behind one */
+};
+
+struct as_talk {
+    struct as_arena arena; /* all that lives as long as the talk */
+    /* what is given */
+    as_wall_time now; /* by the owner, at each turn */
+    const char *(*get_variable)(const char *name);
+    /* what it wants */
+    enum as_talk_want want;
+    struct as_talk_request request;
+    const char *path, **argv;
+    int64_t wait_us;
+    as_talk_hear_fn *hear;
+    /* what it hears */
+    const struct as_http_response *answer;
+    const char *content; /* NUL-terminated */
+    size_t content_size;
+    int error_number;
+    struct json_t *document; /* made of the answer by who speaks */
+    /* how it went */
+    enum as_talk_fault fault;
+    bool is_ambiguous; /* a change may have been carried out all the same */
+    int http_status;   /* of the last answer; 0: none */
+    int64_t retry_after_us;
+    char request_id[AS_TALK_ID_SIZE]; /* the other side's, of the last answer that had one */
+    char message[AS_TALK_MESSAGE_SIZE];
+    unsigned turns, sent;
+};
+
+/* ---- for the owner ---- */
+
+void as_talk_init(struct as_talk *talk, const char *(*get_variable)(const char *name));
+void as_talk_deinit(struct as_talk *talk); /* wipes request and bodies */
+
+/* One turn: after it `want` says what is next. Ends with AS_TALK_CONFIGURATION where the talk would
+ * never end. */
+void as_talk_hear_answer(struct as_talk *talk, as_wall_time now,
+                         const struct as_http_response *answer);
+void as_talk_hear_content(struct as_talk *talk, as_wall_time now, const char *content, size_t size,
+                          int error_number);
+void as_talk_hear_time(struct as_talk *talk, as_wall_time now);
+
+/* ---- for the side that speaks ---- */
+
+/* Begins a request: empties the one before. */
+void as_talk_ask(struct as_talk *talk, const char *method, const char *url_format, ...)
+    AS_PRINTF(3, 4);
+void as_talk_header(struct as_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
+void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);
+/* The same of a request that changes nothing, whatever its method. */
+void as_talk_send_question(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);
+void as_talk_read(struct as_talk *talk, const char *path, as_talk_hear_fn *hear);
+void as_talk_run(struct as_talk *talk, const char **argv, as_talk_hear_fn *hear);
+void as_talk_wait(struct as_talk *talk, int64_t us, as_talk_hear_fn *hear);
+void as_talk_end(struct as_talk *talk);
+void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *format, ...)
+    AS_PRINTF(3, 4);
+
+/* Whether there is an answer with a status below 300. Where not, the fault is set by the transport
+ * and the status as HTTP has them (401, 403, 404, 409, 412, 429, 5xx), with Retry-After; a provider
+ * that knows better by the answer's body calls as_talk_fail afterwards. */
+bool as_talk_is_good(struct as_talk *talk) AS_MUST_USE;
+
+/* Percent-encoded (base/encode.h), as memory of the talk. */
+const char *as_talk_escaped(struct as_talk *talk, const char *text) AS_MUST_USE;
+
+const char *as_talk_print(struct as_talk *talk, const char *format, ...)
+    AS_PRINTF(2, 3) AS_MUST_USE;
+
+#endif
