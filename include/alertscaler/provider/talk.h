@@ -63,6 +63,7 @@ struct as_talk_request {
     const char *headers[AS_TALK_HEADERS_MAX + 1]; /* "Name: value"; NULL at the end */
     size_t header_count;
     struct as_buf body;
+    const char *service;   /* of the signature; NULL: the provider's usual one */
     const char *operation; /* for metrics and the log; static memory */
     bool is_change;        /* a failure after it was sent leaves open whether it was done */
     bool is_plain;         /* without credentials: it is how they are got */

@@ -1,0 +1,35 @@
+/*
+ * A provider's account: its credentials, found once for all who wait, renewed before they expire,
+ * and kept while they are good although new ones cannot be had; and the talks with its API.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_ACCOUNT_H
+#define ALERTSCALER_SRC_TARGET_ACCOUNT_H
+
+#include <alertscaler/access/env.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/provider/group.h>
+
+struct as_account;
+struct as_account_call; /* a talk that is under way */
+
+/* Borrows all. */
+struct as_account *as_account_new(const struct as_group_provider *provider,
+                                  const struct as_provider_settings *settings,
+                                  const struct as_access_env *env) AS_MUST_USE;
+/* Cancels what is under way. */
+struct as_account *as_account_free(struct as_account *account);
+
+/*
+ * Carries out a talk whose verb and arguments are filled in (the talk initialized by
+ * as_account_init_talk): finds credentials, begins it, signs and sends what it wants, until it has
+ * ended; `done` comes exactly once, in a later turn, unless cancelled. A request whose credentials
+ * were not accepted is sent once more with new ones. The talk stays the caller's, who deinits it.
+ */
+typedef void as_account_done_fn(void *context);
+void as_account_init_talk(const struct as_account *account, struct as_group_talk *talk);
+struct as_account_call *as_account_start(struct as_account *account, struct as_group_talk *talk,
+                                         as_account_done_fn *done, void *context) AS_MUST_USE;
+void as_account_cancel(struct as_account_call *call);
+
+#endif

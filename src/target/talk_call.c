@@ -1,0 +1,161 @@
+/*
+ * Talks over the ports: see the header. Every want is begun from a turn of the loop of its own, so
+ * that nothing is called back from inside a call.
+ */
+#include "talk_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+static void turn(void *context);
+
+static void later(struct talk_call *call, int64_t us)
+{
+    call->timer = call->env->loop->start_timer(call->env->loop, us, turn, call);
+}
+
+static as_wall_time get_now(const struct talk_call *call)
+{
+    return call->env->clock->get_wall(call->env->clock);
+}
+
+/* ---- requests ---- */
+
+static void answered(void *context, const struct as_http_response *response)
+{
+    struct talk_call *call = context;
+    struct as_talk *talk = call->talk;
+    call->transfer = NULL;
+    as_talk_hear_answer(talk, get_now(call), response);
+    if (talk->want == AS_TALK_END && talk->fault == AS_TALK_UNAUTHORIZED && !call->is_repeated &&
+        call->callbacks.refused(call->callbacks.context, call)) {
+        call->is_repeated = true;
+        return;
+    }
+    later(call, 0);
+}
+
+static void send(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    const struct as_talk_request *wanted = &talk->request;
+    call->hear = talk->hear;
+    call->plain_headers = wanted->header_count;
+    if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, talk)) {
+        later(call, 0);
+        return;
+    }
+    struct as_http_request request = {
+        .method = wanted->method,
+        .url = wanted->url,
+        .headers = wanted->headers,
+        .body = wanted->body.size > 0 ? wanted->body.data : NULL,
+        .body_size = wanted->body.size,
+        .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
+        .max_response = AS_TALK_ANSWER_MAX,
+        .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
+        .client_name = call->client,
+        .operation = wanted->operation,
+    };
+    if (call->tls)
+        request.tls = *call->tls;
+    talk->sent++;
+    call->transfer = call->env->http->start(call->env->http, &request, answered, call);
+}
+
+void talk_call_repeat(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    while (talk->request.header_count > call->plain_headers)
+        talk->request.headers[--talk->request.header_count] = NULL;
+    talk->want = AS_TALK_SEND;
+    talk->hear = call->hear;
+    later(call, 0);
+}
+
+/* ---- files, programs, time ---- */
+
+static void read_file(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    char *text = NULL;
+    size_t size = 0;
+    const int code = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
+    as_talk_hear_content(talk, get_now(call), code == 0 ? text : NULL, size, -code);
+    free(text);
+    later(call, 0);
+}
+
+static void ran(void *context, const struct as_process_result *result)
+{
+    struct talk_call *call = context;
+    static const int errors[] = {
+        [AS_PROCESS_EXITED] = EIO,         [AS_PROCESS_KILLED] = EINTR,
+        [AS_PROCESS_NOT_STARTED] = ENOENT, [AS_PROCESS_TIMEOUT] = ETIMEDOUT,
+        [AS_PROCESS_TOO_LARGE] = EFBIG,
+    };
+    const bool is_good = result->outcome == AS_PROCESS_EXITED && result->status == 0;
+    call->process = NULL;
+    as_talk_hear_content(call->talk, get_now(call), is_good ? result->output : NULL,
+                         result->output_size, is_good ? 0 : errors[result->outcome]);
+    later(call, 0);
+}
+
+static void run(struct talk_call *call)
+{
+    const struct as_process_request request = {
+        .argv = (const char *const *)call->talk->argv,
+        .env = (const char *const[]){NULL},
+        .timeout_us = call->timeout_us,
+        .max_output = AS_TALK_FILE_MAX,
+    };
+    call->process = call->env->runner->start(call->env->runner, &request, ran, call);
+}
+
+static void waited(void *context)
+{
+    struct talk_call *call = context;
+    call->timer = NULL;
+    as_talk_hear_time(call->talk, get_now(call));
+    later(call, 0);
+}
+
+/* ---- the talk's turns ---- */
+
+static void turn(void *context)
+{
+    struct talk_call *call = context;
+    call->timer = NULL;
+    switch (call->talk->want) {
+    case AS_TALK_SEND: send(call); break;
+    case AS_TALK_READ: read_file(call); break;
+    case AS_TALK_RUN: run(call); break;
+    case AS_TALK_WAIT:
+        call->timer =
+            call->env->loop->start_timer(call->env->loop, call->talk->wait_us, waited, call);
+        break;
+    case AS_TALK_END: call->callbacks.ended(call->callbacks.context); break;
+    }
+}
+
+void talk_call_start(struct talk_call *call)
+{
+    later(call, 0);
+}
+
+void talk_call_cancel(struct talk_call *call)
+{
+    const struct as_access_env *env = call->env;
+    if (call->transfer)
+        env->http->cancel(env->http, call->transfer);
+    if (call->process)
+        env->runner->cancel(env->runner, call->process);
+    if (call->timer)
+        env->loop->cancel_timer(env->loop, call->timer);
+    call->transfer = NULL;
+    call->process = NULL;
+    call->timer = NULL;
+}

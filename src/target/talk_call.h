@@ -1,0 +1,45 @@
+/*
+ * Carries out what a talk (provider/talk.h) wants, over the ports: requests, files, programs, time.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_TALK_CALL_H
+#define ALERTSCALER_SRC_TARGET_TALK_CALL_H
+
+#include <stdint.h>
+
+#include <alertscaler/access/env.h>
+#include <alertscaler/provider/talk.h>
+
+struct talk_call;
+
+struct talk_call_callbacks {
+    /* Adds to the request what its sender has to (a signature). False: the talk has been failed. */
+    bool (*authorize)(void *context, struct as_talk *talk);
+    /* The talk has ended with AS_TALK_UNAUTHORIZED at an answer. True: what it asked is to be asked
+     * again with talk_call_repeat, and it hears the new answer in place of that one. */
+    bool (*refused)(void *context, struct talk_call *call);
+    void (*ended)(void *context); /* once, in a later turn than start */
+    void *context;
+};
+
+struct talk_call { /* embedded in its owner; all private */
+    const struct as_access_env *env;
+    struct as_talk *talk;
+    struct talk_call_callbacks callbacks;
+    int64_t timeout_us; /* of a request that says none */
+    const char *client; /* for metrics; static memory, or as long as the call */
+    const struct as_http_tls *tls;
+    const char *proxy_url;
+    struct as_http_call *transfer;
+    struct as_timer *timer;
+    struct as_process *process;
+    as_talk_hear_fn *hear; /* of the last request */
+    size_t plain_headers;  /* of the last request, before it was authorized */
+    bool is_repeated;
+};
+
+/* The talk has begun: its first want is carried out in a later turn. */
+void talk_call_start(struct talk_call *call);
+void talk_call_repeat(struct talk_call *call);
+void talk_call_cancel(struct talk_call *call); /* nothing comes any more */
+
+#endif
