@@ -36,18 +36,37 @@ static size_t take_body(char *bytes, size_t one, size_t size, void *context)
     return call->too_large ? CURL_WRITEFUNC_ERROR : size;
 }
 
+static void trim(const char **from_io, const char **to_io)
+{
+    while (*from_io < *to_io && (**from_io == ' ' || **from_io == '\t'))
+        ++*from_io;
+    while (*to_io > *from_io && strchr(" \t\r\n", (*to_io)[-1]))
+        --*to_io;
+}
+
 /* The value without white space around it; nothing where it is too long to be true. */
 static void keep_value(const char *from, const char *to, char *value_out, size_t room)
 {
-    while (from < to && (*from == ' ' || *from == '\t'))
-        from++;
-    while (to > from && strchr(" \t\r\n", to[-1]))
-        to--;
+    trim(&from, &to);
     size_t size = (size_t)(to - from);
     if (size >= room)
         size = 0;
     memcpy(value_out, from, size);
     value_out[size] = '\0';
+}
+
+/* "name\0value\0", where it is one: neither a status line nor a folded line's rest. */
+static void keep_field(struct as_buf *fields, const char *line, size_t size)
+{
+    const char *colon = memchr(line, ':', size);
+    if (!colon || colon == line || *line == ' ' || *line == '\t' || memchr(line, '\0', size))
+        return;
+    const char *from = colon + 1, *to = line + size;
+    trim(&from, &to);
+    as_buf_append(fields, line, (size_t)(colon - line));
+    as_buf_append_char(fields, '\0');
+    as_buf_append(fields, from, (size_t)(to - from));
+    as_buf_append_char(fields, '\0');
 }
 
 static size_t take_header(char *line, size_t one, size_t size, void *context)
@@ -68,6 +87,10 @@ static size_t take_header(char *line, size_t one, size_t size, void *context)
     if (call->too_large)
         return 0;
     bool is_status_line = size > 5 && strncasecmp(line, "HTTP/", 5) == 0;
+    if (is_status_line)
+        as_buf_clear(&call->fields);
+    else
+        keep_field(&call->fields, line, size);
     for (size_t i = 0; i < AS_ARRAY_SIZE(kept); i++) {
         size_t name_size = strlen(kept[i].name);
         if (is_status_line) /* what came before was a 1xx answer's */
@@ -242,6 +265,7 @@ struct as_http_call *as_http_call_new(const struct as_http_request *request, as_
     call->done = done;
     call->context = context;
     call->body = AS_BUF_INIT(request->max_response);
+    call->fields = AS_BUF_INIT(HEAD_MAX);
     call->easy = curl_easy_init();
     if (call->easy)
         set_options(call, request);
@@ -258,6 +282,7 @@ struct as_http_call *as_http_call_free(struct as_http_call *call)
     curl_slist_free_all(call->headers);
     curl_slist_free_all(call->connect_to);
     as_buf_deinit(&call->body);
+    as_buf_deinit(&call->fields);
     free(call);
     return NULL;
 }
@@ -313,6 +338,7 @@ void as_http_call_get_response(const struct as_http_call *call, struct as_http_r
         .retry_after = answered ? call->retry_after : "",
         .content_type = answered ? call->content_type : "",
         .location = answered ? call->location : "",
+        .fields = answered ? call->fields.data : NULL,
         .error = call->error,
     };
 }

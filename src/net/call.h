@@ -40,7 +40,8 @@ struct as_http_call {
     void *context;
 
     struct as_buf body;
-    size_t head_size; /* of the answer */
+    struct as_buf fields; /* as as_http_response has them */
+    size_t head_size;     /* of the answer */
     bool too_large;
     bool was_begun, wants_again; /* a change: to be sent, and to be sent once more by curl */
     char etag[256], retry_after[64], content_type[128], location[1024];

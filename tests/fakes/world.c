@@ -50,6 +50,19 @@ static char *copy(const char *text)
     return text ? as_xstrdup(text) : NULL;
 }
 
+static char *copy_fields(const char *fields)
+{
+    size_t size = 0;
+    while (fields && fields[size]) {
+        size += strlen(fields + size) + 1;
+        size += strlen(fields + size) + 1;
+    }
+    char *copied = as_xcalloc(1, size + 1);
+    if (size > 0)
+        memcpy(copied, fields, size);
+    return copied;
+}
+
 static char *join(const char *const *items, const char *behind)
 {
     char *joined = as_xstrdup("");
@@ -183,8 +196,9 @@ static void free_request(struct world_request *request)
 
 static void free_answer(struct world_answer *answer)
 {
-    const char *const texts[] = {answer->method,      answer->path,  answer->body,    answer->etag,
-                                 answer->retry_after, answer->error, answer->location};
+    const char *const texts[] = {answer->method,   answer->path,        answer->body,
+                                 answer->etag,     answer->retry_after, answer->error,
+                                 answer->location, answer->fields};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free((char *)texts[i]);
 }
@@ -217,6 +231,7 @@ void world_answer(struct world *world, struct world_answer answer)
     entry->answer.retry_after = copy(answer.retry_after ? answer.retry_after : "");
     entry->answer.error = copy(answer.error ? answer.error : "");
     entry->answer.location = copy(answer.location ? answer.location : "");
+    entry->answer.fields = copy_fields(answer.fields);
     STAILQ_INSERT_TAIL(&world->answers, entry, entry);
 }
 
@@ -258,6 +273,7 @@ static void tell_response(struct as_http_call *call, const struct world_answer *
         .retry_after = answer->retry_after ? answer->retry_after : "",
         .content_type = "application/json",
         .location = answer->location ? answer->location : "",
+        .fields = answer->fields,
         .error = answer->error ? answer->error : "",
     };
     as_http_done_fn *done = call->done;

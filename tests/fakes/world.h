@@ -23,6 +23,7 @@ struct world_answer { /* to the next request of this method whose URL ends in `p
     enum as_http_outcome outcome;
     int status;
     const char *body, *etag, *retry_after, *error, *location; /* NULL: "" */
+    const char *fields; /* of the head, as as_http_response has them */
 };
 
 struct world_request {                   /* as it was made */

@@ -180,8 +180,19 @@ struct result { /* the response, kept */
     int status;
     size_t body_size;
     char body[256], etag[64], retry_after[64], content_type[64], location[64], error[256];
+    char fields[512];
     struct as_http_call *cancel_next;
 };
+
+static size_t measure_fields(const char *fields)
+{
+    size_t size = 0;
+    while (fields[size]) {
+        size += strlen(fields + size) + 1;
+        size += strlen(fields + size) + 1;
+    }
+    return size;
+}
 
 static void on_done(void *context, const struct as_http_response *response)
 {
@@ -197,6 +208,11 @@ static void on_done(void *context, const struct as_http_response *response)
     snprintf(result->content_type, sizeof(result->content_type), "%s", response->content_type);
     snprintf(result->location, sizeof(result->location), "%s", response->location);
     snprintf(result->error, sizeof(result->error), "%s", response->error);
+    if (response->fields) {
+        const size_t size = measure_fields(response->fields);
+        cr_assert_lt(size, sizeof(result->fields));
+        memcpy(result->fields, response->fields, size + 1);
+    }
     if (result->cancel_next)
         http->cancel(http, result->cancel_next);
 }
@@ -434,6 +450,37 @@ Test(client, a_redirect_is_an_answer_that_says_where_it_leads)
     cr_assert_eq(result.status, 302);
     cr_assert_str_eq(result.location, "http://elsewhere/x");
     cr_assert_eq(scripted_requests, 1);
+}
+
+static const char *find_field(const struct result *result, const char *name)
+{
+    return as_http_response_find(&(struct as_http_response){.fields = result->fields}, name);
+}
+
+Test(client, keeps_every_header_field)
+{
+    script = (struct script){"HTTP/1.1 103 Early Hints\r\nX-Request-Id: early\r\n\r\n"
+                             "HTTP/1.1 200 OK\r\nMetadata-Flavor:  Google \r\nx-request-id:a:b\r\n"
+                             "X-Request-Id: second\r\nX-Empty:\r\nX-Folded: one\r\n two: three\r\n"
+                             "Content-Length: 0\r\n\r\n",
+                             false, NULL};
+    struct result result = fetch(get(url(scripted_port, "/")));
+    cr_assert_eq(result.status, 200);
+    const char *const want[] = {"metadata-flavor", "Google", "X-REQUEST-ID", "a:b",
+                                "x-empty",         "",       "x-absent",     "",
+                                "content-length",  "0",      " two",         ""};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(want); i += 2)
+        cr_expect_str_eq(find_field(&result, want[i]), want[i + 1], "%s", want[i]);
+}
+
+Test(client, keeps_trailer_fields)
+{
+    script = (struct script){OK_HEAD "Transfer-Encoding: chunked\r\n\r\n"
+                                     "2\r\nok\r\n0\r\nGrpc-Status: 5\r\n\r\n",
+                             false, NULL};
+    struct result result = fetch(get(url(scripted_port, "/")));
+    cr_assert_str_eq(result.body, "ok");
+    cr_assert_str_eq(find_field(&result, "grpc-status"), "5");
 }
 
 Test(client, what_has_no_name_is_not_counted)
