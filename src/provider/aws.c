@@ -55,12 +55,6 @@ static const struct {
     {"LimitExceeded*", AS_TALK_CAPACITY},    {"ValidationError", AS_TALK_CONFIGURATION},
 };
 
-static void take_request_id(struct as_talk *talk, const char *id)
-{
-    if (!as_str_is_empty(id))
-        as_str_copy_line(id, talk->request_id, sizeof(talk->request_id));
-}
-
 /* Whether the answer is good; the talk has failed with the error's own class and words where not.
  */
 static bool is_good(struct as_talk *talk)
@@ -72,7 +66,7 @@ static bool is_good(struct as_talk *talk)
     const json_t *document = answer_find(answer_peek_xml(talk), "ErrorResponse");
     const char *code = answer_text(document, "Error.Code");
     enum as_talk_fault fault = talk->fault;
-    take_request_id(talk, answer_text(document, "RequestId"));
+    as_talk_take_request_id(talk, answer_text(document, "RequestId"));
     for (size_t i = 0; i < AS_ARRAY_SIZE(errors); i++) {
         if (as_str_glob(errors[i].code, code)) {
             fault = errors[i].fault;
@@ -94,7 +88,7 @@ static const json_t *take_response(struct as_talk *talk, const char *response)
     if (!document)
         return NULL;
     const json_t *root = answer_find(document, response);
-    take_request_id(talk, answer_text(root, "ResponseMetadata.RequestId"));
+    as_talk_take_request_id(talk, answer_text(root, "ResponseMetadata.RequestId"));
     return root ? root : answer_misses(talk, response);
 }
 

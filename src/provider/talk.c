@@ -150,12 +150,23 @@ static void hear(struct as_talk *talk, as_wall_time now)
     talk->content_size = 0;
 }
 
+static void take_request_id(struct as_talk *talk, const struct as_http_response *answer)
+{
+    static const char *const names[] = {
+        "x-request-id",           "x-amzn-requestid", "x-ms-request-id",
+        "x-openstack-request-id", "x-acs-request-id", "x-bce-request-id",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++)
+        as_talk_take_request_id(talk, as_http_response_find(answer, names[i]));
+}
+
 void as_talk_hear_answer(struct as_talk *talk, as_wall_time now,
                          const struct as_http_response *answer)
 {
     talk->answer = answer;
     talk->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
     talk->retry_after_us = as_retry_after_parse(answer->retry_after, now);
+    take_request_id(talk, answer);
     hear(talk, now);
 }
 
@@ -201,6 +212,12 @@ static void judge_transport(struct as_talk *talk)
     const struct as_http_response *answer = talk->answer;
     as_talk_fail(talk, faults[answer->outcome], "%s: %s", talk->request.operation, answer->error);
     talk->is_ambiguous = talk->request.is_change && answer->outcome != AS_HTTP_UNREACHABLE;
+}
+
+void as_talk_take_request_id(struct as_talk *talk, const char *id)
+{
+    if (!as_str_is_empty(id))
+        as_str_copy_line(id, talk->request_id, sizeof(talk->request_id));
 }
 
 bool as_talk_is_good(struct as_talk *talk)

@@ -132,6 +132,10 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
  * that knows better by the answer's body calls as_talk_fail afterwards. */
 bool as_talk_is_good(struct as_talk *talk) AS_MUST_USE;
 
+/* The other side's name for the request, where a body has it (a header's is taken anyway); NULL and
+ * "" change nothing. */
+void as_talk_take_request_id(struct as_talk *talk, const char *id);
+
 /* Percent-encoded (base/encode.h), as memory of the talk. */
 const char *as_talk_escaped(struct as_talk *talk, const char *text) AS_MUST_USE;
 
