@@ -127,11 +127,30 @@ Test(talk, no_answer)
     }
 }
 
+Test(talk, every_cloud_has_its_own_header_for_the_name_of_a_request)
+{
+    static const char *const fields[] = {
+        "X-Amzn-RequestId\0a-2\0",
+        "x-ms-request-id\0a-2\0",
+        "X-Openstack-Request-Id\0a-2\0",
+        "x-acs-request-id\0a-2\0",
+        "X-Bce-Request-Id\0a-2\0",
+        "X-Request-Id\0a-2\0",
+        "x-ms-request-id\0a-2\0x-request-id\0b\0",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(fields); i++) {
+        talk.request_id[0] = '\0';
+        ask("GET");
+        talker_hear(&talk, (struct as_http_response){.status = 200, .fields = fields[i]});
+        cr_expect_str_eq(talk.request_id, "a-2", "%s", fields[i]);
+    }
+}
+
 Test(talk, knows_when_to_come_again_and_the_name_of_the_request)
 {
     ask("GET");
-    talker_hear(&talk,
-                (struct as_http_response){.status = 429, .retry_after = "7", .request_id = "a-1"});
+    talker_hear(&talk, (struct as_http_response){
+                           .status = 429, .retry_after = "7", .fields = "X-Amzn-RequestId\0a-1\0"});
     talker_expect_end(&talk, AS_TALK_THROTTLED, "op: HTTP 429");
     cr_assert_eq(talk.retry_after_us, 7 * AS_US_PER_S);
     cr_assert_str_eq(talk.request_id, "a-1");
