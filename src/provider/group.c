@@ -16,6 +16,14 @@ int32_t as_group_count_coming(const struct as_group_view *view)
     return count;
 }
 
+int32_t as_group_count_running(const struct as_group_view *view)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < view->instance_count; i++)
+        count += view->instances[i].state == AS_INSTANCE_RUNNING;
+    return count;
+}
+
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)
 {
     struct as_arena *arena = &talk->talk.arena;

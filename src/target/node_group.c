@@ -1,0 +1,301 @@
+/*
+ * Node groups of an account: see the header. Before a change the group is read again: most clouds
+ * know no conditional change, and what has changed since it was decided is a conflict.
+ */
+#include <alertscaler/target/node_group.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
+
+#include "account.h"
+#include "outcome.h"
+#include "scale_request.h"
+
+/* How often an operation that a change has begun is asked after, and how long: an error of the
+ * provider's (no quota, no machines) is the action's outcome when it comes so soon. */
+#define POLL_EVERY_US (2 * AS_US_PER_S)
+#define POLL_MAX_US   (60 * AS_US_PER_S)
+
+struct node_group {
+    struct as_target_port port;
+    const struct as_access_env *env;
+    struct as_account *account;
+    LIST_HEAD(, call) calls;
+};
+
+/* One observe (scaled is NULL) or scale. */
+struct call {
+    LIST_ENTRY(call) entry;
+    struct node_group *owner;
+    struct as_target_ref *ref;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    as_target_scaled_fn *scaled;
+    void *context;
+    struct as_scale_request wanted; /* of a scale */
+    struct as_group_talk talk;      /* the present one */
+    struct as_account_call *transfer;
+    struct as_timer *timer;
+    char *operation; /* that the change has begun; NULL: none */
+    as_mono_time poll_until;
+    unsigned attempts;
+    char method[8], path[512];
+    struct as_outcome outcome;
+};
+
+static void free_call(struct call *call)
+{
+    if (call->transfer)
+        as_account_cancel(call->transfer);
+    if (call->timer)
+        call->owner->env->loop->cancel_timer(call->owner->env->loop, call->timer);
+    as_talk_deinit(&call->talk.talk);
+    as_target_ref_free(call->ref);
+    as_scale_request_deinit(&call->wanted);
+    free(call->operation);
+    LIST_REMOVE(call, entry);
+    free(call);
+}
+
+/* ---- outcomes ---- */
+
+static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
+{
+    switch (talk->fault) {
+    case AS_TALK_OK: return AS_REASON_APPLIED;
+    case AS_TALK_RETRY: return AS_REASON_UNREACHABLE;
+    case AS_TALK_THROTTLED: return AS_REASON_THROTTLED;
+    case AS_TALK_TIMEOUT: return AS_REASON_TIMEOUT;
+    case AS_TALK_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
+    case AS_TALK_UNAUTHORIZED:
+    case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
+    case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
+    case AS_TALK_CAPACITY:
+    case AS_TALK_CONFIGURATION: break;
+    }
+    return AS_REASON_REJECTED;
+}
+
+/* What the request was, without its query, which may hold a secret; and what became of it. */
+static void take_outcome(struct call *call)
+{
+    const struct as_talk *talk = &call->talk.talk;
+    const char *url = talk->request.url ? talk->request.url : "";
+    const char *operation = talk->request.operation ? talk->request.operation : "";
+    char message[2 * AS_TALK_MESSAGE_SIZE];
+    call->attempts += talk->sent;
+    snprintf(call->method, sizeof(call->method), "%s",
+             talk->request.method ? talk->request.method : "");
+    snprintf(call->path, sizeof(call->path), "%s%s%.*s", operation, *operation ? " " : "",
+             (int)strcspn(url, "?#"), url);
+    as_outcome_init_local(&call->outcome, get_reason(talk, call->talk.verb != AS_GROUP_READ), "");
+    snprintf(message, sizeof(message), "%s%s%s%s", talk->message,
+             talk->request_id[0] ? " (request " : "", talk->request_id,
+             talk->request_id[0] ? ")" : "");
+    as_outcome_set_message(&call->outcome, message);
+    call->outcome.is_ambiguous = talk->is_ambiguous;
+    call->outcome.http_status = talk->http_status;
+    call->outcome.retry_after_us = talk->retry_after_us;
+}
+
+static void refuse(struct call *call, enum as_reason reason, const char *message)
+{
+    as_outcome_init_local(&call->outcome, reason, message);
+}
+
+static void tell_observed(const struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    struct as_observation observation = {.min = -1, .max = -1};
+    as_outcome_fill_observation(&call->outcome, &observation);
+    if (call->outcome.reason == AS_REASON_APPLIED) {
+        observation.replicas = view->size;
+        observation.status_replicas = as_group_count_running(view);
+        observation.min = view->min;
+        observation.max = view->max;
+        observation.in_progress = view->in_progress || as_group_count_running(view) < view->size;
+        memcpy(observation.version, view->version, sizeof(observation.version));
+    }
+    call->observed(call->context, call->ticket, &observation);
+}
+
+static void tell_scaled(const struct call *call)
+{
+    struct as_scale_result result = {.attempts = call->attempts};
+    as_outcome_fill_result(&call->outcome, &result);
+    memcpy(result.method, call->method, sizeof(result.method));
+    memcpy(result.path, call->path, sizeof(result.path));
+    call->scaled(call->context, call->ticket, &result);
+}
+
+static void finish(struct call *call)
+{
+    if (call->scaled)
+        tell_scaled(call);
+    else
+        tell_observed(call);
+    free_call(call);
+}
+
+/* ---- talks ---- */
+
+static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
+{
+    struct as_group_talk *group = &call->talk;
+    as_talk_deinit(&group->talk);
+    as_account_init_talk(call->owner->account, group);
+    group->verb = verb;
+    group->group = call->ref;
+    group->from = call->wanted.from;
+    group->to = call->wanted.to;
+    group->version = call->wanted.version;
+    group->idempotency = call->wanted.decision_id;
+    group->operation = call->operation;
+    call->transfer = as_account_start(call->owner->account, group, done, call);
+}
+
+static void poll_again(void *context);
+
+static void polled(void *context)
+{
+    struct call *call = context;
+    const struct as_access_env *env = call->owner->env;
+    const struct as_talk *talk_ = &call->talk.talk;
+    call->transfer = NULL;
+    const bool is_open = talk_->fault == AS_TALK_OK
+                             ? !call->talk.is_done
+                             : talk_->fault == AS_TALK_RETRY || talk_->fault == AS_TALK_THROTTLED;
+    if (is_open && env->clock->get_mono(env->clock).us < call->poll_until.us) {
+        call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
+        return;
+    }
+    if (talk_->fault != AS_TALK_OK && !is_open)
+        take_outcome(call);
+    finish(call);
+}
+
+static void poll_again(void *context)
+{
+    struct call *call = context;
+    call->timer = NULL;
+    talk(call, AS_GROUP_POLL, polled);
+}
+
+static void changed(void *context)
+{
+    struct call *call = context;
+    const struct as_access_env *env = call->owner->env;
+    call->transfer = NULL;
+    take_outcome(call);
+    if (call->outcome.reason != AS_REASON_APPLIED || !call->talk.started) {
+        finish(call);
+        return;
+    }
+    call->operation = as_xstrdup(call->talk.started);
+    call->poll_until.us = as_time_add(env->clock->get_mono(env->clock).us, POLL_MAX_US);
+    poll_again(call);
+}
+
+/* Why the group as it is now cannot be changed as wanted. */
+static bool find_obstacle(struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    char text[AS_MESSAGE_SIZE];
+    if (view->controller) {
+        snprintf(text, sizeof(text),
+                 "%s sets the size of this group: turn it off there, or do "
+                 "not scale the group here",
+                 view->controller);
+        refuse(call, AS_REASON_REJECTED, text);
+    } else if (!call->scaled) {
+        return false;
+    } else if (view->size != call->wanted.from ||
+               (view->version[0] && call->wanted.version[0] &&
+                strcmp(view->version, call->wanted.version) != 0)) {
+        snprintf(text, sizeof(text), "the group has changed since: its size is %d", view->size);
+        refuse(call, AS_REASON_CONFLICT, text);
+    } else if ((view->max >= 0 && call->wanted.to > view->max && call->wanted.to > view->size) ||
+               (view->min >= 0 && call->wanted.to < view->min && call->wanted.to < view->size)) {
+        snprintf(text, sizeof(text), "%d is not within the group's own bounds, %d and %d",
+                 call->wanted.to, view->min, view->max);
+        refuse(call, AS_REASON_REJECTED, text);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void was_read(void *context)
+{
+    struct call *call = context;
+    call->transfer = NULL;
+    take_outcome(call);
+    if (call->outcome.reason != AS_REASON_APPLIED || find_obstacle(call) || !call->scaled)
+        finish(call);
+    else if (call->wanted.to > call->wanted.from)
+        talk(call, AS_GROUP_GROW, changed);
+    else
+        finish(call);
+}
+
+/* ---- port ---- */
+
+static struct call *new_call(struct as_target_port *port, uint64_t ticket,
+                             const struct as_target_ref *ref, void *context)
+{
+    struct node_group *group = (struct node_group *)port;
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    call->owner = group;
+    call->ticket = ticket;
+    call->ref = as_target_ref_copy(ref);
+    call->context = context;
+    as_account_init_talk(group->account, &call->talk);
+    LIST_INSERT_HEAD(&group->calls, call, entry);
+    return call;
+}
+
+static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    bool with_pods, as_target_observed_fn *done, void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->observed = done;
+    talk(call, AS_GROUP_READ, was_read);
+}
+
+static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->scaled = done;
+    as_scale_request_copy(request, &call->wanted);
+    talk(call, AS_GROUP_READ, was_read);
+}
+
+static void close_port(struct as_target_port *self)
+{
+    struct node_group *group = (struct node_group *)self;
+    struct call *call;
+    while ((call = LIST_FIRST(&group->calls)))
+        free_call(call);
+    as_account_free(group->account);
+    free(group);
+}
+
+struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
+                                         const struct as_provider_settings *settings,
+                                         const struct as_access_env *env)
+{
+    struct node_group *group = as_xcalloc(1, sizeof(*group));
+    group->port = (struct as_target_port){observe, scale, close_port};
+    group->env = env;
+    group->account = as_account_new(provider, settings, env);
+    LIST_INIT(&group->calls);
+    return &group->port;
+}
