@@ -1,6 +1,6 @@
 /*
- * `providers.<name>`: accounts for node groups. What a type needs besides is known for `http`; the
- * keys of the other types are kept as texts, for the adapters to read.
+ * `providers.<name>`: accounts for node groups. What a type needs besides is said by its kind
+ * (config/provider_kind.h), and kept as texts for the provider to read.
  */
 #include <string.h>
 
@@ -11,18 +11,15 @@
 
 #define IN_PROVIDER(member) offsetof(struct as_provider_settings, member)
 
-static const char *const provider_types[] = {
-    "alibaba",      "aws", "azure", "baidu", "digitalocean", "equinix",
-    "externalgrpc", "gce", "gke",   "http",  "magnum",       NULL,
-};
-
 static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    const struct schema_field word = {.type = SCHEMA_WORD, .words = provider_types};
+    const char *words[PROVIDER_TYPES_MAX + 1];
+    const struct schema_field word = {.type = SCHEMA_WORD, .words = words};
     struct as_provider_settings *provider = object;
     unsigned index = 0;
+    provider_kind_list(words);
     if (schema_parse_scalar(loader, &word, value, &index))
-        provider->type = provider_types[index];
+        provider->type = words[index];
 }
 
 /* Whether a key by this name takes a secret itself, not the name of a file that holds it. */
@@ -38,6 +35,8 @@ static bool is_secret_key(const char *key)
     return is_secret;
 }
 
+static const char *const usual_keys[] = {"type", "timeout", "http_config", NULL};
+
 static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_pair *pair, void *object)
 {
@@ -50,10 +49,17 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
                        "a secret does not stand in this file: use `%s_file`", pair->key->text);
         return true;
     }
+    const struct as_provider_kind *kind = as_provider_kind_find(type->text);
+    const struct as_provider_key *key = NULL;
+    if (kind && !provider_key_find(kind->account_keys, pair->key->text, &key)) {
+        provider_key_report(loader, kind, kind->account_keys, usual_keys, pair->key);
+        return true;
+    }
     if (!provider->options)
         provider->options = as_arena_alloc(loader->arena, node->count, sizeof(*provider->options));
     struct as_provider_option *option = &provider->options[provider->option_count];
-    if (schema_parse_string(loader, pair->value, &option->value)) {
+    const struct schema_field text = {.type = key && key->is_file ? SCHEMA_PATH : SCHEMA_STRING};
+    if (schema_parse_scalar(loader, &text, pair->value, &option->value)) {
         option->key = as_arena_strdup(loader->arena, pair->key->text);
         provider->option_count++;
     }
@@ -78,6 +84,16 @@ static const struct schema_field provider_fields[] = {
     {0},
 };
 
+static void finish_provider(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    const struct as_provider_settings *provider = object;
+    const struct as_provider_kind *kind =
+        provider->type ? as_provider_kind_find(provider->type) : NULL;
+    if (kind)
+        (void)provider_keys_check(loader, kind, kind->account_keys, node, at);
+}
+
 const struct schema schema_provider = {
     .name = "providers",
     .size = sizeof(struct as_provider_settings),
@@ -89,4 +105,5 @@ const struct schema schema_provider = {
             {0},
         },
     .other = parse_option,
+    .finish = finish_provider,
 };

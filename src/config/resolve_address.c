@@ -168,6 +168,24 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     return url && check_group_url(resolver, url) && is_good;
 }
 
+static bool check_group(struct resolver *resolver, const struct raw_target *raw,
+                        const struct as_provider_kind *kind)
+{
+    static const char *const others[] = {"provider", NULL};
+    const struct as_provider_key *key;
+    bool is_good = provider_keys_check(&resolver->loader, kind, kind->group_keys, raw->node_group,
+                                       raw->node_group);
+    for (uint32_t i = 0; i < raw->node_group->count; i++) {
+        const struct as_yaml_node *name = raw->node_group->pairs[i].key;
+        if (strcmp(name->text, "provider") == 0 ||
+            provider_key_find(kind->group_keys, name->text, &key))
+            continue;
+        provider_key_report(&resolver->loader, kind, kind->group_keys, others, name);
+        is_good = false;
+    }
+    return is_good;
+}
+
 /* What is needed of the provider. */
 static bool check_provider(struct resolver *resolver, const struct raw_target *raw)
 {
@@ -191,17 +209,14 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
     }
     if (!provider->type)
         return false;
-    if (raw->is_used && is_unsupported("providers", "type", provider->type))
+    if (strcmp(provider->type, "http") == 0)
+        return check_http_group(resolver, raw);
+    const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
+    if (!kind && raw->is_used)
         loader_report(&resolver->loader, node,
                       "provider `%s` is of type `%s`, which is not supported yet", node->text,
                       provider->type);
-    if (strcmp(provider->type, "http") == 0)
-        return check_http_group(resolver, raw);
-    if (!as_yaml_find(raw->node_group, "name")) {
-        loader_report(&resolver->loader, raw->node_group, "key `name` is missing");
-        return false;
-    }
-    return true;
+    return !kind || check_group(resolver, raw, kind);
 }
 
 static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw,

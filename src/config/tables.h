@@ -5,6 +5,7 @@
 #ifndef ALERTSCALER_SRC_CONFIG_TABLES_H
 #define ALERTSCALER_SRC_CONFIG_TABLES_H
 
+#include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>
 #include <alertscaler/core/ruleset.h>
 
@@ -101,7 +102,19 @@ bool compile_matcher(struct loader *loader, const struct as_yaml_node *node,
 /* As loader_report, for an error whose text begins with "offset N: " where that is a place. */
 void report_in_text(struct loader *loader, const struct as_yaml_node *node, const char *text);
 
-/* Whether a table's key takes this word but nothing can be done with it; NULL: some word. */
-bool is_unsupported(const char *table, const char *key, const char *word);
+/* Every type of provider that may be written, in order; a NULL at the end. */
+#define PROVIDER_TYPES_MAX 64
+void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1]);
+
+/* Keys of a kind: whether it has one; the error for one it does not have (`others`: what may stand
+ * there besides); and whether all are there that must be (errors are reported at `at`). */
+bool provider_key_find(const struct as_provider_key *keys, const char *key,
+                       const struct as_provider_key **key_out);
+void provider_key_report(struct loader *loader, const struct as_provider_kind *kind,
+                         const struct as_provider_key *keys, const char *const *others,
+                         const struct as_yaml_node *key);
+bool provider_keys_check(struct loader *loader, const struct as_provider_kind *kind,
+                         const struct as_provider_key *keys, const struct as_yaml_node *map,
+                         const struct as_yaml_node *at);
 
 #endif

@@ -293,10 +293,15 @@ static void begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_aws = {
-    .type = "aws",
+    .kind =
+        {
+            .type = "aws",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "region"}, {.key = "endpoint"}, {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+        },
     .service = "autoscaling",
-    .group_keys = (const struct as_group_key[]){{"name", true}, {NULL}},
-    .account_keys = (const struct as_group_key[]){{"region", false}, {"endpoint", false}, {NULL}},
     .credentials = aws_credentials,
     .sign = as_sign_aws,
     .begin = begin,

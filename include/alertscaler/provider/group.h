@@ -14,6 +14,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/target.h>
@@ -79,17 +80,10 @@ struct as_group_talk {
     void *state; /* the provider's own; memory of the talk */
 };
 
-struct as_group_key { /* of `node_group`, or of `providers.<name>` */
-    const char *key;
-    bool is_required;
-};
-
 struct as_group_provider {
-    const char *type;                                     /* `providers.<name>.type` */
-    const char *service;                                  /* of signatures; NULL */
-    const char *warning;                                  /* told by `check` and at start; NULL */
-    const struct as_group_key *group_keys, *account_keys; /* a NULL key at the end */
-    const struct as_credentials_source *credentials;      /* a NULL name at the end */
+    struct as_provider_kind kind; /* the first member: the table is one of kinds */
+    const char *service;          /* of signatures; NULL */
+    const struct as_credentials_source *credentials; /* a NULL name at the end */
     as_sign_fn *sign;
     void (*begin)(struct as_group_talk *talk); /* by its verb */
 };

@@ -96,12 +96,19 @@ Test(schema, names)
         cr_assert_not(schema_is_name(bad[i]), "%s", bad[i]);
 }
 
-/* Of the words of a key only those named are refused. */
-Test(schema, unsupported)
+/* What may be written as a type: in order, each once, `http` among them; kinds are found by it. */
+Test(schema, provider_types)
 {
-    cr_assert(is_unsupported("providers", "type", "aws"));
-    cr_assert(is_unsupported("providers", "type", NULL));
-    cr_assert_not(is_unsupported("providers", "type", "http"));
-    cr_assert_not(is_unsupported("providers", "timeout", NULL));
-    cr_assert_not(is_unsupported("state", "store", "sqlite"));
+    const char *words[PROVIDER_TYPES_MAX + 1];
+    bool has_http = false;
+    provider_kind_list(words);
+    for (size_t i = 0; words[i]; i++) {
+        cr_assert(i == 0 || strcmp(words[i - 1], words[i]) < 0, "%s", words[i]);
+        has_http = has_http || strcmp(words[i], "http") == 0;
+    }
+    cr_assert(has_http);
+    cr_assert_null(as_provider_kind_find("http"));
+    cr_assert_null(as_provider_kind_find("htttp"));
+    for (size_t i = 0; as_provider_kinds[i]; i++)
+        cr_assert_eq(as_provider_kind_find(as_provider_kinds[i]->type), as_provider_kinds[i]);
 }

@@ -1,0 +1,30 @@
+/*
+ * The kinds of providers that the program has, as far as their keys go: what may stand under
+ * `providers.<name>` and in a `node_group`. The list is put together where the providers are
+ * (src/provider/table.c), so that a new one is known to all who read configurations.
+ */
+#ifndef ALERTSCALER_CONFIG_PROVIDER_KIND_H
+#define ALERTSCALER_CONFIG_PROVIDER_KIND_H
+
+#include <stdbool.h>
+
+struct as_provider_key {
+    const char *key;
+    bool is_required;
+    bool is_file; /* names a file that is read: relative to the configuration's folder */
+};
+
+struct as_provider_kind {
+    const char *type;                           /* `providers.<name>.type` */
+    const char *warning;                        /* told by `check` and at start; NULL: none */
+    const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
+                                                   at the end */
+    const struct as_provider_key *group_keys;   /* besides provider; a NULL key at the end */
+};
+
+extern const struct as_provider_kind *const as_provider_kinds[]; /* NULL at the end */
+
+/* NULL: none of this type (`http` is not among them). */
+const struct as_provider_kind *as_provider_kind_find(const char *type);
+
+#endif
