@@ -36,6 +36,9 @@ struct as_nodes_config {
     int64_t ready_timeout_us;
 };
 
+void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_config *copy_out);
+void as_nodes_config_deinit(struct as_nodes_config *config);
+
 struct as_candidate_node { /* a node, as far as it matters here; texts are borrowed */
     const char *name;
     bool is_ready;
