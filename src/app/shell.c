@@ -202,7 +202,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     switch (effect->kind) {
     case AS_EFFECT_ANSWER: callbacks->answer(callbacks->context, effect->ticket); return;
     case AS_EFFECT_OBSERVE:
-        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.with_pods,
+        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
                          on_observed, shell);
         return;
     case AS_EFFECT_QUERY:

@@ -104,6 +104,7 @@ static void send(struct as_engine *engine, struct target *target)
         .is_ordered = intent->is_ordered,
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
+        .nodes = target_get_nodes(target),
     };
     memcpy(request->version, intent->version, strlen(intent->version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);

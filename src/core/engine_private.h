@@ -476,6 +476,8 @@ void target_touch(struct as_engine *engine, struct target *target, struct waiter
 void target_ask(struct as_engine *engine, struct target *target, const char *notification,
                 as_wall_time starts_at);
 void target_evaluate(struct as_engine *engine, struct target *target);
+/* How its instances are nodes; NULL: it is no node group. */
+const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
 void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);

@@ -151,6 +151,12 @@ static bool is_needed(const struct target *target)
            is_named(target);
 }
 
+const struct as_nodes_config *target_get_nodes(const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->kind == AS_TARGET_NODE_GROUP ? &config->nodes : NULL;
+}
+
 void target_evaluate(struct as_engine *engine, struct target *target)
 {
     if (engine->stopping || target->phase != PHASE_IDLE ||
@@ -166,10 +172,14 @@ void target_evaluate(struct as_engine *engine, struct target *target)
     target_set_deadline(engine, target, AS_MONO_NEVER);
     target_set_phase(engine, target, PHASE_OBSERVING);
     target->generation = engine->generation;
+    target->with_pods = sources_need_pods(target);
+    struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    request->with_pods = target->with_pods;
+    request->nodes = target_get_nodes(target);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
-    effect->call.with_pods = target->with_pods = sources_need_pods(target);
+    effect->call.observe = request;
     if (!target->ordered.is_set)
         sources_ask(engine, target);
 }

@@ -36,6 +36,7 @@ static void deinit_target(struct as_target_config *target)
     free_strings(target->allow_namespaces, target->allow_namespace_count);
     free_strings(target->allow_names, target->allow_name_count);
     free(target->after);
+    as_nodes_config_deinit(&target->nodes);
 }
 
 static void deinit_source(struct as_source *source)

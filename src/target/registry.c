@@ -88,12 +88,13 @@ static void refuse(struct registry *registry, const struct row *row, struct refu
 }
 
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    bool with_pods, as_target_observed_fn *done, void *context)
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context)
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
     if (row && row->port)
-        row->port->observe(row->port, ticket, ref, with_pods, done, context);
+        row->port->observe(row->port, ticket, ref, request, done, context);
     else
         refuse(registry, row,
                (struct refusal){.ticket = ticket, .observed = done, .context = context});

@@ -6,10 +6,28 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/choose.h>
 
 static char *copy_text(const char *text)
 {
     return as_xstrdup(text ? text : "");
+}
+
+static struct as_nodes_config *copy_nodes(const struct as_nodes_config *nodes)
+{
+    struct as_nodes_config *copy = NULL;
+    if (nodes) {
+        copy = as_xcalloc(1, sizeof(*copy));
+        as_nodes_config_copy(nodes, copy);
+    }
+    return copy;
+}
+
+static void free_nodes(struct as_nodes_config *nodes)
+{
+    if (nodes)
+        as_nodes_config_deinit(nodes);
+    free(nodes);
 }
 
 void as_scale_request_copy(const struct as_scale_request *request,
@@ -20,6 +38,7 @@ void as_scale_request_copy(const struct as_scale_request *request,
     copy_out->decision_id = copy_text(request->decision_id);
     copy_out->rule = copy_text(request->rule);
     copy_out->alert = copy_text(request->alert);
+    copy_out->nodes = copy_nodes(request->nodes);
 }
 
 void as_scale_request_deinit(struct as_scale_request *copy)
@@ -27,5 +46,6 @@ void as_scale_request_deinit(struct as_scale_request *copy)
     free((char *)copy->decision_id);
     free((char *)copy->rule);
     free((char *)copy->alert);
+    free_nodes((struct as_nodes_config *)copy->nodes);
     *copy = (struct as_scale_request){0};
 }

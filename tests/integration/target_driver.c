@@ -121,8 +121,10 @@ static void carry_out(const json_t *command)
                  driver_get_text(command, "version"));
         targets->scale(targets, ticket, ref, &request, scaled, NULL);
     } else {
-        bool with_pods = json_is_true(json_object_get(command, "with_pods"));
-        targets->observe(targets, ticket, ref, with_pods, observed, NULL);
+        const struct as_observe_request request = {
+            .with_pods = json_is_true(json_object_get(command, "with_pods")),
+        };
+        targets->observe(targets, ticket, ref, &request, observed, NULL);
     }
 }
 

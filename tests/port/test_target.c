@@ -270,7 +270,8 @@ static void keep_result(void *context, uint64_t ticket, const struct as_scale_re
 static void observe(struct medium *medium)
 {
     unsigned before = told;
-    medium->port->observe(medium->port, 1, medium->ref, false, keep_observation, NULL);
+    medium->port->observe(medium->port, 1, medium->ref, &(struct as_observe_request){0},
+                          keep_observation, NULL);
     cr_assert_eq(told, before, "told in the caller's own turn");
     world_run(&medium->world);
     cr_assert_eq(told, before + 1);
@@ -386,7 +387,9 @@ PORT_TEST(pods_are_told_where_there_are_such_things)
     static const int32_t sizes[] = {4, 9, 0};
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         medium->size = sizes[i];
-        medium->port->observe(medium->port, 1, medium->ref, true, keep_observation, NULL);
+        medium->port->observe(medium->port, 1, medium->ref,
+                              &(struct as_observe_request){.with_pods = true}, keep_observation,
+                              NULL);
         world_run(&medium->world);
         cr_expect_eq(told, i + 1);
         cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
@@ -401,8 +404,9 @@ PORT_TEST(pods_are_told_where_there_are_such_things)
 PORT_TEST(each_of_many_is_told_once)
 {
     for (uint64_t ticket = 0; ticket < 64; ticket++)
-        medium->port->observe(medium->port, ticket, medium->ref, ticket % 2, keep_observation,
-                              NULL);
+        medium->port->observe(medium->port, ticket, medium->ref,
+                              &(struct as_observe_request){.with_pods = ticket % 2},
+                              keep_observation, NULL);
     world_run(&medium->world);
     cr_expect_eq(told, 64);
     cr_expect_eq(tickets, UINT64_MAX);
@@ -410,7 +414,8 @@ PORT_TEST(each_of_many_is_told_once)
 
 PORT_TEST(nothing_is_told_after_close)
 {
-    medium->port->observe(medium->port, 1, medium->ref, true, keep_observation, NULL);
+    medium->port->observe(medium->port, 1, medium->ref,
+                          &(struct as_observe_request){.with_pods = true}, keep_observation, NULL);
     start_scale(medium, 2, 6);
     medium->port->close(medium->port);
     medium->port = NULL;

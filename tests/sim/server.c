@@ -233,7 +233,7 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
 }
 
 static void port_observe(struct as_target_port *self, uint64_t ticket,
-                         const struct as_target_ref *ref, bool with_pods,
+                         const struct as_target_ref *ref, const struct as_observe_request *request,
                          as_target_observed_fn *done, void *context)
 {
     struct world *world = ((struct sim_port *)self)->world;

@@ -126,7 +126,7 @@ struct as_effect { /* everything borrowed until the next step */
         struct {
             const struct as_target_ref *ref;
             const struct as_scale_request *request; /* scale */
-            bool with_pods;                         /* observe */
+            const struct as_observe_request *observe;
         } call;
         const struct as_query *query;
     };

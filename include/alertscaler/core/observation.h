@@ -44,6 +44,13 @@ struct as_observation {
     char message[AS_MESSAGE_SIZE];
 };
 
+struct as_nodes_config; /* core/choose.h */
+
+struct as_observe_request {
+    bool with_pods;
+    const struct as_nodes_config *nodes; /* of the target's entry; NULL: not a node group's */
+};
+
 struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation it rests on */
@@ -51,6 +58,7 @@ struct as_scale_request {
     bool is_ordered; /* by an operator: the id is that of the command, and there is no rule */
     const char *rule;
     const char *alert; /* the alertname of the incident behind it, for events; "" where unknown */
+    const struct as_nodes_config *nodes; /* as in as_observe_request */
 };
 
 struct as_scale_result {

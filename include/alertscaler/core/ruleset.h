@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/choose.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/matcher.h>
 #include <alertscaler/core/template.h>
@@ -39,6 +40,7 @@ struct as_target_config {
     char **allow_names;
     size_t allow_name_count;
     struct as_bounds_config bounds;
+    struct as_nodes_config nodes; /* of a node group */
     bool dry_run;
     uint32_t *after; /* indices of targets */
     size_t after_count;

@@ -18,10 +18,11 @@ typedef void as_target_scaled_fn(void *context, uint64_t ticket,
                                  const struct as_scale_result *result);
 
 struct as_target_port {
-    /* Reads the size, and the pods where they are asked for and there are such things. `ref` is
-     * borrowed for the call. */
+    /* Reads the size, and the pods where they are asked for and there are such things. `ref` and
+     * `request` are borrowed for the call. */
     void (*observe)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    bool with_pods, as_target_observed_fn *done, void *context);
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context);
     /* Sets an absolute size on the condition that the target is still as observed. */
     void (*scale)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);

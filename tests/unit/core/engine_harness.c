@@ -168,7 +168,7 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         say(harness, "query %s", call->query);
         return;
     }
-    call->with_pods = !call->is_scale && effect->call.with_pods;
+    call->with_pods = !call->is_scale && effect->call.observe->with_pods;
     const char *id = effect->call.ref->id;
     (void)snprintf(call->id, sizeof(call->id), "%s", id);
     if (call->is_scale) {

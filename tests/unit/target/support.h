@@ -54,7 +54,7 @@ static inline void keep_result(void *context, uint64_t ticket, const struct as_s
 static inline void observe(struct as_target_port *port, const struct as_target_ref *ref)
 {
     unsigned before = observed_count;
-    port->observe(port, 7, ref, false, keep_observation, NULL);
+    port->observe(port, 7, ref, &(struct as_observe_request){0}, keep_observation, NULL);
     cr_assert_eq(observed_count, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(observed_count, before + 1);

@@ -230,8 +230,8 @@ Test(http_group, nothing_is_told_after_close)
 {
     struct as_target_ref *nowhere = make_group(NULL);
     open_port();
-    port->observe(port, 1, pool, false, keep_observation, NULL);
-    port->observe(port, 2, nowhere, false, keep_observation, NULL);
+    port->observe(port, 1, pool, &(struct as_observe_request){0}, keep_observation, NULL);
+    port->observe(port, 2, nowhere, &(struct as_observe_request){0}, keep_observation, NULL);
     port->close(port);
     port = NULL;
     world_run(&world);

@@ -297,7 +297,8 @@ Test(kubernetes, many_at_a_time_share_one_discovery)
     answer("GET", "/apis/apps/v1", 200, APPS);
     for (int i = 0; i < 3; i++) {
         answer("GET", SCALE_PATH, 200, SCALE_OF(4, "100"));
-        port->observe(port, (uint64_t)i, web, false, keep_observation, NULL);
+        port->observe(port, (uint64_t)i, web, &(struct as_observe_request){0}, keep_observation,
+                      NULL);
     }
     world_run(&world);
     cr_expect_eq(observed_count, 3);
@@ -307,8 +308,8 @@ Test(kubernetes, many_at_a_time_share_one_discovery)
 Test(kubernetes, a_failed_discovery_is_everyones_failure_and_is_asked_again)
 {
     answer("GET", "/apis/apps/v1", 403, STATUS("no discovery for you", ""));
-    port->observe(port, 1, web, false, keep_observation, NULL);
-    port->observe(port, 2, web, false, keep_observation, NULL);
+    port->observe(port, 1, web, &(struct as_observe_request){0}, keep_observation, NULL);
+    port->observe(port, 2, web, &(struct as_observe_request){0}, keep_observation, NULL);
     world_run(&world);
     cr_expect_eq(observed_count, 2);
     cr_expect_eq(observation.outcome, AS_REASON_FORBIDDEN);
@@ -481,9 +482,12 @@ Test(kubernetes, nothing_is_told_after_close)
     unsigned before = observed_count;
     struct as_target_ref *other = make_ref("other.example/v1", "A", "shop", "a");
     struct as_target_ref *daemon = make_ref("apps/v1", "DaemonSet", "shop", "d");
-    port->observe(port, 1, web, false, keep_observation, NULL);    /* a request */
-    port->observe(port, 2, other, false, keep_observation, NULL);  /* discovery */
-    port->observe(port, 3, daemon, false, keep_observation, NULL); /* a timer */
+    port->observe(port, 1, web, &(struct as_observe_request){0}, keep_observation,
+                  NULL); /* a request */
+    port->observe(port, 2, other, &(struct as_observe_request){0}, keep_observation,
+                  NULL); /* discovery */
+    port->observe(port, 3, daemon, &(struct as_observe_request){0}, keep_observation,
+                  NULL); /* a timer */
     port->close(port);
     port = NULL;
     world_run(&world);

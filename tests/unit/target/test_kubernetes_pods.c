@@ -103,7 +103,7 @@ static void keep_pods(void *context, uint64_t ticket, const struct as_observatio
 static void observe_pods(const struct as_target_ref *ref)
 {
     unsigned before = observed_count;
-    port->observe(port, 7, ref, true, keep_pods, NULL);
+    port->observe(port, 7, ref, &(struct as_observe_request){.with_pods = true}, keep_pods, NULL);
     cr_assert_eq(observed_count, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(observed_count, before + 1);
@@ -449,7 +449,7 @@ static void observe_and_close(const char *told)
     unsigned before = observed_count;
     scale_told = told;
     world.serve = serve_and_close;
-    port->observe(port, 7, web, true, keep_pods, NULL);
+    port->observe(port, 7, web, &(struct as_observe_request){.with_pods = true}, keep_pods, NULL);
     world_run(&world);
     cr_assert_not_null(closing);
     cr_expect_null(port);

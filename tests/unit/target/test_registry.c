@@ -134,7 +134,7 @@ Test(registry, nothing_is_told_after_close)
     struct as_settings settings = {0};
     struct as_target_ref *ref = make(AS_TARGET_KUBERNETES, "x");
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0);
-    port->observe(port, 1, ref, false, keep_observation, NULL);
+    port->observe(port, 1, ref, &(struct as_observe_request){0}, keep_observation, NULL);
     port->close(port);
     port = NULL;
     world_run(&world);
