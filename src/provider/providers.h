@@ -9,4 +9,7 @@
 extern const struct as_group_provider
     provider_aws; /* EC2 Auto Scaling groups, EKS managed node groups */
 
+extern const struct as_group_provider
+    provider_azure; /* virtual machine scale sets, agent pools of AKS */
+
 #endif

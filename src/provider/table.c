@@ -9,6 +9,7 @@
 
 const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_aws.kind,
+    &provider_azure.kind,
     NULL,
 };
 

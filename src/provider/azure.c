@@ -1,0 +1,217 @@
+/*
+ * Azure: virtual machine scale sets (azure_vmss.c), and agent pools of AKS (azure_aks.c) where the
+ * group names a `cluster`. Both through Azure Resource Manager:
+ * https://learn.microsoft.com/rest/api/azure/
+ */
+#include "azure.h"
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+#include "credentials_azure.h"
+
+/* The oldest that have all that is needed (ETags; machines): sovereign clouds are behind. */
+#define COMPUTE_VERSION "2024-11-01"
+#define AKS_VERSION     "2025-05-01"
+
+struct azure_state *azure_get_state(struct as_talk *talk)
+{
+    return azure_get_group(talk)->state;
+}
+
+struct as_group_talk *azure_get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+/* ---- requests ---- */
+
+static int append(const char *text, size_t size, void *buf)
+{
+    as_buf_append(buf, text, size);
+    return 0;
+}
+
+void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
+                      const char *version, json_t *body)
+{
+    as_talk_ask(talk, method, "%s", url);
+    as_talk_header(talk, "Content-Type: application/json");
+    if (*version)
+        as_talk_header(talk, "If-Match: %s", version);
+    /* 15 digits: a price of 0.98765 stays one */
+    (void)json_dump_callback(body, append, &talk->request.body,
+                             JSON_COMPACT | JSON_REAL_PRECISION(15));
+    json_decref(body);
+}
+
+json_t *azure_make_list(const struct azure_state *state, const char *member)
+{
+    json_t *list = json_array(), *document = json_object();
+    for (size_t i = 0; i < state->removed_count; i++)
+        json_array_append_new(list, json_string(state->removed[i]));
+    json_object_set_new(document, member, list);
+    return document;
+}
+
+/* ---- removing ---- */
+
+static bool is_present(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return view->instances[i].state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+bool azure_keep_present(struct as_talk *talk)
+{
+    const struct as_group_talk *group = azure_get_group(talk);
+    struct azure_state *state = azure_get_state(talk);
+    const char **kept = as_arena_alloc(&talk->arena, state->removed_count, sizeof(*kept));
+    size_t count = 0;
+    for (size_t i = 0; i < state->removed_count; i++) {
+        if (is_present(&group->view, state->removed[i]))
+            kept[count++] = state->removed[i];
+    }
+    state->removed = kept;
+    state->removed_count = count;
+    return count > 0;
+}
+
+/* Those that will not run leave by name. */
+static bool remove_failed(struct as_talk *talk)
+{
+    const struct as_group_view *view = &azure_get_group(talk)->view;
+    struct azure_state *state = azure_get_state(talk);
+    const char **failed = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*failed));
+    const int32_t excess = view->size - azure_get_group(talk)->to;
+    size_t count = 0;
+    for (size_t i = 0; i < view->instance_count && count < (size_t)excess; i++) {
+        if (view->instances[i].state == AS_INSTANCE_FAILED)
+            failed[count++] = view->instances[i].id;
+    }
+    state->removed = failed;
+    state->removed_count = count;
+    return count > 0;
+}
+
+enum azure_step azure_plan_take_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = azure_get_group(talk);
+    const int32_t coming = as_group_count_coming(&group->view);
+    if (group->view.size <= group->to) {
+        as_talk_end(talk);
+        return AZURE_ENDED;
+    }
+    if (coming > group->to) {
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the %s has %d instances by now: Azure would choose which leave, for a size "
+                     "of %d",
+                     azure_get_state(talk)->kind->what, coming, group->to);
+        return AZURE_ENDED;
+    }
+    return remove_failed(talk) ? AZURE_REMOVE : AZURE_SET_SIZE;
+}
+
+/* ---- which group ---- */
+
+/* A part of a URL's path. NULL after failing the talk. */
+static const char *take_name(struct as_talk *talk, const char *key, const char *name)
+{
+    const bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    if (*name && !is_dots && !strpbrk(name, "/\\'\"?#%&<>"))
+        return as_talk_escaped(talk, name);
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "`%s` is \"%s\", which Azure allows for no name", key,
+                 name);
+    return NULL;
+}
+
+/* False after failing the talk. */
+static bool locate(struct as_group_talk *group, struct azure_state *state)
+{
+    struct as_talk *talk = &group->talk;
+    const char *given_subscription = as_account_get(group->account, "subscription");
+    const char *subscription =
+        take_name(talk, "subscription", given_subscription ? given_subscription : "");
+    const char *resource_group =
+        subscription
+            ? take_name(talk, "resource_group", as_target_ref_get(group->group, "resource_group"))
+            : NULL;
+    const char *name =
+        resource_group ? take_name(talk, "name", as_target_ref_get(group->group, "name")) : NULL;
+    if (!name)
+        return false;
+    state->scope = as_talk_print(talk, "%s/subscriptions/%s/resourceGroups/%s", state->base,
+                                 subscription, resource_group);
+    if (state->kind == &azure_scale_set) {
+        state->resource = as_talk_print(
+            talk, "%s/providers/Microsoft.Compute/virtualMachineScaleSets/%s", state->scope, name);
+        return true;
+    }
+    const char *cluster = take_name(talk, "cluster", as_target_ref_get(group->group, "cluster"));
+    if (cluster)
+        state->resource = as_talk_print(
+            talk, "%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s",
+            state->scope, cluster, name);
+    return cluster != NULL;
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    struct azure_state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const bool is_pool = *as_target_ref_get(group->group, "cluster");
+    const char *version =
+        as_account_get(group->account, is_pool ? "aks_api_version" : "compute_api_version");
+    group->state = state;
+    *state = (struct azure_state){
+        .kind = is_pool ? &azure_agent_pool : &azure_scale_set,
+        .base = azure_make_endpoint(talk, group->account),
+        .version = as_talk_escaped(talk, version   ? version
+                                         : is_pool ? AKS_VERSION
+                                                   : COMPUTE_VERSION),
+        .removed = group->instances,
+        .removed_count = group->instance_count,
+        .is_forced = strcmp(as_target_ref_get(group->group, "force_deletion"), "true") == 0,
+    };
+    if (state->base && locate(group, state))
+        state->kind->verbs[group->verb](talk);
+}
+
+const struct as_group_provider provider_azure = {
+    .kind =
+        {
+            .type = "azure",
+            .account_keys =
+                (const struct as_provider_key[]){
+                    {"subscription", true, false},
+                    {"cloud", false, false},
+                    {"endpoint", false, false},
+                    {"authority", false, false},
+                    {"tenant_id", false, false},
+                    {"client_id", false, false},
+                    {"client_secret_file", false, true},
+                    {"federated_token_file", false, true},
+                    {"metadata_endpoint", false, false},
+                    {"compute_api_version", false, false},
+                    {"aks_api_version", false, false},
+                    {0},
+                },
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {"name", true, false},
+                    {"resource_group", true, false},
+                    {"cluster", false, false},
+                    {"force_deletion", false, false},
+                    {0},
+                },
+        },
+    .credentials = azure_credentials,
+    .sign = as_sign_bearer,
+    .begin = begin,
+};

@@ -1,0 +1,90 @@
+/*
+ * Azure: what scale sets and agent pools have in common. Both are resources of Azure Resource
+ * Manager, whose changes are operations that go on after the answer.
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_AZURE_H
+#define ALERTSCALER_SRC_PROVIDER_AZURE_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/provider/group.h>
+
+struct azure_kind {   /* of a group */
+    const char *what; /* in messages: "scale set" */
+    void (*verbs[AS_GROUP_VERB_COUNT])(struct as_talk *talk);
+    void (*read)(struct as_talk *talk, as_talk_hear_fn *then); /* the resource alone */
+};
+
+struct azure_state { /* of a talk; texts are its memory */
+    const struct azure_kind *kind;
+    const char *base;     /* of Resource Manager, without a slash at its end */
+    const char *scope;    /* URL of the resource group */
+    const char *resource; /* URL of the group, without a query */
+    const char *version;  /* of the API */
+    /* the kinds' own */
+    const char *id;                 /* of the resource, as it says itself */
+    void (*then)(struct as_talk *); /* once the view is whole */
+    const char *const *removed;     /* ids that are asked to leave, still */
+    size_t removed_count;
+    bool is_forced, is_tried_again;
+};
+
+extern const struct azure_kind azure_scale_set, azure_agent_pool;
+
+struct azure_state *azure_get_state(struct as_talk *talk) AS_MUST_USE;
+struct as_group_talk *azure_get_group(struct as_talk *talk) AS_MUST_USE;
+
+/* ---- requests ---- */
+
+/* A change with `body`, which is freed; on condition of `version`, where it is not empty. */
+void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
+                      const char *version, json_t *body);
+/* {"`member`": ["..."]} of the instances that are to leave. */
+json_t *azure_make_list(const struct azure_state *state, const char *member) AS_MUST_USE;
+
+/* ---- answers (azure_errors.c) ---- */
+
+/* Whether the answer is good; the talk has failed with the error's own class and words where not.
+ */
+bool azure_is_good(struct as_talk *talk) AS_MUST_USE;
+/* The document of a good answer; NULL after failing the talk. */
+const json_t *azure_take_json(struct as_talk *talk) AS_MUST_USE;
+/* Fails with the class and words of an `error`; `absent` where it says none. */
+void azure_fail(struct as_talk *talk, const json_t *error, const char *what,
+                enum as_talk_fault absent);
+/* What is known of an error's code, with its message; `absent` where nothing is. */
+enum as_talk_fault azure_judge(const char *code, const char *message,
+                               enum as_talk_fault absent) AS_MUST_USE;
+/* The code of the error that the answer is; "" where it has none. Good until the next answer. */
+const char *azure_peek_code(struct as_talk *talk) AS_MUST_USE;
+/* Keeps an ETag as the view's version. False after failing the talk. */
+bool azure_take_version(struct as_talk *talk, const char *etag) AS_MUST_USE;
+
+/* ---- operations and pages (azure_operation.c) ---- */
+
+/* Whether credentials may be sent there: the same scheme, host and port as Resource Manager's. */
+bool azure_is_own_url(const struct azure_state *state, const char *url) AS_MUST_USE;
+/* After a good answer to a change: ends the talk with the operation that it started. */
+void azure_begin_operation(struct as_talk *talk);
+void azure_poll(struct as_talk *talk); /* the verb */
+/* Asks for the page that `document` names as the next. False where there is none; true after
+ * asking, or after failing the talk. */
+bool azure_ask_next_page(struct as_talk *talk, const json_t *document, const char *operation,
+                         as_talk_hear_fn *hear) AS_MUST_USE;
+/* "Succeeded" and its like: nothing is under way. */
+bool azure_is_settled(const char *provisioning_state) AS_MUST_USE;
+
+/* ---- removing (azure.c) ---- */
+
+/* Of the instances that are to leave those that the view still has; false where none is left. */
+bool azure_keep_present(struct as_talk *talk) AS_MUST_USE;
+/* What takes back capacity that never came, with the view just read: failed instances leave by
+ * name; the size is lowered where there are none of them. AZURE_ENDED: the talk has ended, as there
+ * is nothing to be taken back, or failed, as Azure would choose among instances that came. */
+enum azure_step { AZURE_ENDED, AZURE_REMOVE, AZURE_SET_SIZE };
+enum azure_step azure_plan_take_back(struct as_talk *talk) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * Virtual machine scale sets, uniform and flexible:
+ * https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets
+ *
+ * The size is sku.capacity. Instances leave by name (an instance id; of a flexible set the virtual
+ * machine's name), and the capacity with them.
+ */
+#include "azure.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+
+#define AUTOSCALE_VERSION "2022-10-01"
+
+static void ask_set(struct as_talk *talk, as_talk_hear_fn *hear)
+{
+    const struct azure_state *state = azure_get_state(talk);
+    as_talk_ask(talk, "GET", "%s?api-version=%s", state->resource, state->version);
+    as_talk_send_question(talk, "get_scale_set", hear);
+}
+
+/* ---- instances ---- */
+
+/* The word behind `prefix` among an instance view's codes; "" where there is none. */
+static const char *find_code(const json_t *machine, const char *prefix)
+{
+    static const char path[] = "properties.instanceView.statuses";
+    for (size_t i = 0; i < answer_count(machine, path); i++) {
+        const char *code = answer_text(answer_at(machine, path, i), "code");
+        if (as_str_starts_with(code, prefix))
+            return code + strlen(prefix);
+    }
+    return "";
+}
+
+static enum as_instance_state judge_state(const char *provisioning, const char *power)
+{
+    if (strcasecmp(provisioning, "Creating") == 0)
+        return AS_INSTANCE_PENDING;
+    if (strcasecmp(provisioning, "Deleting") == 0)
+        return AS_INSTANCE_LEAVING;
+    if (strcasecmp(provisioning, "Failed") == 0 && strcmp(power, "running") != 0)
+        return AS_INSTANCE_FAILED;
+    return AS_INSTANCE_RUNNING;
+}
+
+static bool is_unhealthy(const json_t *machine, const char *provisioning, const char *power)
+{
+    return (*power && strcmp(power, "running") != 0 && strcmp(power, "starting") != 0) ||
+           strcasecmp(provisioning, "Failed") == 0 ||
+           strcasecmp(answer_text(machine, "properties.instanceView.vmHealth.status.code"),
+                      "HealthState/unhealthy") == 0;
+}
+
+/* Why it failed, where that is a lack of machines or quota. */
+static void note_shortage(struct as_talk *talk, const json_t *machine)
+{
+    static const char path[] = "properties.instanceView.statuses",
+                      failed[] = "ProvisioningState/failed/";
+    struct as_group_view *view = &azure_get_group(talk)->view;
+    for (size_t i = 0; i < answer_count(machine, path) && !view->shortage; i++) {
+        const json_t *status = answer_at(machine, path, i);
+        const char *code = answer_text(status, "code"), *message = answer_text(status, "message");
+        if (strncasecmp(code, failed, strlen(failed)) == 0 &&
+            azure_judge(code + strlen(failed), message, AS_TALK_OK) == AS_TALK_CAPACITY)
+            view->shortage = as_talk_print(talk, "%s: %s", code + strlen(failed), message);
+    }
+}
+
+/* False after failing the talk. */
+static bool add_machine(struct as_talk *talk, const json_t *machine)
+{
+    const char *provisioning = answer_text(machine, "properties.provisioningState");
+    const char *power = find_code(machine, "PowerState/");
+    const char *id = answer_text(machine, "instanceId"); /* flexible: none, or the name */
+    const struct as_instance instance = {
+        .id = *id ? id : answer_text(machine, "name"),
+        .provider_id = answer_text(machine, "id"),
+        .zone = json_string_value(answer_at(machine, "zones", 0)),
+        .state = judge_state(provisioning, power),
+        .is_unhealthy = is_unhealthy(machine, provisioning, power),
+        .is_protected =
+            answer_is_true(machine, "properties.protectionPolicy.protectFromScaleIn") ||
+            answer_is_true(machine, "properties.protectionPolicy.protectFromScaleSetActions"),
+        .created = answer_time(machine, "properties.timeCreated"),
+    };
+    if (!*instance.id)
+        return answer_misses(talk, "value.name");
+    if (instance.state == AS_INSTANCE_FAILED)
+        note_shortage(talk, machine);
+    return as_group_add_instance(azure_get_group(talk), &instance);
+}
+
+static void ask_autoscale(struct as_talk *talk);
+
+static void hear_machines(struct as_talk *talk)
+{
+    const json_t *document = azure_take_json(talk);
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "value"); i++) {
+        if (!add_machine(talk, answer_at(document, "value", i)))
+            return;
+    }
+    if (!azure_ask_next_page(talk, document, "list_instances", hear_machines))
+        ask_autoscale(talk);
+}
+
+static void ask_machines(struct as_talk *talk, bool is_flexible)
+{
+    const struct azure_state *state = azure_get_state(talk);
+    if (is_flexible) {
+        const char *filter = as_talk_print(talk, "'virtualMachineScaleSet/id' eq '%s'", state->id);
+        as_talk_ask(talk, "GET",
+                    "%s/providers/Microsoft.Compute/virtualMachines?$filter=%s&"
+                    "$expand=instanceView&api-version=%s",
+                    state->scope, as_talk_escaped(talk, filter), state->version);
+    } else {
+        as_talk_ask(talk, "GET", "%s/virtualMachines?$expand=instanceView&api-version=%s",
+                    state->resource, state->version);
+    }
+    as_talk_send_question(talk, "list_instances", hear_machines);
+}
+
+/* ---- who else sets the size ---- */
+
+/* Azure Monitor's autoscale, of the set's own resource group. */
+static void hear_autoscale(struct as_talk *talk)
+{
+    struct as_group_view *view = &azure_get_group(talk)->view;
+    const char *id = azure_get_state(talk)->id;
+    const json_t *document = azure_take_json(talk);
+    if (!document) {
+        if (talk->http_status == 409 &&
+            strcmp(azure_peek_code(talk), "MissingSubscriptionRegistration") == 0)
+            azure_get_state(talk)->then(talk); /* autoscale was never used there */
+        return;
+    }
+    for (size_t i = 0; i < answer_count(document, "value"); i++) {
+        const json_t *setting = answer_at(document, "value", i);
+        if (answer_is_true(setting, "properties.enabled") &&
+            strcasecmp(answer_text(setting, "properties.targetResourceUri"), id) == 0)
+            view->controller = as_talk_print(talk, "Azure Monitor's autoscale setting %s",
+                                             answer_text(setting, "name"));
+    }
+    if (!azure_ask_next_page(talk, document, "list_autoscale_settings", hear_autoscale))
+        azure_get_state(talk)->then(talk);
+}
+
+static void ask_autoscale(struct as_talk *talk)
+{
+    const struct azure_state *state = azure_get_state(talk);
+    if (azure_get_group(talk)->view.controller) {
+        state->then(talk);
+        return;
+    }
+    as_talk_ask(talk, "GET",
+                "%s/providers/Microsoft.Insights/autoscalesettings?api-version=" AUTOSCALE_VERSION,
+                state->scope);
+    as_talk_send_question(talk, "list_autoscale_settings", hear_autoscale);
+}
+
+/* ---- reading ---- */
+
+static void hear_set(struct as_talk *talk)
+{
+    struct as_group_view *view = &azure_get_group(talk)->view;
+    struct azure_state *state = azure_get_state(talk);
+    const json_t *set = azure_take_json(talk);
+    if (!set || !answer_take_size(talk, set, "sku.capacity", &view->size))
+        return;
+    const char *provisioning = answer_text(set, "properties.provisioningState");
+    const char *etag = answer_text(set, "etag"),
+               *pool = answer_text(set, "tags.aks-managed-poolName");
+    state->id = as_talk_print(talk, "%s", answer_text(set, "id"));
+    if (!*state->id || strchr(state->id, '\'')) {
+        (void)answer_misses(talk, "id");
+        return;
+    }
+    if (strcasecmp(provisioning, "Deleting") == 0) {
+        as_talk_fail(talk, AS_TALK_GONE, "the scale set is being deleted");
+        return;
+    }
+    if (!azure_take_version(talk, *etag ? etag : talk->answer->etag))
+        return;
+    view->in_progress = !azure_is_settled(provisioning);
+    if (*pool)
+        view->controller = as_talk_print(
+            talk, "AKS, whose agent pool \"%s\" it is (give `cluster`, and the pool as `name`)",
+            pool);
+    ask_machines(talk,
+                 strcasecmp(answer_text(set, "properties.orchestrationMode"), "Flexible") == 0);
+}
+
+static void read_then(struct as_talk *talk, void (*then)(struct as_talk *))
+{
+    azure_get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
+    azure_get_state(talk)->then = then;
+    ask_set(talk, hear_set);
+}
+
+static void read_set(struct as_talk *talk)
+{
+    read_then(talk, as_talk_end);
+}
+
+/* ---- the size ---- */
+
+/* It has changed: into what was asked for, perhaps by a request whose answer was lost. */
+static void hear_changed(struct as_talk *talk)
+{
+    struct as_group_talk *group = azure_get_group(talk);
+    int32_t size;
+    const json_t *set = azure_take_json(talk);
+    if (!set || !answer_take_size(talk, set, "sku.capacity", &size))
+        return;
+    if (size == group->to)
+        azure_begin_operation(talk);
+    else
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the scale set has changed since it was looked at: its size is %d", size);
+}
+
+static void hear_set_size(struct as_talk *talk)
+{
+    if (azure_is_good(talk))
+        azure_begin_operation(talk);
+    else if (talk->http_status == 412)
+        ask_set(talk, hear_changed);
+}
+
+static void set_size(struct as_talk *talk, const char *version)
+{
+    const struct azure_state *state = azure_get_state(talk);
+    json_t *sku = json_object(), *body = json_object();
+    json_object_set_new(sku, "capacity", json_integer(azure_get_group(talk)->to));
+    json_object_set_new(body, "sku", sku);
+    azure_ask_change(talk, "PATCH",
+                     as_talk_print(talk, "%s?api-version=%s", state->resource, state->version),
+                     version, body);
+    as_talk_send(talk, "set_capacity", hear_set_size);
+}
+
+static void grow(struct as_talk *talk)
+{
+    const char *version = azure_get_group(talk)->version;
+    set_size(talk, version ? version : "");
+}
+
+/* ---- removing ---- */
+
+static void remove_named(struct as_talk *talk);
+
+/* What is gone already, or on its way, is not asked for again: one of them fails the whole call. */
+static void remove_present(struct as_talk *talk)
+{
+    if (azure_keep_present(talk))
+        remove_named(talk);
+    else
+        as_talk_end(talk);
+}
+
+static void hear_removed(struct as_talk *talk)
+{
+    struct azure_state *state = azure_get_state(talk);
+    if (azure_is_good(talk)) {
+        azure_begin_operation(talk);
+        return;
+    }
+    const char *code = azure_peek_code(talk);
+    const bool may_be_gone = talk->http_status == 404 || strcmp(code, "InvalidParameter") == 0;
+    if (state->is_forced && strcmp(code, "OperationNotAllowed") == 0) {
+        state->is_forced = false;
+        remove_named(talk);
+    } else if (may_be_gone && !state->is_tried_again) {
+        state->is_tried_again = true;
+        read_then(talk, remove_present);
+    }
+}
+
+static void remove_named(struct as_talk *talk)
+{
+    const struct azure_state *state = azure_get_state(talk);
+    azure_ask_change(talk, "POST",
+                     as_talk_print(talk, "%s/delete?api-version=%s%s", state->resource,
+                                   state->version, state->is_forced ? "&forceDeletion=true" : ""),
+                     "", azure_make_list(state, "instanceIds"));
+    as_talk_send(talk, "delete_instances", hear_removed);
+}
+
+/* ---- taking back ---- */
+
+static void take_back_seen(struct as_talk *talk)
+{
+    switch (azure_plan_take_back(talk)) {
+    case AZURE_REMOVE: remove_named(talk); break;
+    case AZURE_SET_SIZE: set_size(talk, azure_get_group(talk)->view.version); break;
+    case AZURE_ENDED: break;
+    }
+}
+
+static void take_back(struct as_talk *talk)
+{
+    read_then(talk, take_back_seen);
+}
+
+const struct azure_kind azure_scale_set = {
+    .what = "scale set",
+    .verbs =
+        {
+            [AS_GROUP_READ] = read_set,
+            [AS_GROUP_GROW] = grow,
+            [AS_GROUP_REMOVE] = remove_named,
+            [AS_GROUP_TAKE_BACK] = take_back,
+            [AS_GROUP_POLL] = azure_poll,
+        },
+    .read = ask_set,
+};
