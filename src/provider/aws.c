@@ -1,8 +1,11 @@
 /*
- * AWS: EC2 Auto Scaling groups, over the query protocol:
+ * AWS: EC2 Auto Scaling groups, over the query protocol, and managed node groups of EKS, which are
+ * such groups under another name:
  * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
+ * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
  *
- * The size is set upward only; instances leave by name, one call each, with the size.
+ * The size is set upward only; instances leave by name, one call each, with the size. Groups whose
+ * size counts something else than instances (weights, CPUs) are refused.
  */
 #include "providers.h"
 
@@ -14,12 +17,17 @@
 #include "answer.h"
 #include "credentials_aws.h"
 
-#define API_VERSION "2011-01-01"
+#define API_VERSION    "2011-01-01"
+#define ACTIVITIES_MAX 50 /* that can be asked for by name in one request */
 
 struct state {
-    const char *base; /* of the endpoint, without the slash at its end */
-    const char *name; /* of the group */
-    size_t removed;   /* instances of a removal that are done with */
+    const char *base;   /* of the endpoint, without the slash at its end */
+    const char *region; /* of both APIs */
+    const char *name;   /* of the Auto Scaling group */
+    const char *issue;  /* of a node group of EKS; NULL */
+    const char *code;   /* of the last error; "": none */
+    size_t removed;     /* instances of a removal that are done with */
+    char *activities;   /* names that are still to be asked after, with blanks between them */
 };
 
 static struct state *get_state(struct as_talk *talk)
@@ -44,19 +52,55 @@ static void ask(struct as_talk *talk, const char *action)
 /* ---- errors ---- */
 
 static const struct {
-    const char *code; /* a glob */
+    const char *code, *message; /* globs */
     enum as_talk_fault fault;
 } errors[] = {
-    {"Throttling*", AS_TALK_THROTTLED},      {"RequestLimitExceeded", AS_TALK_THROTTLED},
-    {"TooManyRequests*", AS_TALK_THROTTLED}, {"ResourceContention", AS_TALK_RETRY},
-    {"RequestTimeout*", AS_TALK_RETRY},      {"ScalingActivityInProgress", AS_TALK_BUSY},
-    {"ExpiredToken*", AS_TALK_UNAUTHORIZED}, {"InvalidClientTokenId", AS_TALK_UNAUTHORIZED},
-    {"AccessDenied*", AS_TALK_PERMISSION},   {"UnauthorizedOperation", AS_TALK_PERMISSION},
-    {"LimitExceeded*", AS_TALK_CAPACITY},    {"ValidationError", AS_TALK_CONFIGURATION},
+    {"Throttling*", "*", AS_TALK_THROTTLED},
+    {"RequestLimitExceeded*", "*", AS_TALK_THROTTLED},
+    {"RequestThrottled*", "*", AS_TALK_THROTTLED},
+    {"TooManyRequests*", "*", AS_TALK_THROTTLED},
+    {"ResourceContention*", "*", AS_TALK_RETRY},
+    {"RequestTimeout*", "*", AS_TALK_RETRY},
+    {"ScalingActivityInProgress*", "*", AS_TALK_BUSY},
+    {"ResourceInUse*", "*", AS_TALK_BUSY},
+    {"ExpiredToken*", "*", AS_TALK_UNAUTHORIZED},
+    {"InvalidClientTokenId*", "*", AS_TALK_UNAUTHORIZED},
+    {"UnrecognizedClient*", "*", AS_TALK_UNAUTHORIZED},
+    {"InvalidAccessKeyId*", "*", AS_TALK_UNAUTHORIZED},
+    {"AuthFailure*", "*", AS_TALK_UNAUTHORIZED},
+    {"SignatureDoesNotMatch*", "*", AS_TALK_UNAUTHORIZED},
+    {"InvalidSignature*", "*", AS_TALK_UNAUTHORIZED},
+    {"RequestTimeTooSkewed*", "*", AS_TALK_UNAUTHORIZED},
+    {"RequestExpired*", "*", AS_TALK_UNAUTHORIZED},
+    {"AccessDenied*", "*", AS_TALK_PERMISSION},
+    {"UnauthorizedOperation*", "*", AS_TALK_PERMISSION},
+    {"OptInRequired*", "*", AS_TALK_PERMISSION},
+    {"LimitExceeded*", "*", AS_TALK_CAPACITY},
+    {"ResourceNotFound*", "*", AS_TALK_GONE},
+    {"ValidationError", "AutoScalingGroup name not found*", AS_TALK_GONE},
+    {"ValidationError", "*", AS_TALK_CONFIGURATION},
 };
 
-/* Whether the answer is good; the talk has failed with the error's own class and words where not.
- */
+/* Fails the talk with the error's own class and words, where it has a code. Only an error of the
+ * service itself, and one that is not known, leaves a change open. */
+static void take_error(struct as_talk *talk, const char *code, const char *message)
+{
+    enum as_talk_fault fault = talk->fault;
+    get_state(talk)->code = as_arena_strdup(&talk->arena, code);
+    if (!*code)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(errors); i++) {
+        if (as_str_glob(errors[i].code, code) && as_str_glob(errors[i].message, message)) {
+            fault = errors[i].fault;
+            talk->is_ambiguous = false;
+            break;
+        }
+    }
+    as_talk_fail(talk, fault, "%s: %s%s%s", talk->request.operation, code, *message ? ": " : "",
+                 message);
+}
+
+/* Whether the answer is good; the talk has failed where not. */
 static bool is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
@@ -64,18 +108,8 @@ static bool is_good(struct as_talk *talk)
     if (talk->http_status == 0)
         return false;
     const json_t *document = answer_find(answer_peek_xml(talk), "ErrorResponse");
-    const char *code = answer_text(document, "Error.Code");
-    enum as_talk_fault fault = talk->fault;
     as_talk_take_request_id(talk, answer_text(document, "RequestId"));
-    for (size_t i = 0; i < AS_ARRAY_SIZE(errors); i++) {
-        if (as_str_glob(errors[i].code, code)) {
-            fault = errors[i].fault;
-            break;
-        }
-    }
-    if (*code)
-        as_talk_fail(talk, fault, "%s: %s: %s", talk->request.operation, code,
-                     answer_text(document, "Error.Message"));
+    take_error(talk, answer_text(document, "Error.Code"), answer_text(document, "Error.Message"));
     return false;
 }
 
@@ -96,9 +130,42 @@ static const json_t *take_response(struct as_talk *talk, const char *response)
 
 static enum as_instance_state judge_state(const char *lifecycle)
 {
-    if (strcmp(lifecycle, "InService") == 0)
-        return AS_INSTANCE_RUNNING;
-    return as_str_starts_with(lifecycle, "Pending") ? AS_INSTANCE_PENDING : AS_INSTANCE_LEAVING;
+    static const struct {
+        const char *lifecycle; /* a glob */
+        enum as_instance_state state;
+    } rows[] = {
+        {"InService", AS_INSTANCE_RUNNING},
+        {"Pending*", AS_INSTANCE_PENDING},
+        {"ReplacingRootVolume*", AS_INSTANCE_PENDING}, /* it comes back */
+        {"RootVolumeReplaced", AS_INSTANCE_PENDING},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (as_str_glob(rows[i].lifecycle, lifecycle))
+            return rows[i].state;
+    }
+    return AS_INSTANCE_LEAVING; /* Terminating*, Standby, Detached, ...: no part of the size */
+}
+
+/* Whether the group's size is a number of instances; false after failing the talk. */
+static bool check_unit(struct as_talk *talk, const json_t *group)
+{
+    static const char *const lists[] = {"Instances.member",
+                                        "MixedInstancesPolicy.LaunchTemplate.Overrides.member"};
+    const char *unit = answer_text(group, "DesiredCapacityType");
+    bool is_weighted = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
+        const size_t count = answer_count(group, lists[i]);
+        for (size_t at = 0; at < count; at++)
+            is_weighted = is_weighted ||
+                          answer_size(answer_at(group, lists[i], at), "WeightedCapacity", 1) != 1;
+    }
+    if (!is_weighted && (!*unit || strcmp(unit, "units") == 0))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "the size of this group does not count instances, but %s: such groups are not "
+                 "supported",
+                 is_weighted ? "their weights" : unit);
+    return false;
 }
 
 /* False after failing the talk. */
@@ -123,17 +190,36 @@ static bool add_instances(struct as_group_talk *talk, const json_t *group)
     return true;
 }
 
-/* The newest activity tells whether instances come. */
+/* Activities come newest first: the newest that failed tells why instances do not come. */
 static void hear_activities(struct as_talk *talk)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
+    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
     const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
-    const json_t *newest = answer_at(root, "DescribeScalingActivitiesResult.Activities.member", 0);
-    if (strcmp(answer_text(newest, "StatusCode"), "Failed") == 0)
-        group->view.shortage = as_talk_print(talk, "%s", answer_text(newest, "StatusMessage"));
+    for (size_t i = 0; i < answer_count(root, path); i++) {
+        const json_t *activity = answer_at(root, path, i);
+        if (strcmp(answer_text(activity, "StatusCode"), "Failed") == 0) {
+            view->shortage = as_arena_strdup(&talk->arena, answer_text(activity, "StatusMessage"));
+            view->shortage_since = answer_time(activity, "StartTime");
+            break;
+        }
+    }
     as_talk_end(talk);
+}
+
+/* Processes that are suspended make a change wait for ever. */
+static void add_suspended(struct as_group_view *view, const json_t *group)
+{
+    static const char path[] = "SuspendedProcesses.member";
+    for (size_t i = 0; i < answer_count(group, path); i++) {
+        const char *name = answer_text(answer_at(group, path, i), "ProcessName");
+        if (strcmp(name, "Launch") == 0)
+            view->no_growth = "the group's process Launch is suspended";
+        else if (strcmp(name, "Terminate") == 0)
+            view->no_removal = "the group's process Terminate is suspended";
+    }
 }
 
 static void hear_group(struct as_talk *talk)
@@ -157,15 +243,17 @@ static void hear_group(struct as_talk *talk)
     view->min = answer_size(member, "MinSize", -1);
     view->max = answer_size(member, "MaxSize", -1);
     if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
-        !add_instances(group, member))
+        !check_unit(talk, member) || !add_instances(group, member))
         return;
+    add_suspended(view, member);
+    view->shortage = get_state(talk)->issue;
     if (view->size <= as_group_count_coming(view)) {
         as_talk_end(talk);
         return;
     }
     ask(talk, "DescribeScalingActivities");
     add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
-    add_parameter(talk, "MaxRecords", "1");
+    add_parameter(talk, "MaxRecords", "10");
     as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
 }
 
@@ -214,7 +302,9 @@ static void hear_terminated(struct as_talk *talk)
 {
     struct as_group_talk *group = (struct as_group_talk *)talk;
     const json_t *root = take_response(talk, "TerminateInstanceInAutoScalingGroupResponse");
-    const bool is_gone = !root && talk->http_status == 400 && strstr(talk->message, "not found");
+    const bool is_gone = !root && talk->http_status == 400 &&
+                         strcmp(get_state(talk)->code, "ValidationError") == 0 &&
+                         strstr(talk->message, "Instance Id not found");
     if (!root && !is_gone)
         return;
     if (root) {
@@ -229,6 +319,8 @@ static void hear_terminated(struct as_talk *talk)
 
 /* ---- operations ---- */
 
+static void poll_next(struct as_talk *talk);
+
 static void hear_operation(struct as_talk *talk)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
@@ -236,7 +328,6 @@ static void hear_operation(struct as_talk *talk)
     const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
-    bool is_done = true;
     for (size_t i = 0; i < answer_count(root, path); i++) {
         const json_t *activity = answer_at(root, path, i);
         const char *status = answer_text(activity, "StatusCode");
@@ -245,23 +336,33 @@ static void hear_operation(struct as_talk *talk)
                          answer_text(activity, "StatusMessage"));
             return;
         }
-        is_done = is_done && strcmp(status, "Successful") == 0;
+        group->is_done = group->is_done && strcmp(status, "Successful") == 0;
     }
-    group->is_done = is_done;
-    as_talk_end(talk);
+    poll_next(talk);
+}
+
+static void poll_next(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    unsigned number = 0;
+    if (as_str_is_empty(state->activities)) {
+        as_talk_end(talk);
+        return;
+    }
+    ask(talk, "DescribeScalingActivities");
+    while (number < ACTIVITIES_MAX && state->activities) {
+        const char *id = strsep(&state->activities, " ");
+        add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
+    }
+    as_talk_send_question(talk, "describe_scaling_activities", hear_operation);
 }
 
 static void poll_operation(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (struct as_group_talk *)talk;
-    char *rest = as_arena_strdup(&talk->arena, group->operation), *id;
-    unsigned number = 0;
-    ask(talk, "DescribeScalingActivities");
-    while ((id = strsep(&rest, " "))) {
-        if (*id)
-            add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
-    }
-    as_talk_send_question(talk, "describe_scaling_activities", hear_operation);
+    struct as_group_talk *group = (struct as_group_talk *)talk;
+    group->is_done = true;
+    get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
+    poll_next(talk);
 }
 
 /* ---- which group ---- */
@@ -276,30 +377,116 @@ static void go_on(struct as_talk *talk)
     verbs[((struct as_group_talk *)talk)->verb](talk);
 }
 
+/* The code stands in a header, "Code:http://..."; some front ends have it in the body. */
+static bool is_good_json(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    if (talk->http_status == 0)
+        return false;
+    const json_t *document = answer_peek_json(talk);
+    const char *code = as_http_response_find(talk->answer, "x-amzn-errortype");
+    const char *message = answer_text(document, "message");
+    if (!*code)
+        code = answer_text(document, "__type");
+    take_error(talk, as_talk_print(talk, "%.*s", (int)strcspn(code, ":"), code),
+               *message ? message : answer_text(document, "Message"));
+    return false;
+}
+
+/* Whether the node group can be scaled as it is; false after failing the talk. */
+static bool check_status(struct as_talk *talk, const json_t *node_group)
+{
+    static const struct {
+        const char *status; /* a glob */
+        enum as_talk_fault fault;
+    } rows[] = {
+        {"ACTIVE", AS_TALK_OK},     {"DEGRADED", AS_TALK_OK},   {"CREATING", AS_TALK_BUSY},
+        {"UPDATING", AS_TALK_BUSY}, {"DELETING", AS_TALK_GONE}, {"*", AS_TALK_CONFIGURATION},
+    };
+    const char *status = answer_text(node_group, "status");
+    if (!*status)
+        return answer_misses(talk, "nodegroup.status");
+    const json_t *issue = answer_at(node_group, "health.issues", 0);
+    const char *message = answer_text(issue, "message");
+    size_t i = 0;
+    while (!as_str_glob(rows[i].status, status))
+        i++;
+    if (*message)
+        get_state(talk)->issue = as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
+    if (rows[i].fault != AS_TALK_OK)
+        as_talk_fail(talk, rows[i].fault, "the node group is %s%s%s", status, *message ? ": " : "",
+                     message);
+    return rows[i].fault == AS_TALK_OK;
+}
+
+static void hear_node_group(struct as_talk *talk)
+{
+    static const char path[] = "nodegroup.resources.autoScalingGroups";
+    if (!is_good_json(talk))
+        return;
+    const json_t *document = answer_json(talk);
+    if (!document || !check_status(talk, answer_find(document, "nodegroup")))
+        return;
+    const char *name = answer_text(answer_at(document, path, 0), "name");
+    const size_t count = answer_count(document, path);
+    if (count > 1) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the node group has %zu Auto Scaling groups: use these", count);
+    } else if (!*name) {
+        (void)answer_misses(talk, path);
+    } else {
+        get_state(talk)->name = as_arena_strdup(&talk->arena, name);
+        go_on(talk);
+    }
+}
+
+static void ask_for_node_group(struct as_talk *talk, const char *cluster)
+{
+    const struct as_group_talk *group = (struct as_group_talk *)talk;
+    const struct state *state = get_state(talk);
+    as_talk_ask(talk, "GET", "%s/clusters/%s/node-groups/%s",
+                aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region),
+                as_talk_escaped(talk, cluster), as_talk_escaped(talk, state->name));
+    talk->request.service = "eks";
+    as_talk_send(talk, "describe_nodegroup", hear_node_group);
+}
+
 static void begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
-    const char *region = aws_find_region(group->account, group->credentials);
+    const char *cluster = as_target_ref_get(group->group, "cluster");
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     group->state = state;
-    if (!region) {
+    state->code = "";
+    state->region = aws_find_region(group->account, group->credentials);
+    state->name = as_target_ref_get(group->group, "name");
+    if (!state->region) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "no region is known: set `region` at the provider");
         return;
     }
-    state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", region);
-    state->name = as_target_ref_get(group->group, "name");
-    go_on(talk);
+    state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
+    /* Instances and activities have names of their own. */
+    if (*cluster && group->verb != AS_GROUP_REMOVE && group->verb != AS_GROUP_POLL)
+        ask_for_node_group(talk, cluster);
+    else
+        go_on(talk);
 }
 
 const struct as_group_provider provider_aws = {
     .kind =
         {
             .type = "aws",
-            .account_keys =
-                (const struct as_provider_key[]){{.key = "region"}, {.key = "endpoint"}, {0}},
-            .group_keys =
-                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+            .account_keys = (const struct as_provider_key[]){{.key = "region"},
+                                                             {.key = "profile"},
+                                                             {.key = "endpoint"},
+                                                             {.key = "eks_endpoint"},
+                                                             {.key = "sts_endpoint"},
+                                                             {0}},
+            .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
+                                                           {.key = "cluster"},
+                                                           {0}},
         },
     .service = "autoscaling",
     .credentials = aws_credentials,

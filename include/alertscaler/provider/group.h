@@ -47,6 +47,9 @@ struct as_group_view {
     char version[AS_VERSION_SIZE]; /* for a conditional change; "" where there is none */
     const char *controller;        /* another one that sets the size ("its own autoscaler"); NULL */
     const char *shortage;          /* why instances do not come, in the provider's words; NULL */
+    as_maybe_time shortage_since;  /* not set: the reason is of now */
+    const char *no_growth,
+        *no_removal;               /* why it cannot be changed so, as it is now; NULL: it can */
     struct as_instance *instances; /* as the provider lists them */
     size_t instance_count, instance_room;
 };
