@@ -1,15 +1,9 @@
 /*
  * The pods behind a target: see the header.
- *
- * A page is some megabytes of JSON, of which a decision needs some numbers, and as values it would
- * take fifteen times its size. So it is walked: jansson reads each pod for itself, in a pool that
- * is given back before the next, and this file only follows the braces, brackets and commas between
- * them.
  */
 #include <alertscaler/wire/kubernetes_pods.h>
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +11,7 @@
 #include <alertscaler/base/str.h>
 
 #include "field.h"
-#include "json_pool.h"
+#include "kube_list.h"
 #include "kubernetes_pod.h"
 
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
@@ -44,118 +38,15 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
 
 /* Pages */
 
-struct reader {
-    const char *begin, *at, *end;
-    struct as_kube_pods *pods;
-    struct as_error *error;
-    const struct member *member; /* that was read last */
-    size_t item;                 /* of the page */
-    bool is_list;
-    char *next;
-};
-
-typedef int read_fn(struct reader *reader);
-typedef int take_fn(struct reader *reader, const json_t *value); /* `value` is good for the call */
-
-struct member {
-    const char *name;
-    read_fn *read;
-};
-
-static int fail(const struct reader *reader, const char *what)
+static int take_pod(void *context, const json_t *item, struct as_error *error)
 {
-    as_error_set(reader->error, "not JSON: byte %zu: %s", (size_t)(reader->at - reader->begin),
-                 what);
-    return -EBADMSG;
-}
-
-static char peek(struct reader *reader)
-{
-    while (reader->at < reader->end && strchr(" \t\r\n", *reader->at) && *reader->at)
-        reader->at++;
-    return reader->at < reader->end ? *reader->at : '\0';
-}
-
-static bool accept(struct reader *reader, char wanted)
-{
-    if (peek(reader) != wanted)
-        return false;
-    reader->at++;
-    return true;
-}
-
-static int take_next_value(struct reader *reader, take_fn *take)
-{
-    json_error_t problem = {.line = 0};
-    /* An annotation may hold a NUL, which is nothing to refuse all pods for. */
-    const json_t *value =
-        json_loadb(reader->at, (size_t)(reader->end - reader->at),
-                   JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
-    if (!value && json_pool_is_exhausted())
-        return fail(reader, "too many values at once");
-    if (problem.position > 0)
-        reader->at += problem.position;
-    return value ? take(reader, value) : fail(reader, problem.text);
-}
-
-static int read_value(struct reader *reader, take_fn *take)
-{
-    json_pool_enter(AS_KUBE_POD_MEMORY_MAX);
-    int code = take_next_value(reader, take);
-    json_pool_leave();
-    return code;
-}
-
-static int take_nothing(struct reader *reader, const json_t *value)
-{
-    return 0;
-}
-
-static int read_other(struct reader *reader)
-{
-    return read_value(reader, take_nothing);
-}
-
-static int take_kind(struct reader *reader, const json_t *value)
-{
-    reader->is_list = as_str_equal(json_string_value(value), "PodList");
-    return 0;
-}
-
-static int read_kind(struct reader *reader)
-{
-    return read_value(reader, take_kind);
-}
-
-static int take_metadata(struct reader *reader, const json_t *value)
-{
-    if (!json_is_object(value) && !json_is_null(value)) {
-        as_error_set(reader->error, "metadata: expected an object");
-        return -EBADMSG;
-    }
-    const char *next = as_field_find_string(value, "continue");
-    free(reader->next);
-    reader->next = as_str_is_empty(next) ? NULL : as_xstrdup(next);
-    return 0;
-}
-
-static int read_metadata(struct reader *reader)
-{
-    return read_value(reader, take_metadata);
-}
-
-static int take_pod(struct reader *reader, const json_t *value)
-{
-    struct as_kube_pods *pods = reader->pods;
+    struct as_kube_pods *pods = context;
     struct as_pod_seen pod;
-    size_t item = reader->item++;
-    int code = as_kube_pod_read(value, &pod, reader->error);
-    if (code) {
-        as_error_wrap(reader->error, "items[%zu]", item);
+    int code = as_kube_pod_read(item, &pod, error);
+    if (code)
         return code;
-    }
     if (pods->count == pods->max) {
-        as_error_set(reader->error, "more than %zu pods", pods->max);
+        as_error_set(error, "more than %zu pods", pods->max);
         return -EBADMSG;
     }
     pod.name = as_arena_strdup(&pods->names, pod.name);
@@ -164,87 +55,10 @@ static int take_pod(struct reader *reader, const json_t *value)
     return 0;
 }
 
-static int take_no_items(struct reader *reader, const json_t *value)
-{
-    if (json_is_null(value))
-        return 0;
-    as_error_set(reader->error, "items: expected a list");
-    return -EBADMSG;
-}
-
-static int read_items(struct reader *reader)
-{
-    if (!accept(reader, '['))
-        return read_value(reader, take_no_items);
-    if (accept(reader, ']'))
-        return 0;
-    do {
-        int code = read_value(reader, take_pod);
-        if (code)
-            return code;
-    } while (accept(reader, ','));
-    return accept(reader, ']') ? 0 : fail(reader, "expected ',' or ']'");
-}
-
-static int take_name(struct reader *reader, const json_t *value)
-{
-    static const struct member members[] = {
-        {"kind", read_kind}, {"metadata", read_metadata}, {"items", read_items}};
-    static const struct member other = {NULL, read_other};
-    if (!json_is_string(value))
-        return fail(reader, "expected a string");
-    reader->member = &other;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(members); i++)
-        if (strcmp(members[i].name, json_string_value(value)) == 0)
-            reader->member = &members[i];
-    return 0;
-}
-
-static int read_member(struct reader *reader)
-{
-    int code = read_value(reader, take_name);
-    if (code)
-        return code;
-    if (!accept(reader, ':'))
-        return fail(reader, "expected ':'");
-    return reader->member->read(reader);
-}
-
-static int read_page(struct reader *reader)
-{
-    if (!accept(reader, '{')) {
-        as_error_set(reader->error, "expected a JSON object");
-        return -EBADMSG;
-    }
-    if (!accept(reader, '}')) {
-        do {
-            int code = read_member(reader);
-            if (code)
-                return code;
-        } while (accept(reader, ','));
-        if (!accept(reader, '}'))
-            return fail(reader, "expected ',' or '}'");
-    }
-    if (peek(reader) != '\0' || reader->at < reader->end)
-        return fail(reader, "expected the end");
-    if (!reader->is_list) {
-        as_error_set(reader->error, "kind: expected PodList");
-        return -EBADMSG;
-    }
-    return 0;
-}
-
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
                         struct as_error *error)
 {
-    struct reader reader = {
-        .begin = json, .at = json, .end = json + size, .pods = pods, .error = error};
-    int code = read_page(&reader);
-    if (code)
-        free(reader.next);
-    else
-        *next_out = reader.next;
-    return code;
+    return as_kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
 }
 
 /* Equal names in the order in which they were read: that of their places. */

@@ -16,9 +16,9 @@
 
 #define AS_KUBE_POD_NAME_MAX 253 /* bytes: a DNS subdomain */
 
-/* Bytes of memory that reading one pod may take. The API refuses one of more than about 1.5 MiB,
- * and as values pods take some fifteen times their size. */
-#define AS_KUBE_POD_MEMORY_MAX ((size_t)32 * 1024 * 1024)
+/* Bytes of memory that reading one object of a list may take. The API refuses one of more than
+ * about 1.5 MiB, and as values they take some fifteen times their size. */
+#define AS_KUBE_ITEM_MEMORY_MAX ((size_t)32 * 1024 * 1024)
 
 /*
  * The label selector of a Scale, as one text: status.selector of autoscaling/v1,
