@@ -26,14 +26,15 @@ struct as_drain;
 /* Borrows the client until it is freed. `owner`: who we are among those that drain nodes of this
  * cluster, at most 63 bytes; only nodes with its mark are recovered. Copied. */
 struct as_drains *as_drains_new(struct as_kube_client *client, const char *owner) AS_MUST_USE;
-/* No callback after it. Marks of drains under way stay on their nodes, for the next recovery. */
+/* Cancels all, with no callback after it. Marks of drains under way stay on their nodes, for the
+ * next recovery. */
 struct as_drains *as_drains_free(struct as_drains *drains);
 
 struct as_drain_request { /* copied */
     const char *node;
     const char *provider_id; /* the node's has to end with it (nodes.h), else it is another one */
     const char *decision_id;
-    int64_t timeout_us; /* from the start, waiting for a turn included */
+    int64_t timeout_us; /* from its turn until it is empty */
     int64_t grace_us;   /* -1: the pods' own */
 };
 
@@ -45,7 +46,8 @@ enum as_drain_end {
     AS_DRAIN_STUCK      /* failed or cancelled, and could not be undone: a person has to look */
 };
 
-struct as_drain_result {
+struct as_drain_result { /* good during the callback */
+    const char *node;
     enum as_drain_end end;
     struct as_outcome outcome; /* applied; else why: timeout (the deadline), forbidden, ... with
                                   words: "drain node n1: pod shop/web-1: Cannot evict pod as ..." */
@@ -56,21 +58,21 @@ typedef void as_drain_done_fn(void *context, const struct as_drain_result *resul
 
 /*
  * At most AS_DRAINS_MAX at a time, the others wait for their turn. `done` comes exactly once, in a
- * later turn of the loop. One drain a node: a second one fails.
+ * later turn of the loop. One drain a node: a second one beside it fails.
  */
 struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_request *request,
                                 as_drain_done_fn *done, void *context) AS_MUST_USE;
-/* Gives up and undoes; `done` comes when that is over (CANCELLED, STUCK; or DONE, where it was
- * just done). */
+/* Gives up and undoes; `done` comes when that is over, with CANCELLED or STUCK. */
 void as_drain_cancel(struct as_drain *drain);
 
 /*
  * After DONE the node is held (recovery leaves it alone) until one of these: release, as its
- * instance is gone or going; undo, as its instance stays. Undo tells as a drain (FAILED: undone).
+ * instance is gone or going; undo, as its instance stays. Undo tells as a drain: FAILED with an
+ * outcome of `applied` where it was undone, NO_NODE, STUCK.
  */
 void as_drain_release(struct as_drains *drains, const char *node);
-struct as_drain *as_drain_undo_start(struct as_drains *drains, const char *node,
-                                     as_drain_done_fn *done, void *context) AS_MUST_USE;
+void as_drain_undo_start(struct as_drains *drains, const char *node, as_drain_done_fn *done,
+                         void *context);
 
 /*
  * Undoes what a process that is no more left behind: nodes with our mark that are neither drained

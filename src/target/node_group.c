@@ -262,7 +262,8 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
 }
 
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    bool with_pods, as_target_observed_fn *done, void *context)
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context)
 {
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;

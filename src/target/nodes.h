@@ -42,4 +42,7 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              void *context) AS_MUST_USE;
 void as_nodes_read_cancel(struct as_nodes_reading *reading);
 
+/* Whether a node of this spec.providerID is the instance. */
+bool as_node_is_instance(const char *node_provider_id, const char *provider_id);
+
 #endif

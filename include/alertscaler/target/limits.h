@@ -25,6 +25,23 @@
 #define AS_KUBE_PODS_PAGES_MAX      200
 #define AS_KUBE_PODS_TIMEOUT_US     (30 * AS_US_PER_S)
 
+/* Nodes of a cluster; pods on one; lists of pods that are read at a time; and how long all of it
+ * may take. */
+#define AS_NODES_MAX        20000
+#define AS_NODE_PODS_MAX    2000
+#define AS_NODES_PARALLEL   4
+#define AS_NODES_TIMEOUT_US (2 * AS_US_PER_MIN)
+
+/* Nodes of a cluster that are drained at a time; how often is looked whether the pods are gone; how
+ * often and how long undoing is tried; after which time pods that should be gone count as gone
+ * where their node is not ready, and so nobody can tell. */
+#define AS_DRAINS_MAX        5
+#define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
+#define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
+#define AS_DRAIN_UNDO_TRIES  10
+#define AS_DRAIN_LOST_POD_US AS_US_PER_MIN
+#define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
+
 /* Events on scaled objects: under way at a time, and per second on average (with a burst). */
 #define AS_KUBE_EVENTS_IN_FLIGHT 16
 #define AS_KUBE_EVENTS_PER_S     10

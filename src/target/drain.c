@@ -1,0 +1,428 @@
+/*
+ * Draining: see the header. The course of one drain:
+ *
+ *   its turn -> which eviction API is served -> the node, is it ours to drain -> its pods, may all
+ *   of them be evicted -> mark it -> (its pods -> evict each that is still there) again and again
+ *   until none is left.
+ *
+ * Nothing is touched before the last question is answered; after that every way out but the good
+ * one leads through drain_undo. What a pod's eviction fails with is tried again until the deadline,
+ * unless it cannot get better.
+ */
+#include "drain.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/access/kube_path.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+#include <alertscaler/wire/kubernetes.h>
+
+#include "drain_private.h"
+#include "nodes.h"
+
+#define FORBIDDEN 403
+#define NOT_FOUND 404
+#define CONFLICT  409
+
+/* Outcomes */
+
+void drain_explain(struct as_drain *drain, enum as_reason reason, const char *what)
+{
+    char message[4 * AS_MESSAGE_SIZE];
+    snprintf(message, sizeof(message), "drain node %s: %s", drain->name, what);
+    drain->result.outcome.reason = reason;
+    as_outcome_set_message(&drain->result.outcome, message);
+}
+
+struct as_outcome drain_read_outcome(const struct as_drain *drain,
+                                     const struct as_http_response *response, bool *names_object)
+{
+    const struct as_clock *clock = drain->owner->client->env->clock;
+    struct as_kube_status status = {0};
+    struct as_outcome outcome;
+    as_outcome_init(&outcome, response, false, clock->get_wall(clock));
+    if (outcome.reason != AS_REASON_APPLIED && outcome.http_status > 0 &&
+        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
+        as_outcome_set_message(&outcome, status.message);
+        if (outcome.retry_after_us == 0)
+            outcome.retry_after_us = status.retry_after_us;
+    }
+    if (names_object)
+        *names_object = status.names_object;
+    return outcome;
+}
+
+static void leave(struct as_drain *drain)
+{
+    drain_stop(drain);
+    if (drain->may_be_marked)
+        drain_undo(drain);
+    else
+        drain_tell(drain);
+}
+
+static void fail(struct as_drain *drain, enum as_reason reason, const char *what)
+{
+    drain_explain(drain, reason, what);
+    leave(drain);
+}
+
+/* `right` is what is missing where the answer is 403. */
+static void fail_with(struct as_drain *drain, const struct as_outcome *outcome, const char *right)
+{
+    char what[2 * AS_MESSAGE_SIZE];
+    const bool is_forbidden = outcome->http_status == FORBIDDEN;
+    snprintf(what, sizeof(what), "%s%s%s%s", is_forbidden ? "the right \"" : "",
+             is_forbidden ? right : "", is_forbidden ? "\" is missing: " : "", outcome->message);
+    drain->result.outcome = *outcome;
+    fail(drain, outcome->reason, what);
+}
+
+static void expire(void *context)
+{
+    struct as_drain *drain = context;
+    char what[2 * AS_MESSAGE_SIZE], time[AS_DURATION_SIZE];
+    drain->deadline = NULL;
+    as_duration_print(drain->timeout_us, time);
+    snprintf(what, sizeof(what), "not empty after %s%s%s", time, *drain->obstacle ? ": " : "",
+             drain->obstacle);
+    fail(drain, AS_REASON_TIMEOUT, what);
+}
+
+/* Requests */
+
+static void send(struct as_drain *drain, const struct as_kube_request_spec *spec,
+                 struct as_buf *path, int code, as_kube_request_done_fn *answered)
+{
+    struct as_kube_request_spec request = *spec;
+    assert(code == 0 && as_buf_check(path) == 0); /* names are read, and bounded */
+    request.path = path->data;
+    drain->request = as_kube_request_start(drain->owner->client, &request, answered, drain);
+}
+
+static int write_node_path(const struct as_drain *drain, struct as_buf *path)
+{
+    as_buf_append_str(path, "/api/v1/nodes");
+    return as_kube_path_append(path, drain->name);
+}
+
+void drain_ask_node(struct as_drain *drain, as_kube_request_done_fn *answered)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    const struct as_kube_request_spec spec = {
+        .method = "GET", .operation = "get_node", .max_response = AS_KUBE_NODE_MAX};
+    send(drain, &spec, &path, write_node_path(drain, &path), answered);
+}
+
+void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
+                      as_kube_request_done_fn *answered)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    const struct as_kube_request_spec spec = {
+        .method = "PATCH",
+        .operation = "patch_node",
+        .content_type = "application/merge-patch+json",
+        .body = patch->data,
+        .body_size = patch->size,
+        .max_response = AS_KUBE_NODE_MAX,
+    };
+    send(drain, &spec, &path, write_node_path(drain, &path), answered);
+}
+
+/* Evicting */
+
+static void list_pods(void *context);
+
+static void wait(struct as_drain *drain)
+{
+    const struct as_access_env *env = drain->owner->client->env;
+    int64_t wait_us = AS_DRAIN_POLL_US;
+    if (drain->wait_us > wait_us)
+        wait_us = drain->wait_us < AS_DRAIN_POLL_MAX_US ? drain->wait_us : AS_DRAIN_POLL_MAX_US;
+    drain->wait_us = 0;
+    drain->timer = env->loop->start_timer(env->loop, wait_us, list_pods, drain);
+}
+
+static void evict_next(struct as_drain *drain);
+
+/* What cannot get better by waiting. */
+static bool is_final(const struct as_outcome *outcome, bool names_object)
+{
+    if (outcome->http_status == NOT_FOUND)
+        return !names_object; /* not the pod, but the eviction API */
+    return outcome->reason == AS_REASON_FORBIDDEN ||
+           (outcome->reason == AS_REASON_REJECTED && outcome->http_status != CONFLICT);
+}
+
+static void evicted(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct as_drain *drain = context;
+    const struct as_kube_node_pod *pod = &drain->to_evict.items[drain->next_pod++];
+    bool names_object;
+    struct as_outcome outcome = drain_read_outcome(drain, response, &names_object);
+    char what[2 * AS_MESSAGE_SIZE];
+    drain->request = NULL;
+    if (outcome.reason == AS_REASON_APPLIED) {
+        drain->result.evicted++;
+    } else if (outcome.http_status != NOT_FOUND || !names_object) {
+        snprintf(what, sizeof(what), "pod %s/%s: %s", pod->namespace_, pod->name, outcome.message);
+        as_str_copy_line(what, drain->obstacle, sizeof(drain->obstacle));
+        if (outcome.retry_after_us > drain->wait_us)
+            drain->wait_us = outcome.retry_after_us;
+    }
+    if (outcome.reason != AS_REASON_APPLIED && is_final(&outcome, names_object)) {
+        if (outcome.http_status == NOT_FOUND)
+            *drain->owner->eviction_version = '\0';
+        as_outcome_set_message(&outcome, drain->obstacle);
+        fail_with(drain, &outcome, "pods/eviction: create");
+        return;
+    }
+    evict_next(drain);
+}
+
+static int write_eviction_path(const struct as_kube_node_pod *pod, struct as_buf *path)
+{
+    as_buf_append_str(path, "/api/v1/namespaces");
+    int code = as_kube_path_append(path, pod->namespace_);
+    as_buf_append_str(path, "/pods");
+    if (!code)
+        code = as_kube_path_append(path, pod->name);
+    as_buf_append_str(path, "/eviction");
+    return code;
+}
+
+static void evict_next(struct as_drain *drain)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    const int64_t grace_s = drain->grace_us < 0 ? -1 : drain->grace_us / AS_US_PER_S;
+    if (drain->next_pod == drain->to_evict.count) {
+        wait(drain);
+        return;
+    }
+    const struct as_kube_node_pod *pod = &drain->to_evict.items[drain->next_pod];
+    as_kube_eviction_encode(pod, drain->owner->eviction_version, grace_s, &body);
+    const struct as_kube_request_spec spec = {
+        .method = "POST",
+        .operation = "evict_pod",
+        .body = body.data,
+        .body_size = body.size,
+        .max_response = AS_TARGET_RESPONSE_MAX,
+    };
+    send(drain, &spec, &path, write_eviction_path(pod, &path), evicted);
+}
+
+/* On a node that nobody hears of, pods are never seen to end. */
+static bool is_lost(const struct as_drain *drain, const struct as_kube_node_pod *pod)
+{
+    const struct as_clock *clock = drain->owner->client->env->clock;
+    return !drain->node_is_ready && pod->gone_at.set &&
+           clock->get_wall(clock).us - pod->gone_at.at.us >= AS_DRAIN_LOST_POD_US;
+}
+
+static void keep_pod(struct as_drain *drain, const struct as_kube_node_pod *pod)
+{
+    struct as_kube_node_pods *kept = &drain->to_evict;
+    kept->items = as_xgrow(kept->items, kept->count, &kept->capacity, sizeof(*kept->items));
+    kept->items[kept->count++] = (struct as_kube_node_pod){
+        .namespace_ = as_arena_strdup(&kept->texts, pod->namespace_),
+        .name = as_arena_strdup(&kept->texts, pod->name),
+        .uid = as_arena_strdup(&kept->texts, pod->uid),
+    };
+}
+
+/* Those that are to be evicted, and whether others are still on their way out. */
+static bool sort_pods(struct as_drain *drain, const struct as_kube_node_pods *pods)
+{
+    bool is_any_going = false;
+    as_kube_node_pods_clear(&drain->to_evict);
+    drain->next_pod = 0;
+    for (size_t i = 0; i < pods->count; i++) {
+        const struct as_kube_node_pod *pod = &pods->items[i];
+        if (pod->fate == AS_KUBE_POD_EVICT)
+            keep_pod(drain, pod);
+        if (pod->fate != AS_KUBE_POD_GOING || is_lost(drain, pod))
+            continue;
+        is_any_going = true;
+        snprintf(drain->obstacle, sizeof(drain->obstacle),
+                 "pod %.63s/%.150s was evicted, and has not ended", pod->namespace_, pod->name);
+    }
+    return is_any_going;
+}
+
+static const char *find_blocking(const struct as_kube_node_pods *pods)
+{
+    for (size_t i = 0; i < pods->count; i++)
+        if (pods->items[i].blocking)
+            return pods->items[i].blocking;
+    return NULL;
+}
+
+static void mark(struct as_drain *drain);
+
+static void listed(void *context, const struct as_outcome *outcome,
+                   const struct as_kube_node_pods *pods)
+{
+    struct as_drain *drain = context;
+    const char *blocking = find_blocking(pods);
+    char what[4 * AS_MESSAGE_SIZE];
+    drain->list = NULL;
+    if (outcome->reason == AS_REASON_FORBIDDEN || outcome->reason == AS_REASON_REJECTED ||
+        (outcome->reason != AS_REASON_APPLIED && !drain->is_marked)) {
+        drain->result.outcome = *outcome;
+        fail(drain, outcome->reason, outcome->message);
+    } else if (outcome->reason != AS_REASON_APPLIED) {
+        as_str_copy_line(outcome->message, drain->obstacle, sizeof(drain->obstacle));
+        drain->wait_us = outcome->retry_after_us;
+        wait(drain);
+    } else if (blocking) {
+        snprintf(what, sizeof(what), "pod %s", blocking);
+        fail(drain, AS_REASON_REJECTED, what);
+    } else if (!drain->is_marked) {
+        mark(drain);
+    } else if (sort_pods(drain, pods) || drain->to_evict.count > 0) {
+        evict_next(drain);
+    } else {
+        drain->result.end = AS_DRAIN_DONE;
+        drain_tell(drain);
+    }
+}
+
+static void list_pods(void *context)
+{
+    struct as_drain *drain = context;
+    drain->timer = NULL;
+    drain->list = as_node_pod_list_start(drain->owner->client, drain->name, listed, drain);
+}
+
+/* Marking */
+
+static void ask_node(struct as_drain *drain);
+
+static void marked(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct as_drain *drain = context;
+    const struct as_outcome outcome = drain_read_outcome(drain, response, NULL);
+    drain->request = NULL;
+    if (outcome.reason == AS_REASON_APPLIED) {
+        drain->is_marked = true;
+        list_pods(drain);
+    } else if (outcome.http_status == CONFLICT || outcome.http_status == NOT_FOUND) {
+        ask_node(drain);
+    } else {
+        fail_with(drain, &outcome, "nodes: patch");
+    }
+}
+
+static void mark(struct as_drain *drain)
+{
+    const struct as_clock *clock = drain->owner->client->env->clock;
+    AS_CLEANUP(as_buf_deinit) struct as_buf patch = AS_BUF_INIT(AS_KUBE_NODE_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_kube_node_mark text = {
+        .owner = drain->owner->owner,
+        .decision = drain->decision_id,
+        .at = clock->get_wall(clock),
+    };
+    if (as_kube_node_mark_encode(drain->body.data, drain->body.size, &text, &patch, &error) < 0) {
+        fail(drain, AS_REASON_REJECTED, error.text);
+        return;
+    }
+    drain->may_be_marked = true;
+    drain_patch_node(drain, &patch, marked);
+}
+
+/* Why it is not ours to drain; NULL: it is. */
+static const char *find_objection(const struct as_drain *drain, const struct as_kube_node *node,
+                                  char text[AS_MESSAGE_SIZE])
+{
+    if (!as_node_is_instance(node->provider_id, drain->provider_id))
+        snprintf(text, AS_MESSAGE_SIZE, "its spec.providerID is \"%.100s\", not one of \"%.80s\"",
+                 node->provider_id, drain->provider_id);
+    else if (node->keep)
+        snprintf(text, AS_MESSAGE_SIZE, "%s", node->keep);
+    else if (node->is_marked && !as_str_equal(node->mark.owner, drain->owner->owner))
+        snprintf(text, AS_MESSAGE_SIZE, "another alertscaler is draining it: %.64s",
+                 node->mark.owner);
+    else
+        return NULL;
+    return text;
+}
+
+static void node_read(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct as_drain *drain = context;
+    const struct as_outcome outcome = drain_read_outcome(drain, response, NULL);
+    struct as_error error = AS_ERROR_INIT;
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_kube_node node;
+    char text[AS_MESSAGE_SIZE];
+    drain->request = NULL;
+    if (outcome.http_status == NOT_FOUND) {
+        drain->result.end = AS_DRAIN_NO_NODE;
+        drain_tell(drain);
+        return;
+    }
+    if (outcome.reason != AS_REASON_APPLIED) {
+        fail_with(drain, &outcome, "nodes: get");
+        return;
+    }
+    const char *objection = error.text;
+    if (as_kube_node_decode(response->body, response->body_size, &arena, &node, &error) == 0) {
+        objection = find_objection(drain, &node, text);
+        drain->node_is_ready = node.is_ready;
+    }
+    as_arena_deinit(&arena);
+    if (objection) {
+        fail(drain, AS_REASON_REJECTED, objection);
+        return;
+    }
+    as_buf_clear(&drain->body);
+    as_buf_append(&drain->body, response->body, response->body_size);
+    list_pods(drain);
+}
+
+static void ask_node(struct as_drain *drain)
+{
+    drain_ask_node(drain, node_read);
+}
+
+static void discovered(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct as_drain *drain = context;
+    const struct as_outcome outcome = drain_read_outcome(drain, response, NULL);
+    struct as_error error = AS_ERROR_INIT;
+    char *version = drain->owner->eviction_version;
+    drain->request = NULL;
+    if (outcome.reason != AS_REASON_APPLIED)
+        fail_with(drain, &outcome, "get /api/v1");
+    else if (as_kube_eviction_version_decode(response->body, response->body_size, version, &error) <
+             0)
+        fail(drain, AS_REASON_REJECTED, error.text);
+    else if (!*version)
+        fail(drain, AS_REASON_REJECTED, "the cluster has no eviction API (policy/v1)");
+    else
+        ask_node(drain);
+}
+
+void drain_begin(void *context)
+{
+    struct as_drain *drain = context;
+    const struct as_access_env *env = drain->owner->client->env;
+    drain->timer = NULL;
+    drain->deadline = env->loop->start_timer(env->loop, drain->timeout_us, expire, drain);
+    if (*drain->owner->eviction_version) {
+        ask_node(drain);
+        return;
+    }
+    const struct as_kube_request_spec spec = {.method = "GET",
+                                              .path = "/api/v1",
+                                              .operation = "discover",
+                                              .max_response = AS_KUBE_DISCOVERY_MAX};
+    drain->request = as_kube_request_start(drain->owner->client, &spec, discovered, drain);
+}

@@ -1,0 +1,89 @@
+/*
+ * A drain between the files that carry it out: drains.c (all of them), drain.c (the course of one),
+ * drain_undo.c (back again), and
+ * drain_recover.c (what others left).
+ */
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
+
+#include <stdbool.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/wire/kube_nodes.h>
+
+#include "drain.h"
+#include "node_pods.h"
+
+struct held {
+    LIST_ENTRY(held) entry;
+    char *node;
+};
+
+struct recovery;
+
+struct as_drains {
+    struct as_kube_client *client;
+    char *owner;
+    char eviction_version[AS_KUBE_EVICTION_VERSION_SIZE]; /* "": not asked yet */
+    TAILQ_HEAD(drain_list, as_drain) drains;              /* in the order of their start */
+    LIST_HEAD(, held) held;
+    unsigned running;
+    struct recovery *recovery; /* NULL: none */
+};
+
+/* Waits for exactly one of: its turn, request, list, timer; beside them the deadline. */
+struct as_drain {
+    TAILQ_ENTRY(as_drain) entry;
+    struct as_drains *owner;
+    as_drain_done_fn *done;
+    void *context;
+    char *name, *provider_id, *decision_id;
+    int64_t timeout_us, grace_us;
+
+    struct as_kube_request *request;
+    struct as_node_pod_list *list;
+    struct as_timer *timer, *deadline;
+    bool is_waiting; /* for its turn */
+    bool has_turn;
+    bool may_be_marked; /* a mark was sent */
+    bool is_marked;
+    bool is_undoing;
+    unsigned undo_tries;
+
+    struct as_buf body; /* the Node as it was read, for the patch */
+    bool node_is_ready;
+    struct as_kube_node_pods to_evict; /* copies; of this round */
+    size_t next_pod;
+    int64_t wait_us;                /* until the next round, as the API server asked for */
+    char obstacle[AS_MESSAGE_SIZE]; /* why the last pod was not evicted, or is not gone; "" */
+    struct as_drain_result result;
+};
+
+struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_done_fn *done,
+                           void *context) AS_MUST_USE;
+struct as_drain *drain_find(const struct as_drains *drains, const char *node);
+bool drain_is_held(const struct as_drains *drains, const char *node);
+
+void drain_begin(void *context);         /* of a drain whose turn it is */
+void drain_stop(struct as_drain *drain); /* cancels what it waits for, the deadline too */
+void drain_tell(struct as_drain *drain); /* the end; frees it */
+
+/* "drain node n1: " and `what` become the outcome's message. */
+void drain_explain(struct as_drain *drain, enum as_reason reason, const char *what);
+
+/* The outcome of an answer with the API server's own words. */
+struct as_outcome drain_read_outcome(const struct as_drain *drain,
+                                     const struct as_http_response *response, bool *names_object);
+
+/* One request about the node: GET, or PATCH with the body. */
+void drain_ask_node(struct as_drain *drain, as_kube_request_done_fn *answered);
+void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
+                      as_kube_request_done_fn *answered);
+
+/* Takes back what was done to the node, and tells the result as it is, or that it is stuck. */
+void drain_undo(struct as_drain *drain);
+
+void recovery_free(struct recovery *recovery);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * The drains of a cluster: who is drained, who waits for a turn, which nodes are held. The course
+ * of one is in drain.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+
+#include "drain_private.h"
+
+struct as_drains *as_drains_new(struct as_kube_client *client, const char *owner)
+{
+    struct as_drains *drains = as_xcalloc(1, sizeof(*drains));
+    drains->client = client;
+    drains->owner = as_xstrdup(owner);
+    TAILQ_INIT(&drains->drains);
+    LIST_INIT(&drains->held);
+    return drains;
+}
+
+static void cancel_timer(struct as_drain *drain, struct as_timer **timer)
+{
+    const struct as_access_env *env = drain->owner->client->env;
+    env->loop->cancel_timer(env->loop, *timer);
+    *timer = NULL;
+}
+
+void drain_stop(struct as_drain *drain)
+{
+    if (drain->request)
+        as_kube_request_cancel(drain->request);
+    if (drain->list)
+        as_node_pod_list_cancel(drain->list);
+    cancel_timer(drain, &drain->timer);
+    cancel_timer(drain, &drain->deadline);
+    drain->request = NULL;
+    drain->list = NULL;
+    drain->is_waiting = false;
+}
+
+/* What it waits for was stopped, and it is in no list. */
+static void free_drain(struct as_drain *drain)
+{
+    as_buf_deinit(&drain->body);
+    as_kube_node_pods_deinit(&drain->to_evict);
+    free(drain->name);
+    free(drain->provider_id);
+    free(drain->decision_id);
+    free(drain);
+}
+
+static void free_held(struct held *held)
+{
+    LIST_REMOVE(held, entry);
+    free(held->node);
+    free(held);
+}
+
+struct as_drains *as_drains_free(struct as_drains *drains)
+{
+    struct as_drain *drain;
+    struct held *held;
+    if (!drains)
+        return NULL;
+    recovery_free(drains->recovery);
+    while ((drain = TAILQ_FIRST(&drains->drains)) != NULL) {
+        TAILQ_REMOVE(&drains->drains, drain, entry);
+        drain_stop(drain);
+        free_drain(drain);
+    }
+    while ((held = LIST_FIRST(&drains->held)) != NULL)
+        free_held(held);
+    free(drains->owner);
+    free(drains);
+    return NULL;
+}
+
+static struct held *find_held(const struct as_drains *drains, const char *node)
+{
+    struct held *held;
+    LIST_FOREACH (held, &drains->held, entry)
+        if (strcmp(held->node, node) == 0)
+            return held;
+    return NULL;
+}
+
+bool drain_is_held(const struct as_drains *drains, const char *node)
+{
+    return find_held(drains, node) != NULL;
+}
+
+void as_drain_release(struct as_drains *drains, const char *node)
+{
+    struct held *held = find_held(drains, node);
+    if (held)
+        free_held(held);
+}
+
+static void hold(struct as_drains *drains, const char *node)
+{
+    struct held *held = as_xcalloc(1, sizeof(*held));
+    held->node = as_xstrdup(node);
+    LIST_INSERT_HEAD(&drains->held, held, entry);
+}
+
+struct as_drain *drain_find(const struct as_drains *drains, const char *node)
+{
+    struct as_drain *drain;
+    TAILQ_FOREACH (drain, &drains->drains, entry)
+        if (strcmp(drain->name, node) == 0)
+            return drain;
+    return NULL;
+}
+
+struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_done_fn *done,
+                           void *context)
+{
+    struct as_drain *drain = as_xcalloc(1, sizeof(*drain));
+    drain->owner = drains;
+    drain->done = done;
+    drain->context = context;
+    drain->name = as_xstrdup(node);
+    drain->body = AS_BUF_INIT(AS_KUBE_NODE_MAX);
+    drain->to_evict = AS_KUBE_NODE_PODS_INIT(AS_NODE_PODS_MAX);
+    drain->result.node = drain->name;
+    drain->result.end = AS_DRAIN_FAILED;
+    drain->result.outcome.reason = AS_REASON_APPLIED;
+    TAILQ_INSERT_TAIL(&drains->drains, drain, entry);
+    return drain;
+}
+
+/* The first that waits; its turn comes in the next one of the loop. */
+static void give_turn(struct as_drains *drains)
+{
+    const struct as_access_env *env = drains->client->env;
+    struct as_drain *drain;
+    TAILQ_FOREACH (drain, &drains->drains, entry) {
+        if (drains->running >= AS_DRAINS_MAX)
+            return;
+        if (!drain->is_waiting)
+            continue;
+        drains->running++;
+        drain->is_waiting = false;
+        drain->has_turn = true;
+        drain->timer = env->loop->start_timer(env->loop, 0, drain_begin, drain);
+    }
+}
+
+void drain_tell(struct as_drain *drain)
+{
+    struct as_drains *drains = drain->owner;
+    drain_stop(drain);
+    if (drain->has_turn)
+        drains->running--;
+    drain->has_turn = false;
+    if (drain->result.end == AS_DRAIN_DONE)
+        hold(drains, drain->name);
+    give_turn(drains);
+    /* Out of the list first: for who is told, it is over. */
+    TAILQ_REMOVE(&drains->drains, drain, entry);
+    drain->done(drain->context, &drain->result);
+    free_drain(drain);
+}
+
+/* Calls */
+
+static void tell_later(void *context)
+{
+    struct as_drain *drain = context;
+    drain->timer = NULL;
+    drain_tell(drain);
+}
+
+/* Names of nodes are read from the API, but for those of a mistaken caller. */
+static bool is_name(const char *node)
+{
+    return !as_str_is_empty(node) && strlen(node) <= 253 && strcmp(node, ".") != 0 &&
+           strcmp(node, "..") != 0;
+}
+
+struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_request *request,
+                                as_drain_done_fn *done, void *context)
+{
+    const struct as_access_env *env = drains->client->env;
+    const bool is_double = drain_find(drains, request->node) != NULL;
+    struct as_drain *drain = drain_new(drains, request->node, done, context);
+    drain->provider_id = as_xstrdup(request->provider_id);
+    drain->decision_id = as_xstrdup(request->decision_id);
+    drain->timeout_us = request->timeout_us;
+    drain->grace_us = request->grace_us;
+    if (is_double || !is_name(request->node)) {
+        drain_explain(drain, AS_REASON_REJECTED,
+                      is_double ? "it is being drained already" : "this is no node's name");
+        drain->timer = env->loop->start_timer(env->loop, 0, tell_later, drain);
+        return drain;
+    }
+    as_drain_release(drains, request->node);
+    drain->is_waiting = true;
+    give_turn(drains);
+    return drain;
+}
+
+void as_drain_cancel(struct as_drain *drain)
+{
+    const struct as_access_env *env = drain->owner->client->env;
+    if (drain->is_undoing || drain->result.outcome.reason != AS_REASON_APPLIED)
+        return; /* it ends already */
+    drain_stop(drain);
+    drain_explain(drain, AS_REASON_SUPERSEDED, "given up");
+    drain->result.end = AS_DRAIN_CANCELLED;
+    if (drain->may_be_marked)
+        drain_undo(drain);
+    else
+        drain->timer = env->loop->start_timer(env->loop, 0, tell_later, drain);
+}
+
+static void undo_later(void *context)
+{
+    struct as_drain *drain = context;
+    drain->timer = NULL;
+    drain_undo(drain);
+}
+
+void as_drain_undo_start(struct as_drains *drains, const char *node, as_drain_done_fn *done,
+                         void *context)
+{
+    const struct as_access_env *env = drains->client->env;
+    struct as_drain *drain = drain_new(drains, node, done, context);
+    as_drain_release(drains, node);
+    drain->is_undoing = true;
+    drain->timer = env->loop->start_timer(env->loop, 0, undo_later, drain);
+}

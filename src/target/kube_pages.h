@@ -1,0 +1,39 @@
+/*
+ * A list of a cluster's API server, read page by page, all of it at one moment of the cluster: all
+ * or a failure.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
+#define ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
+
+#include <stddef.h>
+
+#include <alertscaler/access/kube_client.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+
+#include "outcome.h"
+
+struct as_kube_pages;
+
+struct as_kube_pages_spec { /* texts but `path`: static memory */
+    const char *path;       /* with its selectors; limit and continue come behind; copied. NULL:
+                               there is none, as `trouble` says */
+    const char *trouble;
+    const char *operation; /* for metrics: "list_pods" */
+    const char *what;      /* for messages: "list pods" */
+    const char *right;     /* that is missing where the answer is 403: "pods: list" */
+    /* Takes a page: 0 with the token of the next one, to be freed, or NULL; else the error says why
+     * not. */
+    int (*take)(void *context, const char *json, size_t size, char **next_out,
+                struct as_error *error);
+    void (*clear)(void *context); /* forgets what was taken: the list begins anew, or has failed */
+    /* Exactly once, in a later turn of the loop, unless cancelled first. */
+    void (*done)(void *context, const struct as_outcome *outcome);
+    void *context;
+};
+
+struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
+                                          const struct as_kube_pages_spec *spec) AS_MUST_USE;
+void as_kube_pages_cancel(struct as_kube_pages *pages);
+
+#endif

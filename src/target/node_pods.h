@@ -1,0 +1,26 @@
+/*
+ * The pods on one node, of all namespaces.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_NODE_PODS_H
+#define ALERTSCALER_SRC_TARGET_NODE_PODS_H
+
+#include <alertscaler/access/kube_client.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/wire/kube_nodes.h>
+
+#include "outcome.h"
+
+struct as_node_pod_list;
+
+/* `pods` are good during the callback; there are none where the outcome is not AS_REASON_APPLIED.
+ */
+typedef void as_node_pod_list_done_fn(void *context, const struct as_outcome *outcome,
+                                      const struct as_kube_node_pods *pods);
+
+/* `done` comes exactly once, in a later turn of the loop, unless cancelled first. */
+struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, const char *node,
+                                                as_node_pod_list_done_fn *done,
+                                                void *context) AS_MUST_USE;
+void as_node_pod_list_cancel(struct as_node_pod_list *list);
+
+#endif
