@@ -2,7 +2,7 @@
  * Node groups of an account: see the header. Before a change the group is read again: most clouds
  * know no conditional change, and what has changed since it was decided is a conflict.
  */
-#include <alertscaler/target/node_group.h>
+#include "node_group.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,11 @@
 #include <alertscaler/core/target.h>
 
 #include "account.h"
+#include "fault.h"
+#include "nodes.h"
 #include "outcome.h"
 #include "scale_request.h"
+#include "shrink.h"
 
 /* How often an operation that a change has begun is asked after, and how long: an error of the
  * provider's (no quota, no machines) is the action's outcome when it comes so soon. */
@@ -27,6 +30,7 @@ struct node_group {
     struct as_target_port port;
     const struct as_access_env *env;
     struct as_account *account;
+    const struct as_clusters *clusters;
     LIST_HEAD(, call) calls;
 };
 
@@ -42,11 +46,15 @@ struct call {
     struct as_scale_request wanted; /* of a scale */
     struct as_group_talk talk;      /* the present one */
     struct as_account_call *transfer;
+    struct as_nodes_reading *reading;
+    struct as_shrink *shrink;
     struct as_timer *timer;
+    int32_t ready; /* instances that run, and are ready nodes where they are nodes */
     char *operation; /* that the change has begun; NULL: none */
     as_mono_time poll_until;
     unsigned attempts;
-    char method[8], path[512];
+    int32_t reached; /* by a scale-down */
+    struct as_provider_call request;
     struct as_outcome outcome;
 };
 
@@ -54,6 +62,10 @@ static void free_call(struct call *call)
 {
     if (call->transfer)
         as_account_cancel(call->transfer);
+    if (call->reading)
+        as_nodes_read_cancel(call->reading);
+    if (call->shrink)
+        as_shrink_cancel(call->shrink);
     if (call->timer)
         call->owner->env->loop->cancel_timer(call->owner->env->loop, call->timer);
     as_talk_deinit(&call->talk.talk);
@@ -66,43 +78,10 @@ static void free_call(struct call *call)
 
 /* ---- outcomes ---- */
 
-static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
-{
-    switch (talk->fault) {
-    case AS_TALK_OK: return AS_REASON_APPLIED;
-    case AS_TALK_RETRY: return AS_REASON_UNREACHABLE;
-    case AS_TALK_THROTTLED: return AS_REASON_THROTTLED;
-    case AS_TALK_TIMEOUT: return AS_REASON_TIMEOUT;
-    case AS_TALK_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
-    case AS_TALK_UNAUTHORIZED:
-    case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
-    case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
-    case AS_TALK_CAPACITY:
-    case AS_TALK_CONFIGURATION: break;
-    }
-    return AS_REASON_REJECTED;
-}
-
-/* What the request was, without its query, which may hold a secret; and what became of it. */
 static void take_outcome(struct call *call)
 {
-    const struct as_talk *talk = &call->talk.talk;
-    const char *url = talk->request.url ? talk->request.url : "";
-    const char *operation = talk->request.operation ? talk->request.operation : "";
-    char message[2 * AS_TALK_MESSAGE_SIZE];
-    call->attempts += talk->sent;
-    snprintf(call->method, sizeof(call->method), "%s",
-             talk->request.method ? talk->request.method : "");
-    snprintf(call->path, sizeof(call->path), "%s%s%.*s", operation, *operation ? " " : "",
-             (int)strcspn(url, "?#"), url);
-    as_outcome_init_local(&call->outcome, get_reason(talk, call->talk.verb != AS_GROUP_READ), "");
-    snprintf(message, sizeof(message), "%s%s%s%s", talk->message,
-             talk->request_id[0] ? " (request " : "", talk->request_id,
-             talk->request_id[0] ? ")" : "");
-    as_outcome_set_message(&call->outcome, message);
-    call->outcome.is_ambiguous = talk->is_ambiguous;
-    call->outcome.http_status = talk->http_status;
-    call->outcome.retry_after_us = talk->retry_after_us;
+    call->attempts += call->talk.talk.sent;
+    as_fault_take(&call->talk, &call->outcome, &call->request);
 }
 
 static void refuse(struct call *call, enum as_reason reason, const char *message)
@@ -117,10 +96,10 @@ static void tell_observed(const struct call *call)
     as_outcome_fill_observation(&call->outcome, &observation);
     if (call->outcome.reason == AS_REASON_APPLIED) {
         observation.replicas = view->size;
-        observation.status_replicas = as_group_count_running(view);
+        observation.status_replicas = call->ready;
         observation.min = view->min;
         observation.max = view->max;
-        observation.in_progress = view->in_progress || as_group_count_running(view) < view->size;
+        observation.in_progress = view->in_progress || call->ready < view->size;
         memcpy(observation.version, view->version, sizeof(observation.version));
     }
     call->observed(call->context, call->ticket, &observation);
@@ -130,8 +109,8 @@ static void tell_scaled(const struct call *call)
 {
     struct as_scale_result result = {.attempts = call->attempts};
     as_outcome_fill_result(&call->outcome, &result);
-    memcpy(result.method, call->method, sizeof(result.method));
-    memcpy(result.path, call->path, sizeof(result.path));
+    memcpy(result.method, call->request.method, sizeof(result.method));
+    memcpy(result.path, call->request.path, sizeof(result.path));
     call->scaled(call->context, call->ticket, &result);
 }
 
@@ -232,17 +211,100 @@ static bool find_obstacle(struct call *call)
     return true;
 }
 
+/* ---- nodes ---- */
+
+/* The cluster whose nodes the instances are; NULL: of none. False after refusing the call. */
+static bool find_cluster(struct call *call, struct as_cluster **cluster_out)
+{
+    const struct as_nodes_config *nodes = call->wanted.nodes;
+    *cluster_out = NULL;
+    if (!nodes || !nodes->cluster)
+        return true;
+    *cluster_out = as_clusters_find(call->owner->clusters, nodes->cluster);
+    if (*cluster_out && (*cluster_out)->access)
+        return true;
+    char text[AS_MESSAGE_SIZE];
+    snprintf(text, sizeof(text), "the nodes of the group are in cluster %s: %s", nodes->cluster,
+             *cluster_out ? (*cluster_out)->missing.text : "there is no such cluster");
+    refuse(call, AS_REASON_UNREACHABLE, text);
+    return false;
+}
+
+/* ---- scaling down ---- */
+
+static void shrunk(void *context, const struct as_shrink_result *result)
+{
+    struct call *call = context;
+    call->shrink = NULL;
+    call->outcome = result->outcome;
+    call->attempts += result->attempts;
+    call->request = result->call;
+    call->reached = result->reached;
+    finish(call);
+}
+
+static void shrink(struct call *call)
+{
+    struct as_cluster *cluster;
+    if (!find_cluster(call, &cluster)) {
+        finish(call);
+        return;
+    }
+    const struct as_shrink_request request = {
+        .env = call->owner->env,
+        .account = call->owner->account,
+        .group = call->ref,
+        .wanted = &call->wanted,
+        .view = &call->talk.view,
+        .nodes = call->wanted.nodes,
+        .client = cluster ? &cluster->client : NULL,
+        .drains = cluster ? cluster->drains : NULL,
+    };
+    call->shrink = as_shrink_start(&request, shrunk, call);
+}
+
+/* ---- reading ---- */
+
+static void nodes_read(void *context, const struct as_outcome *outcome,
+                       const struct as_instance_node *nodes, size_t count)
+{
+    struct call *call = context;
+    const struct as_group_view *view = &call->talk.view;
+    call->reading = NULL;
+    call->ready = 0;
+    for (size_t i = 0; i < count; i++)
+        call->ready += view->instances[i].state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
+                       nodes[i].node.is_ready;
+    if (outcome->reason != AS_REASON_APPLIED)
+        call->outcome = *outcome;
+    finish(call);
+}
+
+/* How many of the instances are there, for who asks for the size. */
+static void count_ready(struct call *call)
+{
+    struct as_cluster *cluster;
+    call->ready = as_group_count_running(&call->talk.view);
+    if (!find_cluster(call, &cluster) || !cluster)
+        finish(call);
+    else
+        call->reading = as_nodes_read_start(&cluster->client, call->talk.view.instances,
+                                            call->talk.view.instance_count, false, nodes_read, call);
+}
+
 static void was_read(void *context)
 {
     struct call *call = context;
     call->transfer = NULL;
     take_outcome(call);
-    if (call->outcome.reason != AS_REASON_APPLIED || find_obstacle(call) || !call->scaled)
+    if (call->outcome.reason != AS_REASON_APPLIED || find_obstacle(call))
         finish(call);
+    else if (!call->scaled)
+        count_ready(call);
     else if (call->wanted.to > call->wanted.from)
         talk(call, AS_GROUP_GROW, changed);
     else
-        finish(call);
+        shrink(call);
 }
 
 /* ---- port ---- */

@@ -5,8 +5,8 @@
  * the provider does not come up to in time are an observation's `shortfall`, and the group takes no
  * more for a while that doubles.
  */
-#ifndef ALERTSCALER_TARGET_NODE_GROUP_H
-#define ALERTSCALER_TARGET_NODE_GROUP_H
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_H
 
 #include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>
@@ -14,9 +14,12 @@
 #include <alertscaler/port/target.h>
 #include <alertscaler/provider/group.h>
 
-/* Borrows all. Close it with the port's close, not from a callback. */
+#include "clusters.h"
+
+/* Borrows all. Close it with the port's close, not from a callback, and after the clusters. */
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
                                          const struct as_provider_settings *settings,
-                                         const struct as_access_env *env) AS_MUST_USE;
+                                         const struct as_access_env *env,
+                                         const struct as_clusters *clusters) AS_MUST_USE;
 
 #endif

@@ -1,0 +1,54 @@
+/*
+ * Clusters with nodes: see the header.
+ */
+#include "clusters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/access/kube_access.h>
+#include <alertscaler/base/alloc.h>
+
+#define OWNER "alertscaler"
+
+void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
+                      const struct as_access_env *env)
+{
+    clusters->count = settings->cluster_count;
+    clusters->items = as_xcalloc(clusters->count + 1, sizeof(*clusters->items));
+    for (size_t i = 0; i < clusters->count; i++) {
+        const struct as_cluster_settings *given = &settings->clusters[i];
+        const struct as_kube_access_config config = {given->kubeconfig, given->context};
+        struct as_cluster *cluster = &clusters->items[i];
+        cluster->name = given->name;
+        if (as_kube_access_new(&config, env, &cluster->access, &cluster->missing) != 0) {
+            cluster->access = NULL;
+            continue;
+        }
+        as_kube_client_init(&cluster->client, env, cluster->access);
+        cluster->drains = as_drains_new(&cluster->client, OWNER);
+    }
+}
+
+void as_clusters_deinit(struct as_clusters *clusters)
+{
+    for (size_t i = 0; i < clusters->count; i++) {
+        struct as_cluster *cluster = &clusters->items[i];
+        if (!cluster->access)
+            continue;
+        as_drains_free(cluster->drains);
+        as_kube_client_deinit(&cluster->client);
+        as_kube_access_free(cluster->access);
+    }
+    free(clusters->items);
+    *clusters = (struct as_clusters){0};
+}
+
+struct as_cluster *as_clusters_find(const struct as_clusters *clusters, const char *name)
+{
+    for (size_t i = 0; i < clusters->count; i++) {
+        if (strcmp(clusters->items[i].name, name) == 0)
+            return &clusters->items[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,45 @@
+/*
+ * Faults as outcomes: see the header.
+ */
+#include "fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
+{
+    switch (talk->fault) {
+    case AS_TALK_OK: return AS_REASON_APPLIED;
+    case AS_TALK_RETRY: return AS_REASON_UNREACHABLE;
+    case AS_TALK_THROTTLED: return AS_REASON_THROTTLED;
+    case AS_TALK_TIMEOUT: return AS_REASON_TIMEOUT;
+    case AS_TALK_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
+    case AS_TALK_UNAUTHORIZED:
+    case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
+    case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
+    case AS_TALK_CAPACITY:
+    case AS_TALK_CONFIGURATION: break;
+    }
+    return AS_REASON_REJECTED;
+}
+
+void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
+                   struct as_provider_call *call_out)
+{
+    const struct as_talk_request *request = &talk->talk.request;
+    const char *url = request->url ? request->url : "";
+    const char *operation = request->operation ? request->operation : "";
+    const char *id = talk->talk.request_id;
+    char message[2 * AS_TALK_MESSAGE_SIZE];
+    snprintf(call_out->method, sizeof(call_out->method), "%s",
+             request->method ? request->method : "");
+    snprintf(call_out->path, sizeof(call_out->path), "%s%s%.*s", operation, *operation ? " " : "",
+             (int)strcspn(url, "?#"), url);
+    snprintf(message, sizeof(message), "%s%s%s%s", talk->talk.message, *id ? " (request " : "", id,
+             *id ? ")" : "");
+    as_outcome_init_local(outcome_out, get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
+                          message);
+    outcome_out->is_ambiguous = talk->talk.is_ambiguous;
+    outcome_out->http_status = talk->talk.http_status;
+    outcome_out->retry_after_us = talk->talk.retry_after_us;
+}

@@ -1,0 +1,343 @@
+/*
+ * Scaling down: see the header.
+ *
+ *   nodes read -> chosen -> drained, side by side -> deleted in one call -> seen to be gone
+ */
+#include "shrink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/str.h>
+
+#include "fault.h"
+#include "nodes.h"
+
+#define LOOK_EVERY_US (5 * AS_US_PER_S)    /* for instances to be gone */
+#define LOOK_MAX_US   (10 * AS_US_PER_MIN) /* then they are left to the provider */
+
+struct leaving { /* an instance that was chosen */
+    struct as_shrink *shrink;
+    const char *id, *provider_id;
+    const char *node; /* NULL: it is no node */
+    struct as_drain *drain;
+    bool is_drained; /* or needs no drain */
+};
+
+struct as_shrink {
+    struct as_shrink_request request;
+    as_shrink_done_fn *done;
+    void *context;
+    struct as_arena arena; /* what was chosen, and its texts */
+    struct as_nodes_reading *reading;
+    struct leaving *leaving;
+    size_t leaving_count, draining, drained;
+    const char **ids;            /* of those that are deleted */
+    char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
+    struct as_outcome failure;   /* of the first drain that failed */
+    struct as_group_talk talk;
+    struct as_account_call *call;
+    struct as_timer *timer;
+    as_mono_time look_until;
+    struct as_shrink_result result;
+};
+
+static as_mono_time get_mono(const struct as_shrink *shrink)
+{
+    return shrink->request.env->clock->get_mono(shrink->request.env->clock);
+}
+
+static void free_shrink(struct as_shrink *shrink)
+{
+    if (shrink->reading)
+        as_nodes_read_cancel(shrink->reading);
+    if (shrink->call)
+        as_account_cancel(shrink->call);
+    if (shrink->timer)
+        shrink->request.env->loop->cancel_timer(shrink->request.env->loop, shrink->timer);
+    as_talk_deinit(&shrink->talk.talk);
+    as_arena_deinit(&shrink->arena);
+    free(shrink);
+}
+
+static void finish(struct as_shrink *shrink)
+{
+    shrink->done(shrink->context, &shrink->result);
+    free_shrink(shrink);
+}
+
+static void fail(struct as_shrink *shrink, enum as_reason reason, const char *message)
+{
+    as_outcome_init_local(&shrink->result.outcome, reason, message);
+    finish(shrink);
+}
+
+/* ---- deleting ---- */
+
+static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_done_fn *done)
+{
+    struct as_group_talk *group = &shrink->talk;
+    as_talk_deinit(&group->talk);
+    as_account_init_talk(shrink->request.account, group);
+    group->verb = verb;
+    group->group = shrink->request.group;
+    group->from = shrink->request.wanted->from;
+    group->to = shrink->request.wanted->from - (int32_t)shrink->drained;
+    group->version = shrink->request.view->version;
+    group->idempotency = shrink->request.wanted->decision_id;
+    group->instances = shrink->ids;
+    group->instance_count = shrink->drained;
+    shrink->call = as_account_start(shrink->request.account, group, done, shrink);
+}
+
+static void undone(void *context, const struct as_drain_result *result)
+{
+    (void)context; /* it says itself where it failed */
+    (void)result;
+}
+
+/* Nodes whose instances go are left as they are; the others take pods again. */
+static void let_go(struct as_shrink *shrink, bool is_gone)
+{
+    struct as_drains *drains = shrink->request.drains;
+    for (size_t i = 0; i < shrink->leaving_count; i++) {
+        struct leaving *leaving = &shrink->leaving[i];
+        if (!leaving->is_drained || !leaving->node)
+            continue;
+        if (is_gone)
+            as_drain_release(drains, leaving->node);
+        else
+            leaving->drain = as_drain_undo_start(drains, leaving->node, undone, NULL);
+    }
+}
+
+static bool is_there(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        const struct as_instance *instance = &view->instances[i];
+        if (strcmp(instance->id, id) == 0)
+            return instance->state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+static void look_again(void *context);
+
+static void looked(void *context)
+{
+    struct as_shrink *shrink = context;
+    size_t left = 0;
+    shrink->call = NULL;
+    shrink->result.attempts += shrink->talk.talk.sent;
+    for (size_t i = 0; i < shrink->drained; i++)
+        left += is_there(&shrink->talk.view, shrink->ids[i]);
+    const bool is_gone = shrink->talk.talk.fault == AS_TALK_GONE ||
+                         (shrink->talk.talk.fault == AS_TALK_OK && left == 0);
+    if (!is_gone && get_mono(shrink).us < shrink->look_until.us) {
+        struct as_loop *loop = shrink->request.env->loop;
+        shrink->timer = loop->start_timer(loop, LOOK_EVERY_US, look_again, shrink);
+        return;
+    }
+    if (!is_gone)
+        snprintf(shrink->words, sizeof(shrink->words),
+                 "the provider took the call, but %zu of %zu instances are not gone yet", left,
+                 shrink->drained);
+    let_go(shrink, true);
+    as_outcome_set_message(&shrink->result.outcome, shrink->words);
+    finish(shrink);
+}
+
+static void look_again(void *context)
+{
+    struct as_shrink *shrink = context;
+    shrink->timer = NULL;
+    talk(shrink, AS_GROUP_READ, looked);
+}
+
+static void removed(void *context)
+{
+    struct as_shrink *shrink = context;
+    const struct as_talk *talk_ = &shrink->talk.talk;
+    shrink->call = NULL;
+    as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
+    shrink->result.attempts += talk_->sent;
+    if (talk_->fault != AS_TALK_OK) {
+        let_go(shrink, false);
+        finish(shrink);
+        return;
+    }
+    shrink->result.reached = shrink->request.wanted->from - (int32_t)shrink->drained;
+    shrink->look_until.us = as_time_add(get_mono(shrink).us, LOOK_MAX_US);
+    look_again(shrink);
+}
+
+/* ---- draining ---- */
+
+static void delete_drained(struct as_shrink *shrink)
+{
+    shrink->ids = as_arena_alloc(&shrink->arena, shrink->leaving_count + 1, sizeof(*shrink->ids));
+    shrink->drained = 0;
+    for (size_t i = 0; i < shrink->leaving_count; i++) {
+        if (shrink->leaving[i].is_drained)
+            shrink->ids[shrink->drained++] = shrink->leaving[i].id;
+    }
+    if (shrink->drained > 0) {
+        talk(shrink, AS_GROUP_REMOVE, removed);
+        return;
+    }
+    shrink->result.outcome = shrink->failure;
+    finish(shrink);
+}
+
+static void drained(void *context, const struct as_drain_result *result)
+{
+    struct leaving *leaving = context;
+    struct as_shrink *shrink = leaving->shrink;
+    leaving->drain = NULL;
+    leaving->is_drained = result->end == AS_DRAIN_DONE || result->end == AS_DRAIN_NO_NODE;
+    if (result->end == AS_DRAIN_NO_NODE)
+        leaving->node = NULL;
+    if (!leaving->is_drained) {
+        if (shrink->failure.reason == AS_REASON_APPLIED)
+            shrink->failure = result->outcome;
+        snprintf(shrink->words, sizeof(shrink->words), "%s", shrink->failure.message);
+    }
+    if (--shrink->draining == 0)
+        delete_drained(shrink);
+}
+
+static void drain_all(struct as_shrink *shrink)
+{
+    const struct as_nodes_config *nodes = shrink->request.nodes;
+    shrink->draining = 1; /* itself */
+    for (size_t i = 0; i < shrink->leaving_count; i++) {
+        struct leaving *leaving = &shrink->leaving[i];
+        leaving->shrink = shrink;
+        if (!leaving->node || !nodes->drain) {
+            leaving->is_drained = true;
+            leaving->node = NULL;
+            continue;
+        }
+        const struct as_drain_request request = {
+            .node = leaving->node,
+            .provider_id = leaving->provider_id,
+            .decision_id = shrink->request.wanted->decision_id,
+            .timeout_us = nodes->drain_timeout_us,
+            .grace_us = nodes->grace_us,
+        };
+        shrink->draining++;
+        leaving->drain = as_drain_start(shrink->request.drains, &request, drained, leaving);
+    }
+    if (--shrink->draining == 0)
+        delete_drained(shrink);
+}
+
+/* ---- choosing ---- */
+
+static void fill_candidate(struct as_candidate *candidate, const struct as_instance *instance,
+                           const struct as_instance_node *node)
+{
+    *candidate = (struct as_candidate){
+        .id = instance->id,
+        .zone = instance->zone,
+        .created = instance->created,
+        .is_pending = instance->state == AS_INSTANCE_PENDING,
+        .is_leaving = instance->state == AS_INSTANCE_LEAVING,
+        .is_failed = instance->state == AS_INSTANCE_FAILED || instance->is_unhealthy,
+        .is_protected = instance->is_protected,
+        .is_ambiguous = node && node->is_ambiguous,
+        .node = node && node->is_found ? &node->node : NULL,
+    };
+}
+
+/* `nodes`: one for each instance; NULL: they are no nodes. */
+static void choose(struct as_shrink *shrink, const struct as_instance_node *nodes)
+{
+    const struct as_group_view *view = shrink->request.view;
+    const struct as_scale_request *wanted = shrink->request.wanted;
+    const struct as_nodes_config *config = shrink->request.nodes;
+    const struct as_clock *clock = shrink->request.env->clock;
+    struct as_candidate *candidates =
+        as_arena_alloc(&shrink->arena, view->instance_count, sizeof(*candidates));
+    for (size_t i = 0; i < view->instance_count; i++)
+        fill_candidate(&candidates[i], &view->instances[i], nodes ? &nodes[i] : NULL);
+    const struct as_choose_request request = {
+        .strategy = config ? config->choose : AS_CHOOSE_OLDEST,
+        .has_nodes = nodes != NULL,
+        .ready_timeout_us = config ? config->ready_timeout_us : 0,
+        .now = clock->get_wall(clock),
+        .candidates = candidates,
+        .count = view->instance_count,
+        .size = view->size,
+        .min = view->min >= 0 ? view->min : 0,
+        .wanted = wanted->from - wanted->to,
+    };
+    struct as_choice choice;
+    as_choose(&request, &shrink->arena, &choice);
+    if (choice.shortfall)
+        as_str_copy_line(choice.shortfall, shrink->words, sizeof(shrink->words));
+    if (choice.chosen_count == 0) {
+        fail(shrink, AS_REASON_REJECTED, shrink->words);
+        return;
+    }
+    shrink->leaving = as_arena_alloc(&shrink->arena, choice.chosen_count, sizeof(*shrink->leaving));
+    for (size_t i = 0; i < choice.chosen_count; i++) {
+        const size_t chosen = choice.chosen[i];
+        const struct as_candidate *candidate = &candidates[chosen];
+        shrink->leaving[shrink->leaving_count++] = (struct leaving){
+            .id = candidate->id,
+            .provider_id = view->instances[chosen].provider_id,
+            .node = candidate->node ? as_arena_strdup(&shrink->arena, candidate->node->name) : NULL,
+        };
+    }
+    drain_all(shrink);
+}
+
+static void nodes_read(void *context, const struct as_outcome *outcome,
+                       const struct as_instance_node *nodes, size_t count)
+{
+    struct as_shrink *shrink = context;
+    (void)count; /* as many as instances */
+    shrink->reading = NULL;
+    if (outcome->reason == AS_REASON_APPLIED) {
+        choose(shrink, nodes);
+        return;
+    }
+    shrink->result.outcome = *outcome;
+    finish(shrink);
+}
+
+static void begin_without_nodes(void *context)
+{
+    struct as_shrink *shrink = context;
+    shrink->timer = NULL;
+    choose(shrink, NULL);
+}
+
+struct as_shrink *as_shrink_start(const struct as_shrink_request *request, as_shrink_done_fn *done,
+                                  void *context)
+{
+    struct as_shrink *shrink = as_xcalloc(1, sizeof(*shrink));
+    shrink->request = *request;
+    shrink->done = done;
+    shrink->context = context;
+    shrink->arena = AS_ARENA_INIT;
+    shrink->failure.reason = AS_REASON_APPLIED;
+    as_account_init_talk(request->account, &shrink->talk);
+    if (request->client)
+        shrink->reading =
+            as_nodes_read_start(request->client, request->view->instances,
+                                request->view->instance_count, true, nodes_read, shrink);
+    else
+        shrink->timer =
+            request->env->loop->start_timer(request->env->loop, 0, begin_without_nodes, shrink);
+    return shrink;
+}
+
+void as_shrink_cancel(struct as_shrink *shrink)
+{
+    free_shrink(shrink);
+}
