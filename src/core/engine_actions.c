@@ -318,6 +318,8 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     struct intent *intent = target->intent;
     const bool was_ordered = orders_is_of(target, intent);
     target->intent = NULL;
+    if (result->is_partial && result->outcome == AS_REASON_APPLIED)
+        intent->to = result->reached;
     struct as_action_record *record = record_action(engine, target, intent, result->outcome);
     record->http_status = result->http_status;
     record->message = as_arena_strdup(&engine->arena, result->message);

@@ -49,7 +49,7 @@ struct call {
     struct as_nodes_reading *reading;
     struct as_shrink *shrink;
     struct as_timer *timer;
-    int32_t ready; /* instances that run, and are ready nodes where they are nodes */
+    int32_t ready;   /* instances that run, and are ready nodes where they are nodes */
     char *operation; /* that the change has begun; NULL: none */
     as_mono_time poll_until;
     unsigned attempts;
@@ -107,7 +107,12 @@ static void tell_observed(const struct call *call)
 
 static void tell_scaled(const struct call *call)
 {
-    struct as_scale_result result = {.attempts = call->attempts};
+    struct as_scale_result result = {
+        .attempts = call->attempts,
+        .is_partial = call->outcome.reason == AS_REASON_APPLIED &&
+                      call->wanted.to < call->wanted.from && call->reached != call->wanted.to,
+        .reached = call->reached,
+    };
     as_outcome_fill_result(&call->outcome, &result);
     memcpy(result.method, call->request.method, sizeof(result.method));
     memcpy(result.path, call->request.path, sizeof(result.path));
@@ -223,10 +228,11 @@ static bool find_cluster(struct call *call, struct as_cluster **cluster_out)
     *cluster_out = as_clusters_find(call->owner->clusters, nodes->cluster);
     if (*cluster_out && (*cluster_out)->access)
         return true;
-    char text[AS_MESSAGE_SIZE];
-    snprintf(text, sizeof(text), "the nodes of the group are in cluster %s: %s", nodes->cluster,
-             *cluster_out ? (*cluster_out)->missing.text : "there is no such cluster");
-    refuse(call, AS_REASON_UNREACHABLE, text);
+    struct as_error error = AS_ERROR_INIT;
+    as_error_set(&error, "%s",
+                 *cluster_out ? (*cluster_out)->missing.text : "there is no such one");
+    as_error_wrap(&error, "the nodes of the group are in cluster %s", nodes->cluster);
+    refuse(call, AS_REASON_UNREACHABLE, error.text);
     return false;
 }
 
@@ -288,8 +294,9 @@ static void count_ready(struct call *call)
     if (!find_cluster(call, &cluster) || !cluster)
         finish(call);
     else
-        call->reading = as_nodes_read_start(&cluster->client, call->talk.view.instances,
-                                            call->talk.view.instance_count, false, nodes_read, call);
+        call->reading =
+            as_nodes_read_start(&cluster->client, call->talk.view.instances,
+                                call->talk.view.instance_count, false, nodes_read, call);
 }
 
 static void was_read(void *context)
@@ -329,6 +336,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
 {
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;
+    as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
     talk(call, AS_GROUP_READ, was_read);
 }
 
@@ -353,11 +361,13 @@ static void close_port(struct as_target_port *self)
 
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
                                          const struct as_provider_settings *settings,
-                                         const struct as_access_env *env)
+                                         const struct as_access_env *env,
+                                         const struct as_clusters *clusters)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
     group->port = (struct as_target_port){observe, scale, close_port};
     group->env = env;
+    group->clusters = clusters;
     group->account = as_account_new(provider, settings, env);
     LIST_INIT(&group->calls);
     return &group->port;

@@ -17,8 +17,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/http_group.h>
 #include <alertscaler/target/kubernetes.h>
-#include <alertscaler/target/node_group.h>
 
+#include "clusters.h"
+#include "node_group.h"
 #include "outcome.h"
 
 struct row {
@@ -31,6 +32,7 @@ struct row {
 struct registry {
     struct as_target_port port;
     const struct as_access_env *env;
+    struct as_clusters clusters; /* of the nodes of groups */
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
@@ -121,6 +123,7 @@ static void close_port(struct as_target_port *self)
         LIST_REMOVE(refusal, entry);
         free(refusal);
     }
+    as_clusters_deinit(&registry->clusters);
     for (size_t i = 0; i < registry->row_count; i++)
         if (registry->rows[i].port)
             registry->rows[i].port->close(registry->rows[i].port);
@@ -165,6 +168,10 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     registry->rows =
         as_xcalloc(settings->cluster_count + settings->provider_count, sizeof(*registry->rows));
     LIST_INIT(&registry->refusals);
+    for (size_t i = 0; i < settings->provider_count; i++) {
+        if (!registry->clusters.items && as_group_provider_find(settings->providers[i].type))
+            as_clusters_init(&registry->clusters, settings, env);
+    }
     for (size_t i = 0; i < settings->cluster_count; i++) {
         struct row *row = &registry->rows[registry->row_count++];
         int code = open_cluster(row, &settings->clusters[i], env, error);
@@ -182,7 +189,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);
         else if (cloud)
-            row->port = as_node_group_new(cloud, provider, env);
+            row->port = as_node_group_new(cloud, provider, env, &registry->clusters);
         else
             as_error_set(&row->missing, "providers of type %s are not supported yet",
                          provider->type);
