@@ -187,32 +187,46 @@ static void changed(void *context)
     poll_again(call);
 }
 
-/* Why the group as it is now cannot be changed as wanted. */
+static bool has_changed(const struct as_group_view *view, const struct as_scale_request *wanted)
+{
+    return view->size != wanted->from ||
+           (view->version[0] && wanted->version[0] && strcmp(view->version, wanted->version) != 0);
+}
+
+static bool is_beyond_bounds(const struct as_group_view *view, int32_t to)
+{
+    return (view->max >= 0 && to > view->max && to > view->size) ||
+           (view->min >= 0 && to < view->min && to < view->size);
+}
+
+/* Whether the group as it is now cannot be changed as wanted: then the call is refused. */
 static bool find_obstacle(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
-    char text[AS_MESSAGE_SIZE];
+    const struct as_scale_request *wanted = &call->wanted;
+    const char *closed = wanted->to > wanted->from ? view->no_growth : view->no_removal;
+    struct as_error error = AS_ERROR_INIT;
+    enum as_reason reason = AS_REASON_REJECTED;
     if (view->controller) {
-        snprintf(text, sizeof(text),
-                 "%s sets the size of this group: turn it off there, or do "
-                 "not scale the group here",
-                 view->controller);
-        refuse(call, AS_REASON_REJECTED, text);
+        as_error_set(&error,
+                     "%s sets the size of this group: turn it off there, or do not scale "
+                     "the group here",
+                     view->controller);
     } else if (!call->scaled) {
         return false;
-    } else if (view->size != call->wanted.from ||
-               (view->version[0] && call->wanted.version[0] &&
-                strcmp(view->version, call->wanted.version) != 0)) {
-        snprintf(text, sizeof(text), "the group has changed since: its size is %d", view->size);
-        refuse(call, AS_REASON_CONFLICT, text);
-    } else if ((view->max >= 0 && call->wanted.to > view->max && call->wanted.to > view->size) ||
-               (view->min >= 0 && call->wanted.to < view->min && call->wanted.to < view->size)) {
-        snprintf(text, sizeof(text), "%d is not within the group's own bounds, %d and %d",
-                 call->wanted.to, view->min, view->max);
-        refuse(call, AS_REASON_REJECTED, text);
+    } else if (has_changed(view, wanted)) {
+        reason = AS_REASON_CONFLICT;
+        as_error_set(&error, "the group has changed since it was decided: its size is %d",
+                     view->size);
+    } else if (is_beyond_bounds(view, wanted->to)) {
+        as_error_set(&error, "%d is not within the group's own bounds, %d and %d", wanted->to,
+                     view->min, view->max);
+    } else if (closed) {
+        as_error_set(&error, "%s", closed);
     } else {
         return false;
     }
+    refuse(call, reason, error.text);
     return true;
 }
 

@@ -1,0 +1,291 @@
+/*
+ * Accounts against a scripted cloud: credentials are found once for all who wait, renewed before
+ * they expire and after they were refused, and kept while they are good.
+ */
+#include "account.h"
+
+#include "support.h"
+
+#define URL "/groups/a"
+
+static unsigned begun, ended_count; /* searches; calls that ended */
+static as_maybe_time expires;       /* of the next credentials */
+static bool is_missing, is_broken;
+static struct as_provider_settings settings = {.name = "mine", .timeout_us = AS_US_PER_S};
+static struct as_account *account;
+
+/* A source that asks a service. */
+static void hear_token(struct as_talk *talk)
+{
+    struct as_credentials_talk *search = (struct as_credentials_talk *)talk;
+    if (!as_talk_is_good(talk))
+        return;
+    search->found.token = strdup(talk->answer->body);
+    search->found.expires = expires;
+    as_talk_end(talk);
+}
+
+static void begin_service(struct as_credentials_talk *search)
+{
+    begun++;
+    as_talk_ask(&search->talk, "GET", "http://metadata/token");
+    search->talk.request.is_plain = true;
+    search->talk.request.without_proxy = true;
+    as_talk_send(&search->talk, "get_token", hear_token);
+}
+
+static void begin_other(struct as_credentials_talk *search)
+{
+    if (is_broken)
+        as_talk_fail(&search->talk, AS_TALK_CONFIGURATION, "the file is no file");
+    else
+        as_credentials_not_here(search);
+}
+
+static void begin_service_or_not(struct as_credentials_talk *search)
+{
+    if (is_missing)
+        as_credentials_not_here(search);
+    else
+        begin_service(search);
+}
+
+static const struct as_credentials_source sources[] = {
+    {"file", begin_other}, {"service", begin_service_or_not}, {0}};
+
+/* A provider of one request. */
+static void hear(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        as_talk_end(talk);
+}
+
+static void begin(struct as_group_talk *talk)
+{
+    as_talk_ask(&talk->talk, "GET", "https://cloud" URL);
+    as_talk_send(&talk->talk, "get_group", hear);
+}
+
+static const struct as_group_provider provider = {
+    .kind = {.type = "test"}, .credentials = sources, .sign = as_sign_bearer, .begin = begin};
+
+static void setup(void)
+{
+    setup_world();
+    settings.http.proxy_url = "http://proxy:3128";
+    account = as_account_new(&provider, &settings, &env);
+}
+
+static void teardown(void)
+{
+    as_account_free(account);
+    teardown_world();
+}
+
+TestSuite(account, .init = setup, .fini = teardown);
+
+static void ended(void *context)
+{
+    struct as_account_call **call = context;
+    *call = NULL;
+    ended_count++;
+}
+
+static struct as_account_call *calls[4];
+static struct as_group_talk talks[4];
+
+static struct as_talk *start(size_t number)
+{
+    as_talk_deinit(&talks[number].talk);
+    as_account_init_talk(account, &talks[number]);
+    calls[number] = as_account_start(account, &talks[number], ended, &calls[number]);
+    return &talks[number].talk;
+}
+
+static void deinit_talks(void)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(talks); i++)
+        as_talk_deinit(&talks[i].talk);
+}
+
+static void answer_token(const char *token)
+{
+    world_answer(&world, (struct world_answer){"GET", "/token", .status = 200, .body = token});
+}
+
+static void answer_group(int status)
+{
+    world_answer(&world, (struct world_answer){"GET", URL, .status = status, .body = "{}"});
+}
+
+static const char *last_headers(void)
+{
+    return world.requests[world.request_count - 1].headers;
+}
+
+Test(account, one_search_for_all_who_wait)
+{
+    const struct as_talk *first = start(0), *second = start(1);
+    answer_token("t1");
+    answer_group(200);
+    answer_group(200);
+    cr_expect_eq(ended_count, 0, "told in the same turn");
+    world_run(&world);
+    cr_expect_eq(ended_count, 2);
+    cr_expect_eq(begun, 1);
+    cr_expect_eq(first->fault, AS_TALK_OK);
+    cr_expect_eq(second->fault, AS_TALK_OK);
+    cr_expect_eq(world.request_count, 3);
+    cr_expect_str_eq(last_headers(), "Authorization: Bearer t1\n");
+    /* metadata services are never behind a proxy; the cloud is where the settings say so */
+    cr_expect_null(world.requests[0].proxy_url);
+    cr_expect_str_eq(world.requests[1].proxy_url, "http://proxy:3128");
+    deinit_talks();
+}
+
+Test(account, credentials_are_kept)
+{
+    start(0);
+    answer_token("t1");
+    answer_group(200);
+    world_run(&world);
+    world_advance(&world, AS_US_PER_DAY);
+    start(0);
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(begun, 1, "credentials that do not expire are looked for once");
+    deinit_talks();
+}
+
+Test(account, renewed_before_they_expire_while_the_old_ones_are_used)
+{
+    expires = (as_maybe_time){true, {world.wall.us + 20 * AS_US_PER_MIN}};
+    start(0);
+    answer_token("t1");
+    answer_group(200);
+    world_run(&world);
+    world_advance(&world, 15 * AS_US_PER_MIN);
+    expires.at.us = world.wall.us + AS_US_PER_H;
+    const struct as_talk *talk = start(0);
+    answer_group(200);
+    answer_token("t2");
+    world_run(&world);
+    cr_expect_eq(talk->fault, AS_TALK_OK);
+    cr_expect_eq(begun, 2);
+    start(0);
+    answer_group(200);
+    world_run(&world);
+    cr_expect_str_eq(last_headers(), "Authorization: Bearer t2\n");
+    deinit_talks();
+}
+
+Test(account, old_ones_are_used_to_their_end_when_new_ones_cannot_be_had)
+{
+    expires = (as_maybe_time){true, {world.wall.us + 20 * AS_US_PER_MIN}};
+    start(0);
+    answer_token("t1");
+    answer_group(200);
+    world_run(&world);
+    world_advance(&world, 15 * AS_US_PER_MIN);
+    start(0);
+    answer_group(200);
+    world_answer(&world, (struct world_answer){"GET", "/token", .status = 500, .body = ""});
+    world_run(&world);
+    const struct as_talk *talk = start(0); /* and they are not searched again at once */
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talk->fault, AS_TALK_OK);
+    cr_expect_eq(begun, 2);
+
+    world_advance(&world, 6 * AS_US_PER_MIN); /* now they have expired */
+    start(0);
+    world_answer(&world, (struct world_answer){"GET", "/token", .status = 500, .body = ""});
+    world_run(&world);
+    cr_expect_eq(talk->fault, AS_TALK_RETRY);
+    cr_expect_str_eq(talk->message, "no credentials: service: get_token: HTTP 500");
+    cr_expect_eq(begun, 3);
+    deinit_talks();
+}
+
+Test(account, new_ones_after_a_refusal_and_the_same_request_again)
+{
+    start(0);
+    answer_token("t1");
+    answer_group(401);
+    answer_token("t2");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(talks[0].talk.sent, 2);
+    cr_expect_str_eq(last_headers(), "Authorization: Bearer t2\n");
+
+    start(0); /* once only */
+    answer_group(401);
+    answer_token("t3");
+    answer_group(401);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_UNAUTHORIZED);
+    cr_expect_eq(begun, 3);
+    deinit_talks();
+}
+
+Test(account, nothing_is_set_up)
+{
+    is_missing = true;
+    const struct as_talk *talk = start(0);
+    world_run(&world);
+    cr_expect_eq(talk->fault, AS_TALK_CONFIGURATION);
+    cr_expect_str_eq(talk->message, "no credentials: none are set up in any of the places where "
+                                    "they are looked for");
+    start(0); /* not searched again at once, but told */
+    world_run(&world);
+    cr_expect_eq(talk->fault, AS_TALK_CONFIGURATION);
+    cr_expect_eq(world.request_count, 0);
+    deinit_talks();
+}
+
+/* What is set up and broken is not passed over: other credentials would be somebody else's. */
+Test(account, a_broken_source_ends_the_chain)
+{
+    is_broken = true;
+    const struct as_talk *talk = start(0);
+    world_run(&world);
+    cr_expect_str_eq(talk->message, "no credentials: file: the file is no file");
+    cr_expect_eq(begun, 0);
+    deinit_talks();
+}
+
+Test(account, a_cancelled_call_is_not_told_and_the_others_go_on)
+{
+    start(0);
+    const struct as_talk *second = start(1);
+    as_account_cancel(calls[0]);
+    answer_token("t1");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(ended_count, 1);
+    cr_expect_eq(second->fault, AS_TALK_OK);
+
+    start(0); /* while its request is under way */
+    as_account_cancel(calls[0]);
+    world_run(&world);
+    cr_expect_eq(ended_count, 1);
+    deinit_talks();
+}
+
+/* The world fails the test where a timer or a request is left. */
+Test(account, freed_with_a_search_and_calls_under_way)
+{
+    start(0);
+    account = as_account_free(account);
+    world_run(&world);
+    cr_expect_eq(ended_count, 0);
+
+    account = as_account_new(&provider, &settings, &env);
+    is_missing = true; /* at the end of the chain */
+    start(0);
+    account = as_account_free(account);
+    world_run(&world);
+    cr_expect_eq(ended_count, 0);
+    deinit_talks();
+}
