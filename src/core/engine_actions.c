@@ -325,6 +325,7 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     record->message = as_arena_strdup(&engine->arena, result->message);
     record->method = as_arena_strdup(&engine->arena, result->method);
     record->path = as_arena_strdup(&engine->arena, result->path);
+    record->request_id = as_arena_strdup(&engine->arena, result->request_id);
     record->attempts = result->attempts;
 
     if (result->outcome == AS_REASON_APPLIED) {
@@ -446,6 +447,7 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
         .outcome = observation->outcome,
         .http_status = observation->http_status,
         .message = as_arena_strdup(&engine->arena, observation->message),
+        .request_id = as_arena_strdup(&engine->arena, observation->request_id),
         .method = "GET",
         .path = "",
         .version = "",

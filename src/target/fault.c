@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/str.h>
+
 static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
 {
     switch (talk->fault) {
@@ -29,16 +31,14 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
     const struct as_talk_request *request = &talk->talk.request;
     const char *url = request->url ? request->url : "";
     const char *operation = request->operation ? request->operation : "";
-    const char *id = talk->talk.request_id;
-    char message[2 * AS_TALK_MESSAGE_SIZE];
     snprintf(call_out->method, sizeof(call_out->method), "%s",
              request->method ? request->method : "");
     snprintf(call_out->path, sizeof(call_out->path), "%s%s%.*s", operation, *operation ? " " : "",
              (int)strcspn(url, "?#"), url);
-    snprintf(message, sizeof(message), "%s%s%s%s", talk->talk.message, *id ? " (request " : "", id,
-             *id ? ")" : "");
     as_outcome_init_local(outcome_out, get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
-                          message);
+                          talk->talk.message);
+    as_str_copy_line(talk->talk.request_id, outcome_out->request_id,
+                     sizeof(outcome_out->request_id));
     outcome_out->is_ambiguous = talk->talk.is_ambiguous;
     outcome_out->http_status = talk->talk.http_status;
     outcome_out->retry_after_us = talk->talk.retry_after_us;

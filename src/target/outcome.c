@@ -89,6 +89,7 @@ void as_outcome_fill_observation(const struct as_outcome *outcome,
     observation->outcome = outcome->reason;
     observation->http_status = outcome->http_status;
     observation->retry_after_us = outcome->retry_after_us;
+    memcpy(observation->request_id, outcome->request_id, sizeof(observation->request_id));
     memcpy(observation->message, outcome->message, sizeof(observation->message));
 }
 
@@ -98,5 +99,6 @@ void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_re
     result->is_ambiguous = outcome->is_ambiguous;
     result->http_status = outcome->http_status;
     result->retry_after_us = outcome->retry_after_us;
+    memcpy(result->request_id, outcome->request_id, sizeof(result->request_id));
     memcpy(result->message, outcome->message, sizeof(result->message));
 }

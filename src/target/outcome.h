@@ -17,6 +17,7 @@ struct as_outcome {
     bool is_ambiguous; /* the request may have been carried out all the same */
     int http_status;   /* 0: no answer */
     int64_t retry_after_us;
+    char request_id[AS_REQUEST_ID_SIZE]; /* the other side's name for the request; "": none */
     char message[AS_MESSAGE_SIZE];
 };
 

@@ -347,6 +347,8 @@ void as_record_encode_action(const struct as_record_header *header,
     member(&writer, "outcome", as_reason_get_word(record->outcome));
     member(&writer, "path", record->path);
     member_i64(&writer, "repeats", (int64_t)record->repeats);
+    if (!as_str_is_empty(record->request_id))
+        member(&writer, "request_id", record->request_id);
     member(&writer, "rule", record->rule);
     member_seconds(&writer, "since_alert_seconds", record->since_alert_us);
     member_seconds(&writer, "since_notification_seconds", record->since_notification_us);

@@ -15,7 +15,8 @@
 
 #define AS_VERSION_SIZE                                                                            \
     256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
-#define AS_MESSAGE_SIZE 256 /* of the other side's words, cut */
+#define AS_MESSAGE_SIZE    256 /* of the other side's words, cut */
+#define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
 
 /* One pod of the target, with what all its containers together ask for (sidecars included). */
 struct as_pod_seen {
@@ -39,8 +40,9 @@ struct as_observation {
     bool has_pods;                  /* they were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
-    int http_status;        /* 0: no answer */
-    int64_t retry_after_us; /* 0: not said */
+    int http_status;                     /* 0: no answer */
+    int64_t retry_after_us;              /* 0: not said */
+    char request_id[AS_REQUEST_ID_SIZE]; /* "": it has none */
     char message[AS_MESSAGE_SIZE];
 };
 
@@ -71,7 +73,8 @@ struct as_scale_result {
     int64_t retry_after_us;
     unsigned attempts;
     char method[8];
-    char path[512]; /* of the requested object, cut */
+    char path[512];                      /* of the requested object, cut */
+    char request_id[AS_REQUEST_ID_SIZE]; /* "": it has none */
     char message[AS_MESSAGE_SIZE];
 };
 

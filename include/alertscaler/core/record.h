@@ -72,6 +72,7 @@ struct as_action_record {
     enum as_reason outcome;
     int http_status;
     const char *message, *method, *path, *version;
+    const char *request_id; /* the other side's name for the request; "" or NULL: none */
     unsigned attempts;
     int64_t duration_us;
     uint64_t repeats;                              /* equal failures since the record before */
