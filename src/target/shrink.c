@@ -104,13 +104,13 @@ static void let_go(struct as_shrink *shrink, bool is_gone)
 {
     struct as_drains *drains = shrink->request.drains;
     for (size_t i = 0; i < shrink->leaving_count; i++) {
-        struct leaving *leaving = &shrink->leaving[i];
+        const struct leaving *leaving = &shrink->leaving[i];
         if (!leaving->is_drained || !leaving->node)
             continue;
         if (is_gone)
             as_drain_release(drains, leaving->node);
         else
-            leaving->drain = as_drain_undo_start(drains, leaving->node, undone, NULL);
+            as_drain_undo_start(drains, leaving->node, undone, NULL);
     }
 }
 
