@@ -15,6 +15,7 @@
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
+#include "aws_errors.h"
 #include "credentials_aws.h"
 
 #define API_VERSION    "2011-01-01"
@@ -49,68 +50,11 @@ static void ask(struct as_talk *talk, const char *action)
     as_buf_printf(&talk->request.body, "Action=%s&Version=" API_VERSION, action);
 }
 
-/* ---- errors ---- */
+/* ---- answers ---- */
 
-static const struct {
-    const char *code, *message; /* globs */
-    enum as_talk_fault fault;
-} errors[] = {
-    {"Throttling*", "*", AS_TALK_THROTTLED},
-    {"RequestLimitExceeded*", "*", AS_TALK_THROTTLED},
-    {"RequestThrottled*", "*", AS_TALK_THROTTLED},
-    {"TooManyRequests*", "*", AS_TALK_THROTTLED},
-    {"ResourceContention*", "*", AS_TALK_RETRY},
-    {"RequestTimeout*", "*", AS_TALK_RETRY},
-    {"ScalingActivityInProgress*", "*", AS_TALK_BUSY},
-    {"ResourceInUse*", "*", AS_TALK_BUSY},
-    {"ExpiredToken*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidClientTokenId*", "*", AS_TALK_UNAUTHORIZED},
-    {"UnrecognizedClient*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidAccessKeyId*", "*", AS_TALK_UNAUTHORIZED},
-    {"AuthFailure*", "*", AS_TALK_UNAUTHORIZED},
-    {"SignatureDoesNotMatch*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidSignature*", "*", AS_TALK_UNAUTHORIZED},
-    {"RequestTimeTooSkewed*", "*", AS_TALK_UNAUTHORIZED},
-    {"RequestExpired*", "*", AS_TALK_UNAUTHORIZED},
-    {"AccessDenied*", "*", AS_TALK_PERMISSION},
-    {"UnauthorizedOperation*", "*", AS_TALK_PERMISSION},
-    {"OptInRequired*", "*", AS_TALK_PERMISSION},
-    {"LimitExceeded*", "*", AS_TALK_CAPACITY},
-    {"ResourceNotFound*", "*", AS_TALK_GONE},
-    {"ValidationError", "AutoScalingGroup name not found*", AS_TALK_GONE},
-    {"ValidationError", "*", AS_TALK_CONFIGURATION},
-};
-
-/* Fails the talk with the error's own class and words, where it has a code. Only an error of the
- * service itself, and one that is not known, leaves a change open. */
-static void take_error(struct as_talk *talk, const char *code, const char *message)
-{
-    enum as_talk_fault fault = talk->fault;
-    get_state(talk)->code = as_arena_strdup(&talk->arena, code);
-    if (!*code)
-        return;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(errors); i++) {
-        if (as_str_glob(errors[i].code, code) && as_str_glob(errors[i].message, message)) {
-            fault = errors[i].fault;
-            talk->is_ambiguous = false;
-            break;
-        }
-    }
-    as_talk_fail(talk, fault, "%s: %s%s%s", talk->request.operation, code, *message ? ": " : "",
-                 message);
-}
-
-/* Whether the answer is good; the talk has failed where not. */
 static bool is_good(struct as_talk *talk)
 {
-    if (as_talk_is_good(talk))
-        return true;
-    if (talk->http_status == 0)
-        return false;
-    const json_t *document = answer_find(answer_peek_xml(talk), "ErrorResponse");
-    as_talk_take_request_id(talk, answer_text(document, "RequestId"));
-    take_error(talk, answer_text(document, "Error.Code"), answer_text(document, "Error.Message"));
-    return false;
+    return aws_is_good_xml(talk, &get_state(talk)->code);
 }
 
 /* The document of an action's response; NULL after failing the talk. */
@@ -377,23 +321,6 @@ static void go_on(struct as_talk *talk)
     verbs[((struct as_group_talk *)talk)->verb](talk);
 }
 
-/* The code stands in a header, "Code:http://..."; some front ends have it in the body. */
-static bool is_good_json(struct as_talk *talk)
-{
-    if (as_talk_is_good(talk))
-        return true;
-    if (talk->http_status == 0)
-        return false;
-    const json_t *document = answer_peek_json(talk);
-    const char *code = as_http_response_find(talk->answer, "x-amzn-errortype");
-    const char *message = answer_text(document, "message");
-    if (!*code)
-        code = answer_text(document, "__type");
-    take_error(talk, as_talk_print(talk, "%.*s", (int)strcspn(code, ":"), code),
-               *message ? message : answer_text(document, "Message"));
-    return false;
-}
-
 /* Whether the node group can be scaled as it is; false after failing the talk. */
 static bool check_status(struct as_talk *talk, const json_t *node_group)
 {
@@ -423,7 +350,7 @@ static bool check_status(struct as_talk *talk, const json_t *node_group)
 static void hear_node_group(struct as_talk *talk)
 {
     static const char path[] = "nodegroup.resources.autoScalingGroups";
-    if (!is_good_json(talk))
+    if (!aws_is_good_json(talk))
         return;
     const json_t *document = answer_json(talk);
     if (!document || !check_status(talk, answer_find(document, "nodegroup")))

@@ -1,12 +1,18 @@
 /*
- * Credentials of AWS: see the header.
+ * Credentials of AWS: see the header. The order of the sources is that of its own tools. With a
+ * profile that was named in the configuration the environment takes no part.
  */
 #include "credentials_aws.h"
 
+#include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "answer.h"
+#include "aws_search.h"
 
 const char *aws_find_region(const struct as_provider_settings *account,
                             const struct as_credentials *credentials)
@@ -28,31 +34,190 @@ const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_set
     return as_talk_print(talk, "%.*s", (int)size, given);
 }
 
-/* ---- environment ---- */
+/* ---- the search ---- */
 
-static const char *get(const struct as_credentials_talk *talk, const char *name)
+struct as_credentials_talk *aws_search_talk(struct as_talk *talk)
+{
+    return (struct as_credentials_talk *)talk;
+}
+
+struct aws_search *aws_search_get(struct as_talk *talk)
+{
+    return aws_search_talk(talk)->state;
+}
+
+const char *aws_search_variable(const struct as_credentials_talk *talk, const char *name)
 {
     const char *value = talk->talk.get_variable(name);
     return as_str_is_empty(value) ? NULL : value;
 }
 
+bool aws_search_is_on(const struct as_credentials_talk *talk, const char *name)
+{
+    const char *value = talk->talk.get_variable(name);
+    return value && strcasecmp(value, "true") == 0;
+}
+
+const char *aws_search_profile(const struct as_credentials_talk *talk, bool *is_explicit_out)
+{
+    const char *name = as_account_get(talk->account, "profile");
+    if (!name)
+        name = aws_search_variable(talk, "AWS_DEFAULT_PROFILE");
+    if (!name)
+        name = aws_search_variable(talk, "AWS_PROFILE");
+    *is_explicit_out = name != NULL;
+    return name ? name : "default";
+}
+
+const char *aws_search_region(const struct as_credentials_talk *talk)
+{
+    const struct aws_search *search = talk->state;
+    bool is_explicit;
+    const char *region = as_account_get(talk->account, "region");
+    if (!region)
+        region = aws_search_variable(talk, "AWS_REGION");
+    if (!region)
+        region = aws_search_variable(talk, "AWS_DEFAULT_REGION");
+    if (!region)
+        region =
+            aws_profiles_find(&search->profiles, aws_search_profile(talk, &is_explicit), "region");
+    return region;
+}
+
+/* ---- the files ---- */
+
+static const char *find_path(struct as_credentials_talk *talk, const char *variable,
+                             const char *usual)
+{
+    const char *path = aws_search_variable(talk, variable);
+    const char *home = aws_search_variable(talk, "HOME");
+    if (!path)
+        path = usual;
+    if (!as_str_starts_with(path, "~/"))
+        return path;
+    return home ? as_talk_print(&talk->talk, "%s%s", home, path + 1) : NULL;
+}
+
+/* False after failing the talk. A file that is not there has no profiles. */
+static bool take_file(struct as_talk *talk, enum aws_profile_file file)
+{
+    struct as_error error;
+    const int number = talk->error_number;
+    if (!talk->content && (number == ENOENT || number == ENOTDIR || number == EACCES))
+        return true;
+    if (!talk->content) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, strerror(number));
+        return false;
+    }
+    if (aws_profiles_parse(&aws_search_get(talk)->profiles, &talk->arena, talk->content, file,
+                           &error) == 0)
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, error.text);
+    return false;
+}
+
+static void hear_config(struct as_talk *talk)
+{
+    struct aws_search *search = aws_search_get(talk);
+    if (!take_file(talk, AWS_FILE_CONFIG))
+        return;
+    search->has_profiles = true;
+    search->then(aws_search_talk(talk));
+}
+
+static void hear_credentials(struct as_talk *talk)
+{
+    if (take_file(talk, AWS_FILE_CREDENTIALS))
+        as_talk_read(talk, aws_search_get(talk)->config_path, hear_config);
+}
+
+void aws_search_read_profiles(struct as_credentials_talk *talk, aws_search_fn *then)
+{
+    struct aws_search *search = talk->state;
+    search->then = then;
+    search->config_path = find_path(talk, "AWS_CONFIG_FILE", "~/.aws/config");
+    search->credentials_path = find_path(talk, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials");
+    if (search->has_profiles || !search->config_path || !search->credentials_path) {
+        search->has_profiles = true;
+        then(talk);
+    } else {
+        as_talk_read(&talk->talk, search->credentials_path, hear_credentials);
+    }
+}
+
+/* ---- ends ---- */
+
+/* A region that is found nowhere is no failure: the account may have one. */
+static void end(struct as_credentials_talk *talk)
+{
+    const char *region = aws_search_region(talk);
+    struct aws_search *search = talk->state;
+    if (region) {
+        talk->found.region = as_xstrdup(region);
+        as_talk_end(&talk->talk);
+    } else if (!search->has_profiles) {
+        aws_search_read_profiles(talk, end);
+    } else {
+        search->is_region_only = true;
+        aws_metadata_begin_region(talk);
+    }
+}
+
 static char *copy(const char *text)
 {
-    return text ? as_xstrdup(text) : NULL;
+    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
-static char *find_region(const struct as_credentials_talk *talk)
+void aws_search_found(struct as_credentials_talk *talk, const char *key_id, const char *secret,
+                      const char *token, as_maybe_time expires)
 {
-    const char *region = get(talk, "AWS_REGION");
-    return copy(region ? region : get(talk, "AWS_DEFAULT_REGION"));
+    struct as_credentials found = {
+        .key_id = copy(key_id), .secret = copy(secret), .token = copy(token), .expires = expires};
+    as_credentials_deinit(&talk->found);
+    talk->found = found;
+    if (((struct aws_search *)talk->state)->role_count > 0)
+        aws_sts_assume_role(talk);
+    else
+        end(talk);
 }
 
-static void begin_environment(struct as_credentials_talk *talk)
+void aws_search_found_in(struct as_credentials_talk *talk, const json_t *document,
+                         const char *token_name)
 {
-    const char *key_id = get(talk, "AWS_ACCESS_KEY_ID");
-    const char *secret = get(talk, "AWS_SECRET_ACCESS_KEY");
-    if (!key_id && !secret) {
+    static const char *const names[] = {"AccessKeyId", "SecretAccessKey"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        if (!*answer_text(document, names[i])) {
+            as_talk_fail(&talk->talk, AS_TALK_RETRY, "there is no %s in what it answers", names[i]);
+            return;
+        }
+    }
+    aws_search_found(talk, answer_text(document, "AccessKeyId"),
+                     answer_text(document, "SecretAccessKey"), answer_text(document, token_name),
+                     answer_time(document, "Expiration"));
+}
+
+void aws_search_not_here(struct as_credentials_talk *talk)
+{
+    const struct aws_search *search = talk->state;
+    if (search->role_count > 0)
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "profile %s: where its credentials are to come from, there are none",
+                     search->roles[search->role_count - 1].profile);
+    else
         as_credentials_not_here(talk);
+}
+
+/* ---- environment ---- */
+
+void aws_environment_begin(struct as_credentials_talk *talk)
+{
+    const char *key_id = aws_search_variable(talk, "AWS_ACCESS_KEY_ID");
+    const char *secret = aws_search_variable(talk, "AWS_SECRET_ACCESS_KEY");
+    const char *token = aws_search_variable(talk, "AWS_SESSION_TOKEN");
+    const char *until = aws_search_variable(talk, "AWS_CREDENTIAL_EXPIRATION");
+    as_maybe_time expires = {.set = until != NULL};
+    if (!key_id && !secret) {
+        aws_search_not_here(talk);
         return;
     }
     if (!key_id || !secret) {
@@ -60,16 +225,61 @@ static void begin_environment(struct as_credentials_talk *talk)
                      "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set");
         return;
     }
-    talk->found = (struct as_credentials){
-        .key_id = copy(key_id),
-        .secret = copy(secret),
-        .token = copy(get(talk, "AWS_SESSION_TOKEN")),
-        .region = find_region(talk),
-    };
-    as_talk_end(&talk->talk);
+    if (until && as_wall_time_parse(until, strlen(until), &expires.at) != 0) {
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "AWS_CREDENTIAL_EXPIRATION is not a time like 2026-11-20T10:00:00Z");
+        return;
+    }
+    aws_search_found(talk, key_id, secret, token, expires);
+}
+
+/* ---- the chain ---- */
+
+static void begin(struct as_credentials_talk *talk, aws_search_fn *source)
+{
+    talk->state = as_arena_alloc(&talk->talk.arena, 1, sizeof(struct aws_search));
+    source(talk);
+}
+
+static void begin_environment(struct as_credentials_talk *talk)
+{
+    if (as_account_get(talk->account, "profile"))
+        as_credentials_not_here(talk);
+    else
+        begin(talk, aws_environment_begin);
+}
+
+static void begin_role(struct as_credentials_talk *talk)
+{
+    begin(talk, aws_profile_begin_role);
+}
+
+static void begin_identity(struct as_credentials_talk *talk)
+{
+    begin(talk, aws_profile_begin_identity);
+}
+
+static void begin_profile(struct as_credentials_talk *talk)
+{
+    begin(talk, aws_profile_begin);
+}
+
+static void begin_container(struct as_credentials_talk *talk)
+{
+    begin(talk, aws_container_begin);
+}
+
+static void begin_metadata(struct as_credentials_talk *talk)
+{
+    begin(talk, aws_metadata_begin);
 }
 
 const struct as_credentials_source aws_credentials[] = {
     {"environment", begin_environment},
+    {"assumed role", begin_role},
+    {"web identity", begin_identity},
+    {"profile", begin_profile},
+    {"container", begin_container},
+    {"instance metadata", begin_metadata},
     {0},
 };

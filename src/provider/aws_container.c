@@ -1,0 +1,125 @@
+/*
+ * Credentials of a container: ECS tasks, and EKS Pod Identity:
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
+ *
+ * Over http they are asked for on the machine itself only. The token's file is read each time.
+ */
+#include "aws_search.h"
+
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+#include "canonical.h"
+
+#define HOST       "http://169.254.170.2"
+#define TIMEOUT_US (2 * AS_US_PER_S)
+#define TRIES_MAX  3
+#define PAUSE_US   (1 * AS_US_PER_S)
+
+/* ---- where ---- */
+
+/* The host of a URL without its port and brackets; NULL where there is none to be relied on. */
+static const char *find_host(struct as_talk *talk, const char *url)
+{
+    struct canonical_url parts;
+    canonical_split(url, &parts);
+    const char *host = as_talk_print(talk, "%.*s", (int)parts.host_size, parts.host);
+    if (strchr(host, '@'))
+        return NULL;
+    return *host == '[' ? as_talk_print(talk, "%.*s", (int)strcspn(host + 1, "]"), host + 1)
+                        : as_talk_print(talk, "%.*s", (int)strcspn(host, ":"), host);
+}
+
+static bool is_allowed(struct as_talk *talk, const char *url)
+{
+    static const char *const hosts[] = {"localhost", "169.254.170.2", "169.254.170.23",
+                                        "fd00:ec2::23"};
+    const char *host = find_host(talk, url);
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (!host || as_str_starts_with(url, "https://"))
+        return host != NULL;
+    if (!as_str_starts_with(url, "http://"))
+        return false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
+        if (strcmp(hosts[i], host) == 0)
+            return true;
+    }
+    return (inet_pton(AF_INET, host, &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127) ||
+           (inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
+}
+
+static const char *find_url(struct as_credentials_talk *given)
+{
+    const char *path = aws_search_variable(given, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    return path ? as_talk_print(&given->talk, HOST "%s", path)
+                : aws_search_variable(given, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+}
+
+/* ---- asking ---- */
+
+static void hear_credentials(struct as_talk *talk);
+
+static void ask(struct as_talk *talk)
+{
+    const struct aws_search *search = aws_search_get(talk);
+    as_talk_ask(talk, "GET", "%s", find_url(aws_search_talk(talk)));
+    as_talk_header(talk, "Accept: application/json");
+    if (search->token)
+        as_talk_header(talk, "Authorization: %s", search->token);
+    talk->request.is_plain = true;
+    talk->request.without_proxy = true;
+    talk->request.timeout_us = TIMEOUT_US;
+    as_talk_send(talk, "get_container_credentials", hear_credentials);
+}
+
+static void hear_credentials(struct as_talk *talk)
+{
+    const json_t *document = as_talk_is_good(talk) ? answer_json(talk) : NULL;
+    if (document)
+        aws_search_found_in(aws_search_talk(talk), document, "Token");
+    else if (++aws_search_get(talk)->attempts < TRIES_MAX)
+        as_talk_wait(talk, PAUSE_US, ask);
+}
+
+static void ask_with(struct as_talk *talk, const char *token, const char *where)
+{
+    if (token && strpbrk(token, "\r\n")) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: a token is one line, without an end of line",
+                     where);
+        return;
+    }
+    aws_search_get(talk)->token = token ? as_arena_strdup(&talk->arena, token) : NULL;
+    ask(talk);
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    if (talk->content)
+        ask_with(talk, talk->content, talk->path);
+    else
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
+                     strerror(talk->error_number));
+}
+
+void aws_container_begin(struct as_credentials_talk *given)
+{
+    struct as_talk *talk = &given->talk;
+    const char *url = find_url(given);
+    const char *path = aws_search_variable(given, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    if (!url)
+        aws_search_not_here(given);
+    else if (!is_allowed(talk, url))
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "AWS_CONTAINER_CREDENTIALS_FULL_URI: over http only this machine, "
+                     "169.254.170.2, 169.254.170.23 and [fd00:ec2::23] are asked");
+    else if (path)
+        as_talk_read(talk, path, hear_token);
+    else
+        ask_with(talk, aws_search_variable(given, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+                 "AWS_CONTAINER_AUTHORIZATION_TOKEN");
+}

@@ -1,0 +1,18 @@
+/*
+ * Errors of AWS' APIs: their codes as faults of a talk.
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_AWS_ERRORS_H
+#define ALERTSCALER_SRC_PROVIDER_AWS_ERRORS_H
+
+#include <stdbool.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/provider/talk.h>
+
+/* Whether the answer is good; where not, the talk has failed with the class and the words of the
+ * error, and *code_out is its code ("": there is none; memory of the talk). The query protocol's
+ * errors are XML. */
+bool aws_is_good_xml(struct as_talk *talk, const char **code_out) AS_MUST_USE;
+bool aws_is_good_json(struct as_talk *talk) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * The instance metadata service of EC2, version 2 with a token, version 1 where there is none:
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html
+ *
+ * Where nobody answers there is no such service, and no failure. Behind a container's network the
+ * answer with the token may be lost on its way (hop limit 1): version 1 is tried then.
+ */
+#include "aws_search.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+
+#define TIMEOUT_US (2 * AS_US_PER_S)
+#define ROLES_PATH "latest/meta-data/iam/security-credentials/"
+
+/* Credentials that are about to expire although they were just given (an outage of the service
+ * behind) are used on, and asked for again soon, as AWS' own tools do. */
+#define USED_ON_BEFORE_US (15 * AS_US_PER_MIN)
+#define USED_ON_FOR_US    (20 * AS_US_PER_MIN)
+
+static const char *find_base(const struct as_credentials_talk *given)
+{
+    const char *base = aws_search_variable(given, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *mode = aws_search_variable(given, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    if (base)
+        return base;
+    return mode && (strcmp(mode, "IPv6") == 0 || strcmp(mode, "ipv6") == 0)
+               ? "http://[fd00:ec2::254]"
+               : "http://169.254.169.254";
+}
+
+static void ask(struct as_credentials_talk *given, const char *method, const char *path)
+{
+    struct as_talk *talk = &given->talk;
+    const char *base = find_base(given);
+    const size_t size = strlen(base);
+    const struct aws_search *search = given->state;
+    as_talk_ask(talk, method, "%s%s%s", base, size > 0 && base[size - 1] == '/' ? "" : "/", path);
+    if (search->token)
+        as_talk_header(talk, "x-aws-ec2-metadata-token: %s", search->token);
+    talk->request.is_plain = true;
+    talk->request.without_proxy = true;
+    talk->request.timeout_us = TIMEOUT_US;
+}
+
+/* The answer's first line as memory of the talk; NULL where it is none of a name's characters. */
+static const char *take_word(struct as_talk *talk)
+{
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "+=,.@_-/";
+    const char *body = talk->answer->body;
+    const size_t size = strcspn(body, "\r\n");
+    return size > 0 && strspn(body, all) == size ? as_talk_print(talk, "%.*s", (int)size, body)
+                                                 : NULL;
+}
+
+/* ---- the token ---- */
+
+static void nothing_here(struct as_credentials_talk *given)
+{
+    if (((struct aws_search *)given->state)->is_region_only)
+        as_talk_end(&given->talk);
+    else
+        aws_search_not_here(given);
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    struct as_credentials_talk *given = aws_search_talk(talk);
+    struct aws_search *search = given->state;
+    const enum as_http_outcome outcome = talk->answer->outcome;
+    if (outcome == AS_HTTP_UNREACHABLE) {
+        nothing_here(given);
+        return;
+    }
+    if (outcome == AS_HTTP_ANSWERED && talk->answer->status == 200)
+        search->token = take_word(talk);
+    if (search->token) {
+        search->with_token(given);
+    } else if (search->is_region_only) {
+        as_talk_end(talk);
+    } else if (outcome == AS_HTTP_ANSWERED && talk->answer->status == 400) {
+        as_talk_fail(
+            talk, AS_TALK_CONFIGURATION,
+            "the instance metadata service does not understand how it is asked for a token");
+    } else if (aws_search_is_on(given, "AWS_EC2_METADATA_V1_DISABLED")) {
+        as_talk_fail(talk, AS_TALK_RETRY,
+                     "the instance metadata service gives no token, and "
+                     "AWS_EC2_METADATA_V1_DISABLED is set");
+    } else {
+        search->with_token(given);
+    }
+}
+
+static void begin(struct as_credentials_talk *given, aws_search_fn *with_token)
+{
+    struct aws_search *search = given->state;
+    struct as_talk *talk = &given->talk;
+    search->with_token = with_token;
+    search->token = NULL;
+    if (aws_search_is_on(given, "AWS_EC2_METADATA_DISABLED")) {
+        nothing_here(given);
+        return;
+    }
+    ask(given, "PUT", "latest/api/token");
+    as_talk_header(talk, "x-aws-ec2-metadata-token-ttl-seconds: 21600");
+    as_talk_send_question(talk, "get_metadata_token", hear_token);
+}
+
+/* ---- credentials ---- */
+
+/* Whether there is an answer; the talk has ended where not. */
+static bool is_good(struct as_talk *talk)
+{
+    const struct aws_search *search = aws_search_get(talk);
+    if (as_talk_is_good(talk))
+        return true;
+    if (talk->http_status == 0 || talk->http_status == 404) { /* not on EC2; no role attached */
+        aws_search_not_here(aws_search_talk(talk));
+    } else if (talk->http_status == 401 && !search->token) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the instance metadata service wants a token, and gave none: behind a "
+                     "container's network its hop limit has to be 2");
+    }
+    return false;
+}
+
+static void hear_credentials(struct as_talk *talk)
+{
+    struct as_credentials_talk *given = aws_search_talk(talk);
+    if (!is_good(talk))
+        return;
+    const json_t *document = answer_json(talk);
+    if (!document)
+        return;
+    const char *code = answer_text(document, "Code");
+    if (*code && strcmp(code, "Success") != 0) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the instance's role gives no credentials: %s: %s", code,
+                     answer_text(document, "Message"));
+        return;
+    }
+    as_maybe_time expires = answer_time(document, "Expiration");
+    if (expires.set && expires.at.us < as_time_add(talk->now.us, USED_ON_BEFORE_US))
+        expires.at.us = as_time_add(talk->now.us, USED_ON_FOR_US);
+    if (!*answer_text(document, "AccessKeyId") || !*answer_text(document, "SecretAccessKey"))
+        as_talk_fail(talk, AS_TALK_RETRY, "the instance's role gives no credentials");
+    else
+        aws_search_found(given, answer_text(document, "AccessKeyId"),
+                         answer_text(document, "SecretAccessKey"), answer_text(document, "Token"),
+                         expires);
+}
+
+static void hear_role_name(struct as_talk *talk)
+{
+    if (!is_good(talk))
+        return;
+    const char *role = take_word(talk);
+    if (!role || strchr(role, '/')) {
+        aws_search_not_here(aws_search_talk(talk));
+        return;
+    }
+    ask(aws_search_talk(talk), "GET", as_talk_print(talk, ROLES_PATH "%s", role));
+    as_talk_send(talk, "get_instance_credentials", hear_credentials);
+}
+
+static void ask_for_role_name(struct as_credentials_talk *given)
+{
+    ask(given, "GET", ROLES_PATH);
+    as_talk_send(&given->talk, "get_instance_role", hear_role_name);
+}
+
+void aws_metadata_begin(struct as_credentials_talk *given)
+{
+    begin(given, ask_for_role_name);
+}
+
+/* ---- region ---- */
+
+static void hear_region(struct as_talk *talk)
+{
+    const char *region = as_talk_is_good(talk) ? take_word(talk) : NULL;
+    if (region)
+        aws_search_talk(talk)->found.region = as_xstrdup(region);
+    as_talk_end(talk);
+}
+
+static void ask_for_region(struct as_credentials_talk *given)
+{
+    ask(given, "GET", "latest/meta-data/placement/region");
+    as_talk_send(&given->talk, "get_instance_region", hear_region);
+}
+
+void aws_metadata_begin_region(struct as_credentials_talk *given)
+{
+    const struct aws_search *search = given->state;
+    if (search->token && search->with_token)
+        ask_for_region(given);
+    else
+        begin(given, ask_for_region);
+}

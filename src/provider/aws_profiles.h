@@ -1,0 +1,43 @@
+/*
+ * The files that AWS' own tools share, ~/.aws/config and ~/.aws/credentials, as profiles:
+ * https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_AWS_PROFILES_H
+#define ALERTSCALER_SRC_PROVIDER_AWS_PROFILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+
+enum aws_profile_file { AWS_FILE_CONFIG, AWS_FILE_CREDENTIALS };
+
+struct aws_entry {
+    const char *profile, *key, *value; /* the key is "" where the profile begins */
+    enum aws_profile_file file;
+};
+
+struct aws_profiles { /* zeroed at first; memory of the arena */
+    struct aws_entry *entries;
+    size_t count, room;
+};
+
+/* Adds a file's. 0; or -EINVAL with an error that names the line. */
+int aws_profiles_parse(struct aws_profiles *profiles, struct as_arena *arena, const char *text,
+                       enum aws_profile_file file, struct as_error *error) AS_MUST_USE;
+
+bool aws_profiles_have(const struct aws_profiles *profiles, const char *profile) AS_MUST_USE;
+
+/* A profile's value; that of the credentials file where both have one. NULL: none. */
+const char *aws_profiles_find(const struct aws_profiles *profiles, const char *profile,
+                              const char *key) AS_MUST_USE;
+const char *aws_profiles_find_in(const struct aws_profiles *profiles, enum aws_profile_file file,
+                                 const char *profile, const char *key) AS_MUST_USE;
+
+/* The words of a command, as a shell has them (quotes, backslashes; nothing is replaced), with
+ * NULL at the end; NULL where a quote is open, or there is no word. */
+const char **aws_split_command(struct as_arena *arena, const char *command) AS_MUST_USE;
+
+#endif
