@@ -1,0 +1,721 @@
+/*
+ * Draining nodes against a scripted API server: each step, each way in which it may fail, and that
+ * every way out takes back what was done and nothing else.
+ */
+#include "drain.h"
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/target/limits.h>
+
+#include "kube_client.h"
+
+#define NODE_PATH   "/api/v1/nodes/n1"
+#define NODES_PATH  "/api/v1/nodes?limit=500"
+#define PODS_PATH   "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=500"
+#define EVICT(name) "/api/v1/namespaces/shop/pods/" name "/eviction"
+#define CORE(version)                                                                              \
+    "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"pods/eviction\",\"group\":"          \
+    "\"policy\",\"version\":\"" version "\"}]}"
+
+#define NODE_WITH(name, metadata, spec, ready)                                                     \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"7\"" metadata    \
+    "},\"spec\":{\"providerID\":\"aws:///z/i-1\"" spec "},\"status\":{\"conditions\":[{"           \
+    "\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
+#define NODE NODE_WITH("n1", "", "", "True")
+#define MARK_OF(owner, cordoned)                                                                   \
+    ",\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":\\\"2026-11-21T10:00:00Z\\\","       \
+    "\\\"cordoned\\\":" cordoned ",\\\"decision\\\":\\\"01HD\\\",\\\"owner\\\":\\\"" owner         \
+    "\\\"}\"}"
+#define TAINTED                                                                                    \
+    ",\"unschedulable\":true,\"taints\":[{\"effect\":\"NoSchedule\",\"key\":"                      \
+    "\"alertscaler.io/draining\"}]"
+#define MARKED NODE_WITH("n1", MARK_OF("me", "true"), TAINTED, "True")
+
+#define POD_WITH(name, more)                                                                       \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"shop\",\"uid\":\"u-" name                \
+    "\",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"controller\":true}]" more "}}"
+#define POD(name)   POD_WITH(name, "")
+#define GOING(name) POD_WITH(name, ",\"deletionTimestamp\":\"2026-11-21T10:00:00Z\"")
+#define DAEMON                                                                                     \
+    "{\"metadata\":{\"name\":\"log\",\"namespace\":\"kube-system\",\"uid\":\"u\","                 \
+    "\"ownerReferences\":[{\"kind\":\"DaemonSet\",\"controller\":true}]}}"
+#define PODS(items) LIST_OF("PodList", "", items)
+
+static struct as_drains *drains;
+static unsigned told;
+static enum as_drain_end end;
+static struct as_outcome outcome;
+static unsigned evicted;
+static char told_node[64];
+
+static void keep(void *context, const struct as_drain_result *drained)
+{
+    told++;
+    end = drained->end;
+    outcome = drained->outcome;
+    evicted = drained->evicted;
+    snprintf(told_node, sizeof(told_node), "%s", drained->node);
+}
+
+static void setup(void)
+{
+    setup_client();
+    drains = as_drains_new(&client, "me");
+}
+
+static void teardown(void)
+{
+    as_drains_free(drains);
+    teardown_client();
+}
+
+TestSuite(drain, .init = setup, .fini = teardown);
+
+static struct as_drain *start_node(const char *node)
+{
+    const struct as_drain_request request = {
+        .node = node,
+        .provider_id = "i-1",
+        .decision_id = "01HD",
+        .timeout_us = 10 * AS_US_PER_MIN,
+        .grace_us = -1,
+    };
+    const unsigned before = told;
+    struct as_drain *drain = as_drain_start(drains, &request, keep, NULL);
+    cr_assert_eq(told, before, "told in the same turn");
+    return drain;
+}
+
+static struct as_drain *start(void)
+{
+    struct as_drain *drain = start_node("n1");
+    world_run(&world);
+    return drain;
+}
+
+/* Second by second, as timers begin others. */
+static void pass(int64_t us)
+{
+    for (; us > AS_US_PER_S; us -= AS_US_PER_S)
+        world_advance(&world, AS_US_PER_S);
+    world_advance(&world, us);
+}
+
+/* The questions before anything is touched. */
+static void answer_questions(const char *node, const char *pods)
+{
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    answer("GET", NODE_PATH, 200, node);
+    answer("GET", PODS_PATH, 200, pods);
+}
+
+static void answer_undo(void)
+{
+    answer("GET", NODE_PATH, 200, MARKED);
+    answer("PATCH", NODE_PATH, 200, NODE);
+}
+
+#define UNMARK                                                                                     \
+    "{\"metadata\":{\"annotations\":{\"alertscaler.io/drain\":null},\"resourceVersion\":\"7\"},"   \
+    "\"spec\":{\"taints\":[],\"unschedulable\":null}}"
+
+static void expect_undone(enum as_drain_end wanted, enum as_reason reason, const char *message)
+{
+    cr_assert_eq(told, 1, "%s", outcome.message);
+    cr_expect_eq(end, wanted);
+    cr_expect_eq(outcome.reason, reason);
+    cr_expect_str_eq(outcome.message, message);
+    cr_expect_str_eq(get_last_request()->method, "PATCH");
+    cr_expect_str_eq(get_last_request()->body, UNMARK);
+}
+
+/* Failed before anything was done. */
+static void expect_untouched(enum as_reason reason, const char *message)
+{
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_FAILED);
+    cr_expect_eq(outcome.reason, reason);
+    cr_expect_str_eq(outcome.message, message);
+    for (size_t i = 0; i < world.request_count; i++)
+        cr_expect_str_eq(world.requests[i].method, "GET");
+}
+
+/* The good way */
+
+Test(drain, evicts_and_waits_until_all_are_gone)
+{
+    answer_questions(NODE, PODS(POD("a") "," POD("b") "," DAEMON));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(POD("a") "," POD("b") "," DAEMON));
+    answer("POST", EVICT("a"), 201, "{}");
+    answer("POST", EVICT("b"), 201, "{}");
+    start();
+    cr_expect_eq(told, 0);
+    const struct world_request *patch = &world.requests[3], *eviction = &world.requests[5];
+    cr_expect_str_eq(patch->body,
+                     "{\"metadata\":{\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":"
+                     "\\\"2026-11-21T10:00:00Z\\\",\\\"cordoned\\\":true,\\\"decision\\\":"
+                     "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\"}\"},\"resourceVersion\":\"7\"},"
+                     "\"spec\":{\"taints\":[{\"effect\":\"NoSchedule\",\"key\":"
+                     "\"alertscaler.io/draining\"}],\"unschedulable\":true}}");
+    cr_expect_not_null(strstr(patch->headers, "Content-Type: application/merge-patch+json\n"));
+    cr_expect_not_null(strstr(eviction->headers, "Content-Type: application/json\n"));
+    cr_expect_str_eq(eviction->body,
+                     "{\"apiVersion\":\"policy/v1\",\"deleteOptions\":{\"preconditions\":{"
+                     "\"uid\":\"u-a\"}},\"kind\":\"Eviction\",\"metadata\":{\"name\":\"a\","
+                     "\"namespace\":\"shop\"}}");
+
+    answer("GET", PODS_PATH, 200, PODS(GOING("a") "," DAEMON));
+    pass(AS_DRAIN_POLL_US);
+    cr_expect_eq(told, 0);
+    answer("GET", PODS_PATH, 200, PODS(DAEMON));
+    pass(AS_DRAIN_POLL_US);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+    cr_expect_eq(outcome.reason, AS_REASON_APPLIED);
+    cr_expect_eq(evicted, 2);
+    cr_expect_str_eq(told_node, "n1");
+}
+
+Test(drain, an_empty_node_is_only_marked)
+{
+    answer_questions(NODE, PODS(DAEMON));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(DAEMON));
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+    cr_expect_eq(evicted, 0);
+}
+
+Test(drain, speaks_the_eviction_api_that_is_served)
+{
+    const struct as_drain_request request = {.node = "n1",
+                                             .provider_id = "i-1",
+                                             .decision_id = "01HD",
+                                             .timeout_us = AS_US_PER_MIN,
+                                             .grace_us = 30 * AS_US_PER_S};
+    answer("GET", "/api/v1", 200, CORE("v1beta1"));
+    answer("GET", NODE_PATH, 200, NODE);
+    answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    answer("POST", EVICT("a"), 201, "{}");
+    (void)!as_drain_start(drains, &request, keep, NULL);
+    world_run(&world);
+    cr_expect_str_eq(get_last_request()->body,
+                     "{\"apiVersion\":\"policy/v1beta1\",\"deleteOptions\":{"
+                     "\"gracePeriodSeconds\":30,\"preconditions\":{\"uid\":\"u-a\"}},\"kind\":"
+                     "\"Eviction\",\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\"}}");
+}
+
+Test(drain, a_budget_is_respected_until_it_gives_way)
+{
+    answer_questions(NODE, PODS(POD("a") "," POD("b")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(POD("a") "," POD("b")));
+    world_answer(&world, (struct world_answer){"POST", EVICT("a"), .status = 429,
+                                               .body = STATUS("Cannot evict pod", ""),
+                                               .retry_after = "10"});
+    answer("POST", EVICT("b"), 201, "{}"); /* another's budget may allow it */
+    start();
+    pass(9 * AS_US_PER_S);
+    cr_expect_eq(told, 0);
+    answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    answer("POST", EVICT("a"), 201, "{}");
+    pass(AS_US_PER_S);
+    answer("GET", PODS_PATH, 200, PODS(""));
+    pass(AS_DRAIN_POLL_US);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+    cr_expect_eq(evicted, 2);
+}
+
+Test(drain, what_may_pass_is_tried_again)
+{
+    static const struct {
+        enum as_http_outcome transport;
+        int status;
+        const char *body;
+    } rows[] = {
+        {AS_HTTP_ANSWERED, 409,
+         STATUS("the UID in the precondition does not match", "\"name\":\"a\"")},
+        {AS_HTTP_ANSWERED, 404, STATUS("pods \\\"a\\\" not found", "\"name\":\"a\"")},
+        {AS_HTTP_ANSWERED, 500, STATUS("more than one PodDisruptionBudget", "")},
+        {AS_HTTP_ANSWERED, 503, ""},
+        {AS_HTTP_UNREACHABLE, 0, ""},
+        {AS_HTTP_TIMEOUT, 0, ""},
+    };
+    answer_questions(NODE, PODS(POD("a")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        answer("GET", PODS_PATH, 200, PODS(POD("a")));
+        world_answer(&world, (struct world_answer){"POST", EVICT("a"), rows[i].transport,
+                                                   rows[i].status, .body = rows[i].body});
+    }
+    answer("GET", PODS_PATH, 500, STATUS("etcd", ""));
+    answer("GET", PODS_PATH, 200, PODS(""));
+    start();
+    pass(AS_US_PER_MIN);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE, "%s", outcome.message);
+    cr_expect_eq(evicted, 0);
+}
+
+Test(drain, a_conflict_at_the_mark_reads_the_node_again)
+{
+    answer_questions(NODE, PODS(""));
+    answer("PATCH", NODE_PATH, 409, STATUS("the object has been modified", "\"name\":\"n1\""));
+    answer("GET", NODE_PATH, 200, NODE);
+    answer("GET", PODS_PATH, 200, PODS(""));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(""));
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+}
+
+Test(drain, pods_that_nobody_hears_of_count_as_gone)
+{
+    static const char node[] = NODE_WITH("n1", "", "", "Unknown");
+    answer_questions(node, PODS(GOING("a")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(GOING("a")));
+    start();
+    cr_expect_eq(told, 0);
+    world.wall.us += AS_DRAIN_LOST_POD_US;
+    answer("GET", PODS_PATH, 200, PODS(GOING("a")));
+    pass(AS_DRAIN_POLL_US);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+}
+
+Test(drain, there_may_be_no_node)
+{
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    answer("GET", NODE_PATH, 404, STATUS("nodes \\\"n1\\\" not found", "\"name\":\"n1\""));
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_NO_NODE);
+    cr_expect_eq(outcome.reason, AS_REASON_APPLIED);
+}
+
+/* What is found out before anything is touched */
+
+Test(drain, is_refused_where_it_may_not_be)
+{
+    static const struct {
+        const char *core, *node, *pods; /* NULL: not asked */
+        const char *message;
+    } rows[] = {
+        {"{\"kind\":\"APIResourceList\"}", NULL, NULL,
+         "drain node n1: the cluster has no eviction API (policy/v1)"},
+        {"<html>", NULL, NULL, "drain node n1: not JSON: line 1: '[' or '{' expected near '<'"},
+        {CORE("v1"), NODE_WITH("n1", "", ",\"providerID\":\"aws:///z/i-2\"", "True"), NULL,
+         "drain node n1: its spec.providerID is \"aws:///z/i-2\", not one of \"i-1\""},
+        {CORE("v1"),
+         NODE_WITH("n1", ",\"annotations\":{\"alertscaler.io/scale-down-disabled\":\"true\"}", "",
+                   "True"),
+         NULL, "drain node n1: it is annotated alertscaler.io/scale-down-disabled: \"true\""},
+        {CORE("v1"), NODE_WITH("n1", MARK_OF("somebody", "true"), "", "True"), NULL,
+         "drain node n1: another alertscaler is draining it: somebody"},
+        {CORE("v1"), "{\"kind\":\"Pod\"}", NULL, "drain node n1: kind: expected Node"},
+        {CORE("v1"), NODE,
+         PODS(POD("a") "," POD_WITH("b", ",\"annotations\":{\"cluster-autoscaler.kubernetes.io/"
+                                         "safe-to-evict\":\"false\"}")),
+         "drain node n1: pod shop/b may not be evicted: it is annotated "
+         "cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\""},
+        {CORE("v1"), NODE, "<html>", "drain node n1: list pods of a node: expected a JSON object"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        told = 0;
+        drains = as_drains_free(drains);
+        drains = as_drains_new(&client, "me");
+        answer("GET", "/api/v1", 200, rows[i].core);
+        if (rows[i].node)
+            answer("GET", NODE_PATH, 200, rows[i].node);
+        if (rows[i].pods)
+            answer("GET", PODS_PATH, 200, rows[i].pods);
+        start();
+        expect_untouched(AS_REASON_REJECTED, rows[i].message);
+    }
+}
+
+Test(drain, a_right_that_is_missing_has_a_name)
+{
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    answer("GET", NODE_PATH, 403, STATUS("no", ""));
+    start();
+    expect_untouched(AS_REASON_FORBIDDEN, "drain node n1: the right \"nodes: get\" is missing: no");
+    told = 0;
+    answer("GET", NODE_PATH, 200, NODE);
+    answer("GET", PODS_PATH, 403, STATUS("no", ""));
+    start();
+    expect_untouched(AS_REASON_FORBIDDEN,
+                     "drain node n1: list pods of a node: the right \"pods: list (in all "
+                     "namespaces)\" is missing: no");
+}
+
+/* Back again */
+
+Test(drain, a_forbidden_mark_is_looked_for_and_told)
+{
+    answer_questions(NODE, PODS(""));
+    answer("PATCH", NODE_PATH, 403, STATUS("no", ""));
+    answer("GET", NODE_PATH, 200, NODE); /* it is not there: nothing to undo */
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_FAILED);
+    cr_expect_str_eq(outcome.message, "drain node n1: the right \"nodes: patch\" is missing: no");
+    cr_expect_str_eq(get_last_request()->method, "GET");
+}
+
+Test(drain, a_mark_whose_answer_was_lost_is_taken_back)
+{
+    answer_questions(NODE, PODS(""));
+    world_answer(&world,
+                 (struct world_answer){"PATCH", NODE_PATH, AS_HTTP_TIMEOUT, .error = "no answer"});
+    answer_undo();
+    start();
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_TIMEOUT, "drain node n1: no answer");
+}
+
+static void start_marked(const char *pods)
+{
+    answer_questions(NODE, PODS(POD("a")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, pods);
+}
+
+Test(drain, fails_and_undoes)
+{
+    static const struct {
+        int status;
+        const char *body;
+        enum as_reason reason;
+        const char *message;
+    } rows[] = {
+        {403, STATUS("no", ""), AS_REASON_FORBIDDEN,
+         "drain node n1: the right \"pods/eviction: create\" is missing: pod shop/a: no"},
+        {401, STATUS("Unauthorized", ""), AS_REASON_FORBIDDEN,
+         "drain node n1: pod shop/a: Unauthorized"},
+        {422, STATUS("invalid", ""), AS_REASON_REJECTED, "drain node n1: pod shop/a: invalid"},
+        {404, "404 page not found", AS_REASON_TARGET_NOT_FOUND,
+         "drain node n1: pod shop/a: HTTP 404"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        told = 0;
+        drains = as_drains_free(drains);
+        drains = as_drains_new(&client, "me");
+        start_marked(PODS(POD("a")));
+        answer("POST", EVICT("a"), rows[i].status, rows[i].body);
+        answer_undo();
+        start();
+        expect_undone(AS_DRAIN_FAILED, rows[i].reason, rows[i].message);
+    }
+}
+
+Test(drain, a_pod_that_came_meanwhile_may_forbid_it)
+{
+    start_marked(PODS(POD_WITH("b", ",\"annotations\":{\"cluster-autoscaler.kubernetes.io/"
+                                    "safe-to-evict\":\"false\"}")));
+    answer_undo();
+    start();
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_REJECTED,
+                  "drain node n1: pod shop/b may not be evicted: it is annotated "
+                  "cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"");
+}
+
+static struct world_answer serve_stubborn(void *context, const struct world_request *request)
+{
+    if (strstr(request->url, "/eviction"))
+        return (struct world_answer){.status = 429, .body = STATUS("needs 2 healthy pods", "")};
+    if (strstr(request->url, "/pods?"))
+        return (struct world_answer){.status = 200, .body = PODS(POD("a"))};
+    return (struct world_answer){.status = 200,
+                                 .body = strstr(request->url, "/nodes/") ? MARKED : CORE("v1")};
+}
+
+Test(drain, has_a_deadline)
+{
+    world.serve = serve_stubborn;
+    start();
+    pass(10 * AS_US_PER_MIN - 1);
+    cr_expect_eq(told, 0);
+    pass(1);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_TIMEOUT,
+                  "drain node n1: not empty after 10m: pod shop/a: needs 2 healthy pods");
+    cr_expect_lt(world.request_count, 700, "polled at a decent pace");
+}
+
+static struct world_answer serve_going(void *context, const struct world_request *request)
+{
+    if (strstr(request->url, "/pods?"))
+        return (struct world_answer){.status = 200, .body = PODS(GOING("a"))};
+    return (struct world_answer){.status = 200, .body = MARKED};
+}
+
+Test(drain, a_pod_that_does_not_end_is_named)
+{
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    world.serve = serve_going;
+    start();
+    pass(10 * AS_US_PER_MIN);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_TIMEOUT,
+                  "drain node n1: not empty after 10m: pod shop/a was evicted, and has not ended");
+}
+
+Test(drain, leaves_a_cordon_that_was_there_before)
+{
+    answer_questions(NODE_WITH("n1", "", ",\"unschedulable\":true", "True"), PODS(POD("a")));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    answer("POST", EVICT("a"), 403, STATUS("no", ""));
+    answer("GET", NODE_PATH, 200, NODE_WITH("n1", MARK_OF("me", "false"), TAINTED, "True"));
+    answer("PATCH", NODE_PATH, 200, NODE);
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_not_null(strstr(world.requests[3].body, "\\\"cordoned\\\":false"));
+    cr_expect_str_eq(get_last_request()->body,
+                     "{\"metadata\":{\"annotations\":{\"alertscaler.io/drain\":null},"
+                     "\"resourceVersion\":\"7\"},\"spec\":{\"taints\":[]}}");
+}
+
+Test(drain, undoing_is_tried_again)
+{
+    start_marked(PODS(POD("a")));
+    answer("POST", EVICT("a"), 403, STATUS("no", ""));
+    answer("GET", NODE_PATH, 500, "");
+    answer("GET", NODE_PATH, 200, MARKED);
+    answer("PATCH", NODE_PATH, 409, STATUS("modified", ""));
+    answer("GET", NODE_PATH, 200, MARKED);
+    world_answer(&world, (struct world_answer){"PATCH", NODE_PATH, .outcome = AS_HTTP_UNREACHABLE});
+    answer_undo();
+    start();
+    cr_expect_eq(told, 0);
+    pass(AS_US_PER_MIN);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_FORBIDDEN,
+                  "drain node n1: the right \"pods/eviction: create\" is missing: pod shop/a: no");
+}
+
+Test(drain, is_stuck_where_nothing_helps)
+{
+    start_marked(PODS(POD("a")));
+    answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
+    answer("GET", NODE_PATH, 403, STATUS("taken away", ""));
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_STUCK);
+    cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
+    cr_expect_str_eq(outcome.message,
+                     "drain node n1: it stays cordoned, as that could not be undone: taken away; "
+                     "before: drain node n1: pod shop/a: invalid");
+}
+
+Test(drain, is_stuck_after_so_many_tries)
+{
+    start_marked(PODS(POD("a")));
+    answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
+    for (int i = 0; i < AS_DRAIN_UNDO_TRIES; i++)
+        answer("GET", NODE_PATH, 503, "");
+    start();
+    pass(10 * AS_US_PER_MIN);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_STUCK);
+    cr_expect_eq(outcome.reason, AS_REASON_UNREACHABLE);
+}
+
+Test(drain, a_node_that_is_gone_needs_no_undoing)
+{
+    start_marked(PODS(POD("a")));
+    answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
+    answer("GET", NODE_PATH, 404, STATUS("not found", "\"name\":\"n1\""));
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_FAILED);
+}
+
+/* Given up */
+
+Test(drain, may_be_given_up_before_its_turn)
+{
+    struct as_drain *drain = start_node("n1");
+    as_drain_cancel(drain);
+    cr_expect_eq(told, 0);
+    world_run(&world);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_CANCELLED);
+    cr_expect_eq(outcome.reason, AS_REASON_SUPERSEDED);
+    cr_expect_str_eq(outcome.message, "drain node n1: given up");
+    cr_expect_eq(world.request_count, 0);
+}
+
+Test(drain, given_up_in_its_course_is_undone)
+{
+    start_marked(PODS(POD("a")));
+    answer("POST", EVICT("a"), 201, "{}");
+    struct as_drain *drain = start();
+    answer_undo();
+    as_drain_cancel(drain);
+    as_drain_cancel(drain); /* once is enough */
+    world_run(&world);
+    expect_undone(AS_DRAIN_CANCELLED, AS_REASON_SUPERSEDED, "drain node n1: given up");
+    cr_expect_eq(evicted, 1);
+}
+
+/* Side by side */
+
+static size_t count_gets(const char *path)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world.request_count; i++)
+        count +=
+            strcmp(world.requests[i].method, "GET") == 0 && strstr(world.requests[i].url, path);
+    return count;
+}
+
+Test(drain, so_many_at_a_time)
+{
+    struct as_drain *all[AS_DRAINS_MAX + 2];
+    world.serve = serve_stubborn;
+    for (int i = 0; i < AS_DRAINS_MAX + 2; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "m%d", i);
+        all[i] = start_node(name);
+    }
+    world_run(&world);
+    cr_expect_eq(count_gets("/nodes/"), AS_DRAINS_MAX);
+    as_drain_cancel(all[AS_DRAINS_MAX]); /* a waiting one */
+    world_run(&world);
+    cr_expect_eq(told, 1);
+    as_drain_cancel(all[0]);
+    world_run(&world);
+    cr_expect_eq(told, 2);
+    cr_expect_eq(count_gets("/nodes/m6"), 1, "the next has its turn");
+    /* teardown: nothing is told of the others */
+}
+
+Test(drain, one_at_a_time_for_a_node)
+{
+    world.serve = serve_stubborn;
+    start();
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_FAILED);
+    cr_expect_str_eq(outcome.message, "drain node n1: it is being drained already");
+}
+
+Test(drain, of_no_nodes_name)
+{
+    static const char *const names[] = {"", ".", ".."};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        (void)!start_node(names[i]);
+        world_run(&world);
+        cr_expect_eq(end, AS_DRAIN_FAILED);
+        cr_expect_eq(outcome.reason, AS_REASON_REJECTED);
+    }
+    cr_expect_eq(told, 3);
+}
+
+/* After it */
+
+static void drain_n1(void)
+{
+    answer_questions(NODE, PODS(""));
+    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(""));
+    start();
+    cr_assert_eq(end, AS_DRAIN_DONE);
+    told = 0;
+}
+
+Test(drain, is_undone_when_the_instance_stays)
+{
+    drain_n1();
+    answer_undo();
+    as_drain_undo_start(drains, "n1", keep, NULL);
+    cr_expect_eq(told, 0);
+    world_run(&world);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_APPLIED, "");
+    answer("GET", NODE_PATH, 404, "");
+    told = 0;
+    as_drain_undo_start(drains, "n1", keep, NULL);
+    world_run(&world);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_NO_NODE);
+}
+
+/* Recovery */
+
+static unsigned recovered, undone;
+
+static void keep_recovery(void *context, const struct as_outcome *failure, unsigned count)
+{
+    recovered++;
+    outcome = *failure;
+    undone = count;
+}
+
+static void recover(void)
+{
+    const unsigned before = recovered;
+    as_drain_recover(drains, keep_recovery, NULL);
+    cr_assert_eq(recovered, before, "told in the same turn");
+    world_run(&world);
+    cr_assert_eq(recovered, before + 1);
+}
+
+Test(drain, what_was_left_behind_is_undone)
+{
+    drain_n1();
+    answer("GET", NODES_PATH, 200,
+           LIST_OF("NodeList", "",
+                   MARKED "," NODE_WITH("n2", MARK_OF("me", "true"), TAINTED, "True") "," NODE_WITH(
+                       "n3", MARK_OF("other", "true"), TAINTED,
+                       "True") "," NODE_WITH("n4", "", TAINTED, "True")));
+    answer("GET", "/api/v1/nodes/n2", 200, MARKED);
+    answer("PATCH", "/api/v1/nodes/n2", 200, NODE);
+    recover(); /* n1 is held, n3 another's, n4 nobody's */
+    cr_expect_eq(outcome.reason, AS_REASON_APPLIED);
+    cr_expect_eq(undone, 1);
+
+    as_drain_release(drains, "n1");
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer_undo();
+    recover();
+    cr_expect_eq(undone, 1);
+}
+
+Test(drain, recovery_leaves_what_is_under_way)
+{
+    start_marked(PODS(GOING("a")));
+    start();
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    recover();
+    cr_expect_eq(undone, 0);
+}
+
+Test(drain, recovery_says_what_went_wrong)
+{
+    answer("GET", NODES_PATH, 403, STATUS("no", ""));
+    recover();
+    cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
+    cr_expect_str_eq(outcome.message, "list nodes: the right \"nodes: list\" is missing: no");
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer("GET", NODE_PATH, 403, STATUS("no", ""));
+    recover();
+    cr_expect_eq(undone, 0);
+    cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
+    cr_expect_str_eq(outcome.message,
+                     "drain node n1: it stays cordoned, as that could not be undone: no");
+}
+
+Test(drain, nothing_is_told_after_the_end)
+{
+    (void)!start_node("n1");
+    as_drain_recover(drains, keep_recovery, NULL);
+    drains = as_drains_free(drains);
+    world_run(&world);
+    cr_expect_eq(told, 0);
+    cr_expect_eq(recovered, 0);
+}
