@@ -8,8 +8,8 @@
 #include "talker.h"
 
 #define FORM_HEADER "Content-Type: application/x-www-form-urlencoded; charset=utf-8\n"
-#define CREDENTIALS "/home/u/.aws/credentials"
-#define CONFIG      "/home/u/.aws/config"
+#define CREDENTIALS "/h/.aws/credentials"
+#define CONFIG      "/h/.aws/config"
 #define STS         "https://sts.eu-central-1.amazonaws.com/"
 #define FOUND_JSON                                                                                 \
     "{\"Version\":1,\"Code\":\"Success\",\"AccessKeyId\":\"K\",\"SecretAccessKey\":\"S\","         \
@@ -26,7 +26,7 @@ static struct as_talk *const talk = &given.talk.talk;
 
 static void init(void)
 {
-    talker_set("HOME", "/home/u");
+    talker_set("HOME", "/h");
     talker_set("AWS_REGION", "eu-central-1");
 }
 
@@ -207,9 +207,9 @@ Test(credentials_aws, places_of_the_files)
     begin("profile");
     talker_expect_file(talk, "/etc/aws/c");
     talker_content(talk, NULL, EACCES);
-    talker_expect_file(talk, "/home/u/conf");
+    talker_expect_file(talk, "/h/conf");
     talker_content(talk, NULL, EISDIR);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "/home/u/conf: Is a directory");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "/h/conf: Is a directory");
     talker_set("AWS_SHARED_CREDENTIALS_FILE", "");
     talker_set("HOME", "");
     begin("profile");
