@@ -162,6 +162,11 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
                           as_yaml_describe(key, found), suggestion_print(&suggestion, hint));
         is_good = is_good && is_known;
     }
+    if (as_yaml_find(raw->node, "nodes")) {
+        loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
+                      "a provider of type http knows no instances, which `nodes` is about");
+        is_good = false;
+    }
     if (!url)
         loader_report(&resolver->loader, raw->node_group,
                       "key `url` is missing: a provider of type http needs the group's address");
@@ -236,6 +241,43 @@ static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw
     return is_good;
 }
 
+/* What stands under `nodes`, for a group whose provider names its instances. */
+static bool resolve_nodes(struct resolver *resolver, const struct raw_target *raw,
+                          struct as_target_config *config)
+{
+    const struct as_yaml_node *key = schema_find_key(raw->node, "nodes");
+    const struct as_yaml_node *map = as_yaml_find(raw->node, "nodes");
+    const struct as_yaml_node *cluster = as_yaml_find(map, "cluster");
+    const struct raw_nodes *from = &raw->nodes;
+    const bool is_none = strcmp(from->cluster, "none") == 0;
+    if (key && !raw->node_group) {
+        loader_report(&resolver->loader, key, "`nodes` is for node groups only");
+        return false;
+    }
+    if (is_template(cluster)) {
+        loader_report(&resolver->loader, cluster, "this cluster cannot come from a template");
+        return false;
+    }
+    if (is_none && as_yaml_find(map, "drain") && from->drain) {
+        loader_report(&resolver->loader, as_yaml_find(map, "drain"),
+                      "with `cluster: none` there is nothing to drain");
+        return false;
+    }
+    if (!is_none)
+        check_cluster(resolver, cluster);
+    if (!raw->node_group)
+        return true;
+    config->nodes = (struct as_nodes_config){
+        .cluster = is_none ? NULL : as_xstrdup(from->cluster),
+        .choose = (enum as_choose_strategy)from->choose,
+        .drain = from->drain && !is_none,
+        .drain_timeout_us = from->drain_timeout_us,
+        .grace_us = from->grace_us,
+        .ready_timeout_us = from->ready_timeout_us,
+    };
+    return true;
+}
+
 static void check_allow(struct resolver *resolver, const struct raw_target *raw,
                         const struct as_target_config *config)
 {
@@ -273,6 +315,7 @@ void resolve_address(struct resolver *resolver, struct raw_target *raw,
         is_good = resolve_node_group(resolver, raw, config);
     else if (kubernetes && kubernetes->kind == AS_YAML_MAP)
         is_good = resolve_kubernetes(resolver, raw, config);
+    is_good = resolve_nodes(resolver, raw, config) && is_good;
     if (config->address_count > 0)
         check_allow(resolver, raw, config);
     raw->has_address = is_good && !config->is_templated;

@@ -20,6 +20,13 @@ struct raw_kubernetes {
     const char *cluster, *api_version, *kind, *namespace, *name;
 };
 
+struct raw_nodes {
+    const char *cluster;
+    unsigned choose; /* an as_choose_strategy */
+    bool drain;
+    int64_t drain_timeout_us, grace_us, ready_timeout_us;
+};
+
 struct raw_rule;
 
 /* `targets.<name>`, as written; `tree` with the nodes says where. */
@@ -30,6 +37,7 @@ struct raw_target {
     struct as_target_defaults policy;
     struct raw_kubernetes kubernetes;
     const struct as_yaml_node *node_group; /* NULL: a Kubernetes object */
+    struct raw_nodes nodes;
     struct raw_allow allow;
     const char **after;
     size_t after_count;

@@ -314,6 +314,55 @@ static const struct schema allow = {
     .fields = allow_fields,
 };
 
+/* How instances of a node group are nodes of a cluster */
+
+static const struct schema_field nodes_fields[] = {
+    {.key = "cluster",
+     .type = SCHEMA_STRING,
+     .offset = offsetof(struct raw_nodes, cluster),
+     .fallback = "default"},
+    {.key = "choose",
+     .type = SCHEMA_WORD,
+     .offset = offsetof(struct raw_nodes, choose),
+     .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
+                                    [AS_CHOOSE_OLDEST] = "oldest",
+                                    [AS_CHOOSE_NEWEST] = "newest",
+                                    [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
+                                    [AS_CHOOSE_STRATEGY_COUNT] = NULL},
+     .fallback = "empty_first"},
+    {.key = "drain",
+     .type = SCHEMA_BOOL,
+     .offset = offsetof(struct raw_nodes, drain),
+     .fallback = "true"},
+    {.key = "drain_timeout",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, drain_timeout_us),
+     .min = AS_US_PER_S,
+     .fallback = "10m"},
+    {.key = "grace_period",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, grace_us)},
+    {.key = "ready_timeout",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, ready_timeout_us),
+     .min = AS_US_PER_S,
+     .fallback = "15m"},
+    {0},
+};
+
+static void init_nodes(struct loader *loader, void *object)
+{
+    struct raw_nodes *raw = object;
+    raw->grace_us = -1; /* the pods' own */
+}
+
+static const struct schema nodes = {
+    .name = "nodes",
+    .size = sizeof(struct raw_nodes),
+    .fields = nodes_fields,
+    .init = init_nodes,
+};
+
 /* What a group needs is its provider's business; the texts are checked with the provider known. */
 static void parse_node_group(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -335,6 +384,7 @@ static void parse_node_group(struct loader *loader, const struct as_yaml_node *v
 static const struct schema_field target_fields[] = {
     {.key = "kubernetes", .type = SCHEMA_MAP, .offset = IN_TARGET(kubernetes), .map = &kubernetes},
     {.key = "node_group", .type = SCHEMA_CUSTOM, .parse = parse_node_group, .expected = "map"},
+    {.key = "nodes", .type = SCHEMA_MAP, .offset = IN_TARGET(nodes), .map = &nodes},
     {.key = "max",
      .type = SCHEMA_INT,
      .is_required = true,
@@ -382,5 +432,6 @@ const struct schema schema_target = {
 };
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown, &behavior, &scale_up, &scale_down, &policies, &tolerance, &kubernetes, &allow, NULL,
+    &cooldown,  &behavior,   &scale_up, &scale_down, &policies,
+    &tolerance, &kubernetes, &nodes,    &allow,      NULL,
 };

@@ -26,7 +26,7 @@ enum as_choose_strategy {
 };
 const char *as_choose_strategy_get_word(enum as_choose_strategy strategy); /* "empty_first", ... */
 
-/* `node_group.nodes` of a target: how its instances are nodes of a cluster. */
+/* `nodes` of a target: how its instances are nodes of a cluster. */
 struct as_nodes_config {
     char *cluster; /* NULL (`none`): they are no nodes; only the provider's facts choose */
     enum as_choose_strategy choose;

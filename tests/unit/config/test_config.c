@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/config.h>
@@ -533,6 +534,84 @@ static void assert_error(const char *text, const char *message, uint32_t line, u
     cr_assert(strstr(first->message, message), "%s", first->message);
     cr_assert_eq(first->line, line, "%s at %u:%u", text, first->line, first->column);
     cr_assert_eq(first->column, column, "%s at %u:%u", text, first->line, first->column);
+}
+
+/* How instances are nodes, and which of them leave. */
+Test(config, nodes_of_a_group)
+{
+    static const char settings[] = "rule_files: [rules.yaml]\n"
+                                   "clusters: {edge: {context: e}}\n"
+                                   "providers: {cloud: {type: aws}}\n";
+    write_file(
+        "rules.yaml",
+        "targets:\n"
+        "  plain: {node_group: {provider: cloud, name: a}, max: 2}\n"
+        "  machines: {node_group: {provider: cloud, name: b}, max: 2, nodes: {cluster: none, "
+        "choose: newest}}\n"
+        "  workers:\n"
+        "    node_group: {provider: cloud, name: c}\n"
+        "    max: 2\n"
+        "    nodes: {cluster: edge, choose: least_utilized, drain: false, drain_timeout: 3m, "
+        "grace_period: 0s, ready_timeout: 7m}\n"
+        "  web: {kubernetes: {kind: Deployment, namespace: s, name: w}, max: 2}\n");
+    assert_loads(settings);
+    const struct as_target_config *targets = config->ruleset->targets;
+    const struct as_nodes_config *plain = &targets[0].nodes, *machines = &targets[1].nodes,
+                                 *workers = &targets[2].nodes;
+    cr_expect_str_eq(plain->cluster, "default");
+    cr_expect_eq(plain->choose, AS_CHOOSE_EMPTY_FIRST);
+    cr_expect(plain->drain);
+    cr_expect_eq(plain->drain_timeout_us, 10 * AS_US_PER_MIN);
+    cr_expect_eq(plain->grace_us, -1);
+    cr_expect_eq(plain->ready_timeout_us, 15 * AS_US_PER_MIN);
+    cr_expect_null(machines->cluster);
+    cr_expect_eq(machines->choose, AS_CHOOSE_NEWEST);
+    cr_expect_not(machines->drain);
+    cr_expect_str_eq(workers->cluster, "edge");
+    cr_expect_eq(workers->choose, AS_CHOOSE_LEAST_UTILIZED);
+    cr_expect_not(workers->drain);
+    cr_expect_eq(workers->drain_timeout_us, 3 * AS_US_PER_MIN);
+    cr_expect_eq(workers->grace_us, 0);
+    cr_expect_eq(workers->ready_timeout_us, 7 * AS_US_PER_MIN);
+    cr_expect_null(targets[3].nodes.cluster, "no node group");
+}
+
+Test(config, nodes_of_a_group_are_checked)
+{
+    static const struct {
+        const char *target, *message;
+        uint32_t column;
+    } rows[] = {
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {choose: oldset}", "oldset", 65},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {cluster: egde}",
+         "there is no cluster `egde`", 66},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {cluster: '{{ .Labels.c }}'}",
+         "cannot come from a template", 66},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {cluster: none, drain: true}",
+         "there is nothing to drain", 79},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {drain_timeout: 0s}", "1s", 72},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {drian: true}", "drian", 57},
+        {"kubernetes: {kind: Deployment, namespace: s, name: w}, max: 2, nodes: {drain: true}",
+         "for node groups only", 64},
+        {"node_group: {provider: mine, url: 'http://h/g'}, max: 2, nodes: {drain: true}",
+         "knows no instances", 58},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *text = as_xasprintf("targets:\n  x:\n    %s\n", "");
+        AS_CLEANUP(as_free_p)
+        char *rules = as_xasprintf("targets: {x: {\n%s}}\n", rows[i].target);
+        write_file("rules.yaml", rules);
+        cr_assert_eq(load("rule_files: [rules.yaml]\n"
+                          "clusters: {edge: {context: e}}\n"
+                          "providers: {cloud: {type: aws}, mine: {type: http}}\n"),
+                     AS_CONFIG_INVALID, "row %zu", i);
+        const struct as_diagnostic *first = &diagnostics.items[0];
+        cr_expect_eq(diagnostics.count, 1, "row %zu: %s", i, diagnostics.items[1].message);
+        cr_expect(strstr(first->message, rows[i].message), "row %zu: %s", i, first->message);
+        cr_expect_eq(first->line, 2, "row %zu", i);
+        cr_expect_eq(first->column, rows[i].column, "row %zu: %u", i, first->column);
+    }
 }
 
 #define HEAD                                                                                       \
