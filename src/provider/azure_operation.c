@@ -149,11 +149,12 @@ static void ask_resource(struct as_talk *talk)
     azure_get_state(talk)->kind->read(talk, hear_resource);
 }
 
-/* False after failing the talk, or asking for the resource, as the operation is not known any more.
- */
+/* False after failing the talk, or asking for the resource: the operation is not known any more, or
+ * a role for the resource alone does not reach it. */
 static bool is_known(struct as_talk *talk)
 {
-    if (talk->http_status == 404 || talk->http_status == 410) {
+    const int status = talk->http_status;
+    if (status == 403 || status == 404 || status == 410) {
         ask_resource(talk);
         return false;
     }
