@@ -2,6 +2,7 @@
 import dataclasses
 import http.client
 import json
+import ssl
 import threading
 import urllib.error
 import urllib.request
@@ -72,9 +73,10 @@ class HangUp(Exception):
 
 
 class Server:
-    """handler(Asked) -> (status, headers, body); a body that is not bytes is sent as JSON."""
+    """handler(Asked) -> (status, headers, body); a body that is not bytes is sent as JSON. tls: files of a certificate and
+    its key."""
 
-    def __init__(self, handler):
+    def __init__(self, handler, tls=None):
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
@@ -110,7 +112,12 @@ class Server:
                 pass  # a peer that hung up, mostly; what tests need to know is in what they recorded
 
         self._server = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True,
+                                                      do_handshake_on_connect=False)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
