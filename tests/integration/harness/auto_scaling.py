@@ -1,0 +1,178 @@
+"""EC2 Auto Scaling, played: groups held to their bounds, signatures checked, errors in AWS' words.
+
+The signatures are computed here a second time, in Python. What is to go wrong is injected.
+"""
+import dataclasses
+import datetime
+import hashlib
+import hmac
+import itertools
+import threading
+import time
+import urllib.parse
+
+from .http import HangUp, Server
+
+REGION = "eu-central-1"
+NAMESPACE = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
+
+
+@dataclasses.dataclass
+class Fault:
+    """What goes wrong with the next request of this action. With apply, it is carried out all the same."""
+
+    action: str
+    status: int = 500
+    code: str = ""
+    message: str = "injected"
+    body: str = ""
+    delay: float = 0.0
+    apply: bool = False
+    hang_up: bool = False
+
+
+class Refused(Exception):
+    def __init__(self, status, code, message):
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+def _sign(key, text):
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def signature(secret, asked, scope, names):
+    """Of a request of the query protocol, by Signature Version 4."""
+    headers = "".join(f"{n}:{' '.join(asked.headers[n].split())}\n" for n in names.split(";"))
+    canonical = "\n".join([asked.method, asked.path, "", headers, names, hashlib.sha256(asked.body).hexdigest()])
+    text = "\n".join(["AWS4-HMAC-SHA256", asked.headers["x-amz-date"], scope,
+                      hashlib.sha256(canonical.encode()).hexdigest()])
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = _sign(key, part)
+    return _sign(key, text).hex()
+
+
+class AutoScaling:
+    """One group; `keys` are {access key: (secret, actions that are allowed)}."""
+
+    def __init__(self, name, size, least=0, most=10):
+        self.name, self.size, self.least, self.most = name, size, least, most
+        self.keys = {"AKIDTEST": ("s3cret", {"*"})}
+        self.asked, self.faults, self.removed = [], [], []
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self.instances = [self._name() for _ in range(size)]
+        self._server = Server(self._handle)
+        self.url = self._server.url
+
+    def _name(self):
+        return f"i-{next(self._numbers):017x}"
+
+    def inject(self, *faults, times=1):
+        self.faults += list(faults) * times
+
+    def stop(self):
+        self._server.stop()
+
+    # Who asks
+
+    def _check(self, asked, action):
+        try:
+            words = asked.headers["Authorization"].removeprefix("AWS4-HMAC-SHA256 ").split(", ")
+            fields = dict(word.split("=", 1) for word in words)
+            key, scope = fields["Credential"].split("/", 1)
+        except (AttributeError, KeyError, ValueError):
+            raise Refused(403, "MissingAuthenticationToken", "Request is missing Authentication Token") from None
+        if key not in self.keys:
+            raise Refused(403, "InvalidClientTokenId", "The security token included in the request is invalid.")
+        secret, allowed = self.keys[key]
+        then = datetime.datetime.strptime(asked.headers["x-amz-date"] + "+0000", "%Y%m%dT%H%M%SZ%z")
+        names = fields["SignedHeaders"]
+        if (scope != f"{then:%Y%m%d}/{REGION}/autoscaling/aws4_request" or "host" not in names.split(";") or
+                fields["Signature"] != signature(secret, asked, scope, names)):
+            raise Refused(403, "SignatureDoesNotMatch", "The request signature we calculated does not match.")
+        if abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) > 300:
+            raise Refused(403, "RequestTimeTooSkewed", "Signature expired")
+        if "*" not in allowed and action not in allowed:
+            raise Refused(403, "AccessDenied", f"User: u is not authorized to perform: autoscaling:{action}")
+
+    # What is asked
+
+    def _describe_auto_scaling_groups(self, form):
+        if form["AutoScalingGroupNames.member.1"] != self.name:
+            return "<AutoScalingGroups/>"
+        members = "".join(
+            f"<member><InstanceId>{i}</InstanceId><LifecycleState>InService</LifecycleState><HealthStatus>Healthy"
+            f"</HealthStatus><AvailabilityZone>{REGION}a</AvailabilityZone><ProtectedFromScaleIn>false"
+            "</ProtectedFromScaleIn></member>" for i in self.instances)
+        return (f"<AutoScalingGroups><member><AutoScalingGroupName>{self.name}</AutoScalingGroupName><MinSize>{self.least}"
+                f"</MinSize><MaxSize>{self.most}</MaxSize><DesiredCapacity>{self.size}</DesiredCapacity><Instances>{members}"
+                "</Instances></member></AutoScalingGroups>")
+
+    def _describe_scaling_activities(self, form):
+        ids = [v for k, v in form.items() if k.startswith("ActivityIds.")]
+        members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>Successful</StatusCode></member>" for i in ids)
+        return f"<Activities>{members}</Activities>"
+
+    def _set_desired_capacity(self, form):
+        size = int(form["DesiredCapacity"])
+        if form["AutoScalingGroupName"] != self.name:
+            raise Refused(400, "ValidationError", "AutoScalingGroup name not found - null")
+        if size > self.most:
+            raise Refused(400, "ValidationError", f"New SetDesiredCapacity value {size} is above max value {self.most}"
+                                                  " for the AutoScalingGroup.")
+        assert size >= len(self.instances), "the cloud would choose who leaves"
+        self.size = size
+        self.instances += [self._name() for _ in range(size - len(self.instances))]
+        return ""
+
+    def _terminate_instance_in_auto_scaling_group(self, form):
+        if form["InstanceId"] not in self.instances:
+            raise Refused(400, "ValidationError", "Instance Id not found - No managed instance found for instance ID: "
+                                                  + form["InstanceId"])
+        assert form["ShouldDecrementDesiredCapacity"] == "true"
+        if self.size - 1 < self.least:
+            raise Refused(400, "ValidationError", f"Currently, desiredSize equals minSize ({self.least}). Terminating "
+                          "instance without replacement will violate group's min size constraint.")
+        self.instances.remove(form["InstanceId"])
+        self.removed.append(form["InstanceId"])
+        self.size -= 1
+        return (f"<Activity><ActivityId>a-{len(self.removed)}</ActivityId><StatusCode>InProgress</StatusCode>"
+                "</Activity>")
+
+    # Answers
+
+    def _carry_out(self, asked, action, form):
+        method = "".join("_" + c.lower() if c.isupper() else c for c in action)
+        with self._lock:
+            self._check(asked, action)
+            result = getattr(self, method)(form)
+        return 200, (f'<{action}Response xmlns="{NAMESPACE}"><{action}Result>{result}</{action}Result><ResponseMetadata>'
+                     f"<RequestId>r-{len(self.asked)}</RequestId></ResponseMetadata></{action}Response>")
+
+    def _refusal(self, status, code, message):
+        return status, (f'<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>Sender</Type><Code>{code}</Code><Message>'
+                        f"{message}</Message></Error><RequestId>r-{len(self.asked)}</RequestId></ErrorResponse>")
+
+    def _answer(self, asked, action, form, fault):
+        try:
+            answer = self._carry_out(asked, action, form) if not fault or fault.apply else None
+        except Refused as refused:
+            return self._refusal(refused.status, refused.code, refused.message)
+        if not fault:
+            return answer
+        time.sleep(fault.delay)
+        if fault.hang_up:
+            raise HangUp
+        return self._refusal(fault.status, fault.code, fault.message) if fault.code else (fault.status, fault.body)
+
+    def _handle(self, asked):
+        form = dict(urllib.parse.parse_qsl(asked.body.decode()))
+        action = form.get("Action", "")
+        self.asked.append(action)
+        fault = next((f for f in self.faults if f.action == action), None)
+        if fault:
+            self.faults.remove(fault)
+        status, body = self._answer(asked, action, form, fault)
+        return status, {"Content-Type": "text/xml"}, body.encode()
