@@ -14,6 +14,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/web_config.h>
 
 /* Not /etc/resolv.conf and so on one by one: they are replaced by others of their names, and then
@@ -82,6 +83,33 @@ static void add_http(struct sandbox_files *files, const struct as_http_settings 
             add_file(files, http->headers[i].files[k], SANDBOX_READ);
 }
 
+/* What a kind of provider reads of the environment and of the user's own. */
+static void add_kinds_file(struct sandbox_files *files, const char *file)
+{
+    const char *home = getenv("HOME");
+    if (*file == '$') {
+        add_file(files, getenv(file + 1), SANDBOX_READ);
+    } else if (home) {
+        AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s%s", home, file + strlen("~"));
+        add_file(files, path, SANDBOX_READ);
+    }
+}
+
+static void add_provider(struct sandbox_files *files, const struct as_provider_settings *provider)
+{
+    const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
+    add_http(files, &provider->http);
+    if (!kind)
+        return;
+    for (size_t i = 0; i < provider->option_count; i++) {
+        for (const struct as_provider_key *key = kind->account_keys; key->key; key++)
+            if (key->is_file && strcmp(key->key, provider->options[i].key) == 0)
+                add_file(files, provider->options[i].value, SANDBOX_READ);
+    }
+    for (size_t i = 0; kind->files && kind->files[i]; i++)
+        add_kinds_file(files, kind->files[i]);
+}
+
 /* The folder in which a pattern begins to be one. */
 static void add_pattern(struct sandbox_files *files, const char *config_file, const char *pattern)
 {
@@ -98,7 +126,7 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
     add_http(files, &settings->alertmanager.http);
     add_http(files, &settings->prometheus.http);
     for (size_t i = 0; i < settings->provider_count; i++)
-        add_http(files, &settings->providers[i].http);
+        add_provider(files, &settings->providers[i]);
     for (size_t i = 0; i < settings->receiver.token_count; i++)
         add_file(files, settings->receiver.tokens[i].file, SANDBOX_READ);
     for (size_t i = 0; i < settings->receiver.hmac_count; i++)

@@ -210,6 +210,7 @@ const struct as_group_provider provider_azure = {
                     {"force_deletion", false, false},
                     {0},
                 },
+            .files = (const char *const[]){"$AZURE_FEDERATED_TOKEN_FILE", NULL},
         },
     .credentials = azure_credentials,
     .sign = as_sign_bearer,

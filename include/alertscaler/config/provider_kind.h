@@ -20,6 +20,9 @@ struct as_provider_kind {
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides provider; a NULL key at the end */
+    /* What is read besides files that keys name: "$VARIABLE" whose value is a path, "~/path" of the
+     * user's own. A NULL at the end, or NULL. */
+    const char *const *files;
 };
 
 extern const struct as_provider_kind *const as_provider_kinds[]; /* NULL at the end */
