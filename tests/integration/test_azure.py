@@ -5,7 +5,7 @@ import pytest
 
 from harness.azure import ASSERTION, CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure, Fault
 from harness.notification import alert, notification
-from harness.wait import eventually
+from harness.wait import eventually, steadily
 
 KINDS = ["uniform", "flexible", "pool"]
 CHANGE = "^(PATCH|PUT) "
@@ -178,6 +178,16 @@ def test_what_is_refused_is_told(make, add, azure, code, status, message):
     fire(daemon, "Busy")
     wait_words(daemon, f"{code}: {message}")
     assert group.size == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_capacity_that_does_not_come_is_told(make, add, azure, kind):
+    """The change is accepted, and its operation fails: nothing more is asked for."""
+    group, where = add(kind, room=3)
+    daemon = make(where)
+    fire(daemon, "Busy")
+    wait_words(daemon, "AllocationFailed: Allocation failed: not enough capacity in this region.")
+    steadily(lambda: len(azure.requests(CHANGE)) == 1 and group.size == 4, 3)
 
 
 def test_quota_is_told(make, add):
