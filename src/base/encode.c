@@ -3,6 +3,8 @@
  */
 #include <alertscaler/base/encode.h>
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size)
@@ -33,4 +35,31 @@ void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const 
             as_buf_append(buf, escape, sizeof(escape));
         }
     }
+}
+
+static void encode_64(struct as_buf *buf, const unsigned char *bytes, size_t size,
+                      const char alphabet[64], bool is_padded)
+{
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t count = size - i < 3 ? size - i : 3;
+        const uint32_t group = (uint32_t)bytes[i] << 16 |
+                               (count > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                               (count > 2 ? (uint32_t)bytes[i + 2] : 0);
+        const char digits[] = {alphabet[group >> 18], alphabet[group >> 12 & 63],
+                               alphabet[group >> 6 & 63], alphabet[group & 63]};
+        as_buf_append(buf, digits, count + 1);
+        as_buf_append(buf, "==", is_padded ? 3 - count : 0);
+    }
+}
+
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+void as_encode_base64(struct as_buf *buf, const void *data, size_t size)
+{
+    encode_64(buf, data, size, LETTERS_AND_DIGITS "+/", true);
+}
+
+void as_encode_base64url(struct as_buf *buf, const void *data, size_t size)
+{
+    encode_64(buf, data, size, LETTERS_AND_DIGITS "-_", false);
 }

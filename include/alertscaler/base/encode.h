@@ -1,5 +1,5 @@
 /*
- * Bytes as text: hexadecimal digits, and percent-encoding (RFC 3986).
+ * Bytes as text: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648).
  */
 #ifndef ALERTSCALER_BASE_ENCODE_H
 #define ALERTSCALER_BASE_ENCODE_H
@@ -13,5 +13,9 @@ void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
 
 /* All but A-Z a-z 0-9 - . _ ~ and what is in `keep` ("" or "/:") as %XX with upper-case digits. */
 void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const char *keep);
+
+/* With + and / and padding; and the alphabet of URLs, without padding. */
+void as_encode_base64(struct as_buf *buf, const void *data, size_t size);
+void as_encode_base64url(struct as_buf *buf, const void *data, size_t size);
 
 #endif
