@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-#include <strings.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -46,31 +44,14 @@ struct as_http_response { /* good during the callback */
     const char *body; /* NUL-terminated, never NULL */
     size_t body_size;
     const char *etag, *retry_after, *content_type, *location; /* "" where absent */
-    /* All header fields, and trailer fields behind them: "name\0value\0...", ended by an empty
-     * name; NULL where there are none. Those with a NUL in them are left out. */
-    const char *fields;
-    const char *error; /* for a person, where not AS_HTTP_ANSWERED */
+    const char *fields; /* of head and trailer, as http_fields.h reads them; NULL: none */
+    const char *error;  /* for a person, where not AS_HTTP_ANSWERED */
 };
-
-/* The value of the first field by this name, in whatever case; "" where there is none. */
-static inline const char *as_http_response_find(const struct as_http_response *response,
-                                                const char *name)
-{
-    const char *at = response->fields ? response->fields : "";
-    while (*at) {
-        const char *value = at + strlen(at) + 1;
-        if (strcasecmp(at, name) == 0)
-            return value;
-        at = value + strlen(value) + 1;
-    }
-    return "";
-}
 
 typedef void as_http_done_fn(void *context, const struct as_http_response *response);
 struct as_http_call;
 struct as_http {
-    /* `done` comes exactly once, in a later turn of the loop, unless the call is cancelled first.
-     */
+    /* `done` comes exactly once, in a later turn of the loop, unless it is cancelled first. */
     struct as_http_call *(*start)(struct as_http *self, const struct as_http_request *request,
                                   as_http_done_fn *done, void *context)AS_MUST_USE;
     void (*cancel)(struct as_http *self, struct as_http_call *call); /* no `done` after it */

@@ -23,6 +23,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/port/http.h>
+#include <alertscaler/port/http_fields.h>
 
 #define AS_TALK_TURNS_MAX    500 /* answers in one talk: pages that never end do */
 #define AS_TALK_HEADERS_MAX  24

@@ -26,6 +26,7 @@
 #include <event2/listener.h>
 
 #include <alertscaler/net/server.h>
+#include <alertscaler/port/http_fields.h>
 
 #include "connection.h"
 
