@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <expat.h>
+#include <openssl/crypto.h>
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
@@ -248,6 +249,24 @@ const json_t *answer_misses(struct as_talk *talk, const char *path)
     as_talk_fail(talk, AS_TALK_RETRY, "%s: the answer has no %s", talk->request.operation, path);
     talk->is_ambiguous = talk->request.is_change;
     return NULL;
+}
+
+void answer_wipe(json_t *document)
+{
+    const char *name;
+    size_t index;
+    json_t *value;
+    if (json_is_string(document))
+        OPENSSL_cleanse((char *)(uintptr_t)json_string_value(document),
+                        json_string_length(document));
+    json_object_foreach(document, name, value)
+    {
+        answer_wipe(value);
+    }
+    json_array_foreach(document, index, value)
+    {
+        answer_wipe(value);
+    }
 }
 
 size_t answer_count(const json_t *document, const char *path)

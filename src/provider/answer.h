@@ -45,6 +45,9 @@ bool answer_take_size(struct as_talk *talk, const json_t *document, const char *
 /* Fails the talk: the answer is good, but `path` is not in it. NULL. */
 const json_t *answer_misses(struct as_talk *talk, const char *path);
 
+/* Overwrites every text in a document that held secrets; NULL is allowed. */
+void answer_wipe(json_t *document);
+
 /* Elements at a path: of an array, or the one thing that stands there. */
 size_t answer_count(const json_t *document, const char *path) AS_MUST_USE;
 const json_t *answer_at(const json_t *document, const char *path, size_t index) AS_MUST_USE;
