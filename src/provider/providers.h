@@ -12,4 +12,7 @@ extern const struct as_group_provider
 extern const struct as_group_provider
     provider_azure; /* virtual machine scale sets, agent pools of AKS */
 
+extern const struct as_group_provider provider_gce; /* managed instance groups */
+extern const struct as_group_provider provider_gke; /* node pools */
+
 #endif

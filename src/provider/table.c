@@ -8,9 +8,7 @@
 #include "providers.h"
 
 const struct as_provider_kind *const as_provider_kinds[] = {
-    &provider_aws.kind,
-    &provider_azure.kind,
-    NULL,
+    &provider_aws.kind, &provider_azure.kind, &provider_gce.kind, &provider_gke.kind, NULL,
 };
 
 const struct as_group_provider *as_group_provider_find(const char *type)

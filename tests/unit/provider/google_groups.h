@@ -1,0 +1,35 @@
+/*
+ * What the tests of Google's node groups share: groups of "shop", answers, whole conversations.
+ */
+#ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H
+#define ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H
+
+#include "talker.h"
+
+#define COMPUTE   "http://127.0.0.1:5000/compute/v1/"
+#define CONTAINER "http://127.0.0.1:5001/v1/"
+#define ZONE      "projects/shop/zones/europe-west1-b"
+#define WORKERS   COMPUTE ZONE "/instanceGroupManagers/workers"
+#define LIST      "/listManagedInstances?maxResults=500"
+#define ULID      "01HZ3V5N8QK2M4P6R8T0W2Y4Z6"
+
+#define AT(zone, name)                                                                             \
+    "https://www.googleapis.com/compute/v1/projects/shop/zones/" zone "/instances/" name
+#define INSTANCE(name, rest) "{\"instance\":\"" AT("europe-west1-b", name) "\"," rest "}"
+#define RUNS                 "\"instanceStatus\":\"RUNNING\",\"currentAction\":\"NONE\""
+#define OPERATION(name)                                                                            \
+    "{\"kind\":\"compute#operation\",\"name\":\"" name "\",\"status\":\"RUNNING\",\"zone\":"       \
+    "\"https://www.googleapis.com/compute/v1/" ZONE "\"}"
+
+static inline void google_error(struct as_talk *talk, int status, const char *reason,
+                                const char *message)
+{
+    char body[1024];
+    snprintf(body, sizeof(body),
+             "{\"error\":{\"code\":%d,\"message\":\"%s\",\"errors\":[{\"message\":\"%s\","
+             "\"domain\":\"global\",\"reason\":\"%s\"}]}}",
+             status, message, message, reason);
+    talker_answer(talk, status, body);
+}
+
+#endif

@@ -1,0 +1,379 @@
+/*
+ * gke.c: node pools of Kubernetes Engine: their groups, what state they are in, and how a change is
+ * spread over zones. What one group does is told by test_gce.c.
+ */
+#include "google_groups.h"
+
+#define POOL CONTAINER "projects/shop/locations/europe-west1/clusters/prod/nodePools/workers"
+#define MIG_URL(zone, name)                                                                        \
+    "\"https://www.googleapis.com/compute/v1/projects/shop/zones/" zone                            \
+    "/instanceGroupManagers/" name "\""
+#define MIG(zone, name) COMPUTE "projects/shop/zones/" zone "/instanceGroupManagers/" name
+#define THREE                                                                                      \
+    "{\"status\":\"RUNNING\",\"initialNodeCount\":9,\"autoscaling\":{},\"instanceGroupUrls\":"     \
+    "[" MIG_URL("b", "grp-b") "," MIG_URL("c", "grp-c") "," MIG_URL("d", "grp-d") "]}"
+
+static struct talker_group given;
+static struct as_talk *talk;
+
+static void begin(enum as_group_verb verb)
+{
+    talker_option(&given, "project", "shop");
+    talker_option(&given, "compute_endpoint", "http://127.0.0.1:5000/");
+    talker_option(&given, "endpoint", "http://127.0.0.1:5001");
+    talker_field(&given, "name", "workers");
+    talker_field(&given, "cluster", "prod");
+    talker_field(&given, "location", "europe-west1");
+    given.talk.idempotency = ULID;
+    talk = &given.talk.talk;
+    talker_begin(&given, "gke", verb);
+}
+
+static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
+{
+    given.talk.from = from;
+    given.talk.to = to;
+    begin(verb);
+}
+
+static void end(void)
+{
+    talker_end(&given);
+}
+
+TestSuite(gke, .fini = end);
+
+static void answer_size_of(int size)
+{
+    char body[64];
+    snprintf(body, sizeof(body), "{\"targetSize\":%d}", size);
+    talker_answer(talk, 200, body);
+}
+
+Test(gke, the_size_is_the_sum_of_the_groups)
+{
+    begin(AS_GROUP_READ);
+    talker_expect(talk, "GET", POOL, "");
+    talker_answer(talk, 200, THREE);
+    talker_expect(talk, "GET", MIG("b", "grp-b"), "");
+    answer_size_of(2);
+    talker_expect(talk, "POST", MIG("b", "grp-b") LIST, "");
+    talker_answer(talk, 200,
+                  "{\"managedInstances\":[{\"instance\":\"" AT("b", "n-1") "\"," RUNS "}]}");
+    talker_expect(talk, "GET", MIG("c", "grp-c"), "");
+    answer_size_of(1);
+    talker_answer(talk, 200, "{}");
+    talker_expect(talk, "GET", MIG("d", "grp-d"), "");
+    answer_size_of(1);
+    talker_expect(talk, "POST", MIG("d", "grp-d") LIST, "");
+    talker_answer(talk, 200,
+                  "{\"managedInstances\":[{\"instance\":\"" AT("d", "n-2") "\"," RUNS "}]}");
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_eq(given.talk.view.size, 4, "not three zones of nine");
+    cr_assert_eq(given.talk.view.instance_count, 2);
+    talker_expect_instance(&given, 0, "b/grp-b/n-1 gce://shop/b/n-1 b running");
+    talker_expect_instance(&given, 1, "d/grp-d/n-2 gce://shop/d/n-2 d running");
+    cr_assert_null(given.talk.view.controller);
+    cr_assert_not(given.talk.view.in_progress);
+    cr_assert_eq(given.talk.view.max, -1);
+}
+
+static const char *make_pool(const char *rest)
+{
+    static char body[1024];
+    snprintf(body, sizeof(body), "{%s,\"instanceGroupUrls\":[" MIG_URL("b", "grp-b") "]}", rest);
+    return body;
+}
+
+Test(gke, names_what_else_sets_the_size)
+{
+    static const struct {
+        const char *rest, *controller;
+    } rows[] = {
+        {"\"autoscaling\":{\"enabled\":true,\"maxNodeCount\":5}",
+         "the node pool's own autoscaling"},
+        {"\"autoscaling\":{\"enabled\":false}", NULL},
+        {"\"autopilotConfig\":{\"enabled\":true}", "GKE Autopilot"},
+        {"\"autopilotConfig\":{}", NULL},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, make_pool(rows[i].rest));
+        answer_size_of(1);
+        talker_answer(talk, 200, "{}");
+        talker_expect_end(talk, AS_TALK_OK, "");
+        cr_assert(as_str_equal(given.talk.view.controller, rows[i].controller));
+        talker_end(&given);
+    }
+    static const enum as_group_verb changes[] = {AS_GROUP_GROW, AS_GROUP_TAKE_BACK};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(changes); i++) {
+        given = (struct talker_group){0};
+        begin_change(changes[i], 1, 2);
+        talker_answer(talk, 200, make_pool(rows[0].rest));
+        talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                          "the node pool's own autoscaling sets the size of this group: two would "
+                          "undo each other's work; switch one off");
+        if (i == 0)
+            talker_end(&given);
+    }
+}
+
+Test(gke, the_pools_state_counts)
+{
+    static const struct {
+        const char *status;
+        enum as_talk_fault of_read, of_change;
+        const char *message; /* of the change */
+    } rows[] = {
+        {"RUNNING", AS_TALK_OK, AS_TALK_OK, ""},
+        {"RUNNING_WITH_ERROR", AS_TALK_OK, AS_TALK_OK, ""},
+        {"PROVISIONING", AS_TALK_OK, AS_TALK_BUSY, "the node pool is being changed (PROVISIONING)"},
+        {"RECONCILING", AS_TALK_OK, AS_TALK_BUSY, "the node pool is being changed (RECONCILING)"},
+        {"STOPPING", AS_TALK_GONE, AS_TALK_GONE, "the node pool is being deleted"},
+        {"ERROR", AS_TALK_CONFIGURATION, AS_TALK_CONFIGURATION, "the node pool has failed: why"},
+    };
+    char rest[128];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        snprintf(rest, sizeof(rest), "\"status\":\"%s\",\"conditions\":[{\"message\":\"why\"}]",
+                 rows[i].status);
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, make_pool(rest));
+        if (rows[i].of_read == AS_TALK_OK) {
+            answer_size_of(1);
+            talker_answer(talk, 200, "{}");
+        }
+        cr_expect_eq(talk->fault, rows[i].of_read);
+        cr_expect_eq(given.talk.view.in_progress, rows[i].of_change == AS_TALK_BUSY);
+        talker_end(&given);
+
+        given = (struct talker_group){0};
+        begin_change(AS_GROUP_GROW, 1, 2);
+        talker_answer(talk, 200, make_pool(rest));
+        if (rows[i].of_change == AS_TALK_OK)
+            cr_expect_eq(talk->want, AS_TALK_SEND);
+        else
+            talker_expect_end(talk, rows[i].of_change, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+/* Two more on zones of 3, 1 and 2: both go where the fewest are. */
+Test(gke, grows_where_the_fewest_are)
+{
+    begin_change(AS_GROUP_GROW, 6, 8);
+    talker_answer(talk, 200, THREE);
+    answer_size_of(3);
+    answer_size_of(1);
+    answer_size_of(2);
+    cr_assert(as_str_starts_with(talk->request.url, MIG("c", "grp-c") "/resize?size=3&requestId="));
+    talker_answer(talk, 200, OPERATION("op"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "projects/shop/zones/c/operations/op");
+}
+
+/* A size that is no multiple of the zones. */
+Test(gke, grows_zone_by_zone)
+{
+    begin_change(AS_GROUP_GROW, 3, 5);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    cr_assert(as_str_starts_with(talk->request.url, MIG("b", "grp-b") "/resize?size=2&requestId="));
+    char *first = strdup(strstr(talk->request.url, "requestId="));
+    talker_answer(talk, 200, OPERATION("op-1"));
+    cr_assert(as_str_starts_with(talk->request.url, MIG("c", "grp-c") "/resize?size=2&requestId="));
+    cr_assert_str_neq(strstr(talk->request.url, "requestId="), first, "each has an id of its own");
+    free(first);
+    talker_answer(talk, 200, OPERATION("op-2"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "projects/shop/zones/b/operations/op-1 "
+                                         "projects/shop/zones/c/operations/op-2");
+}
+
+Test(gke, a_second_zone_that_fails_leaves_it_open)
+{
+    begin_change(AS_GROUP_GROW, 3, 5);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    talker_answer(talk, 200, OPERATION("op-1"));
+    google_error(talk, 403, "quotaExceeded", "Quota 'CPUS' exceeded.");
+    talker_expect_end(talk, AS_TALK_CAPACITY,
+                      "resize: HTTP 403 quotaExceeded: Quota 'CPUS' exceeded.");
+    cr_assert(talk->is_ambiguous, "one zone has grown");
+}
+
+/* The ids say where the instances are: one request a group, in the order they came. */
+Test(gke, removes_instances_group_by_group)
+{
+    static const char *const ids[] = {"b/grp-b/n-1", "c/grp-c/n-2", "b/grp-b/n-3"};
+    given.talk.instances = ids;
+    given.talk.instance_count = 3;
+    begin(AS_GROUP_REMOVE);
+    cr_assert(
+        as_str_starts_with(talk->request.url, MIG("b", "grp-b") "/deleteInstances?requestId="));
+    cr_assert_str_eq(talk->request.body.data,
+                     "{\"instances\":[\"zones/b/instances/n-1\",\"zones/b/instances/n-3\"],"
+                     "\"skipInstancesOnValidationError\":true}");
+    talker_answer(talk, 200, OPERATION("op-1"));
+    cr_assert(
+        as_str_starts_with(talk->request.url, MIG("c", "grp-c") "/deleteInstances?requestId="));
+    cr_assert_str_eq(talk->request.body.data, "{\"instances\":[\"zones/c/instances/n-2\"],"
+                                              "\"skipInstancesOnValidationError\":true}");
+    talker_answer(talk, 200, OPERATION("op-2"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "projects/shop/zones/b/operations/op-1 "
+                                         "projects/shop/zones/c/operations/op-2");
+}
+
+/* A name that begins like another's is another one. */
+Test(gke, tells_groups_apart)
+{
+    static const char *const ids[] = {"b/grp/n-1", "b/grp-2/n-2", "b2/grp/n-3"};
+    given.talk.instances = ids;
+    given.talk.instance_count = 3;
+    begin(AS_GROUP_REMOVE);
+    for (size_t i = 0; i < 3; i++)
+        talker_answer(talk, 200, OPERATION("op"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(gke, takes_back_from_each_group_what_has_not_come)
+{
+    begin_change(AS_GROUP_TAKE_BACK, 6, 4);
+    talker_answer(talk, 200, THREE);
+    static const char *const zones[] = {"b", "c", "d"};
+    for (size_t i = 0; i < 3; i++) {
+        char body[512];
+        answer_size_of(2);
+        snprintf(body, sizeof(body),
+                 "{\"managedInstances\":[{\"instance\":\"%s/%s/instances/n-%zu\",%s},"
+                 "{\"instance\":\"%s/%s/instances/m-%zu\",%s}]}",
+                 "https://www.googleapis.com/compute/v1/projects/shop/zones", zones[i], i, RUNS,
+                 "https://www.googleapis.com/compute/v1/projects/shop/zones", zones[i], i,
+                 i == 0 ? RUNS : "\"currentAction\":\"CREATING\"");
+        talker_answer(talk, 200, body);
+    }
+    cr_assert_str_eq(talk->request.body.data, "{\"instances\":[\"zones/c/instances/m-1\"],"
+                                              "\"skipInstancesOnValidationError\":true}");
+    cr_assert(as_str_starts_with(talk->request.url, MIG("c", "grp-c") "/deleteInstances"));
+    talker_answer(talk, 200, OPERATION("op-1"));
+    cr_assert(as_str_starts_with(talk->request.url, MIG("d", "grp-d") "/deleteInstances"));
+    talker_answer(talk, 200, OPERATION("op-2"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(gke, polls_the_operations_of_the_groups)
+{
+    given.talk.operation = "projects/shop/zones/b/operations/op-1";
+    begin(AS_GROUP_POLL);
+    talker_expect(talk, "GET", COMPUTE "projects/shop/zones/b/operations/op-1", "");
+    talker_answer(talk, 200, "{\"status\":\"DONE\"}");
+    cr_assert(given.talk.is_done);
+}
+
+Test(gke, refuses_pools_of_another_shape)
+{
+    static const struct {
+        const char *body, *message;
+    } rows[] = {
+        {"{}", "get_node_pool: the answer has no instanceGroupUrls"},
+        {"{\"instanceGroupUrls\":[]}", "get_node_pool: the answer has no instanceGroupUrls"},
+        {"{\"instanceGroupUrls\":[7]}",
+         "get_node_pool: the answer has no instanceGroupUrls of instance group managers"},
+        {"{\"instanceGroupUrls\":[\"https://x/projects/p/regions/r/instanceGroupManagers/m\"]}",
+         "get_node_pool: the answer has no instanceGroupUrls of instance group managers"},
+        {"{\"instanceGroupUrls\":[\"https://x/projects/p/zones/z/instanceGroupManagers/m/../x\"]}",
+         "get_node_pool: the answer has no instanceGroupUrls of instance group managers"},
+        {"{\"instanceGroupUrls\":[\"\"]}",
+         "get_node_pool: the answer has no instanceGroupUrls of instance group managers"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, rows[i].body);
+        talker_expect_end(talk, AS_TALK_RETRY, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+Test(gke, refuses_too_many_groups)
+{
+    char body[8192] = "{\"instanceGroupUrls\":[";
+    for (size_t i = 0; i < 65; i++)
+        snprintf(body + strlen(body), sizeof(body) - strlen(body), "%s%s", i ? "," : "",
+                 MIG_URL("b", "m"));
+    strcat(body, "]}");
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 200, body);
+    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                      "the node pool has more than 64 instance groups");
+}
+
+Test(gke, knows_the_errors_of_the_container_api)
+{
+    static const struct {
+        int status;
+        const char *body;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {404,
+         "{\"error\":{\"code\":404,\"message\":\"Not found: nodePools/workers.\",\"status\":"
+         "\"NOT_FOUND\"}}",
+         AS_TALK_GONE, "get_node_pool: HTTP 404 NOT_FOUND: Not found: nodePools/workers."},
+        {400,
+         "{\"error\":{\"code\":400,\"message\":\"Cluster is running incompatible operation "
+         "operation-1.\",\"status\":\"FAILED_PRECONDITION\"}}",
+         AS_TALK_BUSY,
+         "get_node_pool: HTTP 400 FAILED_PRECONDITION: Cluster is running incompatible operation "
+         "operation-1."},
+        {400,
+         "{\"error\":{\"code\":400,\"message\":\"Not now\",\"status\":\"FAILED_PRECONDITION\","
+         "\"details\":[{\"reason\":\"CLUSTER_ALREADY_HAS_OPERATION\"}]}}",
+         AS_TALK_BUSY, "get_node_pool: HTTP 400 CLUSTER_ALREADY_HAS_OPERATION: Not now"},
+        {400,
+         "{\"error\":{\"code\":400,\"message\":\"The pool is odd\",\"status\":"
+         "\"FAILED_PRECONDITION\"}}",
+         AS_TALK_CONFIGURATION, "get_node_pool: HTTP 400 FAILED_PRECONDITION: The pool is odd"},
+        {403,
+         "{\"error\":{\"code\":403,\"message\":\"no\",\"status\":\"PERMISSION_DENIED\","
+         "\"details\":[{\"reason\":\"SERVICE_DISABLED\"}]}}",
+         AS_TALK_CONFIGURATION, "get_node_pool: HTTP 403 SERVICE_DISABLED: no"},
+        {429,
+         "{\"error\":{\"code\":429,\"message\":\"slow\",\"status\":\"RESOURCE_EXHAUSTED\","
+         "\"details\":[{\"reason\":\"RATE_LIMIT_EXCEEDED\"}]}}",
+         AS_TALK_THROTTLED, "get_node_pool: HTTP 429 RATE_LIMIT_EXCEEDED: slow"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, rows[i].status, rows[i].body);
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+Test(gke, asks_google_by_default)
+{
+    talk = &given.talk.talk;
+    given.credentials.project = (char[]){"shop"};
+    talker_field(&given, "name", "a/b");
+    talker_field(&given, "cluster", "c d");
+    talker_field(&given, "location", "europe-west1-b");
+    talker_begin(&given, "gke", AS_GROUP_READ);
+    talker_expect(talk, "GET",
+                  "https://container.googleapis.com/v1/projects/shop/locations/europe-west1-b/"
+                  "clusters/c%20d/nodePools/a%2Fb",
+                  "");
+    talker_answer(talk, 200, make_pool("\"status\":\"RUNNING\""));
+    talker_expect(talk, "GET",
+                  "https://compute.googleapis.com/compute/v1/projects/shop/zones/b/"
+                  "instanceGroupManagers/grp-b",
+                  "");
+}
