@@ -11,6 +11,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "field.h"
+#include "kube_list.h"
 #include "kube_object.h"
 
 const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
@@ -120,5 +121,5 @@ int as_kube_config_map_list_decode(const char *json, size_t size, char **next_ou
                                    struct as_error *error)
 {
     struct user user = {use, context};
-    return kube_object_read_list(json, size, "ConfigMapList", take_map, &user, next_out, error);
+    return kube_list_read(json, size, "ConfigMapList", take_map, &user, next_out, error);
 }

@@ -23,7 +23,7 @@
 struct reader {
     const char *begin, *at, *end;
     const char *kind; /* that is expected */
-    as_kube_item_fn *take;
+    kube_item_fn *take;
     void *context;
     struct as_error *error;
     const struct member *member; /* that was read last */
@@ -65,7 +65,7 @@ static bool accept(struct reader *reader, char wanted)
 static int take_next_value(struct reader *reader, take_fn *take)
 {
     json_error_t problem = {.line = 0};
-    /* An annotation may hold a NUL, which is nothing to refuse all pods for. */
+    /* An annotation may hold a NUL, which is nothing to refuse a whole list for. */
     const json_t *value =
         json_loadb(reader->at, (size_t)(reader->end - reader->at),
                    JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
@@ -124,8 +124,12 @@ static int read_metadata(struct reader *reader)
 
 static int take_item(struct reader *reader, const json_t *value)
 {
-    size_t item = reader->item++;
-    int code = reader->take(reader->context, value, reader->error);
+    const size_t item = reader->item++;
+    int code = -EBADMSG;
+    if (json_is_object(value))
+        code = reader->take(reader->context, value, reader->error);
+    else
+        as_error_set(reader->error, "expected an object");
     if (code)
         as_error_wrap(reader->error, "items[%zu]", item);
     return code;
@@ -201,8 +205,8 @@ static int read_page(struct reader *reader)
     return 0;
 }
 
-int as_kube_list_read(const char *json, size_t size, const char *kind, as_kube_item_fn *take,
-                      void *context, char **next_out, struct as_error *error)
+int kube_list_read(const char *json, size_t size, const char *kind, kube_item_fn *take,
+                   void *context, char **next_out, struct as_error *error)
 {
     struct reader reader = {.begin = json,
                             .at = json,

@@ -21,6 +21,7 @@
 
 #include "field.h"
 #include "kube_list.h"
+#include "kube_object.h"
 
 #define NAMESPACE_MAX      63
 #define BLOCKING_SIZE      640
@@ -266,10 +267,6 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
     struct as_kube_node_pod pod = {.name = NULL};
     json_t *metadata;
     int code;
-    if (!json_is_object(item)) {
-        as_error_set(error, "expected an object");
-        return -EBADMSG;
-    }
     if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
         (code = read_names(metadata, &pods->texts, &pod, error)))
         return code;
@@ -289,7 +286,7 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
 int as_kube_node_pods_decode(struct as_kube_node_pods *pods, const char *json, size_t size,
                              char **next_out, struct as_error *error)
 {
-    return as_kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
+    return kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
 }
 
 void as_kube_node_pods_clear(struct as_kube_node_pods *pods)
@@ -314,13 +311,9 @@ int as_kube_eviction_version_decode(const char *json, size_t size,
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     const json_t *resource;
     size_t index;
-    int code = as_field_load_object(json, size, &object, error);
+    const int code = kube_object_load(json, size, "APIResourceList", &object, error);
     if (code)
         return code;
-    if (!as_str_equal(as_field_find_string(object, "kind"), "APIResourceList")) {
-        as_error_set(error, "kind: expected APIResourceList");
-        return -EBADMSG;
-    }
     *version_out = '\0';
     json_array_foreach(json_object_get(object, "resources"), index, resource)
     {

@@ -22,6 +22,7 @@
 
 #include "field.h"
 #include "kube_list.h"
+#include "kube_object.h"
 
 /* Annotations that keep a node; the first is documented by Cluster Autoscaler. */
 static const char *const keeping[] = {
@@ -131,10 +132,6 @@ static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_
     struct as_kube_node node = {.mark = {.owner = "", .decision = ""}};
     json_t *metadata;
     int code;
-    if (!json_is_object(item)) {
-        as_error_set(error, "expected an object");
-        return -EBADMSG;
-    }
     if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
         (code = read_name(metadata, arena, &node.name, error)))
         return code;
@@ -165,7 +162,7 @@ static int take_node(void *context, const json_t *item, struct as_error *error)
 int as_kube_nodes_decode(struct as_kube_nodes *nodes, const char *json, size_t size,
                          char **next_out, struct as_error *error)
 {
-    return as_kube_list_read(json, size, "NodeList", take_node, nodes, next_out, error);
+    return kube_list_read(json, size, "NodeList", take_node, nodes, next_out, error);
 }
 
 void as_kube_nodes_clear(struct as_kube_nodes *nodes)
@@ -181,25 +178,11 @@ void as_kube_nodes_deinit(struct as_kube_nodes *nodes)
     *nodes = AS_KUBE_NODES_INIT(nodes->max);
 }
 
-static int load_node(const char *json, size_t size, json_t **object_out, struct as_error *error)
-{
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_field_load_object(json, size, &object, error);
-    if (code)
-        return code;
-    if (!as_str_equal(as_field_find_string(object, "kind"), "Node")) {
-        as_error_set(error, "kind: expected Node");
-        return -EBADMSG;
-    }
-    *object_out = json_incref(object);
-    return 0;
-}
-
 int as_kube_node_decode(const char *json, size_t size, struct as_arena *arena,
                         struct as_kube_node *node_out, struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = load_node(json, size, &object, error);
+    int code = kube_object_load(json, size, "Node", &object, error);
     return code ? code : read_node(object, arena, node_out, error);
 }
 
@@ -220,7 +203,7 @@ static void close_source(struct source *source)
 
 static int open_source(struct source *source, const char *json, size_t size, struct as_error *error)
 {
-    int code = load_node(json, size, &source->object, error);
+    int code = kube_object_load(json, size, "Node", &source->object, error);
     if (code || (code = read_node(source->object, &source->arena, &source->node, error)))
         return code;
     source->version =

@@ -209,10 +209,6 @@ int as_kube_pod_read(const json_t *item, struct as_pod_seen *pod_out, struct as_
     struct as_pod_seen pod = {.name = NULL};
     json_t *metadata;
     int code;
-    if (!json_is_object(item)) {
-        as_error_set(error, "expected an object");
-        return -EBADMSG;
-    }
     if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
         (code = read_name(metadata, &pod.name, error)) || (code = read_body(item, &pod, error)))
         return code;

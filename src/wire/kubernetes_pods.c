@@ -58,7 +58,7 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
                         struct as_error *error)
 {
-    return as_kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
+    return kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
 }
 
 /* Equal names in the order in which they were read: that of their places. */

@@ -12,6 +12,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "field.h"
+#include "kube_list.h"
 #include "kube_object.h"
 
 #define TARGET     "alertscaler.io/target"
@@ -243,5 +244,5 @@ int as_lock_lease_list_decode(const char *json, size_t size, char **next_out, as
                               void *context, struct as_error *error)
 {
     struct user user = {use, context};
-    return kube_object_read_list(json, size, "LeaseList", take_lease, &user, next_out, error);
+    return kube_list_read(json, size, "LeaseList", take_lease, &user, next_out, error);
 }

@@ -1,9 +1,11 @@
 /*
- * Prints the tables of keys, for test_keys.py: table, key, type, default, "later" where a
- * word of it is not supported yet; separated by tabs.
+ * Prints the tables of keys, for test_keys.py: table, key, type, default; those of providers as
+ * "provider TYPE", key, type, "required" or nothing. Separated by tabs.
  */
 #include <stdio.h>
 #include <string.h>
+
+#include <alertscaler/config/provider_kind.h>
 
 #include "rule_tests.h"
 #include "tables.h"
@@ -48,9 +50,15 @@ static void print_fields(const struct schema *table, const struct schema *schema
         printf("%s\t%s\t", table->name, field->key);
         print_type(field);
         const char *fallback = field->is_required ? "required" : field->fallback;
-        printf("\t%s\t%s\n", fallback ? fallback : "",
-               is_unsupported(schema->name, field->key, NULL) ? "later" : "");
+        printf("\t%s\n", fallback ? fallback : "");
     }
+}
+
+static void print_kind(const struct as_provider_kind *kind, const struct as_provider_key *key)
+{
+    for (; key->key; key++)
+        printf("provider %s\t%s\t%s\t%s\n", kind->type, key->key, key->is_file ? "path" : "text",
+               key->is_required ? "required" : "");
 }
 
 static void print_table(const struct schema *schema)
@@ -76,6 +84,10 @@ int main(void)
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
         for (size_t j = 0; lists[i][j]; j++)
             print_table(lists[i][j]);
+    }
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        print_kind(as_provider_kinds[i], as_provider_kinds[i]->account_keys);
+        print_kind(as_provider_kinds[i], as_provider_kinds[i]->group_keys);
     }
     return 0;
 }

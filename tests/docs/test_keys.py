@@ -39,12 +39,13 @@ def place_of(table):
 
 
 def read_code():
-    """{table: {key: (type, default, later)}}"""
-    tables = {}
+    """{table: {key: (type, default)}}, and the same of each type of providers: {type: ...}."""
+    tables, providers = {}, {}
     for line in subprocess.run([PRINT_KEYS], capture_output=True, text=True, check=True).stdout.splitlines():
-        table, key, kind, default, later = line.split("\t")
-        tables.setdefault(table, {})[key] = (kind, default, bool(later))
-    return tables
+        table, key, kind, default = line.split("\t")
+        of, found, name = table.rpartition("provider ")
+        (providers.setdefault(name, {}) if found and not of else tables.setdefault(table, {}))[key] = (kind, default)
+    return tables, providers
 
 
 def read_docs(name):
@@ -63,7 +64,7 @@ def read_docs(name):
 
 class Keys(unittest.TestCase):
     maxDiff = None
-    code = read_code()
+    code, providers = read_code()
     docs = {name: read_docs(name) for name in (CONFIGURATION, RULES, TESTING)}
 
     def test_every_table_is_documented_and_no_other(self):
@@ -76,16 +77,21 @@ class Keys(unittest.TestCase):
             name, heading = place_of(table)
             with self.subTest(table=table, place=f"{name}: {heading}"):
                 documented = {key: row[:2] for key, row in self.docs[name][heading].items()}
-                expected = {key: (kind.replace("`", ""), default) for key, (kind, default, _) in keys.items()}
+                expected = {key: (kind.replace("`", ""), default) for key, (kind, default) in keys.items()}
                 self.assertEqual(expected, documented)
 
-    def test_what_is_not_supported_yet_is_said(self):
-        for table, keys in self.code.items():
-            name, heading = place_of(table)
-            for key, (_, _, later) in keys.items():
-                meaning = self.docs[name][heading][key][2].lower()
-                with self.subTest(table=table, key=key):
-                    self.assertEqual("not supported yet" in meaning, later)
+    def test_every_provider_is_documented(self):
+        """The types in the reference; and a page for each, whose tables name its keys, and which of them are required."""
+        documented = re.findall(r"`(\w+)`", self.docs[CONFIGURATION]["`providers`"]["type"][2])
+        self.assertEqual(sorted(documented), sorted(["http", *self.providers]))
+        pages = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs/providers").glob("*.md"))]
+        for kind, keys in self.providers.items():
+            page = "".join(text for text in pages if re.search(rf"\btype: {kind}\b", text))
+            rows = dict(re.findall(r"^\| `([\w-]+)` \|([^|]*)\|.*\|$", page, re.MULTILINE))
+            with self.subTest(provider=kind):
+                self.assertEqual({key for key in keys if key not in rows}, set())
+                self.assertEqual({key for key in keys if "required" in rows[key]},
+                                 {key for key, (_, default) in keys.items() if default == "required"})
 
     def test_man_pages_name_every_key(self):
         for page, name in (("alertscaler.yaml.5", CONFIGURATION), ("alertscaler-rules.5", RULES)):

@@ -47,7 +47,8 @@ static as_wall_time get_wall(const struct as_clock *self)
 static const struct as_clock clock_ = {get_mono, get_wall};
 
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    bool with_pods, as_target_observed_fn *done, void *context)
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context)
 {
     observes++;
     asked.ticket = ticket;
