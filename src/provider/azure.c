@@ -29,23 +29,13 @@ struct as_group_talk *azure_get_group(struct as_talk *talk)
 
 /* ---- requests ---- */
 
-static int append(const char *text, size_t size, void *buf)
-{
-    as_buf_append(buf, text, size);
-    return 0;
-}
-
 void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
                       const char *version, json_t *body)
 {
     as_talk_ask(talk, method, "%s", url);
-    as_talk_header(talk, "Content-Type: application/json");
+    as_talk_write_json(talk, body);
     if (*version)
         as_talk_header(talk, "If-Match: %s", version);
-    /* 15 digits: a price of 0.98765 stays one */
-    (void)json_dump_callback(body, append, &talk->request.body,
-                             JSON_COMPACT | JSON_REAL_PRECISION(15));
-    json_decref(body);
 }
 
 json_t *azure_make_list(const struct azure_state *state, const char *member)

@@ -32,6 +32,23 @@ void as_credentials_not_here(struct as_credentials_talk *talk)
     as_talk_end(&talk->talk);
 }
 
+const char *as_credentials_take_file(struct as_talk *talk)
+{
+    if (!talk->content) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
+                     strerror(talk->error_number));
+        return NULL;
+    }
+    const char *text = talk->content + strspn(talk->content, " \t\r\n");
+    size_t size = strlen(text);
+    while (size > 0 && strchr(" \t\r\n", text[size - 1]))
+        size--;
+    if (size > 0)
+        return as_talk_print(talk, "%.*s", (int)size, text);
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is empty", talk->path);
+    return NULL;
+}
+
 const char *as_account_get(const struct as_provider_settings *account, const char *key)
 {
     for (size_t i = 0; i < account->option_count; i++) {
@@ -39,4 +56,17 @@ const char *as_account_get(const struct as_provider_settings *account, const cha
             return account->options[i].value;
     }
     return NULL;
+}
+
+const char *as_account_get_endpoint(struct as_talk *talk,
+                                    const struct as_provider_settings *account, const char *key,
+                                    const char *fallback)
+{
+    const char *given = as_account_get(account, key);
+    if (!given)
+        return fallback;
+    size_t size = strlen(given);
+    while (size > 0 && given[size - 1] == '/')
+        size--;
+    return as_talk_print(talk, "%.*s", (int)size, given);
 }

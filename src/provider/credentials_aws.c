@@ -24,14 +24,9 @@ const char *aws_find_region(const struct as_provider_settings *account,
 const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region)
 {
-    const char *given = as_account_get(account, key);
-    if (!given)
-        return as_talk_print(talk, "https://%s.%s.amazonaws.com%s", service, region,
-                             as_str_starts_with(region, "cn-") ? ".cn" : "");
-    size_t size = strlen(given);
-    while (size > 0 && given[size - 1] == '/')
-        size--;
-    return as_talk_print(talk, "%.*s", (int)size, given);
+    const char *usual = as_talk_print(talk, "https://%s.%s.amazonaws.com%s", service, region,
+                                      as_str_starts_with(region, "cn-") ? ".cn" : "");
+    return as_account_get_endpoint(talk, account, key, usual);
 }
 
 /* ---- the search ---- */

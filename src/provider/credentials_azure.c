@@ -221,24 +221,6 @@ static bool has_identity(struct as_talk *talk, const char *where)
     return !missing;
 }
 
-/* A file's content without white space around it; NULL after failing the talk. */
-static const char *take_file(struct as_talk *talk)
-{
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     strerror(talk->error_number));
-        return NULL;
-    }
-    const char *text = talk->content + strspn(talk->content, " \t\r\n");
-    size_t size = strlen(text);
-    while (size > 0 && strchr(" \t\r\n", text[size - 1]))
-        size--;
-    if (size > 0)
-        return as_talk_print(talk, "%.*s", (int)size, text);
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is empty", talk->path);
-    return NULL;
-}
-
 /* ---- client secret ---- */
 
 static void use_secret(struct as_talk *talk, const char *secret)
@@ -248,7 +230,7 @@ static void use_secret(struct as_talk *talk, const char *secret)
 
 static void hear_secret(struct as_talk *talk)
 {
-    const char *secret = take_file(talk);
+    const char *secret = as_credentials_take_file(talk);
     if (secret)
         use_secret(talk, secret);
 }
@@ -281,7 +263,7 @@ static void begin_secret(struct as_credentials_talk *credentials)
 /* The projected token's file is read anew each time: it rotates. */
 static void hear_assertion(struct as_talk *talk)
 {
-    const char *assertion = take_file(talk);
+    const char *assertion = as_credentials_take_file(talk);
     if (assertion)
         ask_entra(talk,
                   "client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3A"

@@ -28,7 +28,8 @@ static void begin(struct as_group_talk *group)
         as_talk_print(talk, "projects/%s/%s/%s", as_talk_escaped(talk, project),
                       *zone ? "zones" : "regions", as_talk_escaped(talk, *zone ? zone : region));
     mig->name = as_talk_escaped(talk, as_target_ref_get(group->group, "name"));
-    work->endpoint = google_find_endpoint(group, "endpoint", "https://compute.googleapis.com");
+    work->endpoint =
+        as_account_get_endpoint(talk, group->account, "endpoint", "https://compute.googleapis.com");
     work->migs = mig;
     work->count = 1;
     group->state = work;

@@ -89,15 +89,16 @@ static void begin(struct as_group_talk *group)
         return;
     struct mig_work *work = as_arena_alloc(&talk->arena, 1, sizeof(*work));
     work->project = as_talk_escaped(talk, project);
-    work->endpoint =
-        google_find_endpoint(group, "compute_endpoint", "https://compute.googleapis.com");
+    work->endpoint = as_account_get_endpoint(talk, group->account, "compute_endpoint",
+                                             "https://compute.googleapis.com");
     group->state = work;
     if (group->verb == AS_GROUP_REMOVE || group->verb == AS_GROUP_POLL) {
         mig_begin(group); /* ids and operations say where */
         return;
     }
     as_talk_ask(talk, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",
-                google_find_endpoint(group, "endpoint", "https://container.googleapis.com"),
+                as_account_get_endpoint(talk, group->account, "endpoint",
+                                        "https://container.googleapis.com"),
                 work->project, as_talk_escaped(talk, as_target_ref_get(group->group, "location")),
                 as_talk_escaped(talk, as_target_ref_get(group->group, "cluster")),
                 as_talk_escaped(talk, as_target_ref_get(group->group, "name")));

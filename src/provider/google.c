@@ -132,17 +132,6 @@ const char *google_find_project(struct as_group_talk *talk)
     return NULL;
 }
 
-const char *google_find_endpoint(struct as_group_talk *talk, const char *key, const char *fallback)
-{
-    const char *given = as_account_get(talk->account, key);
-    if (!given)
-        return fallback;
-    size_t size = strlen(given);
-    while (size > 0 && given[size - 1] == '/')
-        size--;
-    return as_talk_print(&talk->talk, "%.*s", (int)size, given);
-}
-
 const char *google_make_request_id(struct as_group_talk *talk, const char *what)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];

@@ -1,5 +1,5 @@
 /*
- * What Google's APIs have in common: errors, projects, endpoints, request ids.
+ * What Google's APIs have in common: errors, projects, request ids.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_H
 #define ALERTSCALER_SRC_PROVIDER_GOOGLE_H
@@ -27,10 +27,6 @@ enum as_talk_fault google_judge(const char *reason, const char *message,
 /* `project` of the group, else of the account, else of the environment, else of the credentials;
  * NULL after failing the talk. */
 const char *google_find_project(struct as_group_talk *talk) AS_MUST_USE;
-
-/* The account's option `key` without slashes at its end, else `fallback`. */
-const char *google_find_endpoint(struct as_group_talk *talk, const char *key,
-                                 const char *fallback) AS_MUST_USE;
 
 /* "requestId=UUID" for the change that `what` describes: the same for the same one, so that it is
  * not made twice. Memory of the talk. */

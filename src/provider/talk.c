@@ -81,6 +81,21 @@ static void want(struct as_talk *talk, enum as_talk_want what, as_talk_hear_fn *
     talk->hear = hear;
 }
 
+static int append(const char *text, size_t size, void *buf)
+{
+    as_buf_append(buf, text, size);
+    return 0;
+}
+
+/* 15 digits: 0.98765 stays what it is. */
+void as_talk_write_json(struct as_talk *talk, json_t *document)
+{
+    as_talk_header(talk, "Content-Type: application/json");
+    (void)json_dump_callback(document, append, &talk->request.body,
+                             JSON_COMPACT | JSON_REAL_PRECISION(15));
+    json_decref(document);
+}
+
 void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear)
 {
     talk->request.operation = operation;

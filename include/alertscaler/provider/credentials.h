@@ -41,7 +41,16 @@ struct as_credentials_source {
 
 void as_credentials_not_here(struct as_credentials_talk *talk);
 
+/* What the file that was asked for (as_talk_read) holds, without white space around it: a token, a
+ * secret. NULL after failing the talk. */
+const char *as_credentials_take_file(struct as_talk *talk) AS_MUST_USE;
+
 /* An option of the account's settings; NULL where it is not given. */
 const char *as_account_get(const struct as_provider_settings *account, const char *key);
+
+/* The option `key` without slashes at its end, as memory of the talk; else `fallback`. */
+const char *as_account_get_endpoint(struct as_talk *talk,
+                                    const struct as_provider_settings *account, const char *key,
+                                    const char *fallback) AS_MUST_USE;
 
 #endif

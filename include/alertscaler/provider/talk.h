@@ -118,6 +118,8 @@ void as_talk_hear_time(struct as_talk *talk, as_wall_time now);
 void as_talk_ask(struct as_talk *talk, const char *method, const char *url_format, ...)
     AS_PRINTF(3, 4);
 void as_talk_header(struct as_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
+/* The body, with the header that says what it is; the document is released. */
+void as_talk_write_json(struct as_talk *talk, struct json_t *document);
 void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);
 /* The same of a request that changes nothing, whatever its method. */
 void as_talk_send_question(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);

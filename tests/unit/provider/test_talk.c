@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include <jansson.h>
+
 #include "talker.h"
 
 static struct as_talk talk;
@@ -54,6 +56,15 @@ Test(talk, a_request_is_whole_and_the_next_one_begins_empty)
     cr_assert_not(talk.request.is_change || talk.request.is_plain || talk.request.without_proxy);
     cr_assert_eq(talk.request.timeout_us, 0);
     cr_assert_str_eq(talk.request.operation, "op2");
+}
+
+Test(talk, document_is_the_body)
+{
+    as_talk_ask(&talk, "PUT", "http://h/7");
+    as_talk_write_json(&talk, json_pack("{s:s, s:i, s:f}", "name", "a\"b", "n", 3, "p", 0.98765));
+    as_talk_send(&talk, "op", hear);
+    talker_expect(&talk, "PUT", "http://h/7", "{\"name\":\"a\\\"b\",\"n\":3,\"p\":0.98765}");
+    talker_expect_headers(&talk, "Content-Type: application/json\n");
 }
 
 Test(talk, a_question_changes_nothing_whatever_its_method)
