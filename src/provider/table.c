@@ -8,7 +8,12 @@
 #include "providers.h"
 
 const struct as_provider_kind *const as_provider_kinds[] = {
-    &provider_aws.kind, &provider_azure.kind, &provider_gce.kind, &provider_gke.kind, NULL,
+    &provider_aws.kind,          /* EC2 Auto Scaling groups, managed node groups of EKS */
+    &provider_azure.kind,        /* virtual machine scale sets, agent pools of AKS */
+    &provider_digitalocean.kind, /* node pools of DOKS */
+    &provider_gce.kind,          /* managed instance groups */
+    &provider_gke.kind,          /* node pools */
+    NULL,
 };
 
 const struct as_group_provider *as_group_provider_find(const char *type)

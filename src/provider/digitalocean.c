@@ -1,0 +1,308 @@
+/*
+ * DigitalOcean: a node pool of a Kubernetes cluster (DOKS), and the token of an account:
+ * https://docs.digitalocean.com/reference/api/digitalocean/#tag/Kubernetes
+ *
+ * The API knows neither conditional changes nor operations to follow. So every talk begins with a
+ * look at the pool, in the list of the cluster's pools, and a size that has changed since it was
+ * decided is left alone. Nodes leave by name, one call each, and the pool's count with them.
+ */
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+
+struct state {
+    const char *pools;     /* URL of the cluster's pools */
+    const char *id, *name; /* of the pool; the id as it stands in a URL */
+    unsigned page;
+    size_t deleted; /* nodes of a removal that are done with */
+};
+
+static struct as_group_talk *get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return get_group(talk)->state;
+}
+
+/* ---- errors ---- */
+
+/* What is said where there are no machines, or none for this account. */
+static bool is_shortage(const char *message)
+{
+    static const char *const words[] = {"droplet limit", "exceed your", "not available",
+                                        "unavailable"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
+        if (strcasestr(message, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* {"id": "unprocessable_entity", "message": "...", "request_id": "..."} */
+static bool is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
+    const char *message = answer_text(error, "message");
+    const bool is_capacity = talk->http_status == 422 && is_shortage(message);
+    as_talk_take_request_id(talk, answer_text(error, "request_id"));
+    if (*message)
+        as_talk_fail(talk, is_capacity ? AS_TALK_CAPACITY : talk->fault, "%s: HTTP %d %s: %s",
+                     talk->request.operation, talk->http_status, answer_text(error, "id"), message);
+    return false;
+}
+
+/* ---- the size ---- */
+
+static void hear_end(struct as_talk *talk)
+{
+    if (is_good(talk))
+        as_talk_end(talk);
+}
+
+/* Name and count have to be there; labels and the like would replace those of the pool. */
+static void set_count(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    as_talk_ask(talk, "PUT", "%s/%s", state->pools, state->id);
+    as_talk_write_json(
+        talk, json_pack("{s:s, s:i}", "name", state->name, "count", (int)get_group(talk)->to));
+    as_talk_send(talk, "update_node_pool", hear_end);
+}
+
+static void grow(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    if (group->view.size == group->to) /* perhaps by a request whose answer was lost */
+        as_talk_end(talk);
+    else if (group->view.size != group->from)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the node pool has changed since it was looked at: its count is %d",
+                     group->view.size);
+    else
+        set_count(talk);
+}
+
+/* ---- nodes ---- */
+
+static bool is_there(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        const struct as_instance *node = &view->instances[i];
+        if (strcmp(node->id, id) == 0)
+            return node->state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+static void hear_deleted(struct as_talk *talk);
+
+/* One that is gone already, or about to be, is what was asked for. */
+static void delete_next(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    struct state *state = get_state(talk);
+    while (state->deleted < group->instance_count &&
+           !is_there(&group->view, group->instances[state->deleted]))
+        state->deleted++;
+    if (state->deleted < group->instance_count) {
+        as_talk_ask(talk, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
+                    as_talk_escaped(talk, group->instances[state->deleted]));
+        as_talk_send(talk, "delete_node", hear_deleted);
+    } else if (group->verb == AS_GROUP_TAKE_BACK &&
+               group->view.size - (int32_t)group->instance_count > group->to) {
+        set_count(talk);
+    } else {
+        as_talk_end(talk);
+    }
+}
+
+static void hear_deleted(struct as_talk *talk)
+{
+    if (!is_good(talk) && talk->http_status != 404)
+        return;
+    get_state(talk)->deleted++;
+    delete_next(talk);
+}
+
+/* Nodes that have not come leave by name; only then is the count lower than all that are left. */
+static void take_back(struct as_talk *talk)
+{
+    struct as_group_talk *group = get_group(talk);
+    const struct as_group_view *view = &group->view;
+    const char **ids = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*ids));
+    const int32_t excess = as_group_count_coming(view) - group->to;
+    int32_t count = 0;
+    for (size_t i = 0; i < view->instance_count && count < excess; i++) {
+        if (view->instances[i].state == AS_INSTANCE_PENDING)
+            ids[count++] = view->instances[i].id;
+    }
+    if (count < excess) {
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "only %d of %d nodes have not come: the others have by now", count, excess);
+        return;
+    }
+    group->instances = ids;
+    group->instance_count = (size_t)count;
+    delete_next(talk);
+}
+
+/* ---- the pool ---- */
+
+static enum as_instance_state judge_state(const char *state)
+{
+    if (strcmp(state, "running") == 0)
+        return AS_INSTANCE_RUNNING;
+    if (strcmp(state, "draining") == 0 || strcmp(state, "deleting") == 0)
+        return AS_INSTANCE_LEAVING;
+    return AS_INSTANCE_PENDING; /* provisioning */
+}
+
+static bool add_nodes(struct as_talk *talk, const json_t *pool)
+{
+    for (size_t i = 0; i < answer_count(pool, "nodes"); i++) {
+        const json_t *node = answer_at(pool, "nodes", i);
+        const char *droplet = answer_text(node, "droplet_id");
+        const struct as_instance instance = {
+            .id = answer_text(node, "id"),
+            .provider_id = *droplet ? as_talk_print(talk, "digitalocean://%s", droplet) : "",
+            .state = judge_state(answer_text(node, "status.state")),
+            .created = answer_time(node, "created_at"),
+        };
+        if (!*instance.id)
+            return answer_misses(talk, "node_pools.nodes.id");
+        if (!as_group_add_instance(get_group(talk), &instance))
+            return false;
+    }
+    return true;
+}
+
+/* False after failing the talk. */
+static bool take_pool(struct as_talk *talk, const json_t *pool)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    get_state(talk)->id = as_talk_escaped(talk, answer_text(pool, "id"));
+    get_state(talk)->name = as_talk_print(talk, "%s", answer_text(pool, "name"));
+    if (answer_is_true(pool, "auto_scale"))
+        view->controller = "the node pool's own autoscaler (auto_scale)";
+    if (!answer_take_size(talk, pool, "count", &view->size) || !add_nodes(talk, pool))
+        return false;
+    view->in_progress = as_group_count_coming(view) != view->size;
+    return true;
+}
+
+static void nothing_to_poll(struct as_talk *talk)
+{
+    get_group(talk)->is_done = true;
+    as_talk_end(talk);
+}
+
+static void ask_for_pools(struct as_talk *talk);
+
+static void hear_pools(struct as_talk *talk)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = as_talk_end,     [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = delete_next,   [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = nothing_to_poll,
+    };
+    const char *wanted = as_target_ref_get(get_group(talk)->group, "name");
+    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "node_pools"); i++) {
+        const json_t *pool = answer_at(document, "node_pools", i);
+        if (strcmp(answer_text(pool, "name"), wanted) != 0 &&
+            strcmp(answer_text(pool, "id"), wanted) != 0)
+            continue;
+        if (take_pool(talk, pool))
+            verbs[get_group(talk)->verb](talk);
+        return;
+    }
+    if (!answer_find(document, "node_pools"))
+        (void)answer_misses(talk, "node_pools");
+    else if (*answer_text(document, "links.pages.next"))
+        ask_for_pools(talk);
+    else
+        as_talk_fail(talk, AS_TALK_GONE, "the cluster has no node pool %s", wanted);
+}
+
+/* The next page's address is not followed: it could lead elsewhere, and the token with it. */
+static void ask_for_pools(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    as_talk_ask(talk, "GET", "%s?page=%u&per_page=200", state->pools, ++state->page);
+    as_talk_send(talk, "list_node_pools", hear_pools);
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    group->state = state;
+    state->pools = as_talk_print(
+        talk, "%s/v2/kubernetes/clusters/%s/node_pools",
+        as_account_get_endpoint(talk, group->account, "endpoint", "https://api.digitalocean.com"),
+        as_talk_escaped(talk, as_target_ref_get(group->group, "cluster")));
+    ask_for_pools(talk);
+}
+
+/* ---- credentials ---- */
+
+static void find(struct as_credentials_talk *talk, const char *token)
+{
+    talk->found.token = as_xstrdup(token);
+    as_talk_end(&talk->talk);
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    const char *token = as_credentials_take_file(talk);
+    if (token)
+        find((struct as_credentials_talk *)talk, token);
+}
+
+static void begin_file(struct as_credentials_talk *talk)
+{
+    const char *path = as_account_get(talk->account, "token_file");
+    if (path)
+        as_talk_read(&talk->talk, path, hear_token);
+    else
+        as_credentials_not_here(talk);
+}
+
+static void begin_environment(struct as_credentials_talk *talk)
+{
+    const char *token = talk->talk.get_variable("DIGITALOCEAN_ACCESS_TOKEN");
+    if (as_str_is_empty(token))
+        as_credentials_not_here(talk);
+    else
+        find(talk, token);
+}
+
+const struct as_group_provider provider_digitalocean = {
+    .kind =
+        {
+            .type = "digitalocean",
+            .account_keys = (const struct as_provider_key[]){{.key = "token_file", .is_file = true},
+                                                             {.key = "endpoint"},
+                                                             {0}},
+            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
+                                                           {.key = "name", .is_required = true},
+                                                           {0}},
+        },
+    .credentials = (const struct as_credentials_source[]){{"token file", begin_file},
+                                                          {"environment", begin_environment},
+                                                          {0}},
+    .sign = as_sign_bearer,
+    .begin = begin,
+};
