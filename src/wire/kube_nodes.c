@@ -30,6 +30,12 @@ static const char *const keeping[] = {
     "alertscaler.io/scale-down-disabled",
 };
 
+/* The second is the one of before Kubernetes 1.17. */
+static const char *const zone_labels[] = {
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+};
+
 static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_CPU] = "cpu",
     [AS_RESOURCE_MEMORY] = "memory",
@@ -61,6 +67,22 @@ static bool is_ready(const json_t *status)
             return as_str_equal(as_field_find_string(condition, "status"), "True");
     }
     return false;
+}
+
+static const char *find_zone(const json_t *labels, struct as_arena *arena)
+{
+    const char *zone = NULL;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(zone_labels) && !zone; i++)
+        zone = as_field_find_string(labels, zone_labels[i]);
+    return as_arena_strdup(arena, zone ? zone : "");
+}
+
+static as_maybe_time read_created(const json_t *metadata)
+{
+    const char *text = as_field_find_string(metadata, "creationTimestamp");
+    as_maybe_time created = {.set = false};
+    created.set = text && as_wall_time_parse(text, strlen(text), &created.at) == 0;
+    return created;
 }
 
 /* What cannot be read is not known: then a node counts as full. */
@@ -119,6 +141,8 @@ static int read_body(const json_t *item, const json_t *metadata, struct as_arena
         return code;
     const char *provider_id = as_field_find_string(spec, "providerID");
     node->provider_id = as_arena_strdup(arena, provider_id ? provider_id : "");
+    node->zone = find_zone(json_object_get(metadata, "labels"), arena);
+    node->created = read_created(metadata);
     node->is_ready = is_ready(status);
     node->is_marked = read_mark(annotations, arena, &node->mark);
     node->keep = find_keep(annotations, arena);

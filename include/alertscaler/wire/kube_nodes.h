@@ -32,6 +32,8 @@ struct as_kube_node_mark {
 struct as_kube_node {
     const char *name;
     const char *provider_id; /* "" where it has none */
+    const char *zone;        /* by its labels; "" where they say none */
+    as_maybe_time created;
     bool is_ready;
     bool is_cordoned;
     bool is_marked; /* the mark is there, and can be read */

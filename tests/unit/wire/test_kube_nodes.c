@@ -63,6 +63,34 @@ Test(kube_node, is_read)
     cr_expect_null(node.keep);
     cr_expect_float_eq(node.allocatable[AS_RESOURCE_CPU], 1.93, 1e-9);
     cr_expect_eq(node.allocatable[AS_RESOURCE_MEMORY], 2147483648.0);
+    cr_expect_str_eq(node.zone, "");
+    cr_expect_not(node.created.set);
+}
+
+Test(kube_node, age_and_zone)
+{
+    static const struct {
+        const char *metadata, *zone;
+        bool has_age;
+    } rows[] = {
+        {"\"creationTimestamp\":\"2026-11-22T10:00:00Z\"", "", true},
+        {"\"creationTimestamp\":\"once\"", "", false},
+        {"\"labels\":{\"failure-domain.beta.kubernetes.io/zone\":\"old\"}", "old", false},
+        {"\"labels\":{\"failure-domain.beta.kubernetes.io/zone\":\"old\","
+         "\"topology.kubernetes.io/zone\":\"new\"}",
+         "new", false},
+        {"\"labels\":{\"topology.kubernetes.io/zone\":7}", "", false},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *json =
+            as_xasprintf("{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",%s}}", rows[i].metadata);
+        struct as_kube_node node = read_node(json);
+        cr_expect_str_eq(node.zone, rows[i].zone, "row %zu", i);
+        cr_expect_eq(node.created.set, rows[i].has_age, "row %zu", i);
+        if (rows[i].has_age)
+            cr_expect_eq(node.created.at.us, INT64_C(1795341600) * AS_US_PER_S);
+    }
 }
 
 Test(kube_node, says_little_where_little_is_said)
