@@ -289,11 +289,10 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
                        const struct as_instance_node *nodes, size_t count)
 {
     struct call *call = context;
-    const struct as_group_view *view = &call->talk.view;
     call->reading = NULL;
     call->ready = 0;
     for (size_t i = 0; i < count; i++)
-        call->ready += view->instances[i].state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
+        call->ready += nodes[i].instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
                        nodes[i].node.is_ready;
     if (outcome->reason != AS_REASON_APPLIED)
         call->outcome = *outcome;
@@ -309,8 +308,7 @@ static void count_ready(struct call *call)
         finish(call);
     else
         call->reading =
-            as_nodes_read_start(&cluster->client, call->talk.view.instances,
-                                call->talk.view.instance_count, false, nodes_read, call);
+            as_nodes_read_start(&cluster->client, &call->talk.view, false, nodes_read, call);
 }
 
 static void was_read(void *context)

@@ -1,7 +1,7 @@
 /*
  * The nodes behind the instances of a group: see the header. First all nodes, in one list, as the
- * API cannot select them by providerID; then the pods on those that are the group's, some nodes at
- * a time, of which sums and at most one text a node are kept.
+ * API cannot select them by providerID, or those with a label; then the pods on those that are the
+ * group's, some nodes at a time, of which sums and at most one text a node are kept.
  */
 #include "nodes.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
@@ -33,9 +34,10 @@ struct as_nodes_reading {
     void *context;
     bool with_pods;
     size_t count;
-    const char **wanted; /* the instances' ends of a providerID */
-    struct as_instance_node *found;
-    size_t next; /* instance whose node is read next */
+    struct as_instance *instances;  /* our own */
+    struct as_instance_node *found; /* one for each */
+    bool is_by_label;               /* the instances are the nodes that are listed */
+    size_t next;                    /* instance whose node is read next */
     struct as_kube_pages *pages;
     struct as_kube_nodes nodes;
     struct reader readers[AS_NODES_PARALLEL];
@@ -47,7 +49,7 @@ static void free_reading(struct as_nodes_reading *reading)
 {
     as_kube_nodes_deinit(&reading->nodes);
     as_arena_deinit(&reading->texts);
-    free(reading->wanted);
+    free(reading->instances);
     free(reading->found);
     free(reading);
 }
@@ -137,16 +139,24 @@ static void take_node(struct as_instance_node *found, const struct as_kube_node 
     found->mark = node->is_marked ? node->mark.decision : NULL;
 }
 
+static void make_found(struct as_nodes_reading *reading)
+{
+    reading->found = as_xcalloc(reading->count + 1, sizeof(*reading->found));
+    for (size_t i = 0; i < reading->count; i++)
+        reading->found[i].instance = &reading->instances[i];
+}
+
 static void match_one(struct as_nodes_reading *reading, size_t i, const struct keyed *keys,
                       size_t *owners)
 {
-    const char *key = get_key(reading->wanted[i]);
+    const char *wanted = reading->instances[i].provider_id;
+    const char *key = get_key(wanted);
     struct as_instance_node *found = &reading->found[i];
     size_t at = find_keyed(keys, reading->nodes.count, key);
     for (; at < reading->nodes.count && strcasecmp(keys[at].key, key) == 0; at++) {
         const size_t n = keys[at].node;
         const struct as_kube_node *node = &reading->nodes.items[n];
-        if (!as_node_is_instance(node->provider_id, reading->wanted[i]))
+        if (!as_node_is_instance(node->provider_id, wanted))
             continue;
         found->is_ambiguous = found->is_ambiguous || found->is_found || owners[n] != NOBODY;
         if (owners[n] != NOBODY)
@@ -170,6 +180,26 @@ static void match(struct as_nodes_reading *reading)
         match_one(reading, i, keys, owners);
     free(keys);
     free(owners);
+}
+
+/* The nodes are the instances. One without a providerID has no name that the provider knows. */
+static void take_all(struct as_nodes_reading *reading)
+{
+    const size_t count = reading->nodes.count;
+    reading->instances = as_xcalloc(count + 1, sizeof(*reading->instances));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_kube_node *node = &reading->nodes.items[i];
+        if (as_str_is_empty(node->provider_id))
+            continue;
+        reading->instances[reading->count++] = (struct as_instance){
+            .id = get_key(node->provider_id),
+            .provider_id = node->provider_id,
+            .zone = node->zone,
+            .state = AS_INSTANCE_RUNNING,
+            .created = node->created,
+        };
+    }
+    make_found(reading);
 }
 
 /* Pods */
@@ -253,6 +283,8 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
 {
     struct as_nodes_reading *reading = context;
     reading->pages = NULL;
+    if (outcome->reason == AS_REASON_APPLIED && reading->is_by_label)
+        take_all(reading);
     if (outcome->reason == AS_REASON_APPLIED)
         match(reading);
     if (outcome->reason != AS_REASON_APPLIED || !reading->with_pods)
@@ -261,13 +293,35 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
         read_more(reading);
 }
 
+static void copy_instances(struct as_nodes_reading *reading, const struct as_group_view *view)
+{
+    reading->count = view->instance_count;
+    reading->instances = as_xcalloc(reading->count + 1, sizeof(*reading->instances));
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct as_instance *given = &view->instances[i];
+        const bool has_own = !as_str_is_empty(given->provider_id);
+        reading->instances[i] = *given;
+        reading->instances[i].id = as_arena_strdup(&reading->texts, given->id);
+        reading->instances[i].provider_id =
+            as_arena_strdup(&reading->texts, has_own ? given->provider_id : given->id);
+        reading->instances[i].zone =
+            as_arena_strdup(&reading->texts, given->zone ? given->zone : "");
+    }
+    make_found(reading);
+}
+
 struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
-                                             const struct as_instance *instances, size_t count,
-                                             bool with_pods, as_nodes_done_fn *done, void *context)
+                                             const struct as_group_view *view, bool with_pods,
+                                             as_nodes_done_fn *done, void *context)
 {
     struct as_nodes_reading *reading = as_xcalloc(1, sizeof(*reading));
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    as_buf_append_str(&path, "/api/v1/nodes");
+    if (view->node_label)
+        as_kube_path_append_parameter(&path, "labelSelector", view->node_label);
     const struct as_kube_pages_spec spec = {
-        .path = "/api/v1/nodes",
+        .path = as_buf_check(&path) ? NULL : path.data,
+        .trouble = "the node label is too long",
         .operation = "list_nodes",
         .what = "list nodes",
         .right = "nodes: list",
@@ -280,14 +334,9 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
     reading->done = done;
     reading->context = context;
     reading->with_pods = with_pods;
-    reading->count = count;
-    reading->wanted = as_xcalloc(count + 1, sizeof(const char *));
-    reading->found = as_xcalloc(count + 1, sizeof(*reading->found));
-    for (size_t i = 0; i < count; i++) {
-        const bool has_own = !as_str_is_empty(instances[i].provider_id);
-        reading->wanted[i] =
-            as_arena_strdup(&reading->texts, has_own ? instances[i].provider_id : instances[i].id);
-    }
+    reading->is_by_label = view->node_label;
+    if (!reading->is_by_label)
+        copy_instances(reading, view);
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
         reading->readers[i].owner = reading;
     reading->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);

@@ -114,8 +114,11 @@ static void let_go(struct as_shrink *shrink, bool is_gone)
     }
 }
 
+/* Where instances have no names the provider is asked whether it is still at work. */
 static bool is_there(const struct as_group_view *view, const char *id)
 {
+    if (view->node_label)
+        return view->in_progress;
     for (size_t i = 0; i < view->instance_count; i++) {
         const struct as_instance *instance = &view->instances[i];
         if (strcmp(instance->id, id) == 0)
@@ -253,24 +256,33 @@ static void fill_candidate(struct as_candidate *candidate, const struct as_insta
     };
 }
 
-/* `nodes`: one for each instance; NULL: they are no nodes. */
-static void choose(struct as_shrink *shrink, const struct as_instance_node *nodes)
+static const char *get_provider_id(struct as_shrink *shrink, const struct as_instance_node *nodes,
+                                   size_t index)
+{
+    return as_arena_strdup(&shrink->arena,
+                           nodes ? nodes[index].instance->provider_id
+                                 : shrink->request.view->instances[index].provider_id);
+}
+
+/* `nodes`: one for each of the `count` instances; NULL: they are no nodes. */
+static void choose(struct as_shrink *shrink, const struct as_instance_node *nodes, size_t count)
 {
     const struct as_group_view *view = shrink->request.view;
     const struct as_scale_request *wanted = shrink->request.wanted;
     const struct as_nodes_config *config = shrink->request.nodes;
     const struct as_clock *clock = shrink->request.env->clock;
     struct as_candidate *candidates =
-        as_arena_alloc(&shrink->arena, view->instance_count, sizeof(*candidates));
-    for (size_t i = 0; i < view->instance_count; i++)
-        fill_candidate(&candidates[i], &view->instances[i], nodes ? &nodes[i] : NULL);
+        as_arena_alloc(&shrink->arena, count + 1, sizeof(*candidates));
+    for (size_t i = 0; i < count; i++)
+        fill_candidate(&candidates[i], nodes ? nodes[i].instance : &view->instances[i],
+                       nodes ? &nodes[i] : NULL);
     const struct as_choose_request request = {
         .strategy = config ? config->choose : AS_CHOOSE_OLDEST,
         .has_nodes = nodes != NULL,
         .ready_timeout_us = config ? config->ready_timeout_us : 0,
         .now = clock->get_wall(clock),
         .candidates = candidates,
-        .count = view->instance_count,
+        .count = count,
         .size = view->size,
         .min = view->min >= 0 ? view->min : 0,
         .wanted = wanted->from - wanted->to,
@@ -288,22 +300,38 @@ static void choose(struct as_shrink *shrink, const struct as_instance_node *node
         const size_t chosen = choice.chosen[i];
         const struct as_candidate *candidate = &candidates[chosen];
         shrink->leaving[shrink->leaving_count++] = (struct leaving){
-            .id = candidate->id,
-            .provider_id = view->instances[chosen].provider_id,
+            .id = as_arena_strdup(&shrink->arena, candidate->id),
+            .provider_id = get_provider_id(shrink, nodes, chosen),
             .node = candidate->node ? as_arena_strdup(&shrink->arena, candidate->node->name) : NULL,
         };
     }
     drain_all(shrink);
 }
 
+/* A node that has outlived its instance must not be named: the provider would take another one. */
+static bool has_left_nodes(struct as_shrink *shrink, size_t count)
+{
+    const struct as_group_view *view = shrink->request.view;
+    if (!view->node_label || count <= (size_t)view->size)
+        return false;
+    snprintf(shrink->words, sizeof(shrink->words),
+             "%zu nodes have the label %s, but the group has %d instances: delete the nodes whose "
+             "instances are gone",
+             count, view->node_label, view->size);
+    return true;
+}
+
 static void nodes_read(void *context, const struct as_outcome *outcome,
                        const struct as_instance_node *nodes, size_t count)
 {
     struct as_shrink *shrink = context;
-    (void)count; /* as many as instances */
     shrink->reading = NULL;
+    if (outcome->reason == AS_REASON_APPLIED && has_left_nodes(shrink, count)) {
+        fail(shrink, AS_REASON_REJECTED, shrink->words);
+        return;
+    }
     if (outcome->reason == AS_REASON_APPLIED) {
-        choose(shrink, nodes);
+        choose(shrink, nodes, count);
         return;
     }
     shrink->result.outcome = *outcome;
@@ -314,7 +342,12 @@ static void begin_without_nodes(void *context)
 {
     struct as_shrink *shrink = context;
     shrink->timer = NULL;
-    choose(shrink, NULL);
+    if (shrink->request.view->node_label)
+        fail(shrink, AS_REASON_REJECTED,
+             "which instance is to leave can be told by its node only: set `nodes.cluster` to the "
+             "cluster that the group belongs to");
+    else
+        choose(shrink, NULL, shrink->request.view->instance_count);
 }
 
 struct as_shrink *as_shrink_start(const struct as_shrink_request *request, as_shrink_done_fn *done,
@@ -329,8 +362,7 @@ struct as_shrink *as_shrink_start(const struct as_shrink_request *request, as_sh
     as_account_init_talk(request->account, &shrink->talk);
     if (request->client)
         shrink->reading =
-            as_nodes_read_start(request->client, request->view->instances,
-                                request->view->instance_count, true, nodes_read, shrink);
+            as_nodes_read_start(request->client, request->view, true, nodes_read, shrink);
     else
         shrink->timer =
             request->env->loop->start_timer(request->env->loop, 0, begin_without_nodes, shrink);

@@ -83,9 +83,12 @@ static void read_nodes(const json_t *command, void *ticket)
     const size_t count = json_array_size(list);
     for (size_t i = 0; i < count && i < INSTANCES_MAX; i++)
         instances[i].id = json_string_value(json_array_get(list, i));
+    const struct as_group_view view = {
+        .instances = instances,
+        .instance_count = count < INSTANCES_MAX ? count : INSTANCES_MAX,
+    };
     struct as_nodes_reading *reading =
-        as_nodes_read_start(&client, instances, count < INSTANCES_MAX ? count : INSTANCES_MAX, true,
-                            nodes_read, ticket);
+        as_nodes_read_start(&client, &view, true, nodes_read, ticket);
     (void)reading;
 }
 

@@ -49,7 +49,11 @@ struct as_group_view {
     const char *shortage;          /* why instances do not come, in the provider's words; NULL */
     as_maybe_time shortage_since;  /* not set: the reason is of now */
     const char *no_growth,
-        *no_removal;               /* why it cannot be changed so, as it is now; NULL: it can */
+        *no_removal; /* why it cannot be changed so, as it is now; NULL: it can */
+    /* "key=value": the provider does not name the instances. They are the nodes with this label,
+     * each by what its providerID ends with; `instances` only counts them. NULL: `instances` are
+     * they. */
+    const char *node_label;
     struct as_instance *instances; /* as the provider lists them */
     size_t instance_count, instance_room;
 };

@@ -26,7 +26,7 @@ static unsigned told;
 static struct as_outcome outcome;
 static struct as_instance_node found[8];
 static size_t found_count;
-static char names[8][64], blocking[8][256], marks[8][32];
+static char names[8][64], blocking[8][256], marks[8][32], instances_told[8][256];
 
 static void keep(void *context, const struct as_outcome *failure,
                  const struct as_instance_node *nodes, size_t count)
@@ -39,17 +39,26 @@ static void keep(void *context, const struct as_outcome *failure,
         snprintf(names[i], sizeof(names[i]), "%s", nodes[i].is_found ? nodes[i].node.name : "none");
         snprintf(blocking[i], sizeof(blocking[i]), "%s",
                  nodes[i].node.blocking_pod ? nodes[i].node.blocking_pod : "");
+        snprintf(instances_told[i], sizeof(instances_told[i]), "%s %s %s %d", nodes[i].instance->id,
+                 nodes[i].instance->provider_id, nodes[i].instance->zone,
+                 nodes[i].instance->created.set);
         snprintf(marks[i], sizeof(marks[i]), "%s", nodes[i].mark ? nodes[i].mark : "");
     }
 }
 
 TestSuite(nodes, .init = setup_client, .fini = teardown_client);
 
+static struct as_group_view list(const struct as_instance *instances, size_t count)
+{
+    return (struct as_group_view){.instances = (struct as_instance *)instances,
+                                  .instance_count = count};
+}
+
 static void read_nodes(const struct as_instance *instances, size_t count, bool with_pods)
 {
     const unsigned before = told;
-    struct as_nodes_reading *reading =
-        as_nodes_read_start(&client, instances, count, with_pods, keep, NULL);
+    const struct as_group_view view = list(instances, count);
+    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, with_pods, keep, NULL);
     cr_assert_not_null(reading);
     cr_assert_eq(told, before, "told in the same turn");
     world_run(&world);
@@ -274,7 +283,8 @@ static void read_many(void)
         instances[i].id = ids[i];
     }
     told = 0;
-    reading = as_nodes_read_start(&client, instances, 100, true, keep, NULL);
+    const struct as_group_view view = list(instances, 100);
+    reading = as_nodes_read_start(&client, &view, true, keep, NULL);
     cr_assert_not_null(reading);
     world_run(&world);
     cr_assert_eq(told, 1);
@@ -298,10 +308,43 @@ Test(nodes, not_for_ever)
     cr_expect_str_eq(outcome.message, "list pods of nodes: all of them together take too long");
 }
 
+/* Where the provider does not name them: the node without a providerID is nobody's. */
+Test(nodes, with_a_label_are_the_instances)
+{
+    struct as_instance counted[] = {{.id = "10.0.0.4"}, {.id = "10.0.0.5"}, {.id = "10.0.0.6"}};
+    const struct as_group_view view = {
+        .node_label = "m.org/group=a b", .instances = counted, .instance_count = 3};
+    answer(
+        "GET", "/api/v1/nodes?labelSelector=m.org%2Fgroup%3Da%20b&limit=500", 200,
+        LIST_OF(
+            "NodeList", "",
+            NODE("a", "openstack:///6b7f") "," NODE(
+                "b",
+                "") ","
+                    "{\"metadata\":{\"name\":\"c\",\"creationTimestamp\":\"2026-11-22T10:00:00Z\","
+                    "\"labels\":{\"failure-domain.beta.kubernetes.io/zone\":\"nova\"}},\"spec\":"
+                    "{\"providerID\":\"openstack://RegionOne/8c9d\"}}"));
+    answer("GET", PODS("a"), 200, LIST_OF("PodList", "", POD("p", "", "")));
+    answer("GET", PODS("c"), 200, LIST_OF("PodList", "", ""));
+    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, true, keep, NULL);
+    cr_assert_not_null(reading);
+    world_run(&world);
+    cr_assert_eq(outcome.reason, AS_REASON_APPLIED, "%s", outcome.message);
+    cr_assert_eq(found_count, 2);
+    cr_expect_str_eq(names[0], "a");
+    cr_expect_str_eq(instances_told[0], "6b7f openstack:///6b7f  0");
+    cr_expect_eq(found[0].node.pod_count, 1);
+    cr_expect(found[0].node.is_ready);
+    cr_expect_str_eq(names[1], "c");
+    cr_expect_str_eq(instances_told[1], "8c9d openstack://RegionOne/8c9d nova 1");
+    cr_expect_not(found[0].is_ambiguous || found[1].is_ambiguous);
+}
+
 Test(nodes, nothing_is_told_after_a_cancel)
 {
     static const struct as_instance instances[] = {{.id = "i-1"}, {.id = "i-2"}};
-    struct as_nodes_reading *reading = as_nodes_read_start(&client, instances, 2, true, keep, NULL);
+    const struct as_group_view view = list(instances, 2);
+    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, true, keep, NULL);
     as_nodes_read_cancel(reading);
     world_run(&world);
     cr_expect_eq(told, 0);
