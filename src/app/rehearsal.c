@@ -99,7 +99,7 @@ static void ask_target(struct as_rehearsal *rehearsal, enum call call,
                        .call = call,
                        .ticket = effect->ticket,
                        .target = world_find_target(&rehearsal->world, effect->call.ref->id),
-                       .with_pods = effect->call.observe->with_pods,
+                       .with_pods = effect->call.observe && effect->call.observe->with_pods,
                        .size = effect->call.request ? effect->call.request->to : 0,
                    });
 }

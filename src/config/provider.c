@@ -51,14 +51,16 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
     }
     const struct as_provider_kind *kind = as_provider_kind_find(type->text);
     const struct as_provider_key *key = NULL;
-    if (kind && !provider_key_find(kind->account_keys, pair->key->text, &key)) {
+    if (!kind) /* told at its place */
+        return true;
+    if (!provider_key_find(kind->account_keys, pair->key->text, &key)) {
         provider_key_report(loader, kind, kind->account_keys, usual_keys, pair->key);
         return true;
     }
     if (!provider->options)
         provider->options = as_arena_alloc(loader->arena, node->count, sizeof(*provider->options));
     struct as_provider_option *option = &provider->options[provider->option_count];
-    const struct schema_field text = {.type = key && key->is_file ? SCHEMA_PATH : SCHEMA_STRING};
+    const struct schema_field text = {.type = key->is_file ? SCHEMA_PATH : SCHEMA_STRING};
     if (schema_parse_scalar(loader, &text, pair->value, &option->value)) {
         option->key = as_arena_strdup(loader->arena, pair->key->text);
         provider->option_count++;

@@ -1,6 +1,5 @@
 /*
- * The types of providers: those that the program has, and those whose names are known already. A
- * target of such a one is refused, so that nothing is ever silently ignored.
+ * The types of providers, and their keys: see config/provider_kind.h.
  */
 #include <alertscaler/config/provider_kind.h>
 
@@ -8,11 +7,6 @@
 #include <string.h>
 
 #include "tables.h"
-
-static const char *const named[] = {
-    "alibaba",      "aws", "azure", "baidu", "digitalocean", "equinix",
-    "externalgrpc", "gce", "gke",   "http",  "magnum",
-};
 
 const struct as_provider_kind *as_provider_kind_find(const char *type)
 {
@@ -31,11 +25,7 @@ static int compare_words(const void *a, const void *b)
 void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1])
 {
     size_t count = 0;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(named); i++) {
-        const struct as_provider_kind *kind = as_provider_kind_find(named[i]);
-        if (!kind)
-            words_out[count++] = named[i];
-    }
+    words_out[count++] = "http"; /* it has no kind: its groups are addresses */
     for (size_t i = 0; as_provider_kinds[i] && count < PROVIDER_TYPES_MAX; i++)
         words_out[count++] = as_provider_kinds[i]->type;
     qsort(words_out, count, sizeof(*words_out), compare_words);

@@ -216,12 +216,7 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
         return false;
     if (strcmp(provider->type, "http") == 0)
         return check_http_group(resolver, raw);
-    const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
-    if (!kind && raw->is_used)
-        loader_report(&resolver->loader, node,
-                      "provider `%s` is of type `%s`, which is not supported yet", node->text,
-                      provider->type);
-    return !kind || check_group(resolver, raw, kind);
+    return check_group(resolver, raw, as_provider_kind_find(provider->type));
 }
 
 static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw,

@@ -104,7 +104,6 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
 {
     struct raw_target *target = raw->target ? find_target(resolver, raw->target) : NULL;
     if (target) {
-        target->is_used = true;
         rule->target = target->number;
         check_track(resolver, raw, target);
     } else if (raw->target) {

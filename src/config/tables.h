@@ -42,7 +42,6 @@ struct raw_target {
     const char **after;
     size_t after_count;
     const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* the first that tracks each */
-    bool is_used;                                       /* by a rule */
     bool has_address;                                   /* a good one, without templates */
     uint32_t number;                                    /* its place in the rule set */
 };

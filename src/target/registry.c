@@ -185,14 +185,11 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         struct row *row = &registry->rows[registry->row_count++];
         row->kind = AS_TARGET_NODE_GROUP;
         row->name = provider->name;
-        const struct as_group_provider *cloud = as_group_provider_find(provider->type);
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);
-        else if (cloud)
-            row->port = as_node_group_new(cloud, provider, env, &registry->clusters);
-        else
-            as_error_set(&row->missing, "providers of type %s are not supported yet",
-                         provider->type);
+        else /* the settings know no types but those of the table */
+            row->port = as_node_group_new(as_group_provider_find(provider->type), provider, env,
+                                          &registry->clusters);
     }
     *port_out = &registry->port;
     return 0;

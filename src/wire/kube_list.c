@@ -130,7 +130,7 @@ static int take_item(struct reader *reader, const json_t *value)
         code = reader->take(reader->context, value, reader->error);
     else
         as_error_set(reader->error, "expected an object");
-    if (code)
+    if (code == -EBADMSG)
         as_error_wrap(reader->error, "items[%zu]", item);
     return code;
 }

@@ -11,7 +11,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
-/* `item` is an object, good for the call only. Not 0 ends the list with it. */
+/* `item` is an object, good for the call only. Not 0 ends the list with
+ * it: -EBADMSG where the item is wrong, and the error then gets its place. */
 typedef int kube_item_fn(void *context, const json_t *item, struct as_error *error);
 
 /* 0, with *next_out to be freed: the token that continues the list, or NULL where this was its last

@@ -176,7 +176,7 @@ static int take_node(void *context, const json_t *item, struct as_error *error)
         return code;
     if (nodes->count == nodes->max) {
         as_error_set(error, "more than %zu nodes", nodes->max);
-        return -EBADMSG;
+        return -E2BIG;
     }
     nodes->items = as_xgrow(nodes->items, nodes->count, &nodes->capacity, sizeof(*nodes->items));
     nodes->items[nodes->count++] = node;

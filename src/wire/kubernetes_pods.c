@@ -47,7 +47,7 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
         return code;
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
-        return -EBADMSG;
+        return -E2BIG;
     }
     pod.name = as_arena_strdup(&pods->names, pod.name);
     pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));

@@ -25,7 +25,7 @@ RECIPES = re.compile(r"docs/from-|docs/choosing-times|README")     # pages that 
 NAME = re.compile(r"# ([\w.-]+\.yaml)$")
 
 # The keys at the top of a block that tell what it is.
-TARGET_KEYS = set("kubernetes node_group min max cooldown behavior enforce_bounds tolerance allow after".split())
+TARGET_KEYS = set("kubernetes node_group nodes min max cooldown behavior enforce_bounds tolerance allow after".split())
 RULE_KEYS = set("match receivers scale_up scale_down scale_to track pass_through on_resolved every max_steps once guard".split())
 ACTIONS = set("scale_up scale_down scale_to track pass_through".split())
 WEB_KEYS = set("tls_server_config http_server_config basic_auth_users".split())
@@ -170,6 +170,24 @@ class Examples(unittest.TestCase):
         rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
         (self.folder / "queries.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}), encoding="utf-8")
         self.run_tool("promtool", "check", "rules", "queries.yaml")
+
+    def test_providers(self):
+        """Each page is a configuration with its rule files; a page that is about no provider has rule files alone."""
+        pages = sorted((ROOT / "docs/providers").glob("*.md"))
+        self.assertGreater(len(pages), 3)
+        for page in pages:
+            folder = self.folder / "providers" / page.stem
+            blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+            with self.subTest(page.name):
+                self.assertEqual("# alertscaler.yaml" in "".join(blocks), bool(re.search(r"\btype: \w", "".join(blocks))))
+            for number, text in enumerate(blocks):
+                name = re.match(r"# ([\w./-]+\.yaml)\n", text)
+                file = folder / (name[1] if name else f"{number}.yaml")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+            for file in [folder / "alertscaler.yaml"] if (folder / "alertscaler.yaml").exists() else folder.glob("*.yaml"):
+                with self.subTest(page.name):
+                    self.run_tool(ALERTSCALER, "check", file)
 
     def test_names_are_given_once(self):
         names = [block.name for block in self.blocks if block.name]

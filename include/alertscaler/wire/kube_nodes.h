@@ -2,8 +2,8 @@
  * Codecs for the nodes of a cluster and the pods on them: what choosing and draining need. Pure.
  * What the other side adds and we do not need is ignored.
  *
- * Decoders: 0, or -EBADMSG with an error that names object and field. Lists are read page by page,
- * as in kubernetes_pods.h.
+ * Decoders: 0, or -EBADMSG with an error that names object and field, or -E2BIG where a list has
+ * more than the caller has room for. Lists are read page by page, as in kubernetes_pods.h.
  */
 #ifndef ALERTSCALER_WIRE_KUBE_NODES_H
 #define ALERTSCALER_WIRE_KUBE_NODES_H

@@ -2,7 +2,8 @@
  * Codecs for the pods behind a target: the selector in its Scale, the pages of a PodList, and
  * resource quantities. Pure. What the other side adds and we do not need is ignored.
  *
- * Decoders: 0, or -EBADMSG with an error that names pod and field.
+ * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG where a list has
+ * more than the caller has room for.
  */
 #ifndef ALERTSCALER_WIRE_KUBERNETES_PODS_H
 #define ALERTSCALER_WIRE_KUBERNETES_PODS_H

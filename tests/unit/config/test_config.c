@@ -146,7 +146,7 @@ Test(config, settings)
         "      tls_config: {ca_file: /ca.pem, cert_file: c, key_file: k, server_name: s, "
         "insecure_skip_verify: true}\n"
         "      http_headers: {X-A: {values: [a, b], files: [f]}}\n"
-        "  cloud: {type: aws, region: eu-west-1, credentials_file: x, http_config: {basic_auth: "
+        "  cloud: {type: aws, region: eu-west-1, profile: x, http_config: {basic_auth: "
         "{username: u, password_file: p}}}\n"
         "receiver:\n"
         "  max_body: 1MB\n"

@@ -84,9 +84,7 @@ Test(registry, each_reference_reaches_its_own_adapter)
 Test(registry, without_a_cluster_only_its_targets_fail)
 {
     struct as_cluster_settings cluster = {"default", NULL, NULL};
-    struct as_provider_settings provider = {.name = "aws-prod", .type = "aws"};
-    struct as_settings settings = {
-        .clusters = &cluster, .cluster_count = 1, .providers = &provider, .provider_count = 1};
+    struct as_settings settings = {.clusters = &cluster, .cluster_count = 1};
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
     static const struct {
         enum as_target_kind kind;
@@ -100,8 +98,6 @@ Test(registry, without_a_cluster_only_its_targets_fail)
          "no such cluster or provider is configured"},
         {AS_TARGET_NODE_GROUP, "default", AS_REASON_REJECTED,
          "no such cluster or provider is configured"},
-        {AS_TARGET_NODE_GROUP, "aws-prod", AS_REASON_UNREACHABLE,
-         "providers of type aws are not supported yet"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_target_ref *ref = make(rows[i].kind, rows[i].owner);
