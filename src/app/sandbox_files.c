@@ -16,6 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/web_config.h>
+#include <alertscaler/provider/talk.h>
 
 /* Not /etc/resolv.conf and so on one by one: they are replaced by others of their names, and then
  * a rule for the old one allows nothing. */
@@ -83,16 +84,39 @@ static void add_http(struct sandbox_files *files, const struct as_http_settings 
             add_file(files, http->headers[i].files[k], SANDBOX_READ);
 }
 
-/* What a kind of provider reads of the environment and of the user's own. */
-static void add_kinds_file(struct sandbox_files *files, const char *file)
+static void add_needed(void *context, const char *path, bool is_program)
 {
-    const char *home = getenv("HOME");
-    if (*file == '$') {
-        add_file(files, getenv(file + 1), SANDBOX_READ);
-    } else if (home) {
-        AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s%s", home, file + strlen("~"));
+    struct sandbox_files *files = context;
+    if (!is_program) {
         add_file(files, path, SANDBOX_READ);
+        return;
     }
+    files->runs_programs = true;
+    if (!files->program)
+        files->program = as_xstrdup(path);
+}
+
+/* A file that a kind of provider reads, and what it names. */
+static void add_kinds_file(struct sandbox_files *files, const struct as_provider_kind *kind,
+                           const char *path)
+{
+    char *content = NULL;
+    size_t size = 0;
+    add_file(files, path, SANDBOX_READ);
+    if (!kind->read_names || as_str_is_empty(path) ||
+        as_file_read(path, AS_TALK_FILE_MAX, &content, &size) != 0)
+        return; /* who reads it tells what is wrong with it */
+    kind->read_names(content, size, add_needed, files);
+    as_wipe_free(content);
+}
+
+/* What the row of a kind says: $VARIABLE, $VARIABLE/name, ~/path. NULL: there is none. */
+static char *find_kinds_file(const char *file)
+{
+    const size_t size = strcspn(file, "/");
+    AS_CLEANUP(as_free_p) char *name = as_xstrndup(file + (*file == '$'), size - (*file == '$'));
+    const char *folder = getenv(*file == '$' ? name : "HOME");
+    return as_str_is_empty(folder) ? NULL : as_xasprintf("%s%s", folder, file + size);
 }
 
 static void add_provider(struct sandbox_files *files, const struct as_provider_settings *provider)
@@ -104,10 +128,12 @@ static void add_provider(struct sandbox_files *files, const struct as_provider_s
     for (size_t i = 0; i < provider->option_count; i++) {
         for (const struct as_provider_key *key = kind->account_keys; key->key; key++)
             if (key->is_file && strcmp(key->key, provider->options[i].key) == 0)
-                add_file(files, provider->options[i].value, SANDBOX_READ);
+                add_kinds_file(files, kind, provider->options[i].value);
     }
-    for (size_t i = 0; kind->files && kind->files[i]; i++)
-        add_kinds_file(files, kind->files[i]);
+    for (size_t i = 0; kind->files && kind->files[i]; i++) {
+        AS_CLEANUP(as_free_p) char *path = find_kinds_file(kind->files[i]);
+        add_kinds_file(files, kind, path);
+    }
 }
 
 /* The folder in which a pattern begins to be one. */
@@ -135,18 +161,6 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
     add_file(files, settings->kill_switch.file, SANDBOX_READ);
-}
-
-static void add_needed(void *context, const char *path, bool is_program)
-{
-    struct sandbox_files *files = context;
-    if (!is_program) {
-        add_file(files, path, SANDBOX_READ);
-        return;
-    }
-    files->runs_programs = true;
-    if (!files->program)
-        files->program = as_xstrdup(path);
 }
 
 void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config)

@@ -171,6 +171,24 @@ static void begin_well_known(struct as_credentials_talk *talk)
     begin_file(talk, path, true);
 }
 
+const char *const google_files[] = {
+    "$GOOGLE_APPLICATION_CREDENTIALS",
+    "$CLOUDSDK_CONFIG/" WELL_KNOWN_FILE,
+    "~/.config/gcloud/" WELL_KNOWN_FILE,
+    NULL,
+};
+
+/* An external account's file names the one with its own token. */
+void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context)
+{
+    json_t *document = json_loadb(content, size, JSON_REJECT_DUPLICATES, NULL);
+    const char *path = answer_text(document, "credential_source.file");
+    if (*path)
+        tell(context, path, false);
+    answer_wipe(document);
+    json_decref(document);
+}
+
 /* ---- the metadata service ---- */
 
 static void ask_metadata(struct as_talk *talk, const char *path, const char *operation,

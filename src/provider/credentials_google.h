@@ -6,13 +6,19 @@
 #define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_GOOGLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <jansson.h>
 
+#include <alertscaler/config/provider_kind.h>
 #include <alertscaler/provider/credentials.h>
 #include <alertscaler/provider/talk.h>
 
 extern const struct as_credentials_source google_credentials[];
+
+/* For the rows of the table: the files that are read, and what they name. */
+extern const char *const google_files[];
+void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context);
 
 /* ---- between the files that make them up ---- */
 

@@ -294,9 +294,6 @@ static void begin_subject(struct as_talk *talk, const json_t *source)
     };
     struct google_search *state = get_state(talk);
     const char *file = answer_text(source, "file"), *url = answer_text(source, "url");
-    /* the same one, named where the sandbox finds it */
-    const char *given =
-        as_account_get(((struct as_credentials_talk *)talk)->account, "subject_token_file");
     for (size_t i = 0; i < AS_ARRAY_SIZE(refused); i++) {
         if (answer_find(source, refused[i].key)) {
             as_talk_fail(talk, AS_TALK_CONFIGURATION,
@@ -310,7 +307,7 @@ static void begin_subject(struct as_talk *talk, const json_t *source)
         !take_text(talk, source, "format.subject_token_field_name", NULL, &state->field))
         return;
     if (*file)
-        as_talk_read(talk, given ? given : as_arena_strdup(&talk->arena, file), hear_subject_file);
+        as_talk_read(talk, as_arena_strdup(&talk->arena, file), hear_subject_file);
     else if (!*url)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `credential_source` has no `file` or `url`",
                      state->path);

@@ -7,6 +7,7 @@
 #define ALERTSCALER_CONFIG_PROVIDER_KIND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct as_provider_key {
     const char *key;
@@ -14,15 +15,22 @@ struct as_provider_key {
     bool is_file; /* names a file that is read: relative to the configuration's folder */
 };
 
+/* What a file names in turn: another file that is read, or a program that is run. */
+typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
+
 struct as_provider_kind {
     const char *type;                           /* `providers.<name>.type` */
     const char *warning;                        /* told by `check` and at start; NULL: none */
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides provider; a NULL key at the end */
-    /* What is read besides files that keys name: "$VARIABLE" whose value is a path, "~/path" of the
-     * user's own. A NULL at the end, or NULL. */
+    /* What is read besides files that keys name: "$VARIABLE" whose value is a path, or
+     * "$VARIABLE/name" in the folder that it names; "~/path" of the user's own. A NULL at the end,
+     * or NULL. */
     const char *const *files;
+    /* Tells what such a file, or one of a key's, names in turn; texts are good for the call. NULL:
+     * they name nothing. */
+    void (*read_names)(const char *content, size_t size, as_provider_names_fn *tell, void *context);
 };
 
 extern const struct as_provider_kind *const as_provider_kinds[]; /* NULL at the end */

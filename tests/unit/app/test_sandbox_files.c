@@ -14,7 +14,9 @@
 
 #include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/web_config.h>
 
 #include "../config/tables.h"
@@ -214,6 +216,79 @@ Test(sandbox_files, the_sandbox_knows_each_of_them)
         cr_expect(is_covered(&rows[i]), "the sandbox does not know %s", rows[i].key);
         remove_places();
     }
+    teardown_world();
+    cr_assert_eq(rmdir(root), 0);
+}
+
+/* ---- providers: what their rows say is read ---- */
+
+/* Whether the sandbox knows the file's folder for a provider of this kind. */
+static bool is_known(const struct as_provider_kind *kind, const char *key)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(1024);
+    as_buf_printf(&text, "providers: {mine: {type: %s", kind->type);
+    for (const struct as_provider_key *other = kind->account_keys; other->key; other++) {
+        if (other->is_required && strcmp(other->key, key) != 0)
+            as_buf_printf(&text, ", %s: 'http://x'", other->key);
+    }
+    as_buf_append_str(&text, *key ? ", " : "}} #");
+    as_buf_append_str(&text, key);
+    as_buf_append_str(&text, *key ? ": FILE}}" : "FILE");
+    const struct row row = {"providers", text.data};
+    write_config(&row);
+    return is_covered(&row);
+}
+
+static void check_keys(const struct as_provider_kind *kind)
+{
+    for (const struct as_provider_key *key = kind->account_keys; key->key; key++) {
+        if (key->is_file)
+            cr_expect(is_known(kind, key->key), "%s: %s", kind->type, key->key);
+    }
+}
+
+/* "$VARIABLE": the file; "$VARIABLE/name": in the folder that it names. */
+static void check_variables(const struct as_provider_kind *kind)
+{
+    for (size_t i = 0; kind->files && kind->files[i]; i++) {
+        const char *row = kind->files[i], *rest = row + strcspn(row, "/");
+        if (*row != '$')
+            continue;
+        AS_CLEANUP(as_free_p) char *variable = as_xstrndup(row + 1, (size_t)(rest - row - 1));
+        cr_expect_not(is_known(kind, ""), "%s", kind->type);
+        setenv(variable, *rest ? folder : file, 1);
+        cr_expect(is_known(kind, ""), "%s: %s", kind->type, row);
+        unsetenv(variable);
+    }
+}
+
+/* An external account of Google's names a file with its token. */
+static void check_names(void)
+{
+    AS_CLEANUP(as_free_p) char *account = as_xasprintf("%s/account", root);
+    AS_CLEANUP(as_free_p)
+    char *content = as_xasprintf("{\"credential_source\":{\"file\":\"%s\"}}", file);
+    const struct as_provider_kind *kind = as_provider_kind_find("gce");
+    write_file(account, content);
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", account, 1);
+    cr_expect(is_known(kind, ""));
+    write_file(account, "{");
+    cr_expect_not(is_known(kind, ""), "it names nothing");
+    unsetenv("GOOGLE_APPLICATION_CREDENTIALS");
+    cr_assert_eq(unlink(account), 0);
+}
+
+Test(sandbox_files, the_sandbox_knows_what_providers_read)
+{
+    cr_assert_not_null(mkdtemp(root));
+    setup_world();
+    make_places("");
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        check_keys(as_provider_kinds[i]);
+        check_variables(as_provider_kinds[i]);
+    }
+    check_names();
+    remove_places();
     teardown_world();
     cr_assert_eq(rmdir(root), 0);
 }

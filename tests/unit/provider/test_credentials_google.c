@@ -485,16 +485,32 @@ Test(credentials_google, white_space_behind_a_token_is_left_out)
     cr_assert_str_eq(talk->request.url, "https://sts.googleapis.com/v1/token");
 }
 
-/* The sandbox lets only files be read that the configuration names. */
-Test(credentials_google, the_configuration_may_name_the_subjects_token)
+static void note_name(void *context, const char *path, bool is_program)
 {
-    talker_end_source(&given);
-    given = (struct talker_source){0};
-    talker_source_option(&given, "credentials_file", FILE_PATH);
-    talker_source_option(&given, "subject_token_file", "/mnt/token");
-    talker_begin_source(&given, google_credentials, "credentials_file");
-    talker_content(talk, FROM_FILE, 0);
-    talker_expect_file(talk, "/mnt/token");
+    char *names = context;
+    const size_t size = strlen(names);
+    snprintf(names + size, 128 - size, "%s%s ", is_program ? "!" : "", path);
+}
+
+/* So that the sandbox lets it be read. */
+Test(credentials_google, what_a_file_names_is_known)
+{
+    static const struct {
+        const char *content, *names;
+    } rows[] = {
+        {FROM_FILE, "/t "},
+        {EXTERNAL "\"credential_source\":{\"url\":\"https://example.com/t\"}}", ""},
+        {EXTERNAL "\"credential_source\":{\"file\":7}}", ""},
+        {EXTERNAL "\"credential_source\":[]}", ""},
+        {"{\"type\":\"service_account\"}", ""},
+        {"{\"credential_source\":{\"file\":\"/t\"}", ""},
+        {"", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char names[128] = "";
+        google_read_names(rows[i].content, strlen(rows[i].content), note_name, names);
+        cr_expect_str_eq(names, rows[i].names, "%s", rows[i].content);
+    }
 }
 
 Test(credentials_google, a_token_behind_a_url_is_asked_for_without_a_proxy)
