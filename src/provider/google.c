@@ -71,13 +71,14 @@ enum as_talk_fault google_judge(const char *reason, const char *message,
     return fallback;
 }
 
-/* Of google.rpc.ErrorInfo among the details. */
-static const char *find_detail(const json_t *error)
+/* Of what is among the details: "reason" of google.rpc.ErrorInfo, "requestId" of
+ * google.rpc.RequestInfo. */
+static const char *find_detail(const json_t *error, const char *key)
 {
     for (size_t i = 0; i < answer_count(error, "details"); i++) {
-        const char *reason = answer_text(answer_at(error, "details", i), "reason");
-        if (*reason)
-            return reason;
+        const char *text = answer_text(answer_at(error, "details", i), key);
+        if (*text)
+            return text;
     }
     return "";
 }
@@ -98,9 +99,10 @@ bool google_is_good(struct as_talk *talk)
         return false;
     const json_t *error = answer_find(answer_peek_json(talk), "error");
     const char *message = answer_text(error, "message");
-    const char *detail = find_detail(error);
+    const char *detail = find_detail(error, "reason");
     const char *reason = answer_text(answer_at(error, "errors", 0), "reason");
     const char *word = *detail ? detail : *reason ? reason : answer_text(error, "status");
+    as_talk_take_request_id(talk, find_detail(error, "requestId"));
     enum as_talk_fault fault = google_judge(detail, message, talk->fault);
     if (fault == talk->fault)
         fault = google_judge(reason, message, fault);

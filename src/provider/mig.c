@@ -115,10 +115,10 @@ static const struct {
 },
   statuses[] = {
       /* of an instance with which nothing is being done that matters */
-      {"RUNNING", AS_INSTANCE_RUNNING},       {"STOPPING", AS_INSTANCE_FAILED},
-      {"STOPPED", AS_INSTANCE_FAILED},        {"TERMINATED", AS_INSTANCE_FAILED},
-      {"SUSPENDING", AS_INSTANCE_FAILED},     {"SUSPENDED", AS_INSTANCE_FAILED},
-      {"DEPROVISIONING", AS_INSTANCE_FAILED},
+      {"RUNNING", AS_INSTANCE_RUNNING},     {"STOPPING", AS_INSTANCE_FAILED},
+      {"PENDING_STOP", AS_INSTANCE_FAILED}, {"STOPPED", AS_INSTANCE_FAILED},
+      {"TERMINATED", AS_INSTANCE_FAILED},   {"SUSPENDING", AS_INSTANCE_FAILED},
+      {"SUSPENDED", AS_INSTANCE_FAILED},    {"DEPROVISIONING", AS_INSTANCE_FAILED},
 };
 
 static enum as_instance_state judge_state(const char *action, const char *status)

@@ -143,6 +143,7 @@ Test(gce, knows_what_becomes_of_an_instance)
         {"\"currentAction\":\"STOPPING\",\"instanceStatus\":\"RUNNING\"", "leaving"},
         {"\"currentAction\":\"SUSPENDING\",\"instanceStatus\":\"RUNNING\"", "leaving"},
         {"\"currentAction\":\"NONE\",\"instanceStatus\":\"STOPPING\"", "failed"},
+        {"\"currentAction\":\"NONE\",\"instanceStatus\":\"PENDING_STOP\"", "failed"},
         {"\"currentAction\":\"NONE\",\"instanceStatus\":\"TERMINATED\"", "failed"},
         {"\"currentAction\":\"NONE\",\"instanceStatus\":\"STOPPED\"", "failed"},
         {"\"currentAction\":\"NONE\",\"instanceStatus\":\"SUSPENDED\"", "failed"},
@@ -154,7 +155,7 @@ Test(gce, knows_what_becomes_of_an_instance)
     };
     char body[2048], want[256];
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":25}");
+    talker_answer(talk, 200, "{\"targetSize\":26}");
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         snprintf(body, sizeof(body),
                  "{\"managedInstances\":[{\"instance\":\"%s\",%s}],\"nextPageToken\":\"%s\"}",
@@ -471,6 +472,18 @@ Test(gce, the_details_of_an_error_say_more_than_its_reason)
     talker_expect_end(talk, AS_TALK_PERMISSION,
                       "get_instance_group_manager: HTTP 403 ACCESS_TOKEN_SCOPE_INSUFFICIENT: "
                       "Request had insufficient authentication scopes.");
+}
+
+Test(gce, an_error_may_name_the_request)
+{
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 400,
+                  "{\"error\":{\"message\":\"no\",\"details\":[{\"requestId\":7},{\"@type\":"
+                  "\"type.googleapis.com/google.rpc.RequestInfo\",\"requestId\":\"0x1f\"},"
+                  "{\"reason\":\"RESOURCE_NOT_READY\"}]}}");
+    talker_expect_end(talk, AS_TALK_BUSY,
+                      "get_instance_group_manager: HTTP 400 RESOURCE_NOT_READY: no");
+    cr_assert_str_eq(talk->request_id, "0x1f");
 }
 
 Test(gce, an_error_without_words_is_known_by_its_status)
