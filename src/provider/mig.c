@@ -5,6 +5,9 @@
  * larger, it would make it smaller, and choose what goes. So the size is read once more before it
  * is set. Instances are deleted by name, those that never came as well; what is gone or going is
  * skipped by the other side, and not counted twice.
+ *
+ * A change of several requests is not left half done for one answer that did not come: the request
+ * is made again, and by its id it is not carried out twice.
  */
 #include "mig.h"
 
@@ -15,9 +18,12 @@
 
 #include "answer.h"
 #include "google.h"
+#include "mig_name.h"
 
 #define PAGE_SIZE  500
 #define REMOVE_MAX 1000 /* instances of one request */
+#define TRIES_MAX  3
+#define PAUSE_MAX  (10 * AS_US_PER_S)
 
 static struct as_group_talk *get_talk(struct as_talk *talk)
 {
@@ -35,48 +41,20 @@ static const struct mig *get_mig(struct as_talk *talk)
     return &work->migs[work->at];
 }
 
-/* ---- names ---- */
-
-/* The length of a zone's, a group's or an instance's name; 0 where there is none. They stand in
- * addresses and documents as they are. */
-static size_t measure_name(const char *text)
-{
-    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
-}
-
 static const char *copy(struct as_talk *talk, const char *text, size_t size)
 {
     return as_talk_print(talk, "%.*s", (int)size, text);
 }
 
-/* `text` behind "NAME" and `between`, or NULL; the name's length goes into size_out. */
-static const char *skip(const char *text, const char *between, size_t *size_out)
-{
-    *size_out = measure_name(text);
-    const char *behind = text + *size_out;
-    return *size_out > 0 && as_str_starts_with(behind, between) ? behind + strlen(between) : NULL;
-}
-
-/* A project may have the name of a domain before it: "example.com:project". */
-static const char *find_project(const char *url, size_t *size_out)
-{
-    const char *found = strstr(url, "/projects/");
-    const char *project = found ? found + strlen("/projects/") : url;
-    *size_out = measure_name(project);
-    if (found && project[*size_out] == ':')
-        *size_out += 1 + measure_name(project + *size_out + 1);
-    return found && *size_out > 0 ? project : NULL;
-}
-
 bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
 {
     size_t project_size, zone_size;
-    const char *project = find_project(url, &project_size);
+    const char *project = mig_name_find_project(url, &project_size);
     if (!project || !as_str_starts_with(project + project_size, "/zones/"))
         return false;
     const char *zone = project + project_size + strlen("/zones/");
-    const char *name = skip(zone, "/instanceGroupManagers/", &zone_size);
-    if (!name || !*name || name[measure_name(name)])
+    const char *name = mig_name_skip(zone, "/instanceGroupManagers/", &zone_size);
+    if (!name || !*name || name[mig_name_measure(name)])
         return false;
     *mig_out = (struct mig){
         .place = as_talk_print(talk, "projects/%s/zones/%.*s",
@@ -85,19 +63,6 @@ bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
         .name = copy(talk, name, strlen(name)),
     };
     return true;
-}
-
-struct instance_name { /* parts of an id */
-    const char *zone, *mig, *name;
-    size_t zone_size, mig_size;
-};
-
-static bool parse_id(const char *id, struct instance_name *name_out)
-{
-    name_out->zone = id;
-    name_out->mig = skip(id, "/", &name_out->zone_size);
-    name_out->name = name_out->mig ? skip(name_out->mig, "/", &name_out->mig_size) : NULL;
-    return name_out->name && *name_out->name && !name_out->name[measure_name(name_out->name)];
 }
 
 /* ---- instances ---- */
@@ -153,11 +118,11 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
     const char *action = answer_text(member, "currentAction");
     const json_t *error = answer_at(member, "lastAttempt.errors.errors", 0);
     size_t project_size, zone_size = 0;
-    const char *project = find_project(url, &project_size);
+    const char *project = mig_name_find_project(url, &project_size);
     const bool is_zonal = project && as_str_starts_with(project + project_size, "/zones/");
     const char *zone = is_zonal ? project + project_size + strlen("/zones/") : "";
-    const char *name = skip(zone, "/instances/", &zone_size);
-    if (!name || !*name || name[measure_name(name)])
+    const char *name = mig_name_skip(zone, "/instances/", &zone_size);
+    if (!name || !*name || name[mig_name_measure(name)])
         return *url == '\0' || answer_misses(talk, "instance"); /* not begun: it has no name yet */
     struct as_instance instance = {
         .id = as_talk_print(talk, "%.*s/%s/%s", (int)zone_size, zone, get_mig(talk)->name, name),
@@ -314,7 +279,7 @@ static bool take_operation(struct as_talk *talk, const char *place)
         const char *code = answer_text(error, "code"), *message = answer_text(error, "message");
         as_talk_fail(talk, google_judge(code, message, AS_TALK_RETRY), "%s: %s: %s",
                      talk->request.operation, code, message);
-    } else if (document && (!*name || name[measure_name(name)])) {
+    } else if (document && (!*name || name[mig_name_measure(name)])) {
         (void)answer_misses(talk, "name");
     } else if (document) {
         as_talk_take_request_id(talk, name);
@@ -328,21 +293,47 @@ static bool take_operation(struct as_talk *talk, const char *place)
     return false;
 }
 
+/* Whether the failed request of a change is made again, after a while. */
+static bool try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_again)
+{
+    struct mig_work *work = get_work(talk);
+    const bool may_help = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT ||
+                          talk->fault == AS_TALK_THROTTLED;
+    if (!is_split || !may_help || ++work->tries == TRIES_MAX || talk->retry_after_us > PAUSE_MAX)
+        return false;
+    const int64_t pause = AS_US_PER_S << (work->tries - 1);
+    as_talk_wait(talk, talk->retry_after_us > pause ? talk->retry_after_us : pause, ask_again);
+    talk->is_ambiguous = false;
+    return true;
+}
+
 static void resize_next(struct as_talk *talk);
+
+/* The first from `at` on whose size is to be another; the count: none. */
+static size_t find_wanted(const struct mig_work *work, size_t at)
+{
+    while (at < work->count && work->migs[at].wanted == work->migs[at].size)
+        at++;
+    return at;
+}
 
 static void hear_resize(struct as_talk *talk)
 {
-    if (!take_operation(talk, get_mig(talk)->place))
+    struct mig_work *work = get_work(talk);
+    const bool is_split = work->has_begun || find_wanted(work, work->at + 1) < work->count;
+    if (!take_operation(talk, get_mig(talk)->place)) {
+        (void)try_again(talk, is_split, resize_next);
         return;
-    get_work(talk)->at++;
+    }
+    work->tries = 0;
+    work->at++;
     resize_next(talk);
 }
 
 static void resize_next(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
-    while (work->at < work->count && work->migs[work->at].wanted == work->migs[work->at].size)
-        work->at++;
+    work->at = find_wanted(work, work->at);
     if (work->at == work->count) {
         as_talk_end(talk);
         return;
@@ -390,7 +381,7 @@ static void grow(struct as_talk *talk)
 
 /* ---- removing ---- */
 
-static bool is_same_mig(const struct instance_name *a, const struct instance_name *b)
+static bool is_same_mig(const struct mig_instance_name *a, const struct mig_instance_name *b)
 {
     return a->mig_size == b->mig_size && memcmp(a->mig, b->mig, a->mig_size) == 0 &&
            a->zone_size == b->zone_size && memcmp(a->zone, b->zone, a->zone_size) == 0;
@@ -398,31 +389,45 @@ static bool is_same_mig(const struct instance_name *a, const struct instance_nam
 
 static void remove_next(struct as_talk *talk);
 
+/* The same instances once more. */
+static void remove_again(struct as_talk *talk)
+{
+    struct mig_work *work = get_work(talk);
+    for (size_t i = 0; i < get_talk(talk)->instance_count; i++)
+        work->rounds[i] = work->rounds[i] == work->round ? 0 : work->rounds[i];
+    remove_next(talk);
+}
+
 static void hear_removed(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
-    if (!take_operation(talk, work->emptied->place))
+    const bool is_split = work->has_begun || work->remaining > work->asked;
+    if (!take_operation(talk, work->emptied->place)) {
+        (void)try_again(talk, is_split, remove_again);
         return;
+    }
+    work->tries = 0;
     work->remaining -= work->asked;
     remove_next(talk);
 }
 
 /* Fills the request's body with instances of one group, and marks them. */
-static void add_instances(struct as_talk *talk, const struct instance_name *first, bool any)
+static void add_instances(struct as_talk *talk, const struct mig_instance_name *first, bool any)
 {
     const struct as_group_talk *group = get_talk(talk);
     struct mig_work *work = get_work(talk);
     struct as_buf *body = &talk->request.body;
     as_buf_append_str(body, "{\"instances\":[");
     work->asked = 0;
+    work->round++;
     for (size_t i = 0; i < group->instance_count && work->asked < REMOVE_MAX; i++) {
-        struct instance_name name;
-        if (work->is_removed[i] || !parse_id(group->instances[i], &name) ||
+        struct mig_instance_name name;
+        if (work->rounds[i] != 0 || !mig_name_parse_id(group->instances[i], &name) ||
             !(any || is_same_mig(&name, first)))
             continue;
         as_buf_printf(body, "%s\"zones/%.*s/instances/%s\"", work->asked > 0 ? "," : "",
                       (int)name.zone_size, name.zone, name.name);
-        work->is_removed[i] = true;
+        work->rounds[i] = work->round;
         work->asked++;
     }
     as_buf_append_str(body, "],\"skipInstancesOnValidationError\":true}");
@@ -433,15 +438,15 @@ static void remove_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_talk(talk);
     struct mig_work *work = get_work(talk);
-    struct instance_name name;
+    struct mig_instance_name name;
     size_t first = 0;
     if (work->remaining == 0) {
         as_talk_end(talk);
         return;
     }
-    while (work->is_removed[first])
+    while (work->rounds[first] != 0)
         first++;
-    if (!parse_id(group->instances[first], &name)) {
+    if (!mig_name_parse_id(group->instances[first], &name)) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "\"%s\" is not ZONE/GROUP/INSTANCE",
                      group->instances[first]);
         return;
@@ -471,7 +476,7 @@ static void remove_all(struct as_talk *talk)
     struct mig_work *work = get_work(talk);
     work->emptied = as_arena_alloc(&talk->arena, 1, sizeof(*work->emptied));
     work->remaining = get_talk(talk)->instance_count;
-    work->is_removed = as_arena_alloc(&talk->arena, work->remaining, sizeof(*work->is_removed));
+    work->rounds = as_arena_alloc(&talk->arena, work->remaining, sizeof(*work->rounds));
     remove_next(talk);
 }
 

@@ -30,8 +30,10 @@ struct mig_work {         /* a group talk's state */
     /* private */
     size_t at;
     bool with_instances, has_standby, has_begun;
+    unsigned tries;      /* of the present request of a change */
     struct mig *emptied; /* whose instances are being removed */
-    bool *is_removed;
+    unsigned *rounds;    /* in which each instance was removed; 0: not yet */
+    unsigned round;
     size_t remaining, asked;
     as_talk_hear_fn *then;
 };

@@ -583,6 +583,11 @@ Test(gce, what_was_removed_before_a_failure_leaves_it_open)
     }
     begin_removal(ids, 1001);
     talker_answer(talk, 200, OPERATION("op-1"));
+    for (size_t i = 0; i < 2; i++) {
+        google_error(talk, 403, "rateLimitExceeded", "Slow down");
+        cr_assert_eq(talk->want, AS_TALK_WAIT);
+        as_talk_hear_time(talk, TALKER_NOW);
+    }
     google_error(talk, 403, "rateLimitExceeded", "Slow down");
     cr_assert_eq(talk->fault, AS_TALK_THROTTLED);
     cr_assert(talk->is_ambiguous);

@@ -206,6 +206,93 @@ Test(gke, a_second_zone_that_fails_leaves_it_open)
     cr_assert(talk->is_ambiguous, "one zone has grown");
 }
 
+/* By its id it is not done twice; half a change would be decided anew, from the size it came to. */
+Test(gke, an_answer_that_is_lost_between_zones_is_asked_for_again)
+{
+    begin_change(AS_GROUP_GROW, 3, 5);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    char *first = strdup(talk->request.url);
+    talker_break(talk, AS_HTTP_BROKEN, "closed");
+    cr_assert_eq(talk->want, AS_TALK_WAIT);
+    cr_assert_eq(talk->wait_us, AS_US_PER_S);
+    cr_assert_not(talk->is_ambiguous);
+    as_talk_hear_time(talk, TALKER_NOW);
+    cr_assert_str_eq(talk->request.url, first, "with its id");
+    free(first);
+    google_error(talk, 503, "backendError", "later");
+    cr_assert_eq(talk->wait_us, 2 * AS_US_PER_S);
+    as_talk_hear_time(talk, TALKER_NOW);
+    talker_answer(talk, 200, OPERATION("op-1"));
+    cr_assert(as_str_starts_with(talk->request.url, MIG("c", "grp-c") "/resize?size=2&requestId="));
+    talker_hear(talk, (struct as_http_response){.status = 429, .retry_after = "5"});
+    cr_assert_eq(talk->wait_us, 5 * AS_US_PER_S, "as it was told");
+    as_talk_hear_time(talk, TALKER_NOW);
+    talker_answer(talk, 200, OPERATION("op-2"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "projects/shop/zones/b/operations/op-1 "
+                                         "projects/shop/zones/c/operations/op-2");
+}
+
+Test(gke, an_answer_that_never_comes_is_given_up)
+{
+    begin_change(AS_GROUP_GROW, 3, 5);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    for (size_t i = 0; i < 2; i++) {
+        google_error(talk, 503, "backendError", "later");
+        as_talk_hear_time(talk, TALKER_NOW);
+    }
+    google_error(talk, 503, "backendError", "later");
+    talker_expect_end(talk, AS_TALK_RETRY, "resize: HTTP 503 backendError: later");
+    cr_assert(talk->is_ambiguous);
+}
+
+Test(gke, what_is_throttled_for_long_is_not_waited_for)
+{
+    begin_change(AS_GROUP_GROW, 3, 5);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    talker_hear(talk, (struct as_http_response){.status = 429, .retry_after = "11"});
+    talker_expect_end(talk, AS_TALK_THROTTLED, "resize: HTTP 429");
+}
+
+/* One request is looked after by who decides: it is done, or not. */
+Test(gke, one_request_is_not_made_again)
+{
+    begin_change(AS_GROUP_GROW, 3, 4);
+    talker_answer(talk, 200, THREE);
+    for (size_t i = 0; i < 3; i++)
+        answer_size_of(1);
+    google_error(talk, 503, "backendError", "later");
+    talker_expect_end(talk, AS_TALK_RETRY, "resize: HTTP 503 backendError: later");
+}
+
+Test(gke, a_removal_between_groups_is_asked_for_again)
+{
+    static const char *const ids[] = {"b/grp-b/n-1", "c/grp-c/n-2", "b/grp-b/n-3"};
+    given.talk.instances = ids;
+    given.talk.instance_count = 3;
+    begin(AS_GROUP_REMOVE);
+    char *first = strdup(talk->request.url), *body = strdup(talk->request.body.data);
+    talker_break(talk, AS_HTTP_TIMEOUT, "late");
+    as_talk_hear_time(talk, TALKER_NOW);
+    cr_assert_str_eq(talk->request.url, first);
+    cr_assert_str_eq(talk->request.body.data, body);
+    free(first);
+    free(body);
+    talker_answer(talk, 200, OPERATION("op-1"));
+    google_error(talk, 500, "internalError", "oh");
+    as_talk_hear_time(talk, TALKER_NOW);
+    cr_assert_str_eq(talk->request.body.data, "{\"instances\":[\"zones/c/instances/n-2\"],"
+                                              "\"skipInstancesOnValidationError\":true}");
+    talker_answer(talk, 200, OPERATION("op-2"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
 /* The ids say where the instances are: one request a group, in the order they came. */
 Test(gke, removes_instances_group_by_group)
 {

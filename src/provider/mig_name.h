@@ -1,0 +1,29 @@
+/*
+ * Names in the addresses of managed instance groups and of their instances. They stand in requests
+ * as they are, so nothing else is taken for one.
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
+#define ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+
+/* The length of a zone's, a group's or an instance's name; 0 where there is none. */
+size_t mig_name_measure(const char *text) AS_MUST_USE;
+
+/* `text` behind a name and `between`, or NULL; the name's length goes into size_out. */
+const char *mig_name_skip(const char *text, const char *between, size_t *size_out) AS_MUST_USE;
+
+/* The project in an address, or NULL; with the domain before it that it may have. */
+const char *mig_name_find_project(const char *url, size_t *size_out) AS_MUST_USE;
+
+struct mig_instance_name { /* parts of an id, ZONE/GROUP/NAME; the name is NUL-terminated */
+    const char *zone, *mig, *name;
+    size_t zone_size, mig_size;
+};
+
+bool mig_name_parse_id(const char *id, struct mig_instance_name *name_out) AS_MUST_USE;
+
+#endif
