@@ -233,10 +233,13 @@ static void set_options(struct as_http_call *call, const struct as_http_request 
     SET(call, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(call, CURLOPT_PROXY, request->proxy_url ? request->proxy_url : "");
     SET(call, CURLOPT_NOPROXY, "");
-    SET(call, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    const bool is_tls = strncasecmp(request->url, "https:", 6) == 0;
+    SET(call, CURLOPT_HTTP_VERSION,
+        (long)(request->is_http2 && !is_tls ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+                                            : CURL_HTTP_VERSION_2TLS));
     /* One connection for all, where TLS finds out early that it is HTTP/2. In the clear curl would
      * learn it from the first answer, and a server that hangs would hold up all the others. */
-    SET(call, CURLOPT_PIPEWAIT, strncasecmp(request->url, "https:", 6) == 0 ? 1L : 0L);
+    SET(call, CURLOPT_PIPEWAIT, is_tls ? 1L : 0L);
     SET(call, CURLOPT_TCP_KEEPALIVE, 1L);
     SET(call, CURLOPT_TCP_KEEPIDLE, DEAD_AFTER_S);
     SET(call, CURLOPT_TCP_KEEPINTVL, DEAD_AFTER_S / 3);

@@ -56,6 +56,7 @@ static void send(struct talk_call *call)
         .body_size = wanted->body.size,
         .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
         .max_response = AS_TALK_ANSWER_MAX,
+        .is_http2 = wanted->is_http2,
         .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
         .client_name = call->client,
         .operation = wanted->operation,

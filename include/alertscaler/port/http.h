@@ -25,7 +25,8 @@ struct as_http_request { /* all borrowed for the call of start only */
     int64_t timeout_us;  /* whole transfer */
     size_t max_response; /* bytes of body; more is AS_HTTP_TOO_LARGE */
     struct as_http_tls tls;
-    const char *proxy_url;   /* NULL: none, whatever the environment says */
+    bool is_http2;         /* the other side speaks HTTP/2, also where there is no TLS to say so */
+    const char *proxy_url; /* NULL: none, whatever the environment says */
     const char *client_name; /* for metrics: "kubernetes", ...; static memory; NULL: not counted */
     const char *operation;   /* for metrics: "get_scale", ...; static memory */
 };

@@ -70,6 +70,7 @@ struct as_talk_request {
     bool is_plain;         /* without credentials: it is how they are got */
     int64_t timeout_us;    /* 0: the owner's */
     bool without_proxy;    /* link-local services are never behind one */
+    bool is_http2;         /* as as_http_request has it */
 };
 
 struct as_talk {

@@ -25,6 +25,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
+#include <alertscaler/base/str.h>
 #include <alertscaler/net/server.h>
 #include <alertscaler/port/http_fields.h>
 
@@ -80,6 +81,7 @@ static struct script {
     bool close;
     const char *tail; /* written behind it, TAILS times */
 } script;
+static size_t script_size; /* of an answer with NULs in it; 0 */
 static struct evconnlistener *scripted;
 static uint16_t scripted_port;
 static char seen[4096];
@@ -107,7 +109,7 @@ static void on_scripted_read(struct bufferevent *stream, void *context)
     if (!script.answer && script.close)
         bufferevent_free(stream);
     else if (script.answer)
-        bufferevent_write(stream, script.answer, strlen(script.answer));
+        bufferevent_write(stream, script.answer, script_size ? script_size : strlen(script.answer));
     for (size_t i = 0; script.tail && i < TAILS; i++)
         bufferevent_write(stream, script.tail, strlen(script.tail));
 }
@@ -482,6 +484,31 @@ Test(client, keeps_trailer_fields)
     struct result result = fetch(get(url(scripted_port, "/")));
     cr_assert_str_eq(result.body, "ok");
     cr_assert_str_eq(find_field(&result, "grpc-status"), "5");
+}
+
+/* Settings; a head with status 200; "ok"; a trailer. */
+static const char http2_answer[] = "\0\0\0\4\0\0\0\0\0"
+                                   "\0\0\1\1\4\0\0\0\1\x88"
+                                   "\0\0\2\0\0\0\0\0\1ok"
+                                   "\0\0\x0f\1\5\0\0\0\1\0\x0bgrpc-status\x01"
+                                   "5";
+
+Test(client, speaks_http2_in_the_clear_to_who_is_known_to)
+{
+    static const char *const headers[] = {"TE: trailers", NULL};
+    struct as_http_request request = get(url(scripted_port, "/"));
+    script = (struct script){.answer = http2_answer};
+    script_size = sizeof(http2_answer) - 1;
+    request.is_http2 = true;
+    request.method = "POST";
+    request.headers = headers;
+    request.body = "\0\0";
+    request.body_size = 2;
+    struct result result = fetch(request);
+    cr_assert_eq(result.status, 200, "%s", result.error);
+    cr_assert_str_eq(result.body, "ok");
+    cr_assert_str_eq(find_field(&result, "grpc-status"), "5");
+    cr_assert(as_str_starts_with(seen, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "%s", seen);
 }
 
 Test(client, what_has_no_name_is_not_counted)
