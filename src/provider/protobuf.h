@@ -1,0 +1,62 @@
+/*
+ * Protocol Buffers on the wire: https://protobuf.dev/programming-guides/encoding/
+ * Messages are written by appending fields, and read field by field; nesting is the caller's, by a
+ * reader for a field's content, so that nothing here recurses. What is malformed ends the reading:
+ * cut off, longer than what is there, a varint of more than 64 bits or a tag of more than 32, field
+ * number 0, groups (which proto3 does not have).
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
+#define ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+
+enum protobuf_type { /* of the wire */
+                     PROTOBUF_VARINT = 0,
+                     PROTOBUF_FIXED64 = 1,
+                     PROTOBUF_BYTES = 2, /* texts, bytes, messages */
+                     PROTOBUF_FIXED32 = 5
+};
+
+/* ---- writing: defaults (0, "") are left out, as proto3 does ---- */
+
+void protobuf_write_int32(struct as_buf *buf, unsigned number, int32_t value);
+void protobuf_write_text(struct as_buf *buf, unsigned number, const char *text);
+/* Of a message that has been written for itself; an empty one is written too. */
+void protobuf_write_message(struct as_buf *buf, unsigned number, const struct as_buf *message);
+
+/* ---- reading ---- */
+
+struct protobuf_reader {
+    const unsigned char *at, *end; /* borrowed */
+    bool is_malformed;
+};
+
+struct protobuf_field {
+    unsigned number;
+    enum protobuf_type type;
+    uint64_t value;            /* of a varint */
+    const unsigned char *data; /* of bytes; borrowed */
+    size_t size;
+};
+
+void protobuf_reader_init(struct protobuf_reader *reader, const void *data, size_t size);
+
+/* The next field. False at the end, and where it is malformed. */
+bool protobuf_next(struct protobuf_reader *reader, struct protobuf_field *field_out) AS_MUST_USE;
+
+/* The field as what it is declared to be. False where it is not such: of another type on the wire,
+ * a number beyond 32 bits, a text that is not UTF-8 or has a NUL in it. Texts are memory of the
+ * arena. */
+bool protobuf_get_int32(const struct protobuf_field *field, int32_t *value_out) AS_MUST_USE;
+bool protobuf_get_text(const struct protobuf_field *field, struct as_arena *arena,
+                       const char **text_out) AS_MUST_USE;
+bool protobuf_get_message(const struct protobuf_field *field,
+                          struct protobuf_reader *reader_out) AS_MUST_USE;
+
+#endif
