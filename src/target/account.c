@@ -67,9 +67,10 @@ static bool is_good_for(const struct as_account *account, int64_t margin_us)
 {
     const as_wall_time now = account->env->clock->get_wall(account->env->clock);
     const struct as_credentials *credentials = &account->credentials;
-    return account->has_credentials &&
-           (!credentials->expires.set ||
-            credentials->expires.at.us > as_time_add(now.us, margin_us));
+    return !account->provider->credentials ||
+           (account->has_credentials &&
+            (!credentials->expires.set ||
+             credentials->expires.at.us > as_time_add(now.us, margin_us)));
 }
 
 static void init_runner(struct as_account *account, struct talk_call *runner, struct as_talk *talk,
@@ -223,6 +224,8 @@ static bool authorize(void *context, struct as_talk *talk)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
+    if (!account->provider->credentials)
+        return true;
     struct as_error error = AS_ERROR_INIT;
     char nonce[AS_ULID_SIZE];
     const as_wall_time now = account->env->clock->get_wall(account->env->clock);
@@ -247,6 +250,8 @@ static bool refused(void *context, struct talk_call *runner)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
+    if (!account->provider->credentials)
+        return false;
     if (call->generation != account->generation) { /* others came while it was under way */
         talk_call_repeat(runner);
         return true;

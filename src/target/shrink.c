@@ -22,7 +22,8 @@
 struct leaving { /* an instance that was chosen */
     struct as_shrink *shrink;
     const char *id, *provider_id;
-    const char *node; /* NULL: it is no node */
+    const char *name; /* of its node; NULL: it is none */
+    const char *node; /* the same where it is to be drained; NULL */
     struct as_drain *drain;
     bool is_drained; /* or needs no drain */
 };
@@ -36,6 +37,7 @@ struct as_shrink {
     struct leaving *leaving;
     size_t leaving_count, draining, drained;
     const char **ids;            /* of those that are deleted */
+    const char **nodes;          /* their names; NULL where they are no nodes */
     char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
     struct as_outcome failure;   /* of the first drain that failed */
     struct as_group_talk talk;
@@ -89,6 +91,7 @@ static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_d
     group->version = shrink->request.view->version;
     group->idempotency = shrink->request.wanted->decision_id;
     group->instances = shrink->ids;
+    group->nodes = shrink->nodes;
     group->instance_count = shrink->drained;
     shrink->call = as_account_start(shrink->request.account, group, done, shrink);
 }
@@ -182,10 +185,14 @@ static void removed(void *context)
 static void delete_drained(struct as_shrink *shrink)
 {
     shrink->ids = as_arena_alloc(&shrink->arena, shrink->leaving_count + 1, sizeof(*shrink->ids));
+    shrink->nodes =
+        as_arena_alloc(&shrink->arena, shrink->leaving_count + 1, sizeof(*shrink->nodes));
     shrink->drained = 0;
     for (size_t i = 0; i < shrink->leaving_count; i++) {
-        if (shrink->leaving[i].is_drained)
-            shrink->ids[shrink->drained++] = shrink->leaving[i].id;
+        if (!shrink->leaving[i].is_drained)
+            continue;
+        shrink->nodes[shrink->drained] = shrink->leaving[i].name;
+        shrink->ids[shrink->drained++] = shrink->leaving[i].id;
     }
     if (shrink->drained > 0) {
         talk(shrink, AS_GROUP_REMOVE, removed);
@@ -299,10 +306,13 @@ static void choose(struct as_shrink *shrink, const struct as_instance_node *node
     for (size_t i = 0; i < choice.chosen_count; i++) {
         const size_t chosen = choice.chosen[i];
         const struct as_candidate *candidate = &candidates[chosen];
+        const char *name =
+            candidate->node ? as_arena_strdup(&shrink->arena, candidate->node->name) : NULL;
         shrink->leaving[shrink->leaving_count++] = (struct leaving){
             .id = as_arena_strdup(&shrink->arena, candidate->id),
             .provider_id = get_provider_id(shrink, nodes, chosen),
-            .node = candidate->node ? as_arena_strdup(&shrink->arena, candidate->node->name) : NULL,
+            .name = name,
+            .node = name,
         };
     }
     drain_all(shrink);

@@ -77,6 +77,7 @@ struct as_group_talk {
     int32_t from, to;
     const char *version;
     const char *const *instances; /* ids */
+    const char *const *nodes;     /* the names of their nodes, NULL where not known; or NULL */
     size_t instance_count;
     const char *idempotency; /* the same for the same change: a ULID */
     const char *operation;   /* POLL: as it came from another verb */
@@ -90,7 +91,8 @@ struct as_group_talk {
 struct as_group_provider {
     struct as_provider_kind kind; /* the first member: the table is one of kinds */
     const char *service;          /* of signatures; NULL */
-    const struct as_credentials_source *credentials; /* a NULL name at the end */
+    /* A NULL name at the end. NULL, and `sign` too: no request needs any. */
+    const struct as_credentials_source *credentials;
     as_sign_fn *sign;
     void (*begin)(struct as_group_talk *talk); /* by its verb */
 };

@@ -1,0 +1,333 @@
+/*
+ * Node groups of a driver that speaks Cluster Autoscaler's protocol for external providers, over
+ * gRPC:
+ * https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/cloudprovider/externalgrpc
+ *
+ * Its sizes are changed by differences: a call whose answer was lost is never made again before the
+ * size has been read, which every change begins with. Of the protocol only what sizes need is
+ * spoken. As whom: the client certificate of http_config.
+ */
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "grpc.h"
+
+#define SERVICE "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/"
+
+static const char malformed[] = "the answer is not a message of the protocol";
+
+struct state {
+    const char *base; /* of the endpoint, without the slash at its end */
+    const char *id;   /* of the node group */
+};
+
+struct found { /* as a message has it; texts are memory of the talk */
+    const char *id;
+    int32_t min, max;          /* of a node group */
+    int32_t state;             /* of an instance */
+    const char *code, *reason; /* of what is wrong with an instance */
+};
+
+typedef bool read_field_fn(struct as_talk *talk, const struct protobuf_field *field,
+                           struct found *found);
+
+static struct as_group_talk *get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return get_group(talk)->state;
+}
+
+/* ---- messages ---- */
+
+/* Fields that are not known are of another version, and passed over. */
+static bool read_message(struct as_talk *talk, struct protobuf_reader *reader,
+                         read_field_fn *read_field, struct found *found)
+{
+    struct protobuf_field field;
+    while (protobuf_next(reader, &field)) {
+        if (!read_field(talk, &field, found))
+            return false;
+    }
+    return !reader->is_malformed;
+}
+
+static bool read_inner(struct as_talk *talk, const struct protobuf_field *field,
+                       read_field_fn *read_field, struct found *found)
+{
+    struct protobuf_reader inner;
+    return protobuf_get_message(field, &inner) && read_message(talk, &inner, read_field, found);
+}
+
+static bool read_node_group(struct as_talk *talk, const struct protobuf_field *field,
+                            struct found *found)
+{
+    switch (field->number) {
+    case 1: return protobuf_get_text(field, &talk->arena, &found->id);
+    case 2: return protobuf_get_int32(field, &found->min);
+    case 3: return protobuf_get_int32(field, &found->max);
+    default: return true;
+    }
+}
+
+static bool read_error(struct as_talk *talk, const struct protobuf_field *field,
+                       struct found *found)
+{
+    switch (field->number) {
+    case 1: return protobuf_get_text(field, &talk->arena, &found->code);
+    case 2: return protobuf_get_text(field, &talk->arena, &found->reason);
+    default: return true;
+    }
+}
+
+static bool read_status(struct as_talk *talk, const struct protobuf_field *field,
+                        struct found *found)
+{
+    switch (field->number) {
+    case 1: return protobuf_get_int32(field, &found->state);
+    case 2: return read_inner(talk, field, read_error, found);
+    default: return true;
+    }
+}
+
+static bool read_instance(struct as_talk *talk, const struct protobuf_field *field,
+                          struct found *found)
+{
+    switch (field->number) {
+    case 1: return protobuf_get_text(field, &talk->arena, &found->id);
+    case 2: return read_inner(talk, field, read_status, found);
+    default: return true;
+    }
+}
+
+/* ---- requests ---- */
+
+static void ask(struct as_talk *talk, const char *method, const struct as_buf *message)
+{
+    grpc_ask(talk, get_state(talk)->base, method, message, get_group(talk)->account->timeout_us);
+}
+
+/* A question whose message is the group's name, or empty. */
+static void ask_about(struct as_talk *talk, const char *method, const char *id,
+                      const char *operation, as_talk_hear_fn *hear)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    protobuf_write_text(&message, 1, id);
+    ask(talk, method, &message);
+    as_talk_send_question(talk, operation, hear);
+}
+
+/* ---- reading ---- */
+
+/* False after failing the talk. */
+static bool add_instance(struct as_talk *talk, const struct found *found)
+{
+    static const enum as_instance_state states[] = {
+        AS_INSTANCE_RUNNING, /* "unspecified": the driver does not say */
+        AS_INSTANCE_RUNNING,
+        AS_INSTANCE_PENDING,
+        AS_INSTANCE_LEAVING,
+    };
+    struct as_group_view *view = &get_group(talk)->view;
+    const bool is_known = found->state >= 0 && found->state < (int32_t)AS_ARRAY_SIZE(states);
+    struct as_instance instance = {
+        .id = found->id,
+        .state = is_known ? states[found->state] : AS_INSTANCE_PENDING,
+    };
+    if (!*found->id) {
+        grpc_fail_message(talk, "there is an instance without an id");
+        return false;
+    }
+    if (*found->code && instance.state != AS_INSTANCE_LEAVING) {
+        instance.state = AS_INSTANCE_FAILED;
+        view->shortage = as_talk_print(talk, "%s: %s", found->code, found->reason);
+    }
+    return as_group_add_instance(get_group(talk), &instance);
+}
+
+static void hear_nodes(struct as_talk *talk)
+{
+    struct protobuf_reader message;
+    struct protobuf_field field;
+    if (!grpc_take_message(talk, &message))
+        return;
+    while (protobuf_next(&message, &field)) {
+        struct found found = {.id = "", .code = "", .reason = ""};
+        if (field.number != 1)
+            continue;
+        if (!read_inner(talk, &field, read_instance, &found)) {
+            grpc_fail_message(talk, malformed);
+            return;
+        }
+        if (!add_instance(talk, &found))
+            return;
+    }
+    if (message.is_malformed)
+        grpc_fail_message(talk, malformed);
+    else
+        as_talk_end(talk);
+}
+
+static void hear_size(struct as_talk *talk)
+{
+    struct protobuf_reader message;
+    struct protobuf_field field;
+    int32_t size = 0;
+    bool is_good = true;
+    if (!grpc_take_message(talk, &message))
+        return;
+    while (is_good && protobuf_next(&message, &field))
+        is_good = field.number != 1 || protobuf_get_int32(&field, &size);
+    if (!is_good || message.is_malformed || size < 0) {
+        grpc_fail_message(talk, size < 0 ? "the target size is negative" : malformed);
+        return;
+    }
+    get_group(talk)->view.size = size;
+    ask_about(talk, SERVICE "NodeGroupNodes", get_state(talk)->id, "node_group_nodes", hear_nodes);
+}
+
+static void hear_groups(struct as_talk *talk)
+{
+    struct protobuf_reader message;
+    struct protobuf_field field;
+    const char *id = get_state(talk)->id;
+    bool is_found = false;
+    if (!grpc_take_message(talk, &message))
+        return;
+    while (!is_found && protobuf_next(&message, &field)) {
+        struct found found = {.id = ""};
+        if (field.number != 1)
+            continue;
+        if (!read_inner(talk, &field, read_node_group, &found)) {
+            grpc_fail_message(talk, malformed);
+            return;
+        }
+        is_found = strcmp(found.id, id) == 0;
+        get_group(talk)->view.min = found.min;
+        get_group(talk)->view.max = found.max;
+    }
+    if (message.is_malformed)
+        grpc_fail_message(talk, malformed);
+    else if (!is_found)
+        as_talk_fail(talk, AS_TALK_GONE, "the driver has no node group %s", id);
+    else
+        ask_about(talk, SERVICE "NodeGroupTargetSize", id, "node_group_target_size", hear_size);
+}
+
+static void hear_refreshed(struct as_talk *talk)
+{
+    struct protobuf_reader message;
+    if (grpc_take_message(talk, &message))
+        ask_about(talk, SERVICE "NodeGroups", "", "node_groups", hear_groups);
+}
+
+/* Drivers keep what their cloud says until they are told to ask it again. */
+static void read_group(struct as_talk *talk)
+{
+    ask_about(talk, SERVICE "Refresh", "", "refresh", hear_refreshed);
+}
+
+/* ---- changing ---- */
+
+static void hear_done(struct as_talk *talk)
+{
+    struct protobuf_reader message;
+    if (grpc_take_message(talk, &message))
+        as_talk_end(talk);
+}
+
+/* RESOURCE_EXHAUSTED in place of instances is a lack of these. */
+static void hear_grown(struct as_talk *talk)
+{
+    hear_done(talk);
+    if (talk->fault == AS_TALK_THROTTLED && talk->http_status == 200)
+        talk->fault = AS_TALK_CAPACITY;
+}
+
+static void change_size(struct as_talk *talk, const char *method, const char *operation,
+                        as_talk_hear_fn *hear)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    protobuf_write_int32(&message, 1, get_group(talk)->to - get_group(talk)->from);
+    protobuf_write_text(&message, 2, get_state(talk)->id);
+    ask(talk, method, &message);
+    as_talk_send(talk, operation, hear);
+}
+
+static void grow(struct as_talk *talk)
+{
+    change_size(talk, SERVICE "NodeGroupIncreaseSize", "node_group_increase_size", hear_grown);
+}
+
+static void take_back(struct as_talk *talk)
+{
+    change_size(talk, SERVICE "NodeGroupDecreaseTargetSize", "node_group_decrease_target_size",
+                hear_done);
+}
+
+/* Drivers know a node by its providerID or by its name. */
+static void remove_instances(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf node = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    for (size_t i = 0; i < group->instance_count; i++) {
+        const char *name = group->nodes ? group->nodes[i] : NULL;
+        as_buf_clear(&node);
+        protobuf_write_text(&node, 1, group->instances[i]);
+        protobuf_write_text(&node, 2, name ? name : "");
+        protobuf_write_message(&message, 1, &node);
+    }
+    protobuf_write_text(&message, 2, get_state(talk)->id);
+    ask(talk, SERVICE "NodeGroupDeleteNodes", &message);
+    as_talk_send(talk, "node_group_delete_nodes", hear_done);
+}
+
+/* Nothing goes on after an answer that could be asked after. */
+static void poll_nothing(struct as_talk *talk)
+{
+    get_group(talk)->is_done = true;
+    as_talk_end(talk);
+}
+
+static void begin(struct as_group_talk *group)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = read_group,         [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = remove_instances, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = poll_nothing,
+    };
+    struct as_talk *talk = &group->talk;
+    const char *endpoint = as_account_get(group->account, "endpoint");
+    if (!as_str_starts_with(endpoint, "http://") && !as_str_starts_with(endpoint, "https://")) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "`endpoint` is not https://host:port, or http:// where TLS is not spoken");
+        return;
+    }
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    size_t size = strlen(endpoint);
+    while (endpoint[size - 1] == '/')
+        size--;
+    group->state = state;
+    state->base = as_talk_print(talk, "%.*s", (int)size, endpoint);
+    state->id = as_target_ref_get(group->group, "name");
+    verbs[group->verb](talk);
+}
+
+const struct as_group_provider provider_externalgrpc = {
+    .kind =
+        {
+            .type = "externalgrpc",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "endpoint", .is_required = true}, {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+        },
+    .begin = begin,
+};
