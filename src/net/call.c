@@ -234,9 +234,12 @@ static void set_options(struct as_http_call *call, const struct as_http_request 
     SET(call, CURLOPT_PROXY, request->proxy_url ? request->proxy_url : "");
     SET(call, CURLOPT_NOPROXY, "");
     const bool is_tls = strncasecmp(request->url, "https:", 6) == 0;
+    const bool is_known = request->is_http2 && !is_tls;
     SET(call, CURLOPT_HTTP_VERSION,
-        (long)(request->is_http2 && !is_tls ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-                                            : CURL_HTTP_VERSION_2TLS));
+        (long)(is_known ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_2TLS));
+    /* Curl 7.88 breaks such a connection by its next request, which begins HTTP/2 once more. */
+    SET(call, CURLOPT_FRESH_CONNECT, is_known ? 1L : 0L);
+    SET(call, CURLOPT_FORBID_REUSE, is_known ? 1L : 0L);
     /* One connection for all, where TLS finds out early that it is HTTP/2. In the clear curl would
      * learn it from the first answer, and a server that hangs would hold up all the others. */
     SET(call, CURLOPT_PIPEWAIT, is_tls ? 1L : 0L);

@@ -504,11 +504,19 @@ Test(client, speaks_http2_in_the_clear_to_who_is_known_to)
     request.headers = headers;
     request.body = "\0\0";
     request.body_size = 2;
-    struct result result = fetch(request);
-    cr_assert_eq(result.status, 200, "%s", result.error);
-    cr_assert_str_eq(result.body, "ok");
-    cr_assert_str_eq(find_field(&result, "grpc-status"), "5");
-    cr_assert(as_str_starts_with(seen, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "%s", seen);
+    for (unsigned i = 1; i <= 3; i++) { /* curl 7.88 cannot go on with such a connection */
+        struct result result = fetch(request);
+        cr_assert_eq(result.status, 200, "%s", result.error);
+        cr_assert_str_eq(result.body, "ok");
+        cr_assert_str_eq(find_field(&result, "grpc-status"), "5");
+        cr_assert(as_str_starts_with(seen, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "%s", seen);
+        cr_assert_eq(scripted_accepts, i);
+    }
+    /* Others stay with what they find out. */
+    script_size = 0;
+    script = (struct script){.answer = OK_HEAD "Content-Length: 0\r\n\r\n"};
+    cr_assert_eq(fetch(get(url(scripted_port, "/"))).status, 200);
+    cr_assert(as_str_starts_with(seen, "GET / HTTP/1.1\r\n"), "%s", seen);
 }
 
 Test(client, what_has_no_name_is_not_counted)

@@ -1,0 +1,216 @@
+"""An alert scales a node group up and down through the built binary, at a driver on the real gRPC library."""
+import json
+
+import pytest
+
+from harness import grpc_driver
+from harness.certificates import Authority
+from harness.grpc_driver import Driver, Fault, Group
+from harness.http import Server
+from harness.notification import alert, notification
+from harness.wait import eventually, steadily
+
+READS = {"Refresh", "NodeGroups", "NodeGroupTargetSize", "NodeGroupNodes"}
+UP, DOWN = "NodeGroupIncreaseSize", "NodeGroupDeleteNodes"
+
+if grpc_driver.missing():
+    pytest.skip(grpc_driver.missing(), allow_module_level=True)
+
+
+@pytest.fixture
+def group():
+    return Group("ng1", 2, least=1, most=8)
+
+
+@pytest.fixture
+def driver(started, group):
+    return started(Driver(Group("other", 1), group))
+
+
+@pytest.fixture
+def make(make_daemon):
+    def start(url, name="ng1", provider=None, target=None, **config):
+        rules = {
+            "targets": {"web": {"node_group": {"provider": "drv", "name": name}, "max": 20, "nodes": {"cluster": "none"},
+                                "cooldown": {"up": "1s", "down": "1s"}, **(target or {})}},
+            "rules": [
+                {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
+                {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}, "max_steps": 1},
+            ],
+        }
+        options = {"type": "externalgrpc", "endpoint": url, "timeout": "2s", **(provider or {})}
+        return make_daemon(rules, {"providers": {"drv": options}, **config})
+
+    return start
+
+
+def fire(daemon, name, *status):
+    return daemon.notify(notification(alert({"alertname": name}, *status)))
+
+
+def wait_words(daemon, words):
+    return eventually(lambda: [r for r in daemon.records() if words in json.dumps(r)], 60, what=words)[0]
+
+
+def test_up_and_down(make, driver, group):
+    before = list(group.instances)
+    daemon = make(driver.url)
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+    assert list(group.instances)[:2] == before
+    eventually(lambda: daemon.records("action", outcome="applied"), 60, what="it is known")
+    fire(daemon, "Busy", "resolved")
+    fire(daemon, "Idle")
+    eventually(lambda: group.size == 3, 60, what="one is gone")
+    assert len(group.removed) == 1 and len(group.instances) == 3
+    assert driver.count(UP) == 1 and driver.count(DOWN) == 1
+    assert all(0 < left <= 2 for left in driver.deadlines), "the driver is told how long it may take"
+    assert driver.groups["other"].size == 1
+
+
+def test_dry_run_asks_and_changes_nothing(make, driver, group):
+    daemon = make(driver.url, dry_run=True)
+    fire(daemon, "Busy")
+    eventually(lambda: driver.asked and daemon.records("decision"), 60, what="a record")
+    assert group.size == 2 and set(driver.asked) == READS
+
+
+def test_the_drivers_bounds_hold(make, driver, group):
+    group.most = 3
+    daemon = make(driver.url)
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 3, 60, what="as far as it goes")
+    assert driver.count(UP) == 1
+    group.least = 3
+    eventually(lambda: daemon.records("action", outcome="applied"), 60, what="it is known")
+    fire(daemon, "Busy", "resolved")
+    fire(daemon, "Idle")
+    wait_words(daemon, "at_min")
+    assert group.size == 3 and not group.removed
+
+
+# ---- who it is ----
+
+
+@pytest.fixture
+def authority(tmp_path):
+    return Authority(tmp_path / "ca")
+
+
+@pytest.fixture
+def secure(started, group, authority):
+    return started(Driver(group, tls=(*authority.issue("driver"), authority.certificate)))
+
+
+def make_tls(authority, client=True):
+    options = {"ca_file": str(authority.certificate)}
+    if client:
+        certificate, key = authority.issue("alertscaler", usage="clientAuth", alternative_names=None)
+        options |= {"cert_file": str(certificate), "key_file": str(key)}
+    return {"http_config": {"tls_config": options}}
+
+
+def test_tls_with_a_client_certificate(make, secure, group, authority):
+    daemon = make(secure.url, provider=make_tls(authority))
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+
+
+def test_without_a_client_certificate_nothing_is_done(make, secure, group, authority):
+    daemon = make(secure.url, provider=make_tls(authority, client=False))
+    fire(daemon, "Busy")
+    wait_words(daemon, "refresh: ")
+    assert group.size == 2 and not secure.asked
+
+
+def test_a_driver_that_is_not_trusted_is_asked_nothing(make, secure, group, tmp_path):
+    daemon = make(secure.url, provider=make_tls(Authority(tmp_path / "other")))
+    fire(daemon, "Busy")
+    wait_words(daemon, "SSL certificate problem")
+    assert group.size == 2 and not secure.asked
+
+
+# ---- what goes wrong ----
+
+
+@pytest.mark.parametrize("fault", [
+    Fault("Refresh", "UNAVAILABLE"),
+    Fault("NodeGroups", "RESOURCE_EXHAUSTED"),
+    Fault("NodeGroupTargetSize", "INTERNAL"),
+    Fault("NodeGroupNodes", "CANCELLED"),
+    Fault("Refresh", delay=3),
+    Fault(UP, "UNAVAILABLE"),
+    Fault(UP, "UNAVAILABLE", apply=True),
+    Fault(UP, "UNKNOWN"),
+    Fault(UP, "UNKNOWN", apply=True),
+    Fault(UP, "DEADLINE_EXCEEDED", apply=True),
+    Fault(UP, "ABORTED"),
+    Fault(UP, "ALREADY_EXISTS"),
+    Fault(UP, "DATA_LOSS", apply=True),
+    Fault(UP, delay=3),
+], ids=lambda f: f"{f.method}-{f.status or 'late'}{'-applied' if f.apply else ''}")
+def test_what_goes_wrong_once_is_done_in_the_end_and_once(make, driver, group, fault):
+    """A difference that was asked for, and perhaps applied, is never asked for again unseen."""
+    driver.inject(fault)
+    daemon = make(driver.url)
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 120, what="it has grown")
+    eventually(lambda: daemon.records("action", outcome="applied"), 120, what="it is known")
+    steadily(lambda: group.size == 4 and len(group.instances) == 4, 3)
+
+
+@pytest.mark.parametrize("fault", [
+    Fault(DOWN, "UNAVAILABLE"),
+    Fault(DOWN, "UNKNOWN", apply=True),
+    Fault(DOWN, delay=3),
+], ids=lambda f: f"{f.status or 'late'}{'-applied' if f.apply else ''}")
+def test_a_removal_that_goes_wrong_once_is_done_in_the_end_and_once(make, driver, group, fault):
+    group.size = 4
+    group.settle()
+    driver.inject(fault)
+    daemon = make(driver.url)
+    fire(daemon, "Idle")
+    eventually(lambda: group.size == 3, 120, what="one is gone")
+    eventually(lambda: daemon.records("action", outcome="applied"), 120, what="it is known")
+    steadily(lambda: group.size == 3 and len(group.removed) == 1, 3)
+
+
+@pytest.mark.parametrize("status, outcome", [
+    ("INVALID_ARGUMENT", "rejected"),
+    ("NOT_FOUND", "target_not_found"),
+    ("PERMISSION_DENIED", "forbidden"),
+    ("RESOURCE_EXHAUSTED", "rejected"),
+    ("FAILED_PRECONDITION", "rejected"),
+    ("OUT_OF_RANGE", "rejected"),
+    ("UNIMPLEMENTED", "rejected"),
+    ("UNAUTHENTICATED", "forbidden"),
+])
+def test_what_is_refused_is_told(make, driver, group, status, outcome):
+    driver.inject(Fault(UP, status, message="so sagt er: ü 100%"), times=20)
+    daemon = make(driver.url)
+    fire(daemon, "Busy")
+    record = eventually(lambda: daemon.records("action", outcome=outcome), 60, what=outcome)[0]
+    assert f"{status}: so sagt er: ü 100%" in json.dumps(record, ensure_ascii=False)
+    assert group.size == 2
+
+
+def test_a_group_that_is_not_there(make, driver):
+    daemon = make(driver.url, name="gone")
+    fire(daemon, "Busy")
+    wait_words(daemon, "the driver has no node group gone")
+    assert "NodeGroupTargetSize" not in driver.asked
+
+
+def test_instances_that_fail_are_told(make, driver, group):
+    group.errors[list(group.instances)[0]] = ("OutOfStock", "no machines left")
+    daemon = make(driver.url)
+    fire(daemon, "Idle")
+    eventually(lambda: group.size == 1, 60, what="one is gone")
+    assert [name for name, _ in group.removed] == ["test://ng1/1"], "the one that failed goes first"
+
+
+def test_who_does_not_speak_grpc_is_told_so(make, started):
+    web = started(Server(lambda asked: (200, {"Content-Type": "text/html"}, b"<html/>")))
+    daemon = make(web.url)
+    fire(daemon, "Busy")
+    wait_words(daemon, "refresh: ")
