@@ -201,12 +201,13 @@ def test_a_group_that_is_not_there(make, driver):
     assert "NodeGroupTargetSize" not in driver.asked
 
 
-def test_instances_that_fail_are_told(make, driver, group):
-    group.errors[list(group.instances)[0]] = ("OutOfStock", "no machines left")
+def test_an_instance_that_failed_goes_first(make, driver, group):
+    group.instances["test://ng1/broken"] = grpc_driver.CREATING
+    group.errors["test://ng1/broken"] = ("OutOfStock", "no machines left")
     daemon = make(driver.url)
     fire(daemon, "Idle")
     eventually(lambda: group.size == 1, 60, what="one is gone")
-    assert [name for name, _ in group.removed] == ["test://ng1/1"], "the one that failed goes first"
+    assert [name for name, _ in group.removed] == ["test://ng1/broken"]
 
 
 def test_who_does_not_speak_grpc_is_told_so(make, started):

@@ -1,6 +1,5 @@
 /*
- * Port: an asynchronous HTTP client. No redirects, no cookies, a time limit and a cap on every
- * transfer.
+ * Port: an asynchronous HTTP client. No redirects, no cookies; time and size are limited.
  */
 #ifndef ALERTSCALER_PORT_HTTP_H
 #define ALERTSCALER_PORT_HTTP_H
