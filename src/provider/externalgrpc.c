@@ -304,18 +304,15 @@ static void begin(struct as_group_talk *group)
         [AS_GROUP_POLL] = poll_nothing,
     };
     struct as_talk *talk = &group->talk;
-    const char *endpoint = as_account_get(group->account, "endpoint");
-    if (!as_str_starts_with(endpoint, "http://") && !as_str_starts_with(endpoint, "https://")) {
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    group->state = state;
+    state->base = as_account_get_endpoint(talk, group->account, "endpoint", "");
+    if (!as_str_starts_with(state->base, "http://") &&
+        !as_str_starts_with(state->base, "https://")) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "`endpoint` is not https://host:port, or http:// where TLS is not spoken");
         return;
     }
-    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
-    size_t size = strlen(endpoint);
-    while (endpoint[size - 1] == '/')
-        size--;
-    group->state = state;
-    state->base = as_talk_print(talk, "%.*s", (int)size, endpoint);
     state->id = as_target_ref_get(group->group, "name");
     verbs[group->verb](talk);
 }
