@@ -6,6 +6,7 @@
 
 #include <alertscaler/provider/group.h>
 
+extern const struct as_group_provider provider_alibaba;
 extern const struct as_group_provider provider_aws;
 extern const struct as_group_provider provider_azure;
 extern const struct as_group_provider provider_digitalocean;

@@ -1,0 +1,542 @@
+/*
+ * Alibaba Cloud: a scaling group of Auto Scaling (ESS), version 2022-02-22:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-overview
+ *
+ * A group does one thing at a time: while an activity is under way, others are refused. The size is
+ * set as a total, which Auto Scaling quietly cuts to the group's bounds; so these are looked at
+ * first, with the rest of the group. Instances leave by name.
+ *
+ * Protected instances and such on standby are part of the size, and never chosen. So are those that
+ * somebody else made and attached: they would leave the group, and run on.
+ */
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "alibaba_errors.h"
+#include "answer.h"
+#include "credentials_alibaba.h"
+
+#define API_VERSION   "2022-02-22"
+#define PAGE_SIZE     100 /* instances */
+#define REMOVE_MAX    20  /* instances in one request */
+#define LOOK_EVERY_US (5 * AS_US_PER_S)
+
+struct state {
+    const char *endpoint;
+    const char *region, *id; /* as they stand in a URL; the id is found with the group */
+    int page;
+    size_t seen;                /* instances of a list so far */
+    const char **leaving;       /* ids of a removal */
+    size_t left, leaving_count; /* of these, still to be asked for; all */
+    unsigned batch;
+};
+
+static struct as_group_talk *get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return get_group(talk)->state;
+}
+
+/* ---- requests ---- */
+
+static void ask(struct as_talk *talk, const char *action, const char *query)
+{
+    as_talk_ask(talk, "POST", "%s/?%s", get_state(talk)->endpoint, query);
+    as_talk_header(talk, "x-acs-action: %s", action);
+    as_talk_header(talk, "x-acs-version: " API_VERSION);
+}
+
+/* The same for the same change, so that it is not made twice. */
+static const char *make_token(struct as_talk *talk, const char *what, int number)
+{
+    const char *token = as_talk_print(talk, "%s-%s-%d", get_group(talk)->idempotency, what, number);
+    return as_talk_escaped(talk, token);
+}
+
+/* ---- activities ---- */
+
+/* Auto Scaling says times to the minute ("2026-01-01T10:20Z"): the end of it is meant, as what came
+ * in it may have come then. */
+static as_maybe_time take_minute(struct as_talk *talk, const char *text)
+{
+    as_maybe_time time = {.set = false};
+    const char *full = as_talk_print(talk, "%.16s:59Z", text);
+    time.set = strlen(text) == 17 && as_wall_time_parse(full, strlen(full), &time.at) == 0;
+    return time;
+}
+
+/* Why an activity failed, in its own words. */
+static const char *find_code(const json_t *activity)
+{
+    const char *code = answer_text(activity, "ErrorCode");
+    return *code ? code : answer_text(answer_at(activity, "ErrorMessages", 0), "Code");
+}
+
+static const char *find_words(const json_t *activity)
+{
+    static const char *const paths[] = {"ErrorMessage", "StatusMessage", "Description"};
+    const char *words = answer_text(activity, paths[0]);
+    if (!*words)
+        words = answer_text(answer_at(activity, "ErrorMessages", 0), "Message");
+    for (size_t i = 1; i < AS_ARRAY_SIZE(paths) && !*words; i++)
+        words = answer_text(activity, paths[i]);
+    return words;
+}
+
+static bool has_failed(const json_t *activity)
+{
+    static const char *const statuses[] = {"Failed", "Warning", "Rejected"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(statuses); i++) {
+        if (strcmp(answer_text(activity, "StatusCode"), statuses[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of the activities that failed, the last tells why instances do not come. */
+static void hear_activities(struct as_talk *talk)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    const json_t *document = alibaba_take_answer(talk), *last = NULL;
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "ScalingActivities"); i++) {
+        const json_t *activity = answer_at(document, "ScalingActivities", i);
+        if (has_failed(activity) && (!last || strcmp(answer_text(activity, "StartTime"),
+                                                     answer_text(last, "StartTime")) > 0))
+            last = activity;
+    }
+    if (last) {
+        view->shortage = as_talk_print(talk, "%s: %s", find_code(last), find_words(last));
+        view->shortage_since = take_minute(talk, answer_text(last, "StartTime"));
+    }
+    as_talk_end(talk);
+}
+
+static void ask_for_activities(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    ask(talk, "DescribeScalingActivities",
+        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10", state->region,
+                      state->id));
+    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+}
+
+/* One that was asked for by name: -1 after failing the talk, 0 under way, 1 done. */
+static int take_activity(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document)
+        return -1;
+    const json_t *activity = answer_at(document, "ScalingActivities", 0);
+    const char *status = answer_text(activity, "StatusCode");
+    if (!*status) {
+        (void)answer_misses(talk, "ScalingActivities.StatusCode");
+        return -1;
+    }
+    if (has_failed(activity)) {
+        const char *code = find_code(activity);
+        as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
+                     "the scaling activity ended as %s: %s%s%s", status, code, *code ? ": " : "",
+                     find_words(activity));
+        return -1;
+    }
+    return strcmp(status, "Successful") == 0;
+}
+
+static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_fn *hear)
+{
+    ask(talk, "DescribeScalingActivities",
+        as_talk_print(talk, "RegionId=%s&ScalingActivityIds.1=%s", get_state(talk)->region,
+                      as_talk_escaped(talk, id)));
+    as_talk_send_question(talk, "describe_scaling_activity", hear);
+}
+
+static void hear_operation(struct as_talk *talk)
+{
+    const int is_done = take_activity(talk);
+    if (is_done < 0)
+        return;
+    get_group(talk)->is_done = is_done;
+    as_talk_end(talk);
+}
+
+/* ---- the size ---- */
+
+/* An activity that is followed; a change of the desired capacity alone has none. */
+static const char *take_started(struct as_talk *talk, const json_t *document)
+{
+    const char *id = answer_text(document, "ScalingActivityId");
+    return *id ? as_talk_print(talk, "%s", id) : NULL;
+}
+
+static void hear_scaled(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document)
+        return;
+    get_group(talk)->started = take_started(talk, document);
+    as_talk_end(talk);
+}
+
+static void set_total(struct as_talk *talk, const char *what)
+{
+    const int32_t to = get_group(talk)->to;
+    ask(talk, "ScaleWithAdjustment",
+        as_talk_print(talk,
+                      "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
+                      "&SyncActivity=true&ClientToken=%s",
+                      get_state(talk)->id, to, make_token(talk, what, to)));
+    as_talk_send(talk, "scale_with_adjustment", hear_scaled);
+}
+
+static void grow(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_view *view = &group->view;
+    if (view->size == group->to) /* perhaps by a request whose answer was lost */
+        as_talk_end(talk);
+    else if (view->size != group->from)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the scaling group has changed since it was looked at: its size is %d",
+                     view->size);
+    else if (view->max >= 0 && group->to > view->max)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%d is above the group's own MaxSize, %d: it would be cut to that", group->to,
+                     view->max);
+    else
+        set_total(talk, "up");
+}
+
+static void take_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    const int32_t coming = as_group_count_coming(&group->view);
+    if (group->view.size <= group->to)
+        as_talk_end(talk);
+    else if (coming > group->to)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the scaling group has %d instances by now: Auto Scaling would choose which "
+                     "leave, for a size of %d",
+                     coming, group->to);
+    else
+        set_total(talk, "back");
+}
+
+/* ---- removing ---- */
+
+static void remove_next(struct as_talk *talk);
+
+static void hear_removal(struct as_talk *talk);
+
+static void look_at_removal(struct as_talk *talk)
+{
+    ask_for_activity(talk, get_group(talk)->started, hear_removal);
+}
+
+static void hear_removal(struct as_talk *talk)
+{
+    const int is_done = take_activity(talk);
+    if (is_done == 0)
+        as_talk_wait(talk, LOOK_EVERY_US, look_at_removal);
+    else if (is_done > 0)
+        remove_next(talk);
+}
+
+/* Only one activity at a time: the next instances are asked for when it has ended. */
+static void hear_removed(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document)
+        return;
+    get_group(talk)->started = take_started(talk, document);
+    if (get_state(talk)->left == 0 || !get_group(talk)->started)
+        remove_next(talk);
+    else
+        as_talk_wait(talk, LOOK_EVERY_US, look_at_removal);
+}
+
+static void remove_next(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    if (state->left == 0) {
+        as_talk_end(talk);
+        return;
+    }
+    as_buf_printf(&query, "RegionId=%s&ScalingGroupId=%s", state->region, state->id);
+    for (unsigned i = 1; i <= REMOVE_MAX && state->left > 0; i++, state->left--)
+        as_buf_printf(&query, "&InstanceIds.%u=%s", i,
+                      as_talk_escaped(talk, state->leaving[state->leaving_count - state->left]));
+    as_buf_printf(&query,
+                  "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true"
+                  "&ClientToken=%s",
+                  make_token(talk, "down", (int)++state->batch));
+    ask(talk, "RemoveInstances", query.data);
+    as_talk_send(talk, "remove_instances", hear_removed);
+}
+
+static bool is_there(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return view->instances[i].state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+/* Those that are gone, or about to be, are what was asked for. */
+static void remove_instances(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    struct state *state = get_state(talk);
+    state->leaving =
+        as_arena_alloc(&talk->arena, group->instance_count + 1, sizeof(*state->leaving));
+    for (size_t i = 0; i < group->instance_count; i++) {
+        if (is_there(&group->view, group->instances[i]))
+            state->leaving[state->leaving_count++] = group->instances[i];
+    }
+    state->left = state->leaving_count;
+    remove_next(talk);
+}
+
+/* ---- instances ---- */
+
+static const struct {
+    const char *lifecycle; /* a glob */
+    enum as_instance_state state;
+    bool is_protected;
+} lifecycles[] = {
+    {"InService", AS_INSTANCE_RUNNING, false}, {"Pending*", AS_INSTANCE_PENDING, false},
+    {"Protected", AS_INSTANCE_RUNNING, true},  {"Standby", AS_INSTANCE_RUNNING, true},
+    {"*", AS_INSTANCE_LEAVING, true}, /* Removing*, Stopped: no part of the size */
+};
+
+/* False after failing the talk. */
+static bool add_instance(struct as_talk *talk, const json_t *member)
+{
+    const char *lifecycle = answer_text(member, "LifecycleState");
+    const char *made = answer_text(member, "CreationType");
+    size_t row = 0;
+    while (!as_str_glob(lifecycles[row].lifecycle, lifecycle))
+        row++;
+    const bool is_foreign =
+        *made && strcmp(made, "AutoCreated") != 0 && !answer_is_true(member, "Entrusted");
+    const struct as_instance instance = {
+        .id = answer_text(member, "InstanceId"),
+        .zone = answer_text(member, "ZoneId"),
+        .state = lifecycles[row].state,
+        .is_unhealthy = strcmp(answer_text(member, "HealthStatus"), "Unhealthy") == 0,
+        .is_protected = lifecycles[row].is_protected || is_foreign,
+        .created = answer_time(member, "CreatedTime"),
+    };
+    if (answer_size(member, "WeightedCapacity", 1) > 1) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the size of this group does not count instances, but their weights: such "
+                     "groups are not supported");
+        return false;
+    }
+    return *instance.id ? as_group_add_instance(get_group(talk), &instance)
+                        : answer_misses(talk, "ScalingInstances.InstanceId") != NULL;
+}
+
+static void end_reading(struct as_talk *talk)
+{
+    const struct as_group_view *view = &get_group(talk)->view;
+    if (view->size > as_group_count_coming(view))
+        ask_for_activities(talk);
+    else
+        as_talk_end(talk);
+}
+
+static void ask_for_instances(struct as_talk *talk);
+
+static void hear_instances(struct as_talk *talk)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = end_reading,        [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = remove_instances, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = as_talk_end,
+    };
+    struct state *state = get_state(talk);
+    int32_t total;
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document || !answer_take_size(talk, document, "TotalCount", &total))
+        return;
+    const size_t count = answer_count(document, "ScalingInstances");
+    for (size_t i = 0; i < count; i++) {
+        if (!add_instance(talk, answer_at(document, "ScalingInstances", i)))
+            return;
+    }
+    state->seen += count;
+    if (count > 0 && state->seen < (size_t)total)
+        ask_for_instances(talk);
+    else
+        verbs[get_group(talk)->verb](talk);
+}
+
+static void ask_for_instances(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    ask(talk, "DescribeScalingInstances",
+        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
+                      state->region, state->id, ++state->page, PAGE_SIZE));
+    as_talk_send_question(talk, "describe_scaling_instances", hear_instances);
+}
+
+/* ---- the group ---- */
+
+static void add_suspended(struct as_group_view *view, const json_t *group)
+{
+    if (strcmp(answer_text(group, "LifecycleState"), "Inactive") == 0)
+        view->no_growth = view->no_removal = "the scaling group is disabled (Inactive)";
+    if (answer_is_true(group, "SystemSuspended"))
+        view->no_growth = "Auto Scaling has suspended the group, after it failed for days: see to "
+                          "the cause, then resume it";
+    for (size_t i = 0; i < answer_count(group, "SuspendedProcesses"); i++) {
+        const char *name = json_string_value(answer_at(group, "SuspendedProcesses", i));
+        if (as_str_equal(name, "ScaleOut"))
+            view->no_growth = "the group's process ScaleOut is suspended";
+        else if (as_str_equal(name, "ScaleIn"))
+            view->no_removal = "the group's process ScaleIn is suspended";
+    }
+}
+
+static int32_t add_up(const json_t *group, const char *const *names)
+{
+    int64_t sum = 0;
+    for (; *names; names++)
+        sum += answer_size(group, *names, 0);
+    return sum > INT32_MAX ? INT32_MAX : (int32_t)sum;
+}
+
+/* The desired capacity, where the group has one; else what is there or on its way. False after
+ * failing the talk. */
+static bool take_size(struct as_talk *talk, const json_t *group)
+{
+    static const char *const there[] = {"ActiveCapacity", "ProtectedCapacity", "StandbyCapacity",
+                                        NULL};
+    static const char *const coming[] = {"PendingCapacity", "PendingWaitCapacity", "InitCapacity",
+                                         NULL};
+    static const char *const leaving[] = {"RemovingCapacity", "RemovingWaitCapacity", NULL};
+    struct as_group_view *view = &get_group(talk)->view;
+    int32_t active;
+    view->in_progress = add_up(group, coming) > 0 || add_up(group, leaving) > 0;
+    if (answer_is_true(group, "EnableDesiredCapacity"))
+        return answer_take_size(talk, group, "DesiredCapacity", &view->size);
+    if (!answer_take_size(talk, group, "ActiveCapacity", &active))
+        return false;
+    view->size = add_up(group, there) + add_up(group, coming);
+    return true;
+}
+
+static bool is_wanted(const struct as_talk *talk, const json_t *group)
+{
+    const char *wanted = as_target_ref_get(((const struct as_group_talk *)talk)->group, "name");
+    return strcmp(answer_text(group, "ScalingGroupId"), wanted) == 0 ||
+           strcmp(answer_text(group, "ScalingGroupName"), wanted) == 0;
+}
+
+static void hear_group(struct as_talk *talk)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    const json_t *document = alibaba_take_answer(talk), *group = NULL;
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "ScalingGroups") && !group; i++) {
+        if (is_wanted(talk, answer_at(document, "ScalingGroups", i)))
+            group = answer_at(document, "ScalingGroups", i);
+    }
+    if (!answer_find(document, "ScalingGroups")) {
+        (void)answer_misses(talk, "ScalingGroups");
+        return;
+    }
+    if (!group || strcmp(answer_text(group, "LifecycleState"), "Deleting") == 0) {
+        as_talk_fail(talk, AS_TALK_GONE,
+                     group ? "the scaling group is being deleted"
+                           : "there is no such scaling group in the region");
+        return;
+    }
+    view->min = answer_size(group, "MinSize", -1);
+    view->max = answer_size(group, "MaxSize", -1);
+    get_state(talk)->id = as_talk_escaped(talk, answer_text(group, "ScalingGroupId"));
+    if (!take_size(talk, group))
+        return;
+    add_suspended(view, group);
+    ask_for_instances(talk);
+}
+
+static void ask_for_group(struct as_talk *talk)
+{
+    const char *name = as_target_ref_get(get_group(talk)->group, "name");
+    const bool is_id = as_str_starts_with(name, "asg-");
+    ask(talk, "DescribeScalingGroups",
+        as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50", get_state(talk)->region,
+                      is_id ? "ScalingGroupIds.1" : "ScalingGroupName",
+                      as_talk_escaped(talk, name)));
+    as_talk_send_question(talk, "describe_scaling_groups", hear_group);
+}
+
+/* Regions whose requests go to the address without a region; all others have their own:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-endpoint
+ */
+static const char *const central[] = {
+    "ap-southeast-1", "cn-beijing",  "cn-beijing-*",     "cn-hangzhou", "cn-hangzhou-*",
+    "cn-hongkong",    "cn-nanjing",  "cn-north-2-gov-1", "cn-qingdao",  "cn-shanghai",
+    "cn-shanghai-*",  "cn-shenzhen", "cn-shenzhen-*",    "us-east-1",   "us-west-1",
+};
+
+static const char *make_endpoint(struct as_talk *talk, const char *region)
+{
+    const char *usual = as_talk_print(talk, "https://ess.%s.aliyuncs.com", region);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(central); i++) {
+        if (as_str_glob(central[i], region))
+            usual = "https://ess.aliyuncs.com";
+    }
+    return as_account_get_endpoint(talk, get_group(talk)->account, "endpoint", usual);
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const char *region = alibaba_find_region(talk, group->account, group->credentials);
+    group->state = state;
+    if (!region) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "no region is known: set `region` of the provider");
+        return;
+    }
+    state->region = as_talk_escaped(talk, region);
+    state->endpoint = make_endpoint(talk, state->region);
+    if (group->verb == AS_GROUP_POLL)
+        ask_for_activity(talk, group->operation, hear_operation);
+    else
+        ask_for_group(talk);
+}
+
+const struct as_group_provider provider_alibaba = {
+    .kind =
+        {
+            .type = "alibaba",
+            .account_keys = (const struct as_provider_key[]){{.key = "region"},
+                                                             {.key = "endpoint"},
+                                                             {.key = "sts_endpoint"},
+                                                             {.key = "metadata_endpoint"},
+                                                             {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+            .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",
+                                           "~/.aliyun/config.json", NULL},
+        },
+    .credentials = alibaba_credentials,
+    .sign = as_sign_acs,
+    .begin = begin,
+};

@@ -1,0 +1,17 @@
+/*
+ * Credentials of Alibaba Cloud, in the order of its own libraries; and the region.
+ */
+#ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_ALIBABA_H
+#define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_ALIBABA_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/provider/credentials.h>
+
+extern const struct as_credentials_source alibaba_credentials[];
+
+/* Of the account, of the environment, of the credentials; NULL: none is known. */
+const char *alibaba_find_region(const struct as_talk *talk,
+                                const struct as_provider_settings *account,
+                                const struct as_credentials *credentials) AS_MUST_USE;
+
+#endif
