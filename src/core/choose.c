@@ -191,7 +191,8 @@ static int compare_ranked(const void *a, const void *b)
 /* Who may not */
 
 /* Why it may not leave; NULL: it may. */
-static const char *explain(const struct as_candidate *candidate, bool is_twice, char why[WHY_SIZE])
+static const char *explain(const struct as_choose_request *request,
+                           const struct as_candidate *candidate, bool is_twice, char why[WHY_SIZE])
 {
     const struct as_candidate_node *node = candidate->node;
     if (is_twice)
@@ -200,6 +201,8 @@ static const char *explain(const struct as_candidate *candidate, bool is_twice, 
         return "it is not clear which node it is: another node or instance says the same";
     if (candidate->is_protected)
         return "it is protected at the provider";
+    if (request->spares_serving && get_class(request, candidate) == CLASS_SERVING)
+        return "it serves by now";
     if (!node || (!node->keep && !node->blocking_pod))
         return NULL;
     snprintf(why, WHY_SIZE, "node %s: %s%s", node->name, node->keep ? "" : "pod ",
@@ -235,7 +238,7 @@ static void sift(struct choosing *choosing, struct as_choice *choice)
     for (size_t i = 0; i < count; i++) {
         struct ranked item = all[i];
         bool is_twice = has_id_of(all, count, i, i + 1) || has_id_of(all, count, i, i - 1);
-        const char *why = explain(item.candidate, is_twice, text);
+        const char *why = explain(request, item.candidate, is_twice, text);
         if (why) {
             choice->passed[choice->passed_count++] = (struct as_passed_over){
                 .candidate = item.index, .why = as_arena_strdup(choosing->arena, why)};

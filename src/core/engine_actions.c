@@ -85,6 +85,15 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
+/* It goes back to the decision or the command that asked for more than came; no rule counts it. */
+void actions_begin_take_back(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation, int32_t to)
+{
+    const struct growth *growth = &target->growth;
+    begin(engine, target, observation, to, growth->id, NULL)->is_ordered = growth->is_ordered;
+    commit_intent(engine, target);
+}
+
 static const char *get_alert_name(struct target *target, const char *rule)
 {
     const struct group *group = group_find(target, rule);
@@ -102,6 +111,7 @@ static void send(struct as_engine *engine, struct target *target)
         .to = intent->to,
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
+        .is_take_back = growth_is_taken_back(target, intent),
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
         .nodes = target_get_nodes(target),
@@ -251,8 +261,12 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 
 /* The size is set: starts the lock, and has the outcome committed before anything else happens to
  * the target. */
-static void apply(struct as_engine *engine, struct target *target, const struct intent *intent)
+static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
+                  struct as_action_record *record)
 {
+    const char *told = growth_on_applied(engine, target, intent);
+    if (told)
+        record->message = told;
     const bool is_up = intent->to > intent->from;
     *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
     set_cause(target, intent);
@@ -331,9 +345,14 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     if (result->outcome == AS_REASON_APPLIED) {
         /* an earlier request was conditional on an older version: it cannot win any more */
         target->maybe = intent_free(target->maybe);
-        apply(engine, target, intent);
+        apply(engine, target, intent, record);
         intent_free(intent);
     } else {
+        growth_begin(engine, target, intent); /* a part of it may come all the same */
+        if (result->is_shortage)
+            growth_refuse(engine, target);
+        if (target->growth.is_open)
+            effect_put_target(engine, target);
         target->failure = result->outcome;
         if (result->is_ambiguous) {
             intent_free(target->maybe);
@@ -382,7 +401,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         record->is_late = true;
         record->message = "found to be done when the target was observed again";
         target->maybe = NULL;
-        apply(engine, target, maybe);
+        apply(engine, target, maybe, record);
         intent_free(maybe);
         await_outcome(engine, target);
         return true;

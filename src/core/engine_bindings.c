@@ -281,14 +281,15 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts the incidents: endings, and what operators ordered. */
+/* What outlasts the incidents: endings, what operators ordered, increases under way. */
 static void remake_rest(struct as_engine *engine)
 {
     struct target *target;
     const size_t effects = engine->effect_count;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        const bool is_changed = endings_remake(engine, target);
-        if (orders_remake(engine, target) || is_changed)
+        bool is_changed = endings_remake(engine, target);
+        is_changed = orders_remake(engine, target) || is_changed;
+        if (growth_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }
     if (engine->effect_count > effects)

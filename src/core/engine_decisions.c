@@ -29,10 +29,11 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
                                           const struct proposals *proposals, bool dry_run)
 {
     struct as_decide_input *input = as_arena_alloc(&engine->arena, 1, sizeof(*input));
+    const struct locks locks = growth_get_locks(target, engine->mono);
     const struct as_moment up =
-        dry_run ? moment_get_later(target->last_up, target->dry_last_up) : target->last_up;
+        dry_run ? moment_get_later(locks.up, target->dry_last_up) : locks.up;
     const struct as_moment down =
-        dry_run ? moment_get_later(target->last_down, target->dry_last_down) : target->last_down;
+        dry_run ? moment_get_later(locks.down, target->dry_last_down) : locks.down;
     *input = (struct as_decide_input){
         .now = engine->wall,
         .target = target->ref->id,
@@ -47,6 +48,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .proposals = proposals->items,
         .proposal_count = proposals->count,
     };
+    input->config.cooldown = locks.cooldown;
     narrow_bounds(&input->config, observation);
     history_fill(engine, target, input);
     sources_fill_pods(engine, target, observation, input);

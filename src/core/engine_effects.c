@@ -74,6 +74,7 @@ void effect_put_target(struct as_engine *engine, struct target *target)
     };
     endings_fill_state(engine, target, state);
     orders_fill_state(engine, target, state);
+    growth_fill_state(engine, target, state);
     pauses_fill_state(engine, target, state);
     effect_add(engine, AS_EFFECT_PUT_TARGET)->target = state;
 }

@@ -136,20 +136,24 @@ static bool lasts(const struct as_engine *engine, struct as_moment since, int64_
     return as_moment_is_set(since) && as_time_add(since.mono.us, us) > engine->mono.us;
 }
 
-static bool holds(const struct as_engine *engine, const struct target *target, struct as_moment up,
-                  struct as_moment down)
+static bool holds(const struct as_engine *engine, const struct as_cooldown *cooldown,
+                  struct as_moment up, struct as_moment down)
 {
-    if (!target->config) /* which locks there are is not known: all that is remembered may be one */
-        return lasts(engine, up, target->keep_us) || lasts(engine, down, target->keep_us);
-    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
     return lasts(engine, up, cooldown->up_us) || lasts(engine, down, cooldown->up_after_down_us) ||
            lasts(engine, up, cooldown->down_us) || lasts(engine, down, cooldown->down_us);
 }
 
 static bool is_locked(const struct as_engine *engine, const struct target *target)
 {
-    return holds(engine, target, target->last_up, target->last_down) ||
-           holds(engine, target, target->dry_last_up, target->dry_last_down);
+    if (target->config) {
+        const struct locks locks = growth_get_locks(target, engine->mono);
+        return holds(engine, &locks.cooldown, locks.up, locks.down) ||
+               holds(engine, &locks.cooldown, target->dry_last_up, target->dry_last_down);
+    }
+    /* which locks there are is not known: all that is remembered may be one */
+    const int64_t keep = target->keep_us;
+    return lasts(engine, target->last_up, keep) || lasts(engine, target->last_down, keep) ||
+           lasts(engine, target->dry_last_up, keep) || lasts(engine, target->dry_last_down, keep);
 }
 
 static void unlock(struct as_engine *engine, struct deed *deed)
@@ -161,6 +165,7 @@ static void unlock(struct as_engine *engine, struct deed *deed)
     }
     target->last_up = target->last_down = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->growth.failed = AS_MOMENT_NEVER;
     effect_put_target(engine, target);
     deed->wakes = true;
 }
@@ -348,25 +353,12 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
     return true;
 }
 
-static const struct as_target_config *find_entry(const struct as_engine *engine, const char *name)
-{
-    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        if (strcmp(engine->ruleset->targets[i].name, name) == 0)
-            return &engine->ruleset->targets[i];
-    }
-    return NULL;
-}
-
-/* After new rules, and after a restart: finds the entry again by its name. */
 bool orders_remake(struct as_engine *engine, struct target *target)
 {
     if (!target->ordered.is_set)
         return false;
     target->dirty = true;
-    const struct as_target_config *entry = find_entry(engine, target->entry);
-    if (!target->config && entry && as_target_may_have_id(entry, target->ref->id))
-        target_set_config(engine, target, entry);
-    if (target->config)
+    if (target_recover_config(engine, target))
         return false;
     give_up(engine, target, AS_REASON_SUPERSEDED, "no rule leads to the target any more");
     return true;

@@ -16,6 +16,7 @@
  *   engine_after.c      which target waits for which others
  *   engine_orders.c     what operators order
  *   engine_pauses.c     pauses and the kill switch
+ *   engine_growth.c     increases of node groups that have not come yet
  *   engine_actions.c    intents, results, what may have been done unseen
  *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_restore.c    from the store
@@ -52,6 +53,8 @@
 #define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
 #define KEEP_LOCKS_US      AS_US_PER_DAY
 #define LOOK_AGAIN_MIN_US  (10 * AS_US_PER_MS)
+/* How often a node group that is to grow is looked at. */
+#define GROWTH_LOOK_US (15 * AS_US_PER_S)
 /* An operator's size that could not be set for so long is given up: nobody expects it any more. */
 #define ORDER_MAX_US (10 * AS_US_PER_MIN)
 /* How long a target waits at most for those that it is to be scaled after. */
@@ -156,6 +159,22 @@ struct ordered { /* a size that an operator ordered, and that is not set yet */
     int32_t replicas;
     bool force;
     struct as_moment at;
+};
+
+struct growth { /* of a node group: its last increase, while not all of it has come */
+    bool is_open;
+    bool is_ordered;       /* by an operator */
+    bool is_refused;       /* the provider said that it has no capacity */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command */
+    int32_t from, to;
+    struct as_moment since;
+    struct as_moment failed; /* when an increase last failed; unset: none, or one came since */
+    int64_t back_off_us;     /* after `failed` */
+};
+
+struct locks { /* of cooldowns, and of a back-off */
+    struct as_moment up, down;
+    struct as_cooldown cooldown;
 };
 
 struct intent {
@@ -270,6 +289,8 @@ struct target {
     struct pause pause;
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;
+    struct growth growth;
+    bool names_instances; /* as last observed */
     struct asked asked;
     struct origin origin;
     struct verdict verdict, dry_verdict;
@@ -476,6 +497,8 @@ void target_touch(struct as_engine *engine, struct target *target, struct waiter
 void target_ask(struct as_engine *engine, struct target *target, const char *notification,
                 as_wall_time starts_at);
 void target_evaluate(struct as_engine *engine, struct target *target);
+/* After new rules, and after a restart: its entry, found again by its name. False: none. */
+bool target_recover_config(struct as_engine *engine, struct target *target);
 /* How its instances are nodes; NULL: it is no node group. */
 const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
@@ -629,6 +652,22 @@ void orders_restore(struct target *target, const struct as_target_state *state);
 void orders_fill_state(struct as_engine *engine, const struct target *target,
                        struct as_target_state *state);
 
+/* engine_growth.c */
+struct locks growth_get_locks(const struct target *target, as_mono_time now);
+void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
+void growth_refuse(struct as_engine *engine, struct target *target); /* for want of capacity */
+bool growth_is_taken_back(const struct target *target, const struct intent *intent);
+/* Before the target is stored. What is to be told of a taking back, else NULL. */
+const char *growth_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent);
+/* The target is seen. True: what has not come is being taken back. */
+bool growth_review(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation);
+bool growth_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+void growth_restore(struct target *target, const struct as_target_state *state);
+void growth_fill_state(struct as_engine *engine, const struct target *target,
+                       struct as_target_state *state);
+
 /* engine_pauses.c */
 void pauses_init(struct as_engine *engine);
 void pauses_deinit(struct as_engine *engine);
@@ -658,6 +697,8 @@ struct as_action_record *actions_record_order(struct as_engine *engine, struct t
                                               enum as_reason outcome, int32_t from);
 void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation);
+void actions_begin_take_back(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation, int32_t to);
 void actions_begin(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, const struct outcome *outcome);
 void actions_on_intent(struct as_engine *engine, struct target *target);

@@ -120,6 +120,7 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
     history_restore(target, state);
     endings_restore(target, state);
     orders_restore(target, state);
+    growth_restore(target, state);
     pauses_restore(engine, target, state->pause);
     return 0;
 }

@@ -31,6 +31,7 @@ struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_ta
     target->failure = AS_REASON_APPLIED;
     target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->growth.failed = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
@@ -148,7 +149,18 @@ static bool is_named(const struct target *target)
 static bool is_needed(const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           is_named(target);
+           target->growth.is_open || is_named(target);
+}
+
+bool target_recover_config(struct as_engine *engine, struct target *target)
+{
+    for (size_t i = 0; i < engine->ruleset->target_count && !target->config; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        if (strcmp(entry->name, target->entry) == 0 &&
+            as_target_may_have_id(entry, target->ref->id))
+            target_set_config(engine, target, entry);
+    }
+    return target->config != NULL;
 }
 
 const struct as_nodes_config *target_get_nodes(const struct target *target)
@@ -209,7 +221,7 @@ void target_set_keep(const struct as_engine *engine, struct target *target)
 static as_mono_time get_forget_time(const struct target *target)
 {
     const struct as_moment moments[] = {target->last_up, target->last_down, target->dry_last_up,
-                                        target->dry_last_down};
+                                        target->dry_last_down, target->growth.failed};
     as_mono_time forget = {INT64_MIN};
     if (target->event_count > 0) /* also where the locks were ended by hand */
         forget.us =
@@ -260,6 +272,8 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         return;
     limits_on_idle(engine, target);
     after_release(engine, target);
+    if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
+        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
     if (target->deadline.us != AS_MONO_NEVER.us)
         return;
     if (target->maybe)
@@ -411,10 +425,11 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->has_size = true;
     target->replicas = observation->replicas;
     target->status_replicas = observation->status_replicas;
+    target->names_instances = observation->names_instances;
     target->observed = moment_now(engine);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
-    if (!orders_begin(engine, target, observation))
+    if (!growth_review(engine, target, observation) && !orders_begin(engine, target, observation))
         go_on(engine, target, observation);
 }
 

@@ -69,12 +69,12 @@ static void set_lock_ends(const struct target *target, as_mono_time now, as_wall
     *up_out = *down_out = AS_MOMENT_NEVER;
     if (!target->config)
         return;
-    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
-    *up_out =
-        moment_get_later(lock_get_end(target->last_up, cooldown->up_us, now, wall),
-                         lock_get_end(target->last_down, cooldown->up_after_down_us, now, wall));
-    *down_out = moment_get_later(lock_get_end(target->last_up, cooldown->down_us, now, wall),
-                                 lock_get_end(target->last_down, cooldown->down_us, now, wall));
+    const struct locks locks = growth_get_locks(target, now);
+    const struct as_cooldown *cooldown = &locks.cooldown;
+    *up_out = moment_get_later(lock_get_end(locks.up, cooldown->up_us, now, wall),
+                               lock_get_end(locks.down, cooldown->up_after_down_us, now, wall));
+    *down_out = moment_get_later(lock_get_end(locks.up, cooldown->down_us, now, wall),
+                                 lock_get_end(locks.down, cooldown->down_us, now, wall));
 }
 
 static struct as_target_view make_view(const struct target *target, as_mono_time now,

@@ -7,21 +7,30 @@
 
 #include <alertscaler/base/str.h>
 
-int32_t as_group_count_coming(const struct as_group_view *view)
+static int32_t count_states(const struct as_group_view *view, bool with_pending, bool with_failed)
 {
     int32_t count = 0;
-    for (size_t i = 0; i < view->instance_count; i++)
-        count += view->instances[i].state == AS_INSTANCE_PENDING ||
-                 view->instances[i].state == AS_INSTANCE_RUNNING;
+    for (size_t i = 0; i < view->instance_count; i++) {
+        const enum as_instance_state state = view->instances[i].state;
+        count += state == AS_INSTANCE_RUNNING || (with_pending && state == AS_INSTANCE_PENDING) ||
+                 (with_failed && state == AS_INSTANCE_FAILED);
+    }
     return count;
 }
 
 int32_t as_group_count_running(const struct as_group_view *view)
 {
-    int32_t count = 0;
-    for (size_t i = 0; i < view->instance_count; i++)
-        count += view->instances[i].state == AS_INSTANCE_RUNNING;
-    return count;
+    return count_states(view, false, false);
+}
+
+int32_t as_group_count_coming(const struct as_group_view *view)
+{
+    return count_states(view, true, false);
+}
+
+int32_t as_group_count_present(const struct as_group_view *view)
+{
+    return count_states(view, true, true);
 }
 
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)

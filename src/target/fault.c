@@ -40,6 +40,7 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
     as_str_copy_line(talk->talk.request_id, outcome_out->request_id,
                      sizeof(outcome_out->request_id));
     outcome_out->is_ambiguous = talk->talk.is_ambiguous;
+    outcome_out->is_shortage = talk->talk.fault == AS_TALK_CAPACITY;
     outcome_out->http_status = talk->talk.http_status;
     outcome_out->retry_after_us = talk->talk.retry_after_us;
 }

@@ -53,6 +53,7 @@ struct call {
     char *operation; /* that the change has begun; NULL: none */
     as_mono_time poll_until;
     unsigned attempts;
+    int32_t to;      /* that is asked of the provider: wanted, or as low as it can be for now */
     int32_t reached; /* by a scale-down */
     struct as_provider_call request;
     struct as_outcome outcome;
@@ -100,6 +101,7 @@ static void tell_observed(const struct call *call)
         observation.min = view->min;
         observation.max = view->max;
         observation.in_progress = view->in_progress || call->ready < view->size;
+        observation.names_instances = true;
         memcpy(observation.version, view->version, sizeof(observation.version));
     }
     call->observed(call->context, call->ticket, &observation);
@@ -138,7 +140,7 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
     group->verb = verb;
     group->group = call->ref;
     group->from = call->wanted.from;
-    group->to = call->wanted.to;
+    group->to = call->to;
     group->version = call->wanted.version;
     group->idempotency = call->wanted.decision_id;
     group->operation = call->operation;
@@ -153,9 +155,9 @@ static void polled(void *context)
     const struct as_access_env *env = call->owner->env;
     const struct as_talk *talk_ = &call->talk.talk;
     call->transfer = NULL;
-    const bool is_open = talk_->fault == AS_TALK_OK
-                             ? !call->talk.is_done
-                             : talk_->fault == AS_TALK_RETRY || talk_->fault == AS_TALK_THROTTLED;
+    const bool is_open =
+        !call->talk.is_done && (talk_->fault == AS_TALK_OK || talk_->fault == AS_TALK_RETRY ||
+                                talk_->fault == AS_TALK_THROTTLED);
     if (is_open && env->clock->get_mono(env->clock).us < call->poll_until.us) {
         call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
         return;
@@ -283,6 +285,22 @@ static void shrink(struct call *call)
     call->shrink = as_shrink_start(&request, shrunk, call);
 }
 
+/* What never came has no name: only the size is lowered. What came and does not serve leaves by
+ * name, the next time where there is both. */
+static void take_back(struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    const int32_t present = as_group_count_present(view);
+    if (present >= view->size) {
+        shrink(call);
+        return;
+    }
+    if (call->to < present)
+        call->to = present;
+    call->reached = call->to;
+    talk(call, AS_GROUP_TAKE_BACK, changed);
+}
+
 /* ---- reading ---- */
 
 static void nodes_read(void *context, const struct as_outcome *outcome,
@@ -322,6 +340,8 @@ static void was_read(void *context)
         count_ready(call);
     else if (call->wanted.to > call->wanted.from)
         talk(call, AS_GROUP_GROW, changed);
+    else if (call->wanted.is_take_back)
+        take_back(call);
     else
         shrink(call);
 }
@@ -358,6 +378,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     struct call *call = new_call(self, ticket, ref, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
+    call->to = request->to;
     talk(call, AS_GROUP_READ, was_read);
 }
 

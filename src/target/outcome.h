@@ -15,6 +15,7 @@
 struct as_outcome {
     enum as_reason reason;
     bool is_ambiguous; /* the request may have been carried out all the same */
+    bool is_shortage;  /* refused for want of capacity */
     int http_status;   /* 0: no answer */
     int64_t retry_after_us;
     char request_id[AS_REQUEST_ID_SIZE]; /* the other side's name for the request; "": none */

@@ -286,6 +286,7 @@ static void choose(struct as_shrink *shrink, const struct as_instance_node *node
     const struct as_choose_request request = {
         .strategy = config ? config->choose : AS_CHOOSE_OLDEST,
         .has_nodes = nodes != NULL,
+        .spares_serving = wanted->is_take_back,
         .ready_timeout_us = config ? config->ready_timeout_us : 0,
         .now = clock->get_wall(clock),
         .candidates = candidates,

@@ -180,6 +180,21 @@ static void write_ordered(struct as_json_writer *json, const struct as_ordered_s
     as_json_end_object(json);
 }
 
+static void write_growth(struct as_json_writer *json, const struct as_growth_state *growth)
+{
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "back_off_us", growth->back_off_us);
+    write_moment(json, "failed", growth->failed);
+    as_json_write_member_i64(json, "from", growth->from);
+    as_json_write_member(json, "id", growth->id);
+    as_json_write_member_bool(json, "open", growth->is_open);
+    as_json_write_member_bool(json, "ordered", growth->is_ordered);
+    as_json_write_member_bool(json, "refused", growth->is_refused);
+    write_moment(json, "since", growth->since);
+    as_json_write_member_i64(json, "to", growth->to);
+    as_json_end_object(json);
+}
+
 void as_state_encode_pause(const struct as_pause_state *state, const char *boot, struct as_buf *out)
 {
     struct as_json_writer json;
@@ -204,6 +219,10 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
     write_endings(&json, state);
     as_json_write_member(&json, "entry", state->entry);
     write_history(&json, state);
+    if (state->growth) {
+        as_json_write_key(&json, "growth");
+        write_growth(&json, state->growth);
+    }
     as_json_write_member(&json, "id", state->id);
     as_json_write_member_i64(&json, "keep_us", state->keep_us);
     if (state->ref)
@@ -529,14 +548,36 @@ static const struct as_ordered_state *read_ordered(struct reader *reader)
     return ordered;
 }
 
+static const struct as_growth_state *read_growth(struct reader *reader)
+{
+    json_t *item = json_object_get(reader->root, "growth");
+    struct as_growth_state *growth = as_arena_alloc(&reader->arena, 1, sizeof(*growth));
+    *growth = (struct as_growth_state){
+        .id = read_text(reader, item, "id"),
+        .is_open = read_bool_of(reader, item, "open"),
+        .is_ordered = read_bool_of(reader, item, "ordered"),
+        .is_refused = read_bool_of(reader, item, "refused"),
+        .from = (int32_t)read_i64(reader, item, "from", 0, INT32_MAX),
+        .to = (int32_t)read_i64(reader, item, "to", 0, INT32_MAX),
+        .since = read_moment(reader, item, "since"),
+        .failed = read_moment(reader, item, "failed"),
+        .back_off_us = read_i64(reader, item, "back_off_us", 0, INT64_MAX / 4),
+    };
+    if (growth->is_open && !as_moment_is_set(growth->since))
+        damage(reader, "since");
+    return growth;
+}
+
 /* What documents of earlier versions do not have. */
-static void read_orders(struct reader *reader, struct as_target_state *state)
+static void read_rest(struct reader *reader, struct as_target_state *state)
 {
     if (json_object_get(reader->root, "pause"))
         state->pause = read_pause(reader);
     if (json_object_get(reader->root, "ordered"))
         state->ordered = read_ordered(reader);
-    if (state->ordered && !state->ref)
+    if (json_object_get(reader->root, "growth"))
+        state->growth = read_growth(reader);
+    if ((state->ordered || (state->growth && state->growth->is_open)) && !state->ref)
         damage(reader, "address");
 }
 
@@ -603,7 +644,7 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
     read_events(&reader, &state);
     read_recommendations(&reader, &state);
     read_endings(&reader, &state);
-    read_orders(&reader, &state);
+    read_rest(&reader, &state);
     r = reader.damaged ? -EBADMSG : use(context, &state);
     reader_close(&reader);
     return r;

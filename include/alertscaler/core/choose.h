@@ -64,7 +64,8 @@ struct as_candidate {
 
 struct as_choose_request {
     enum as_choose_strategy strategy;
-    bool has_nodes; /* what has no node after ready_timeout_us never became one */
+    bool has_nodes;      /* what has no node after ready_timeout_us never became one */
+    bool spares_serving; /* none that serves leaves */
     int64_t ready_timeout_us;
     as_wall_time now;
     const struct as_candidate *candidates;

@@ -91,9 +91,19 @@ struct as_ordered_state {
     struct as_moment at;
 };
 
+/* An increase of a node group that has not come yet, and what came of earlier ones. */
+struct as_growth_state {
+    const char *id; /* of the decision, or the command (is_ordered) */
+    bool is_open, is_ordered, is_refused;
+    int32_t from, to;
+    struct as_moment since, failed; /* failed: unset where none did */
+    int64_t back_off_us;
+};
+
 struct as_target_state {
     const char *id;
-    const struct as_target_ref *ref; /* NULL where the id is enough: no endings, nothing ordered */
+    const struct as_target_ref *ref; /* NULL where the id is enough: no endings, nothing ordered, no
+                                        growth open */
     const char *entry;               /* the target's name in the rule files; "" likewise */
     struct as_moment last_up, last_down;         /* successful actions */
     struct as_moment dry_last_up, dry_last_down; /* the same as if, in dry runs */
@@ -106,6 +116,7 @@ struct as_target_state {
     size_t ending_count;
     const struct as_pause_state *pause;     /* NULL: not paused */
     const struct as_ordered_state *ordered; /* NULL: nothing is */
+    const struct as_growth_state *growth;   /* NULL: nothing is to be known of it */
 };
 
 /* Written before a size is set, removed when the outcome is known. */

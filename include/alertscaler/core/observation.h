@@ -36,6 +36,7 @@ struct as_observation {
     int32_t status_replicas; /* the size that is */
     int32_t min, max;        /* the other side's own bounds; -1: none */
     bool in_progress;
+    bool names_instances;           /* what does not come can be taken back */
     char version[AS_VERSION_SIZE];  /* "" where it has none */
     bool has_pods;                  /* they were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
@@ -57,7 +58,8 @@ struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation it rests on */
     const char *decision_id;
-    bool is_ordered; /* by an operator: the id is that of the command, and there is no rule */
+    bool is_ordered;   /* by an operator: the id is that of the command, and there is no rule */
+    bool is_take_back; /* a decrease by what never came: nothing that serves is touched */
     const char *rule;
     const char *alert; /* the alertname of the incident behind it, for events; "" where unknown */
     const struct as_nodes_config *nodes; /* as in as_observe_request */
@@ -67,6 +69,7 @@ struct as_scale_result {
     enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
                                throttled, rejected, timeout */
     bool is_ambiguous;      /* not applied as far as known, but it may have been */
+    bool is_shortage;       /* not applied for want of capacity */
     bool is_partial;        /* applied, but only as far as `reached`; the message says why */
     int32_t reached;
     int http_status;

@@ -101,6 +101,7 @@ const struct as_group_provider *as_group_provider_find(const char *type);
 
 /* Those that are there or on their way. */
 int32_t as_group_count_coming(const struct as_group_view *view) AS_MUST_USE;
+int32_t as_group_count_present(const struct as_group_view *view) AS_MUST_USE; /* and that failed */
 int32_t as_group_count_running(const struct as_group_view *view) AS_MUST_USE;
 
 /* Adds an instance to the view; texts are copied. False after failing the talk: too many. */

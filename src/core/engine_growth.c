@@ -1,0 +1,210 @@
+/*
+ * Growth of node groups: an increase is open until what was asked for is there, or until the
+ * group's ready_timeout has passed. Then what did not come is taken back, and the group backs off:
+ * no increase for 5 minutes, doubling to 30, so that a group without capacity never ratchets up.
+ * What the provider refuses for want of capacity backs off at once.
+ *
+ * A back-off is a lock like a cooldown's, after the decrease that the taking back was. An increase
+ * that comes in full ends it, and so do three hours.
+ */
+#include "engine_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
+#define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)
+#define BACK_OFF_FORGET_US (3 * AS_US_PER_H)
+
+static bool has_failed_since(const struct growth *growth, struct as_moment moment)
+{
+    return as_moment_is_set(growth->failed) && growth->failed.mono.us >= moment.mono.us;
+}
+
+struct locks growth_get_locks(const struct target *target, as_mono_time now)
+{
+    const struct growth *growth = &target->growth;
+    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
+    if (!as_moment_is_set(growth->failed))
+        return locks;
+    const int64_t end = as_time_add(growth->failed.mono.us, growth->back_off_us);
+    if (end <= now.us)
+        return locks;
+    locks.down = moment_get_later(target->last_down, growth->failed);
+    const int64_t rest = end - locks.down.mono.us; /* whole seconds: people read it */
+    if (rest > locks.cooldown.up_after_down_us)
+        locks.cooldown.up_after_down_us = (rest + AS_US_PER_S - 1) / AS_US_PER_S * AS_US_PER_S;
+    return locks;
+}
+
+static void back_off(struct as_engine *engine, struct target *target)
+{
+    struct growth *growth = &target->growth;
+    const bool is_first =
+        !as_moment_is_set(growth->failed) ||
+        as_time_add(growth->failed.mono.us, BACK_OFF_FORGET_US) <= engine->mono.us;
+    growth->back_off_us = is_first ? BACK_OFF_FIRST_US : 2 * growth->back_off_us;
+    if (growth->back_off_us > BACK_OFF_MAX_US)
+        growth->back_off_us = BACK_OFF_MAX_US;
+    growth->failed = moment_now(engine);
+}
+
+void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    struct growth *growth = &target->growth;
+    if (!target->names_instances || !target->config || intent->to <= intent->from)
+        return;
+    if (!growth->is_open || intent->from < growth->from)
+        growth->from = intent->from;
+    growth->is_open = true;
+    growth->is_refused = false;
+    growth->is_ordered = intent->is_ordered;
+    memcpy(growth->id, intent->decision_id, AS_ULID_SIZE);
+    growth->to = intent->to;
+    growth->since = moment_now(engine);
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
+void growth_refuse(struct as_engine *engine, struct target *target)
+{
+    target->growth.is_refused = true;
+    back_off(engine, target);
+}
+
+bool growth_is_taken_back(const struct target *target, const struct intent *intent)
+{
+    const struct growth *growth = &target->growth;
+    return growth->is_open && intent->to < intent->from && !intent->rule[0] &&
+           strcmp(intent->decision_id, growth->id) == 0;
+}
+
+const char *growth_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent)
+{
+    struct growth *growth = &target->growth;
+    if (!growth_is_taken_back(target, intent)) {
+        growth_begin(engine, target, intent);
+        return NULL;
+    }
+    if (!has_failed_since(growth, growth->since))
+        back_off(engine, target);
+    growth->to = intent->to;
+    char text[128];
+    snprintf(text, sizeof(text),
+             "%d of the instances asked for did not come: taken back, and no more are asked for in "
+             "the next %lld minutes",
+             intent->from - intent->to, (long long)(growth->back_off_us / AS_US_PER_MIN));
+    return as_arena_strdup(&engine->arena, text);
+}
+
+static void close_growth(struct as_engine *engine, struct target *target)
+{
+    target->growth.is_open = false;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+/* True: there is nothing (more) to wait for. */
+static bool is_over(const struct growth *growth, const struct as_observation *observation)
+{
+    return !observation->in_progress || observation->replicas <= growth->from ||
+           !observation->names_instances;
+}
+
+static bool is_overdue(const struct as_engine *engine, const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    const int64_t patience = target_get_nodes(target)->ready_timeout_us;
+    return growth->is_refused || as_time_add(growth->since.mono.us, patience) <= engine->mono.us;
+}
+
+/* What is there, and what was there before the increase, stays. */
+static int32_t get_size_to_keep(const struct growth *growth,
+                                const struct as_observation *observation)
+{
+    int32_t keep = observation->status_replicas;
+    if (keep < growth->from)
+        keep = growth->from;
+    return keep < observation->min ? observation->min : keep;
+}
+
+bool growth_review(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation)
+{
+    struct growth *growth = &target->growth;
+    if (!growth->is_open || !target->config || engine->stopping)
+        return false;
+    if (is_over(growth, observation)) {
+        if (observation->replicas >= growth->to && !has_failed_since(growth, growth->since))
+            growth->failed = AS_MOMENT_NEVER;
+        close_growth(engine, target);
+        return false;
+    }
+    const int32_t keep = get_size_to_keep(growth, observation);
+    if (keep >= observation->replicas || !is_overdue(engine, target) || target->maybe ||
+        pauses_find(engine, target))
+        return false;
+    sources_drop(engine, target);
+    actions_begin_take_back(engine, target, observation, keep);
+    return true;
+}
+
+bool growth_remake(struct as_engine *engine, struct target *target)
+{
+    if (!target->growth.is_open)
+        return false;
+    target->dirty = true;
+    if (target_recover_config(engine, target))
+        return false;
+    target->growth.is_open = false; /* no rule leads to it: it is nobody's any more */
+    return true;
+}
+
+void growth_restore(struct target *target, const struct as_target_state *state)
+{
+    const struct as_growth_state *stored = state->growth;
+    struct growth *growth = &target->growth;
+    growth->failed = AS_MOMENT_NEVER;
+    if (!stored)
+        return;
+    *growth = (struct growth){
+        .is_open = stored->is_open,
+        .is_ordered = stored->is_ordered,
+        .is_refused = stored->is_refused,
+        .from = stored->from,
+        .to = stored->to,
+        .since = stored->since,
+        .failed = stored->failed,
+        .back_off_us = stored->back_off_us,
+    };
+    memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
+void growth_fill_state(struct as_engine *engine, const struct target *target,
+                       struct as_target_state *state)
+{
+    const struct growth *growth = &target->growth;
+    if (!growth->is_open && !as_moment_is_set(growth->failed))
+        return;
+    struct as_growth_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_growth_state){
+        .id = as_arena_strdup(&engine->arena, growth->id),
+        .is_open = growth->is_open,
+        .is_ordered = growth->is_ordered,
+        .is_refused = growth->is_refused,
+        .from = growth->from,
+        .to = growth->to,
+        .since = growth->since,
+        .failed = growth->failed,
+        .back_off_us = growth->back_off_us,
+    };
+    state->growth = copy;
+    if (!growth->is_open)
+        return;
+    state->ref = target->ref;
+    state->entry = as_arena_strdup(&engine->arena, target->entry);
+}
