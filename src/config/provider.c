@@ -26,7 +26,7 @@ static void parse_type(struct loader *loader, const struct as_yaml_node *value, 
 static bool is_secret_key(const char *key)
 {
     static const char *const words[] = {"password", "secret", "token", "credential", "private_key"};
-    static const char *const harmless[] = {"*_file", "*_path", "*_url", "*_env", "*_id"};
+    static const char *const harmless[] = {"*_file", "*_path", "*_url", "*_env", "*_id", "*_name"};
     bool is_secret = false;
     for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++)
         is_secret = is_secret || strstr(key, words[i]);
