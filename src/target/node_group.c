@@ -149,6 +149,13 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
 
 static void poll_again(void *context);
 
+/* The change was taken: that it cannot be asked after just now says nothing of it. */
+static bool is_worth_asking(enum as_talk_fault fault)
+{
+    return fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED || fault == AS_TALK_TIMEOUT ||
+           fault == AS_TALK_BUSY;
+}
+
 static void polled(void *context)
 {
     struct call *call = context;
@@ -156,8 +163,7 @@ static void polled(void *context)
     const struct as_talk *talk_ = &call->talk.talk;
     call->transfer = NULL;
     const bool is_open =
-        !call->talk.is_done && (talk_->fault == AS_TALK_OK || talk_->fault == AS_TALK_RETRY ||
-                                talk_->fault == AS_TALK_THROTTLED);
+        !call->talk.is_done && (talk_->fault == AS_TALK_OK || is_worth_asking(talk_->fault));
     if (is_open && env->clock->get_mono(env->clock).us < call->poll_until.us) {
         call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
         return;
