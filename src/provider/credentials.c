@@ -23,6 +23,7 @@ void as_credentials_deinit(struct as_credentials *credentials)
     wipe(&credentials->token);
     wipe(&credentials->region);
     wipe(&credentials->project);
+    wipe(&credentials->endpoint);
     credentials->expires = (as_maybe_time){.set = false};
 }
 

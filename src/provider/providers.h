@@ -13,5 +13,6 @@ extern const struct as_group_provider provider_digitalocean;
 extern const struct as_group_provider provider_externalgrpc;
 extern const struct as_group_provider provider_gce;
 extern const struct as_group_provider provider_gke;
+extern const struct as_group_provider provider_magnum;
 
 #endif

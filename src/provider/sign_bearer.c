@@ -1,5 +1,6 @@
 /*
- * A bearer token in each request: https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+ * A token in each request, as a bearer's: https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+ * or in a header of its own: https://docs.openstack.org/keystone/latest/api_curl_examples.html
  */
 #include <alertscaler/provider/sign.h>
 
@@ -18,10 +19,9 @@ static bool is_token(const char *text)
     return true;
 }
 
-int as_sign_bearer(struct as_talk *talk, const struct as_credentials *credentials,
-                   const struct as_sign_scope *scope, struct as_error *error)
+static int add_token(struct as_talk *talk, const char *header,
+                     const struct as_credentials *credentials, struct as_error *error)
 {
-    (void)scope;
     if (as_str_is_empty(credentials->token)) {
         as_error_set(error, "the credentials have no token");
         return -EINVAL;
@@ -31,6 +31,20 @@ int as_sign_bearer(struct as_talk *talk, const struct as_credentials *credential
                             "that no token has");
         return -EINVAL;
     }
-    as_talk_header(talk, "Authorization: Bearer %s", credentials->token);
+    as_talk_header(talk, "%s%s", header, credentials->token);
     return 0;
+}
+
+int as_sign_bearer(struct as_talk *talk, const struct as_credentials *credentials,
+                   const struct as_sign_scope *scope, struct as_error *error)
+{
+    (void)scope;
+    return add_token(talk, "Authorization: Bearer ", credentials, error);
+}
+
+int as_sign_token(struct as_talk *talk, const struct as_credentials *credentials,
+                  const struct as_sign_scope *scope, struct as_error *error)
+{
+    (void)scope;
+    return add_token(talk, "X-Auth-Token: ", credentials, error);
 }

@@ -15,6 +15,7 @@ const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_externalgrpc.kind, /* drivers of Cluster Autoscaler's external gRPC */
     &provider_gce.kind,          /* managed instance groups */
     &provider_gke.kind,          /* node pools */
+    &provider_magnum.kind,       /* node groups of OpenStack Magnum's clusters */
     NULL,
 };
 

@@ -21,6 +21,7 @@ struct as_credentials {    /* owned texts, wiped when freed; NULL: it has none *
     char *token;           /* of a session; or the bearer token */
     char *region;          /* where the source knows one */
     char *project;         /* likewise: the account, project or subscription */
+    char *endpoint;        /* likewise: the service's address, out of a catalogue */
     as_maybe_time expires;
 };
 

@@ -21,6 +21,7 @@ typedef int as_sign_fn(struct as_talk *talk, const struct as_credentials *creden
                        const struct as_sign_scope *scope, struct as_error *error);
 
 as_sign_fn as_sign_bearer; /* Authorization: Bearer <token> (RFC 6750) */
+as_sign_fn as_sign_token;  /* X-Auth-Token: <token> */
 as_sign_fn as_sign_aws;    /* AWS Signature Version 4 */
 as_sign_fn as_sign_acs;    /* Alibaba Cloud's ACS3-HMAC-SHA256 */
 as_sign_fn as_sign_bce;    /* Baidu's bce-auth-v1 */

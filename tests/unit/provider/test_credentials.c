@@ -90,6 +90,23 @@ Test(sign_bearer, token_is_a_header)
     as_talk_deinit(&talk);
 }
 
+Test(sign_token, is_a_header_of_its_own)
+{
+    struct as_talk talk;
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_sign_scope scope = {0};
+    as_talk_init(&talk, talker_get_variable);
+    as_talk_ask(&talk, "GET", "https://x");
+    cr_assert_eq(
+        as_sign_token(&talk, &(struct as_credentials){.token = (char *)"gAAA-_"}, &scope, &error),
+        0);
+    talker_expect_headers(&talk, "X-Auth-Token: gAAA-_\n");
+    cr_assert_eq(
+        as_sign_token(&talk, &(struct as_credentials){.token = (char *)"a\nb"}, &scope, &error),
+        -EINVAL);
+    as_talk_deinit(&talk);
+}
+
 /* Such a one would make headers of its own. */
 Test(sign_bearer, what_is_no_token_is_not_sent)
 {
