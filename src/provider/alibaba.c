@@ -142,6 +142,7 @@ static int take_activity(struct as_talk *talk)
         return -1;
     }
     if (has_failed(activity)) {
+        get_group(talk)->is_done = true;
         const char *code = find_code(activity);
         as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
                      "the scaling activity ended as %s: %s%s%s", status, code, *code ? ": " : "",

@@ -92,6 +92,20 @@ static void grow(struct as_talk *talk)
         set_count(talk);
 }
 
+/* The count alone, where no node would be lost by it: those that are there leave by name. */
+static void take_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    const int32_t coming = as_group_count_coming(&group->view);
+    if (coming > group->to)
+        as_talk_fail(talk, AS_TALK_BUSY, "the node pool has %d nodes by now, for a count of %d",
+                     coming, group->to);
+    else if (group->view.size <= group->to)
+        as_talk_end(talk);
+    else
+        set_count(talk);
+}
+
 /* ---- nodes ---- */
 
 static bool is_there(const struct as_group_view *view, const char *id)
@@ -118,9 +132,6 @@ static void delete_next(struct as_talk *talk)
         as_talk_ask(talk, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
                     as_talk_escaped(talk, group->instances[state->deleted]));
         as_talk_send(talk, "delete_node", hear_deleted);
-    } else if (group->verb == AS_GROUP_TAKE_BACK &&
-               group->view.size - (int32_t)group->instance_count > group->to) {
-        set_count(talk);
     } else {
         as_talk_end(talk);
     }
@@ -131,28 +142,6 @@ static void hear_deleted(struct as_talk *talk)
     if (!is_good(talk) && talk->http_status != 404)
         return;
     get_state(talk)->deleted++;
-    delete_next(talk);
-}
-
-/* Nodes that have not come leave by name; only then is the count lower than all that are left. */
-static void take_back(struct as_talk *talk)
-{
-    struct as_group_talk *group = get_group(talk);
-    const struct as_group_view *view = &group->view;
-    const char **ids = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*ids));
-    const int32_t excess = as_group_count_coming(view) - group->to;
-    int32_t count = 0;
-    for (size_t i = 0; i < view->instance_count && count < excess; i++) {
-        if (view->instances[i].state == AS_INSTANCE_PENDING)
-            ids[count++] = view->instances[i].id;
-    }
-    if (count < excess) {
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "only %d of %d nodes have not come: the others have by now", count, excess);
-        return;
-    }
-    group->instances = ids;
-    group->instance_count = (size_t)count;
     delete_next(talk);
 }
 

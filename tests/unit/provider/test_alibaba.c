@@ -589,12 +589,12 @@ Test(alibaba, activities_are_followed_to_their_end)
         {"{\"StatusCode\":\"Successful\"}", AS_TALK_OK, true, ""},
         {"{\"StatusCode\":\"Warning\",\"ErrorCode\":\"OperationDenied.NoStock\",\"ErrorMessage\":"
          "\"Sold out.\"}",
-         AS_TALK_CAPACITY, false,
+         AS_TALK_CAPACITY, true,
          "the scaling activity ended as Warning: OperationDenied.NoStock: Sold out."},
         {"{\"StatusCode\":\"Failed\",\"ErrorMessages\":[{\"Code\":\"QuotaExceed.X\",\"Message\":"
          "\"Full.\"}]}",
-         AS_TALK_CAPACITY, false, "the scaling activity ended as Failed: QuotaExceed.X: Full."},
-        {"{\"StatusCode\":\"Rejected\",\"StatusMessage\":\"Cooldown.\"}", AS_TALK_RETRY, false,
+         AS_TALK_CAPACITY, true, "the scaling activity ended as Failed: QuotaExceed.X: Full."},
+        {"{\"StatusCode\":\"Rejected\",\"StatusMessage\":\"Cooldown.\"}", AS_TALK_RETRY, true,
          "the scaling activity ended as Rejected: Cooldown."},
         {"", AS_TALK_RETRY, false,
          "describe_scaling_activity: the answer has no ScalingActivities.StatusCode"},

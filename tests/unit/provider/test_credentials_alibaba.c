@@ -219,10 +219,10 @@ Test(credentials_alibaba, exchanges_that_fail)
 
 static void read_config(const char *profile, const char *content, int error_number)
 {
-    talker_set("HOME", "/home/u");
+    talker_set("HOME", "/users/u");
     talker_set("ALIBABA_CLOUD_PROFILE", profile);
     begin("command line's profile");
-    talker_expect_file(talk, "/home/u/.aliyun/config.json");
+    talker_expect_file(talk, "/users/u/.aliyun/config.json");
     talker_content(talk, content, error_number);
 }
 
@@ -246,16 +246,17 @@ Test(credentials_alibaba, profiles_that_cannot_be_used)
         const char *message;
     } rows[] = {
         {"sso", CONFIG, 0,
-         "/home/u/.aliyun/config.json: profile sso has mode \"CloudSSO\": expected AK, StsToken or "
+         "/users/u/.aliyun/config.json: profile sso has mode \"CloudSSO\": expected AK, StsToken "
+         "or "
          "EcsRamRole"},
-        {"empty", CONFIG, 0, "/home/u/.aliyun/config.json: profile empty has no access key"},
-        {"none", CONFIG, 0, "/home/u/.aliyun/config.json: there is no profile \"none\""},
-        {NULL, "[]", 0, "/home/u/.aliyun/config.json: there is no profile \"\""},
+        {"empty", CONFIG, 0, "/users/u/.aliyun/config.json: profile empty has no access key"},
+        {"none", CONFIG, 0, "/users/u/.aliyun/config.json: there is no profile \"none\""},
+        {NULL, "[]", 0, "/users/u/.aliyun/config.json: there is no profile \"\""},
         {NULL, "{", 0,
-         "/home/u/.aliyun/config.json: line 1: string or '}' expected near end of file"},
+         "/users/u/.aliyun/config.json: line 1: string or '}' expected near end of file"},
         {"none", NULL, ENOENT,
-         "cannot read /home/u/.aliyun/config.json: No such file or directory"},
-        {NULL, NULL, EIO, "cannot read /home/u/.aliyun/config.json: Input/output error"},
+         "cannot read /users/u/.aliyun/config.json: No such file or directory"},
+        {NULL, NULL, EIO, "cannot read /users/u/.aliyun/config.json: Input/output error"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         read_config(rows[i].profile, rows[i].content, rows[i].number);
