@@ -18,10 +18,10 @@ def cloud(started):
 
 @pytest.fixture
 def make(cloud, make_daemon):
-    def start(name, env=None, provider=None, **config):
+    def start(name, env=None, provider=None, nodes=None, **config):
         rules = {
-            "targets": {"web": {"node_group": {"provider": "ess", "name": name}, "max": 20, "nodes": {"cluster": "none"},
-                                "cooldown": {"up": "1s", "down": "1s"}}},
+            "targets": {"web": {"node_group": {"provider": "ess", "name": name}, "max": 20, "cooldown": {"up": "1s", "down": "1s"},
+                                "nodes": {"cluster": "none", **(nodes or {})}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
                 {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}, "max_steps": 1},
@@ -198,6 +198,19 @@ def test_capacity_that_does_not_come_is_told(make, cloud, room, status):
     fire(daemon, "Busy")
     wait_words(daemon, f"the scaling activity ended as {status}: OperationDenied.NoStock: The requested resource is sold out")
     steadily(lambda: len(cloud.requests(CHANGE)) == 1 and group.desired == 4, 3)
+
+
+def test_what_does_not_come_is_taken_back(make, cloud):
+    """One that came is lost again before all were seen, and Auto Scaling makes no other."""
+    group = cloud.add_group("web", 2)
+    daemon = make("web", nodes={"ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    eventually(is_size(group, 4), 60, what="it has grown")
+    eventually(lambda: daemon.records("action", outcome="applied"), 60, what="it is known")
+    group.instances.pop()
+    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    eventually(lambda: group.desired == 3, 60, what="it is taken back")
+    assert len(group.instances) == 3 and [q["AdjustmentValue"] for _, q in cloud.requests(CHANGE)] == ["4", "3"]
 
 
 def test_bounds_of_the_group_count(make, cloud):

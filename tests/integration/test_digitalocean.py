@@ -17,10 +17,10 @@ def cloud(started):
 
 @pytest.fixture
 def make(cloud, make_daemon):
-    def start(name="web", cluster=CLUSTER, env=None, provider=None, **config):
+    def start(name="web", cluster=CLUSTER, env=None, provider=None, nodes=None, **config):
         rules = {
             "targets": {"web": {"node_group": {"provider": "doks", "cluster": cluster, "name": name}, "max": 20,
-                                "nodes": {"cluster": "none"}, "cooldown": {"up": "1s", "down": "1s"}}},
+                                "nodes": {"cluster": "none", **(nodes or {})}, "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
                 {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}, "max_steps": 1},
@@ -132,6 +132,16 @@ def test_capacity_that_does_not_come_asks_for_no_more(make, cloud):
     fire(daemon, "Busy")
     eventually(lambda: pool.count == 4, 60, what="it was asked for")
     steadily(lambda: len(cloud.requests("^PUT ")) == 1, 3)
+
+
+def test_what_does_not_come_is_taken_back(make, cloud):
+    pool = cloud.add_pool("web", 2, room=3)
+    daemon = make(nodes={"ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    eventually(lambda: len(pool.nodes) == 3, 60, what="the node that never came is gone")
+    assert pool.count == 3 and [n.state for n in pool.nodes] == ["running"] * 3
+    steadily(lambda: len(cloud.requests(CHANGE)) == 2, 3)
 
 
 def test_the_pools_own_autoscaler_is_respected(make, cloud):
