@@ -518,8 +518,11 @@ static void hear_operation(struct as_talk *talk)
 {
     struct as_group_talk *group = get_talk(talk);
     const json_t *document = google_take_answer(talk);
-    if (!document)
+    if (!document) {
+        if (talk->fault == AS_TALK_GONE)
+            poll_next(talk); /* forgotten: the group itself tells what came of it */
         return;
+    }
     const json_t *error = answer_at(document, "error.errors", 0);
     const char *name = answer_text(document, "name");
     const char *code = answer_text(error, "code"), *message = answer_text(error, "message");

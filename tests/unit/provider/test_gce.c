@@ -682,6 +682,16 @@ Test(gce, polls_operations_until_all_are_done)
     cr_assert(given.talk.is_done);
 }
 
+Test(gce, an_operation_that_is_forgotten_is_over)
+{
+    begin_poll(ZONE "/operations/op-1 " ZONE "/operations/op-2");
+    google_error(talk, 404, "notFound", "The resource was not found");
+    talker_expect(talk, "GET", COMPUTE ZONE "/operations/op-2", "");
+    google_error(talk, 404, "notFound", "The resource was not found");
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert(given.talk.is_done);
+}
+
 Test(gce, an_operation_that_is_done_may_have_failed)
 {
     static const struct {
