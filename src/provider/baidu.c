@@ -1,0 +1,490 @@
+/*
+ * Baidu AI Cloud: a node group of a Kubernetes cluster (CCE, version 2 of its API), and the keys of
+ * an account: https://cloud.baidu.com/doc/CCE/s/fkgajuzkj (node groups),
+ * https://cloud.baidu.com/doc/CCE/s/bkgajpkps (errors).
+ *
+ * The API knows no conditional changes: the group is looked at once more before its size is set,
+ * and a size that has changed since it was decided is left alone. A scale-up is to an absolute
+ * size. Nodes leave by name, and the size with them. Both begin tasks that can be asked after.
+ */
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+
+#define PAGE_SIZE 100
+#define PREFIX    "/api/cce/service/v2"
+
+struct state {
+    const char *root;  /* of the API */
+    const char *group; /* URL of the node group */
+    int page;
+};
+
+static struct as_group_talk *get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return get_group(talk)->state;
+}
+
+/* ---- errors ---- */
+
+/* By the last word of the code ("cce.warning.NoSuchObject"), as a glob, the first that fits. */
+static const struct {
+    const char *code;
+    enum as_talk_fault fault;
+} codes[] = {
+    {"InvalidAccessKeyId", AS_TALK_UNAUTHORIZED},
+    {"SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
+    {"*SessionToken*", AS_TALK_UNAUTHORIZED},
+    {"*SecurityToken*", AS_TALK_UNAUTHORIZED},
+    {"AccessDenied", AS_TALK_PERMISSION},
+    {"RequestExpired", AS_TALK_RETRY},
+    {"RequestTimeTooSkewed", AS_TALK_RETRY},
+    {"Http400", AS_TALK_RETRY},
+    {"TooManyRequests", AS_TALK_THROTTLED},
+    {"*RateLimit*", AS_TALK_THROTTLED},
+    {"*Throttl*", AS_TALK_THROTTLED},
+    {"*Quota*", AS_TALK_CAPACITY},
+    {"*Insufficient*", AS_TALK_CAPACITY},
+    {"*NotEnough*", AS_TALK_CAPACITY},
+    {"*SoldOut*", AS_TALK_CAPACITY},
+    {"*NoSuchObject", AS_TALK_GONE},
+    {"*NotFound", AS_TALK_GONE},
+    {"*Busy*", AS_TALK_BUSY},
+    {"*Conflict*", AS_TALK_BUSY},
+    {"*Processing*", AS_TALK_BUSY},
+    {"*InProgress*", AS_TALK_BUSY},
+};
+
+static enum as_talk_fault judge_code(const char *code, enum as_talk_fault fallback)
+{
+    const char *dot = strrchr(code, '.'), *last = dot ? dot + 1 : code;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(codes); i++) {
+        if (as_str_glob(codes[i].code, last))
+            return codes[i].fault;
+    }
+    return fallback;
+}
+
+/* What a task, or a machine that was not delivered, says in words alone. */
+static bool is_shortage(const char *message)
+{
+    static const char *const words[] = {"quota",    "insufficient", "not enough",
+                                        "sold out", "soldout",      "no stock"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
+        if (strcasestr(message, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* {"code": "cce.warning.AccessDenied", "message": "...", "requestId": "..."} */
+static bool is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
+    const char *code = answer_text(error, "code"), *message = answer_text(error, "message");
+    as_talk_take_request_id(talk, answer_text(error, "requestId"));
+    if (*code || *message)
+        as_talk_fail(talk, judge_code(code, talk->fault), "%s: HTTP %d %s: %s",
+                     talk->request.operation, talk->http_status, code, message);
+    return false;
+}
+
+static const json_t *take_answer(struct as_talk *talk)
+{
+    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    as_talk_take_request_id(talk, answer_text(document, "requestID"));
+    return document;
+}
+
+/* ---- changes ---- */
+
+static void hear_task(struct as_talk *talk)
+{
+    const json_t *document = take_answer(talk);
+    const char *task = answer_text(document, "taskID");
+    if (!document)
+        return;
+    if (!*task) {
+        (void)answer_misses(talk, "taskID");
+        talk->is_ambiguous = true;
+        return;
+    }
+    get_group(talk)->started = as_talk_print(talk, "%s", task);
+    as_talk_end(talk);
+}
+
+static void grow(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    if (group->view.size == group->to) { /* perhaps by a request whose answer was lost */
+        as_talk_end(talk);
+    } else if (group->view.size != group->from) {
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the node group has changed since it was looked at: its size is %d",
+                     group->view.size);
+    } else {
+        as_talk_ask(talk, "PUT", "%s/scaleup?upToReplicas=%d", get_state(talk)->group,
+                    (int)group->to);
+        as_talk_send(talk, "scale_up", hear_task);
+    }
+}
+
+/* Machines are given back; their disks' snapshots stay. Pods were evicted before. */
+static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
+{
+    const struct as_group_talk *group = get_group(talk);
+    json_t *names = json_array();
+    for (size_t i = 0; i < group->instance_count; i++)
+        json_array_append_new(names, json_string(group->instances[i]));
+    as_talk_ask(talk, "PUT", "%s/scaledown", get_state(talk)->group);
+    as_talk_write_json(talk,
+                       json_pack("{s:o, s:s, s:{s:b, s:b, s:b, s:b}}", "instancesToBeRemoved",
+                                 names, "cleanPolicy", "Delete", "deleteOption", "moveOut", 0,
+                                 "deleteResource", 1, "deleteCDSSnapshot", 0, "drainNode", 0));
+    as_talk_send(talk, "scale_down", hear);
+}
+
+static bool is_there(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return view->instances[i].state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+/* One that is gone already, or about to be, is what was asked for. */
+static void remove_chosen(struct as_talk *talk)
+{
+    struct as_group_talk *group = get_group(talk);
+    const char **ids = as_arena_alloc(&talk->arena, group->instance_count, sizeof(*ids));
+    size_t count = 0;
+    for (size_t i = 0; i < group->instance_count; i++) {
+        if (is_there(&group->view, group->instances[i]))
+            ids[count++] = group->instances[i];
+    }
+    group->instances = ids;
+    group->instance_count = count;
+    if (count > 0)
+        remove_nodes(talk, hear_task);
+    else
+        as_talk_end(talk);
+}
+
+/* The size is lower then than all nodes that are left: the other side takes none of them away. */
+static void set_replicas(struct as_talk *talk)
+{
+    as_talk_ask(talk, "PUT", "%s/replicas", get_state(talk)->group);
+    as_talk_write_json(talk, json_pack("{s:i}", "replicas", (int)get_group(talk)->to));
+    as_talk_send(talk, "set_replicas", hear_task);
+}
+
+static void hear_taken_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    hear_task(talk);
+    if (talk->fault == AS_TALK_OK && group->view.size - (int32_t)group->instance_count > group->to)
+        set_replicas(talk);
+}
+
+/* Nodes that have not come leave by name, those that failed first. */
+static void take_back(struct as_talk *talk)
+{
+    struct as_group_talk *group = get_group(talk);
+    const struct as_group_view *view = &group->view;
+    const char **ids = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*ids));
+    int32_t left = 0, count = 0;
+    for (size_t i = 0; i < view->instance_count; i++)
+        left += view->instances[i].state != AS_INSTANCE_LEAVING;
+    for (int pass = 0; pass < 2; pass++) {
+        const enum as_instance_state wanted = pass == 0 ? AS_INSTANCE_FAILED : AS_INSTANCE_PENDING;
+        for (size_t i = 0; i < view->instance_count && left > group->to; i++) {
+            if (view->instances[i].state == wanted) {
+                ids[count++] = view->instances[i].id;
+                left--;
+            }
+        }
+    }
+    group->instances = ids;
+    group->instance_count = (size_t)count;
+    if (left > group->to)
+        as_talk_fail(talk, AS_TALK_BUSY, "%d nodes are there: what had not come has by now", left);
+    else if (count > 0)
+        remove_nodes(talk, hear_taken_back);
+    else if (view->size > group->to)
+        set_replicas(talk);
+    else
+        as_talk_end(talk);
+}
+
+/* ---- nodes ---- */
+
+static const struct {
+    const char *phase;
+    enum as_instance_state state;
+} phases[] = {
+    {"running", AS_INSTANCE_RUNNING},       {"create_failed", AS_INSTANCE_FAILED},
+    {"deleting", AS_INSTANCE_LEAVING},      {"deleted", AS_INSTANCE_LEAVING},
+    {"delete_failed", AS_INSTANCE_LEAVING}, /* no part of the size any more */
+};
+
+static enum as_instance_state judge_phase(const char *phase)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(phases); i++) {
+        if (strcmp(phases[i].phase, phase) == 0)
+            return phases[i].state;
+    }
+    return AS_INSTANCE_PENDING; /* pending, provisioning, provisioned */
+}
+
+static bool add_node(struct as_talk *talk, const json_t *node)
+{
+    const char *machine = answer_text(node, "status.machine.instanceID");
+    const struct as_instance instance = {
+        .id = answer_text(node, "spec.cceInstanceID"),
+        .provider_id = *machine ? as_talk_print(talk, "cce://%s", machine) : "",
+        .zone = answer_text(node, "spec.vpcConfig.availableZone"),
+        .state = judge_phase(answer_text(node, "status.instancePhase")),
+        .is_protected = answer_is_true(node, "spec.scaleDownDisabled"),
+        .created = answer_time(node, "createdAt"),
+    };
+    if (!*instance.id)
+        return answer_misses(talk, "page.list.spec.cceInstanceID");
+    return as_group_add_instance(get_group(talk), &instance);
+}
+
+static void go_on(struct as_talk *talk)
+{
+    if (get_group(talk)->verb == AS_GROUP_REMOVE)
+        remove_chosen(talk);
+    else if (get_group(talk)->verb == AS_GROUP_TAKE_BACK)
+        take_back(talk);
+    else
+        as_talk_end(talk);
+}
+
+static void ask_for_nodes(struct as_talk *talk);
+
+static void hear_nodes(struct as_talk *talk)
+{
+    const json_t *document = take_answer(talk);
+    const json_t *page = answer_find(document, "page");
+    const size_t count = answer_count(page, "list");
+    if (!document)
+        return;
+    if (!page) {
+        (void)answer_misses(talk, "page");
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!add_node(talk, answer_at(page, "list", i)))
+            return;
+    }
+    const int32_t total = answer_size(page, "totalCount", 0);
+    if (count > 0 && (int64_t)get_state(talk)->page * PAGE_SIZE < total)
+        ask_for_nodes(talk);
+    else
+        go_on(talk);
+}
+
+static void ask_for_nodes(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    as_talk_ask(talk, "GET", "%s/instances?pageNo=%d&pageSize=%d", state->group, ++state->page,
+                PAGE_SIZE);
+    as_talk_send(talk, "list_instances", hear_nodes);
+}
+
+/* ---- the group ---- */
+
+static void take_status(struct as_talk *talk, const json_t *status)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    const json_t *failed = answer_at(status, "undeliveredMachines.failedMachines", 0);
+    if (answer_is_true(status, "pause.paused")) {
+        view->no_growth = as_talk_print(talk, "the node group is paused: %s",
+                                        answer_text(status, "pause.reason"));
+        view->no_removal = view->no_growth;
+    }
+    if (failed)
+        view->shortage = as_talk_print(talk, "%s",
+                                       json_string_value(failed) ? json_string_value(failed)
+                                                                 : "machines were not delivered");
+}
+
+static void hear_group(struct as_talk *talk)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    const json_t *document = take_answer(talk);
+    const json_t *group = answer_find(document, "instanceGroup");
+    if (!document || !answer_take_size(talk, group, "spec.replicas", &view->size))
+        return;
+    if (answer_is_true(group, "spec.clusterAutoscalerSpec.enabled"))
+        view->controller = "CCE's own autoscaler (clusterAutoscalerSpec)";
+    take_status(talk, answer_find(group, "status"));
+    view->in_progress = answer_size(group, "status.readyReplicas", view->size) != view->size;
+    if (view->controller && get_group(talk)->verb != AS_GROUP_READ)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s sets the size of this group: two would undo each other's work; switch one "
+                     "off",
+                     view->controller);
+    else if (get_group(talk)->verb == AS_GROUP_GROW)
+        grow(talk);
+    else
+        ask_for_nodes(talk);
+}
+
+static void ask_for_group(struct as_talk *talk)
+{
+    as_talk_ask(talk, "GET", "%s", get_state(talk)->group);
+    as_talk_send(talk, "get_instance_group", hear_group);
+}
+
+/* ---- tasks ---- */
+
+static void hear_progress(struct as_talk *talk)
+{
+    struct as_group_talk *group = get_group(talk);
+    const json_t *document = take_answer(talk);
+    if (talk->fault == AS_TALK_GONE) { /* forgotten: the group itself tells what came of it */
+        group->is_done = true;
+        as_talk_end(talk);
+        return;
+    }
+    const char *phase = answer_text(document, "task.phase");
+    const char *message = answer_text(document, "task.errMessage");
+    if (!document)
+        return;
+    group->is_done = strcmp(phase, "Done") == 0 || strcmp(phase, "Aborted") == 0;
+    if (strcmp(phase, "Aborted") == 0)
+        as_talk_fail(talk, is_shortage(message) ? AS_TALK_CAPACITY : AS_TALK_CONFIGURATION,
+                     "task %s was aborted: %s", group->operation, message);
+    else if (!*phase)
+        (void)answer_misses(talk, "task.phase");
+    else
+        as_talk_end(talk);
+}
+
+static void ask_for_task(struct as_talk *talk)
+{
+    as_talk_ask(talk, "GET", "%s/task/InstanceGroupReplicas/%s", get_state(talk)->root,
+                as_talk_escaped(talk, get_group(talk)->operation));
+    as_talk_send(talk, "get_task", hear_progress);
+}
+
+static const char *find_region(struct as_talk *talk, const struct as_provider_settings *account)
+{
+    const char *given = as_account_get(account, "region");
+    const char *variable = talk->get_variable("BAIDUCLOUD_REGION");
+    if (given)
+        return given;
+    return as_str_is_empty(variable) ? "bj" : variable;
+}
+
+static void begin(struct as_group_talk *group)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = ask_for_group,   [AS_GROUP_GROW] = ask_for_group,
+        [AS_GROUP_REMOVE] = ask_for_nodes, [AS_GROUP_TAKE_BACK] = ask_for_group,
+        [AS_GROUP_POLL] = ask_for_task,
+    };
+    struct as_talk *talk = &group->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const char *usual = as_talk_print(talk, "https://cce.%s.baidubce.com",
+                                      as_talk_escaped(talk, find_region(talk, group->account)));
+    group->state = state;
+    state->root = as_talk_print(talk, "%s" PREFIX,
+                                as_account_get_endpoint(talk, group->account, "endpoint", usual));
+    state->group = as_talk_print(talk, "%s/cluster/%s/instancegroup/%s", state->root,
+                                 as_talk_escaped(talk, as_target_ref_get(group->group, "cluster")),
+                                 as_talk_escaped(talk, as_target_ref_get(group->group, "name")));
+    verbs[group->verb](talk);
+}
+
+/* ---- credentials ---- */
+
+static char *copy(const char *text)
+{
+    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
+}
+
+/* As Baidu's token service answers, so that what fetches session tokens writes what it got. */
+static void hear_file(struct as_talk *talk)
+{
+    struct as_credentials *found = &((struct as_credentials_talk *)talk)->found;
+    const char *text = as_credentials_take_file(talk);
+    if (!text)
+        return;
+    json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    found->key_id = copy(answer_text(document, "accessKeyId"));
+    found->secret = copy(answer_text(document, "secretAccessKey"));
+    found->token = copy(answer_text(document, "sessionToken"));
+    found->expires = answer_time(document, "expiration");
+    if (found->key_id && found->secret)
+        as_talk_end(talk);
+    else
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s: not a JSON document with `accessKeyId` and `secretAccessKey`",
+                     talk->path);
+    answer_wipe(document);
+    json_decref(document);
+}
+
+static void begin_file(struct as_credentials_talk *talk)
+{
+    const char *path = as_account_get(talk->account, "credentials_file");
+    if (path)
+        as_talk_read(&talk->talk, path, hear_file);
+    else
+        as_credentials_not_here(talk);
+}
+
+static void begin_environment(struct as_credentials_talk *talk)
+{
+    const char *key = talk->talk.get_variable("BAIDUCLOUD_ACCESS_KEY");
+    const char *secret = talk->talk.get_variable("BAIDUCLOUD_SECRET_KEY");
+    if (as_str_is_empty(key) && as_str_is_empty(secret)) {
+        as_credentials_not_here(talk);
+        return;
+    }
+    talk->found.key_id = copy(key);
+    talk->found.secret = copy(secret);
+    talk->found.token = copy(talk->talk.get_variable("BAIDUCLOUD_SESSION_TOKEN"));
+    if (talk->found.key_id && talk->found.secret)
+        as_talk_end(&talk->talk);
+    else
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "%s is not set",
+                     talk->found.key_id ? "BAIDUCLOUD_SECRET_KEY" : "BAIDUCLOUD_ACCESS_KEY");
+}
+
+const struct as_group_provider provider_baidu = {
+    .kind =
+        {
+            .type = "baidu",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "region"},
+                                                 {.key = "credentials_file", .is_file = true},
+                                                 {.key = "endpoint"},
+                                                 {0}},
+            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
+                                                           {.key = "name", .is_required = true},
+                                                           {0}},
+        },
+    .credentials = (const struct as_credentials_source[]){{"credentials_file", begin_file},
+                                                          {"environment", begin_environment},
+                                                          {0}},
+    .sign = as_sign_bce,
+    .begin = begin,
+};

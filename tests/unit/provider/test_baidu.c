@@ -1,0 +1,577 @@
+/*
+ * baidu.c: node groups of CCE: requests, answers, errors; and the keys of an account.
+ */
+#include <errno.h>
+
+#include "talker.h"
+
+#define API         "https://cce.bj.baidubce.com/api/cce/service/v2"
+#define GROUP       API "/cluster/cce-1/instancegroup/cce-ig-1"
+#define NODES(page) GROUP "/instances?pageNo=" page "&pageSize=100"
+#define NODE(id, machine, phase, rest)                                                             \
+    "{\"spec\":{\"cceInstanceID\":\"" id "\",\"vpcConfig\":{\"availableZone\":\"zoneA\"}" rest     \
+    "},\"status\":{\"machine\":{\"instanceID\":\"" machine "\"},\"instancePhase\":\"" phase        \
+    "\"},\"createdAt\":\"2024-05-17T09:00:00Z\"}"
+#define PAIR NODE("n-1", "i-1", "running", "") "," NODE("n-2", "i-2", "running", "")
+#define REMOVAL(names)                                                                             \
+    "{\"instancesToBeRemoved\":[" names "],\"cleanPolicy\":\"Delete\",\"deleteOption\":"           \
+    "{\"moveOut\":false,\"deleteResource\":true,\"deleteCDSSnapshot\":false,\"drainNode\":false}}"
+#define TASK "{\"taskID\":\"task-1\",\"requestID\":\"r-9\"}"
+
+static struct talker_group given;
+static struct as_talk *talk;
+
+static void begin(enum as_group_verb verb)
+{
+    given.talk.view = (struct as_group_view){.min = -1, .max = -1};
+    given.field_count = 0;
+    talker_field(&given, "cluster", "cce-1");
+    talker_field(&given, "name", "cce-ig-1");
+    talk = &given.talk.talk;
+    talker_begin(&given, "baidu", verb);
+}
+
+static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
+{
+    given.talk.from = from;
+    given.talk.to = to;
+    begin(verb);
+}
+
+static void begin_removal(const char *const *ids, size_t count)
+{
+    given.talk.instances = ids;
+    given.talk.instance_count = count;
+    begin(AS_GROUP_REMOVE);
+}
+
+static void end(void)
+{
+    talker_end(&given);
+    talker_variable_count = 0;
+}
+
+TestSuite(baidu, .fini = end);
+
+static void answer_group(int replicas, int ready, const char *spec, const char *status)
+{
+    char body[2048];
+    snprintf(body, sizeof(body),
+             "{\"instanceGroup\":{\"spec\":{\"instanceGroupName\":\"web\",\"replicas\":%d%s},"
+             "\"status\":{\"readyReplicas\":%d%s}},\"requestID\":\"r-1\"}",
+             replicas, spec, ready, status);
+    talker_answer(talk, 200, body);
+}
+
+static void answer_nodes(int total, const char *nodes)
+{
+    char body[8192];
+    snprintf(body, sizeof(body),
+             "{\"page\":{\"pageNo\":1,\"pageSize\":100,\"totalCount\":%d,\"list\":[%s]},"
+             "\"requestID\":\"r-2\"}",
+             total, nodes);
+    talker_answer(talk, 200, body);
+}
+
+/* ---- reading ---- */
+
+Test(baidu, reads_a_group)
+{
+    begin(AS_GROUP_READ);
+    talker_expect(talk, "GET", GROUP, "");
+    talker_expect_headers(talk, "");
+    answer_group(2, 2, "", "");
+    talker_expect(talk, "GET", NODES("1"), "");
+    answer_nodes(2, PAIR);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_eq(given.talk.view.size, 2);
+    cr_assert_eq(given.talk.view.min, -1);
+    cr_assert_eq(given.talk.view.max, -1);
+    cr_assert_not(given.talk.view.in_progress);
+    cr_assert_null(given.talk.view.controller);
+    cr_assert_null(given.talk.view.shortage);
+    cr_assert_null(given.talk.view.no_growth);
+    cr_assert_eq(given.talk.view.instance_count, 2);
+    talker_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running");
+    cr_assert(given.talk.view.instances[0].created.set);
+    cr_assert_str_eq(talk->request_id, "r-2");
+}
+
+Test(baidu, reads_page_after_page)
+{
+    begin(AS_GROUP_READ);
+    answer_group(201, 201, "", "");
+    for (int page = 1; page <= 3; page++) {
+        char url[256];
+        snprintf(url, sizeof(url), GROUP "/instances?pageNo=%d&pageSize=100", page);
+        talker_expect(talk, "GET", url, "");
+        answer_nodes(201, NODE("n", "i", "running", ""));
+    }
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_eq(given.talk.view.instance_count, 3);
+}
+
+/* The count may be wrong for ever. */
+Test(baidu, an_empty_page_is_the_last)
+{
+    begin(AS_GROUP_READ);
+    answer_group(2, 2, "", "");
+    answer_nodes(1000000, "");
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(baidu, gives_up_pages_that_never_end)
+{
+    begin(AS_GROUP_READ);
+    answer_group(2, 2, "", "");
+    while (talk->want == AS_TALK_SEND)
+        answer_nodes(2000000000, NODE("n", "i", "running", ""));
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
+}
+
+Test(baidu, knows_what_becomes_of_a_node)
+{
+    static const struct {
+        const char *phase, *want;
+    } rows[] = {
+        {"pending", "pending"}, {"provisioning", "pending"},  {"provisioned", "pending"},
+        {"running", "running"}, {"create_failed", "failed"},  {"deleting", "leaving"},
+        {"deleted", "leaving"}, {"delete_failed", "leaving"}, {"new_one", "pending"},
+    };
+    char nodes[8192] = "", want[128];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const size_t size = strlen(nodes);
+        snprintf(nodes + size, sizeof(nodes) - size, "%s" NODE("n", "i", "%s", ""), i ? "," : "",
+                 rows[i].phase);
+    }
+    begin(AS_GROUP_READ);
+    answer_group(4, 1, "", "");
+    cr_assert(given.talk.view.in_progress);
+    answer_nodes(9, nodes);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        snprintf(want, sizeof(want), "n cce://i zoneA %s", rows[i].want);
+        talker_expect_instance(&given, i, want);
+    }
+}
+
+Test(baidu, reads_protection_and_nodes_without_machine)
+{
+    begin(AS_GROUP_READ);
+    answer_group(2, 1, "", "");
+    answer_nodes(2, NODE("n-1", "i-1", "running",
+                         ",\"scaleDownDisabled\":true") "," NODE("n-2", "", "pending", ""));
+    talker_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running protected");
+    talker_expect_instance(&given, 1, "n-2 n-2 zoneA pending");
+}
+
+Test(baidu, tells_why_machines_do_not_come)
+{
+    begin(AS_GROUP_READ);
+    answer_group(3, 2, "",
+                 ",\"undeliveredMachines\":{\"failedMachines\":[\"no stock of bcc.g5.c2m8\"]}");
+    cr_assert_str_eq(given.talk.view.shortage, "no stock of bcc.g5.c2m8");
+    answer_nodes(2, PAIR);
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(baidu, a_paused_group_is_not_changed)
+{
+    begin(AS_GROUP_READ);
+    answer_group(2, 2, "", ",\"pause\":{\"paused\":true,\"reason\":\"arrears\"}");
+    cr_assert_str_eq(given.talk.view.no_growth, "the node group is paused: arrears");
+    cr_assert_str_eq(given.talk.view.no_removal, "the node group is paused: arrears");
+}
+
+Test(baidu, does_not_work_against_an_autoscaler)
+{
+    static const char spec[] = ",\"clusterAutoscalerSpec\":{\"enabled\":true,\"minReplicas\":1}";
+    begin(AS_GROUP_READ);
+    answer_group(2, 2, spec, "");
+    cr_assert_str_eq(given.talk.view.controller, "CCE's own autoscaler (clusterAutoscalerSpec)");
+    answer_nodes(2, PAIR);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    talker_end(&given);
+    given = (struct talker_group){0};
+    begin_change(AS_GROUP_GROW, 2, 4);
+    answer_group(2, 2, spec, "");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                      "CCE's own autoscaler (clusterAutoscalerSpec) sets the size of this group: "
+                      "two would undo each other's work; switch one off");
+}
+
+/* ---- changes ---- */
+
+Test(baidu, grows_to_a_size)
+{
+    begin_change(AS_GROUP_GROW, 2, 4);
+    talker_expect(talk, "GET", GROUP, "");
+    answer_group(2, 2, "", "");
+    talker_expect(talk, "PUT", GROUP "/scaleup?upToReplicas=4", "");
+    talker_expect_headers(talk, "");
+    cr_assert(talk->request.is_change);
+    talker_answer(talk, 200, TASK);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "task-1");
+    cr_assert_str_eq(talk->request_id, "r-9");
+}
+
+Test(baidu, does_not_set_a_size_that_has_changed)
+{
+    begin_change(AS_GROUP_GROW, 2, 4);
+    answer_group(3, 3, "", "");
+    talker_expect_end(talk, AS_TALK_BUSY,
+                      "the node group has changed since it was looked at: its size is 3");
+}
+
+Test(baidu, what_is_done_is_not_done_again)
+{
+    begin_change(AS_GROUP_GROW, 2, 4);
+    answer_group(4, 2, "", "");
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_null(given.talk.started);
+}
+
+Test(baidu, an_answer_that_was_lost_leaves_it_open)
+{
+    begin_change(AS_GROUP_GROW, 2, 4);
+    answer_group(2, 2, "", "");
+    talker_break(talk, AS_HTTP_BROKEN, "closed");
+    talker_expect_end(talk, AS_TALK_RETRY, "scale_up: closed");
+    cr_assert(talk->is_ambiguous);
+    talker_end(&given);
+    given = (struct talker_group){0};
+    begin_change(AS_GROUP_GROW, 2, 4);
+    answer_group(2, 2, "", "");
+    talker_answer(talk, 200, "{}");
+    talker_expect_end(talk, AS_TALK_RETRY, "scale_up: the answer has no taskID");
+    cr_assert(talk->is_ambiguous);
+}
+
+Test(baidu, removes_nodes_by_name)
+{
+    static const char *const ids[] = {"n-2", "n-9", "n-3"};
+    begin_removal(ids, 3);
+    talker_expect(talk, "GET", NODES("1"), "");
+    answer_nodes(3, PAIR "," NODE("n-3", "i-3", "deleting", ""));
+    talker_expect(talk, "PUT", GROUP "/scaledown", REMOVAL("\"n-2\""));
+    talker_expect_headers(talk, "Content-Type: application/json\n");
+    talker_answer(talk, 200, TASK);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(given.talk.started, "task-1");
+}
+
+Test(baidu, what_is_gone_is_not_removed_twice)
+{
+    static const char *const ids[] = {"n-9"};
+    begin_removal(ids, 1);
+    answer_nodes(2, PAIR);
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(baidu, takes_back_by_name_then_by_size)
+{
+    begin_change(AS_GROUP_TAKE_BACK, 6, 2);
+    answer_group(6, 2, "", "");
+    answer_nodes(5, PAIR "," NODE("n-3", "", "pending", "") "," NODE(
+                        "n-4", "", "create_failed", "") "," NODE("n-5", "", "deleting", ""));
+    talker_expect(talk, "PUT", GROUP "/scaledown", REMOVAL("\"n-4\",\"n-3\""));
+    talker_answer(talk, 200, TASK);
+    talker_expect(talk, "PUT", GROUP "/replicas", "{\"replicas\":2}");
+    talker_answer(talk, 200, TASK);
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(baidu, takes_back_what_has_no_node_yet)
+{
+    begin_change(AS_GROUP_TAKE_BACK, 4, 2);
+    answer_group(4, 2, "", "");
+    answer_nodes(2, PAIR);
+    talker_expect(talk, "PUT", GROUP "/replicas", "{\"replicas\":2}");
+    talker_answer(talk, 200, TASK);
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(baidu, takes_nothing_back_that_has_come)
+{
+    begin_change(AS_GROUP_TAKE_BACK, 4, 1);
+    answer_group(4, 2, "", "");
+    answer_nodes(3, PAIR "," NODE("n-3", "", "pending", ""));
+    talker_expect_end(talk, AS_TALK_BUSY, "2 nodes are there: what had not come has by now");
+}
+
+Test(baidu, nothing_is_taken_back_twice)
+{
+    begin_change(AS_GROUP_TAKE_BACK, 4, 2);
+    answer_group(2, 2, "", "");
+    answer_nodes(2, PAIR);
+    talker_expect_end(talk, AS_TALK_OK, "");
+    talker_end(&given);
+    given = (struct talker_group){0};
+    begin_change(AS_GROUP_TAKE_BACK, 3, 2);
+    answer_group(3, 2, "", "");
+    answer_nodes(3, PAIR "," NODE("n-3", "", "pending", ""));
+    talker_answer(talk, 403, "{\"code\":\"AccessDenied\",\"message\":\"no\"}");
+    talker_expect_end(talk, AS_TALK_PERMISSION, "scale_down: HTTP 403 AccessDenied: no");
+}
+
+/* ---- tasks ---- */
+
+Test(baidu, asks_after_a_task)
+{
+    static const struct {
+        const char *body, *message;
+        enum as_talk_fault fault;
+        bool is_done;
+    } rows[] = {
+        {"{\"task\":{\"id\":\"t/1\",\"phase\":\"Pending\"}}", "", AS_TALK_OK, false},
+        {"{\"task\":{\"phase\":\"Processing\"}}", "", AS_TALK_OK, false},
+        {"{\"task\":{\"phase\":\"Done\"}}", "", AS_TALK_OK, true},
+        {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"BCC quota exceeded\"}}",
+         "task t/1 was aborted: BCC quota exceeded", AS_TALK_CAPACITY, true},
+        {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"Insufficient stock\"}}",
+         "task t/1 was aborted: Insufficient stock", AS_TALK_CAPACITY, true},
+        {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"the subnet is gone\"}}",
+         "task t/1 was aborted: the subnet is gone", AS_TALK_CONFIGURATION, true},
+        {"{\"task\":7}", "get_task: the answer has no task.phase", AS_TALK_RETRY, false},
+        {"{", "get_task: the answer is not JSON: string or '}' expected near end of file",
+         AS_TALK_RETRY, false},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){.talk.operation = "t/1"};
+        begin(AS_GROUP_POLL);
+        talker_expect(talk, "GET", API "/task/InstanceGroupReplicas/t%2F1", "");
+        talker_answer(talk, 200, rows[i].body);
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        cr_expect_eq(given.talk.is_done, rows[i].is_done, "%s", rows[i].body);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+Test(baidu, a_task_that_is_forgotten_is_over)
+{
+    given.talk.operation = "t";
+    begin(AS_GROUP_POLL);
+    talker_answer(talk, 404, "{\"code\":\"cce.warning.NoSuchObject\",\"message\":\"none\"}");
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert(given.talk.is_done);
+}
+
+/* ---- errors ---- */
+
+Test(baidu, knows_errors_by_their_codes)
+{
+    static const struct {
+        int status;
+        const char *code;
+        enum as_talk_fault fault;
+    } rows[] = {
+        {403, "AccessDenied", AS_TALK_PERMISSION},
+        {403, "cce.warning.AccessDenied", AS_TALK_PERMISSION},
+        {403, "InvalidAccessKeyId", AS_TALK_UNAUTHORIZED},
+        {403, "SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
+        {400, "InvalidSessionToken", AS_TALK_UNAUTHORIZED},
+        {400, "ExpiredSecurityToken", AS_TALK_UNAUTHORIZED},
+        {400, "RequestExpired", AS_TALK_RETRY},
+        {403, "RequestTimeTooSkewed", AS_TALK_RETRY},
+        {400, "Http400", AS_TALK_RETRY},
+        {500, "cce.error.InternalError", AS_TALK_RETRY},
+        {503, "ServiceUnavailable", AS_TALK_RETRY},
+        {429, "TooManyRequests", AS_TALK_THROTTLED},
+        {400, "BceRateLimitExceeded", AS_TALK_THROTTLED},
+        {400, "cce.warning.Throttling", AS_TALK_THROTTLED},
+        {400, "cce.warning.QuotaExceeded", AS_TALK_CAPACITY},
+        {400, "Instance.InsufficientStock", AS_TALK_CAPACITY},
+        {400, "ResourceNotEnough", AS_TALK_CAPACITY},
+        {400, "FlavorSoldOut", AS_TALK_CAPACITY},
+        {404, "cce.warning.NoSuchObject", AS_TALK_GONE},
+        {400, "cce.warning.ClusterNotFound", AS_TALK_GONE},
+        {409, "Anything", AS_TALK_BUSY},
+        {400, "cce.warning.ClusterBusy", AS_TALK_BUSY},
+        {400, "StatusConflict", AS_TALK_BUSY},
+        {400, "cce.warning.InstanceGroupProcessing", AS_TALK_BUSY},
+        {400, "TaskInProgress", AS_TALK_BUSY},
+        {400, "cce.warning.InvalidParam", AS_TALK_CONFIGURATION},
+        {400, "cce.warning.MalformedJSON", AS_TALK_CONFIGURATION},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char body[256], want[256];
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        snprintf(body, sizeof(body),
+                 "{\"code\":\"%s\",\"message\":\"words\",\"requestId\":\"r-7\"}", rows[i].code);
+        snprintf(want, sizeof(want), "get_instance_group: HTTP %d %s: words", rows[i].status,
+                 rows[i].code);
+        talker_answer(talk, rows[i].status, body);
+        talker_expect_end(talk, rows[i].fault, want);
+        cr_expect_str_eq(talk->request_id, "r-7");
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+Test(baidu, an_error_without_words_is_known_by_its_status)
+{
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 502, "<html/>");
+    talker_expect_end(talk, AS_TALK_RETRY, "get_instance_group: HTTP 502");
+    talker_end(&given);
+    given = (struct talker_group){0};
+    begin(AS_GROUP_READ);
+    talker_hear(talk, (struct as_http_response){.status = 429, .retry_after = "7"});
+    talker_expect_end(talk, AS_TALK_THROTTLED, "get_instance_group: HTTP 429");
+    cr_assert_eq(talk->retry_after_us, 7 * AS_US_PER_S);
+    talker_end(&given);
+    given = (struct talker_group){0};
+    begin(AS_GROUP_READ);
+    talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 30 s");
+    talker_expect_end(talk, AS_TALK_TIMEOUT, "get_instance_group: no answer within 30 s");
+}
+
+Test(baidu, refuses_answers_of_another_shape)
+{
+    static const struct {
+        const char *group, *nodes, *message;
+    } rows[] = {
+        {"{}", NULL, "get_instance_group: the answer has no spec.replicas"},
+        {"[]", NULL, "get_instance_group: the answer has no spec.replicas"},
+        {"{\"instanceGroup\":{\"spec\":{\"replicas\":-1}}}", NULL,
+         "get_instance_group: the answer has no spec.replicas"},
+        {"{\"instanceGroup\":{\"spec\":{\"replicas\":1}}}", "{}",
+         "list_instances: the answer has no page"},
+        {"{\"instanceGroup\":{\"spec\":{\"replicas\":1}}}", "{\"page\":{\"list\":[{}]}}",
+         "list_instances: the answer has no page.list.spec.cceInstanceID"},
+        {"{\"instanceGroup\":{\"spec\":{\"replicas\":1}}}", "{\"page\":{\"list\":[7]}}",
+         "list_instances: the answer has no page.list.spec.cceInstanceID"},
+        {"{\"instanceGroup\":{\"spec\":{\"replicas\":1}}}",
+         "{\"page\":", "list_instances: the answer is not JSON: unexpected token near end of file"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, rows[i].group);
+        if (rows[i].nodes)
+            talker_answer(talk, 200, rows[i].nodes);
+        talker_expect_end(talk, AS_TALK_RETRY, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+/* ---- where it is ---- */
+
+Test(baidu, finds_the_region)
+{
+    static const struct {
+        const char *option, *variable, *endpoint, *want;
+    } rows[] = {
+        {"gz", "su", NULL, "https://cce.gz.baidubce.com"},
+        {NULL, "su", NULL, "https://cce.su.baidubce.com"},
+        {NULL, "", NULL, "https://cce.bj.baidubce.com"},
+        {"a/b", NULL, NULL, "https://cce.a%2Fb.baidubce.com"},
+        {"gz", NULL, "http://127.0.0.1:1//", "http://127.0.0.1:1"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        given = (struct talker_group){0};
+        talker_variable_count = 0;
+        if (rows[i].option)
+            talker_option(&given, "region", rows[i].option);
+        if (rows[i].variable)
+            talker_set("BAIDUCLOUD_REGION", rows[i].variable);
+        if (rows[i].endpoint)
+            talker_option(&given, "endpoint", rows[i].endpoint);
+        begin(AS_GROUP_READ);
+        cr_expect(as_str_starts_with(talk->request.url, rows[i].want), "%s", talk->request.url);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
+}
+
+/* ---- who it is ---- */
+
+static struct talker_source source;
+
+static void begin_source(const char *name)
+{
+    talker_begin_source(&source, as_group_provider_find("baidu")->credentials, name);
+}
+
+static void end_source(void)
+{
+    talker_end_source(&source);
+    talker_variable_count = 0;
+}
+
+TestSuite(baidu_credentials, .fini = end_source);
+
+Test(baidu_credentials, nothing_is_set_up)
+{
+    begin_source("credentials_file");
+    cr_assert(source.talk.is_not_here);
+    talker_end_source(&source);
+    begin_source("environment");
+    cr_assert(source.talk.is_not_here);
+}
+
+Test(baidu_credentials, of_the_environment)
+{
+    talker_set("BAIDUCLOUD_ACCESS_KEY", "ak");
+    talker_set("BAIDUCLOUD_SECRET_KEY", "sk");
+    begin_source("environment");
+    talker_expect_found(&source, "ak", "sk", NULL, NULL);
+    talker_end_source(&source);
+    source = (struct talker_source){0};
+    talker_set("BAIDUCLOUD_SESSION_TOKEN", "st");
+    begin_source("environment");
+    talker_expect_found(&source, "ak", "sk", "st", NULL);
+}
+
+Test(baidu_credentials, half_a_key_is_an_error)
+{
+    talker_set("BAIDUCLOUD_ACCESS_KEY", "ak");
+    begin_source("environment");
+    talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, "BAIDUCLOUD_SECRET_KEY is not set");
+    talker_end_source(&source);
+    source = (struct talker_source){0};
+    talker_variable_count = 0;
+    talker_set("BAIDUCLOUD_SECRET_KEY", "sk");
+    begin_source("environment");
+    talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, "BAIDUCLOUD_ACCESS_KEY is not set");
+}
+
+Test(baidu_credentials, of_a_file)
+{
+    talker_source_option(&source, "credentials_file", "/s/baidu");
+    begin_source("credentials_file");
+    talker_expect_file(&source.talk.talk, "/s/baidu");
+    talker_content(&source.talk.talk,
+                   "{\"accessKeyId\":\"ak\",\"secretAccessKey\":\"sk\",\"sessionToken\":\"st\","
+                   "\"expiration\":\"2024-05-17T11:00:00Z\",\"userId\":\"u\"}\n",
+                   0);
+    talker_expect_found(&source, "ak", "sk", "st", NULL);
+    cr_assert(source.talk.found.expires.set);
+}
+
+Test(baidu_credentials, of_a_file_that_is_none)
+{
+    static const struct {
+        const char *content, *message;
+    } rows[] = {
+        {NULL, "cannot read /s/baidu: Permission denied"},
+        {" \n", "/s/baidu is empty"},
+        {"ak:sk", "/s/baidu: not a JSON document with `accessKeyId` and `secretAccessKey`"},
+        {"{\"accessKeyId\":\"ak\"}",
+         "/s/baidu: not a JSON document with `accessKeyId` and `secretAccessKey`"},
+        {"[]", "/s/baidu: not a JSON document with `accessKeyId` and `secretAccessKey`"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        source = (struct talker_source){0};
+        talker_source_option(&source, "credentials_file", "/s/baidu");
+        begin_source("credentials_file");
+        talker_content(&source.talk.talk, rows[i].content, rows[i].content ? 0 : EACCES);
+        talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end_source(&source);
+    }
+}
