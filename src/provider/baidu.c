@@ -292,8 +292,9 @@ static void hear_nodes(struct as_talk *talk)
         if (!add_node(talk, answer_at(page, "list", i)))
             return;
     }
-    const int32_t total = answer_size(page, "totalCount", 0);
-    if (count > 0 && (int64_t)get_state(talk)->page * PAGE_SIZE < total)
+    /* a page may be shorter than was asked for */
+    if (count > 0 &&
+        (int32_t)get_group(talk)->view.instance_count < answer_size(page, "totalCount", 0))
         ask_for_nodes(talk);
     else
         go_on(talk);

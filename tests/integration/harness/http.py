@@ -96,6 +96,8 @@ class Server:
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
+                if self.close_connection:       # as the client wants it
+                    self.send_header("Connection", "close")
                 self.end_headers()
                 self.wfile.write(body)
 
