@@ -17,7 +17,7 @@ struct target_spec {
     const char *address;   /* the Deployment's name, may be a template */
     const char *namespace; /* default "shop" */
     const char *allow;     /* glob of names; needed by templates */
-    bool is_group;         /* a node group of the provider "mine" */
+    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool enforce_bounds, dry_run;

@@ -173,7 +173,8 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     (void)snprintf(call->id, sizeof(call->id), "%s", id);
     if (call->is_scale) {
         call->request = *effect->call.request;
-        say(harness, "scale %s %d>%d", name_of(id), call->request.from, call->request.to);
+        say(harness, "%s %s %d>%d", call->request.is_take_back ? "take back" : "scale", name_of(id),
+            call->request.from, call->request.to);
     } else {
         say(harness, "observe %s%s", name_of(id), call->with_pods ? " with pods" : "");
     }
@@ -275,10 +276,11 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     struct as_observation observation = {
         .outcome = target->failure ? target->failure : harness->observation,
         .replicas = target->size,
-        .status_replicas = target->size,
+        .status_replicas = target->size - target->missing,
         .min = target->min,
         .max = target->max,
-        .in_progress = target->in_progress,
+        .in_progress = target->in_progress || target->missing > 0,
+        .names_instances = target->names_instances,
         .retry_after_us = harness->observation_retry_after_us,
         .has_pods = call->with_pods,
         .pods = harness->pods,
@@ -318,6 +320,10 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
         script = (struct scale_script){.outcome = AS_REASON_CONFLICT};
     }
     if (script.is_done) {
+        if (target->has_no_capacity && call->request.to > target->size)
+            target->missing += call->request.to - target->size;
+        if (call->request.is_take_back)
+            target->missing -= target->size - call->request.to;
         target->size = call->request.to;
         target->version++;
     }
@@ -326,6 +332,7 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
     const struct as_scale_result result = {
         .outcome = script.outcome,
         .is_ambiguous = script.is_ambiguous,
+        .is_shortage = script.is_shortage,
         .retry_after_us = script.retry_after_us,
         .attempts = 1,
     };

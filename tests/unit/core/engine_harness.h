@@ -27,6 +27,9 @@ struct virtual_target {
     int32_t size, min, max; /* own bounds: -1 none */
     unsigned version;
     bool in_progress, has_no_version;
+    bool names_instances;   /* a node group's are */
+    int32_t missing;        /* of `size`: instances that are not there, or not ready */
+    bool has_no_capacity;   /* more are asked for in vain: they are missing */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
 };
@@ -35,6 +38,7 @@ struct scale_script { /* what becomes of the next request, instead of being done
     enum as_reason outcome;
     bool is_ambiguous;
     bool is_done; /* the size is set all the same */
+    bool is_shortage;
     int64_t retry_after_us;
 };
 
