@@ -12,6 +12,7 @@ const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_aws.kind,          /* EC2 Auto Scaling groups, managed node groups of EKS */
     &provider_azure.kind,        /* virtual machine scale sets, agent pools of AKS */
     &provider_baidu.kind,        /* node groups of CCE */
+    &provider_clusterapi.kind,   /* MachineDeployments, MachineSets, MachinePools */
     &provider_digitalocean.kind, /* node pools of DOKS */
     &provider_externalgrpc.kind, /* drivers of Cluster Autoscaler's external gRPC */
     &provider_gce.kind,          /* managed instance groups */

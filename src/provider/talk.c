@@ -168,8 +168,8 @@ static void hear(struct as_talk *talk, as_wall_time now)
 static void take_request_id(struct as_talk *talk, const struct as_http_response *answer)
 {
     static const char *const names[] = {
-        "x-request-id",           "x-amzn-requestid", "x-ms-request-id",
-        "x-openstack-request-id", "x-acs-request-id", "x-bce-request-id",
+        "x-request-id",     "x-amzn-requestid", "x-ms-request-id", "x-openstack-request-id",
+        "x-acs-request-id", "x-bce-request-id", "audit-id",
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++)
         as_talk_take_request_id(talk, as_http_response_find(answer, names[i]));

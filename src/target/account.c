@@ -38,6 +38,7 @@ struct as_account {
     const struct as_group_provider *provider;
     const struct as_provider_settings *settings;
     const struct as_access_env *env;
+    struct as_kube_client *cluster; /* NULL: it is no cluster's */
     struct as_http_tls tls;
     LIST_HEAD(, as_account_call) calls;
     struct as_random nonces;
@@ -84,6 +85,7 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
         .client = account->provider->kind.type,
         .tls = &account->tls,
         .proxy_url = account->settings->http.proxy_url,
+        .cluster = account->cluster,
     };
 }
 
@@ -312,13 +314,14 @@ void as_account_init_talk(const struct as_account *account, struct as_group_talk
 
 struct as_account *as_account_new(const struct as_group_provider *provider,
                                   const struct as_provider_settings *settings,
-                                  const struct as_access_env *env)
+                                  const struct as_access_env *env, struct as_kube_client *cluster)
 {
     struct as_account *account = as_xcalloc(1, sizeof(*account));
     const as_wall_time now = env->clock->get_wall(env->clock);
     account->provider = provider;
     account->settings = settings;
     account->env = env;
+    account->cluster = cluster;
     account->search_again.us = INT64_MIN;
     account->tls = (struct as_http_tls){
         .ca_file = settings->http.tls.ca_file,

@@ -6,6 +6,7 @@
 #define ALERTSCALER_SRC_TARGET_ACCOUNT_H
 
 #include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/config/settings.h>
 #include <alertscaler/provider/group.h>
@@ -13,10 +14,11 @@
 struct as_account;
 struct as_account_call; /* a talk that is under way */
 
-/* Borrows all. */
+/* Borrows all. `cluster`: of a provider that is_kubernetes; else NULL. */
 struct as_account *as_account_new(const struct as_group_provider *provider,
                                   const struct as_provider_settings *settings,
-                                  const struct as_access_env *env) AS_MUST_USE;
+                                  const struct as_access_env *env,
+                                  struct as_kube_client *cluster) AS_MUST_USE;
 /* Cancels what is under way. */
 struct as_account *as_account_free(struct as_account *account);
 

@@ -401,13 +401,14 @@ static void close_port(struct as_target_port *self)
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
                                          const struct as_provider_settings *settings,
                                          const struct as_access_env *env,
-                                         const struct as_clusters *clusters)
+                                         const struct as_clusters *clusters,
+                                         struct as_cluster *cluster)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
     group->port = (struct as_target_port){observe, scale, close_port};
     group->env = env;
     group->clusters = clusters;
-    group->account = as_account_new(provider, settings, env);
+    group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
     LIST_INIT(&group->calls);
     return &group->port;
 }

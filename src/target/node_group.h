@@ -16,10 +16,12 @@
 
 #include "clusters.h"
 
-/* Borrows all. Close it with the port's close, not from a callback, and after the clusters. */
+/* Borrows all. Close it with the port's close, not from a callback, and before the clusters.
+ * `cluster`: whose API server a provider that is_kubernetes asks; else NULL. */
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
                                          const struct as_provider_settings *settings,
                                          const struct as_access_env *env,
-                                         const struct as_clusters *clusters) AS_MUST_USE;
+                                         const struct as_clusters *clusters,
+                                         struct as_cluster *cluster) AS_MUST_USE;
 
 #endif

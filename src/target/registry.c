@@ -123,10 +123,10 @@ static void close_port(struct as_target_port *self)
         LIST_REMOVE(refusal, entry);
         free(refusal);
     }
-    as_clusters_deinit(&registry->clusters);
     for (size_t i = 0; i < registry->row_count; i++)
         if (registry->rows[i].port)
             registry->rows[i].port->close(registry->rows[i].port);
+    as_clusters_deinit(&registry->clusters);
     free(registry->rows);
     free(registry);
 }
@@ -159,6 +159,25 @@ static int open_cluster(struct row *row, const struct as_cluster_settings *clust
     return code;
 }
 
+/* The row has no port where its cluster is not there: `missing` says why. */
+static void open_node_groups(struct registry *registry, struct row *row,
+                             const struct as_group_provider *provider,
+                             const struct as_provider_settings *settings)
+{
+    const char *name = as_account_get(settings, "cluster");
+    struct as_cluster *cluster = NULL;
+    if (provider->is_kubernetes) {
+        name = name ? name : "default";
+        cluster = as_clusters_find(&registry->clusters, name);
+        if (!cluster || !cluster->access) {
+            as_error_set(&row->missing, "%s", cluster ? cluster->missing.text : "there is no such");
+            as_error_wrap(&row->missing, "cluster %s", name);
+            return;
+        }
+    }
+    row->port = as_node_group_new(provider, settings, registry->env, &registry->clusters, cluster);
+}
+
 int as_target_registry_new(const struct as_settings *settings, const struct as_access_env *env,
                            struct as_target_port **port_out, struct as_error *error)
 {
@@ -188,8 +207,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);
         else /* the settings know no types but those of the table */
-            row->port = as_node_group_new(as_group_provider_find(provider->type), provider, env,
-                                          &registry->clusters);
+            open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
     }
     *port_out = &registry->port;
     return 0;

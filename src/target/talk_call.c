@@ -38,10 +38,43 @@ static void answered(void *context, const struct as_http_response *response)
     later(call, 0);
 }
 
+static void cluster_answered(void *context, const struct as_http_response *response,
+                             unsigned attempts)
+{
+    struct talk_call *call = context;
+    call->question = NULL;
+    call->talk->sent += attempts;
+    answered(call, response);
+}
+
+static void ask_cluster(struct talk_call *call)
+{
+    static const char type[] = "Content-Type: ";
+    const struct as_talk_request *wanted = &call->talk->request;
+    struct as_kube_request_spec spec = {
+        .method = wanted->method,
+        .path = wanted->url,
+        .operation = wanted->operation,
+        .body = wanted->body.size > 0 ? wanted->body.data : NULL,
+        .body_size = wanted->body.size,
+        .max_response = AS_TALK_ANSWER_MAX,
+        .timeout_us = call->timeout_us,
+    };
+    for (size_t i = 0; i < wanted->header_count; i++) {
+        if (as_str_starts_with(wanted->headers[i], type))
+            spec.content_type = wanted->headers[i] + strlen(type);
+    }
+    call->question = as_kube_request_start(call->cluster, &spec, cluster_answered, call);
+}
+
 static void send(struct talk_call *call)
 {
     struct as_talk *talk = call->talk;
     const struct as_talk_request *wanted = &talk->request;
+    if (call->cluster) {
+        ask_cluster(call);
+        return;
+    }
     call->hear = talk->hear;
     call->plain_headers = wanted->header_count;
     if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, talk)) {
@@ -152,11 +185,14 @@ void talk_call_cancel(struct talk_call *call)
     const struct as_access_env *env = call->env;
     if (call->transfer)
         env->http->cancel(env->http, call->transfer);
+    if (call->question)
+        as_kube_request_cancel(call->question);
     if (call->process)
         env->runner->cancel(env->runner, call->process);
     if (call->timer)
         env->loop->cancel_timer(env->loop, call->timer);
     call->transfer = NULL;
+    call->question = NULL;
     call->process = NULL;
     call->timer = NULL;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_client.h>
 #include <alertscaler/provider/talk.h>
 
 struct talk_call;
@@ -29,6 +30,8 @@ struct talk_call { /* embedded in its owner; all private */
     const char *client; /* for metrics; static memory, or as long as the call */
     const struct as_http_tls *tls;
     const char *proxy_url;
+    struct as_kube_client *cluster; /* whose API server is asked, at paths; NULL: see the URLs */
+    struct as_kube_request *question;
     struct as_http_call *transfer;
     struct as_timer *timer;
     struct as_process *process;

@@ -94,6 +94,9 @@ struct as_group_provider {
     /* A NULL name at the end. NULL, and `sign` too: no request needs any. */
     const struct as_credentials_source *credentials;
     as_sign_fn *sign;
+    /* Requests go to the API server of the cluster that the option `cluster` names ("default"):
+     * their URLs are paths, and the credentials are the cluster's. */
+    bool is_kubernetes;
     void (*begin)(struct as_group_talk *talk); /* by its verb */
 };
 

@@ -73,7 +73,7 @@ static void setup(void)
 {
     setup_world();
     settings.http.proxy_url = "http://proxy:3128";
-    account = as_account_new(&provider, &settings, &env);
+    account = as_account_new(&provider, &settings, &env, NULL);
 }
 
 static void teardown(void)
@@ -281,7 +281,7 @@ Test(account, freed_with_a_search_and_calls_under_way)
     world_run(&world);
     cr_expect_eq(ended_count, 0);
 
-    account = as_account_new(&provider, &settings, &env);
+    account = as_account_new(&provider, &settings, &env, NULL);
     is_missing = true; /* at the end of the chain */
     start(0);
     account = as_account_free(account);
