@@ -285,8 +285,10 @@ Test(clusterapi, grows_on_condition_of_the_size)
     begin_change(AS_GROUP_GROW, 3, 5);
     talker_answer(talk, 200, GROUP(3));
     expect_scale(FROM_TO(3, 5));
-    talker_answer(talk, 200, SCALE(5));
+    talker_hear(talk, (struct as_http_response){
+                          .status = 200, .body = SCALE(5), .fields = "Audit-Id\0a-1\0"});
     talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_str_eq(talk->request_id, "a-1");
     end();
     begin_change(AS_GROUP_GROW, 3, 5);
     talker_answer(talk, 200, GROUP(4));
