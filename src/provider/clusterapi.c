@@ -2,7 +2,7 @@
  * Cluster API: MachineDeployments, MachineSets and MachinePools of a management cluster, asked of
  * its API server, whose credentials are the cluster's:
  * https://cluster-api.sigs.k8s.io/
- * https://cluster-api.sigs.k8s.io/reference/api/labels-and-annotations
+ * (its reference: labels and annotations)
  *
  * Their Machines are the instances. A MachinePool without Machines has instances, too, but cannot
  * be told which of them is to leave: it grows here, and does not shrink.

@@ -231,6 +231,7 @@ static size_t choose_missing(const struct as_group_view *view, const char **name
     return count;
 }
 
+/* Replicas of which no Machine has been made have no names: then only the size is lowered. */
 void clusterapi_take_back(struct as_talk *talk)
 {
     const struct as_group_talk *group = (const struct as_group_talk *)talk;
@@ -247,10 +248,11 @@ void clusterapi_take_back(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_BUSY, "%s", view->no_removal);
         return;
     }
-    const size_t wanted = (size_t)(group->from - group->to);
+    const int32_t surplus = as_group_count_present(view) - group->to;
     const char **names = as_arena_alloc(&talk->arena, view->instance_count + 1, sizeof(*names));
     state->names = names;
-    state->name_count = state->is_nameless ? 0 : choose_missing(view, names, wanted);
+    if (!state->is_nameless && surplus > 0)
+        state->name_count = choose_missing(view, names, (size_t)surplus);
     mark_next(talk);
 }
 

@@ -136,6 +136,17 @@ def test_as_a_kubernetes_target(make, machines, namespace):
     eventually(lambda: machines.size(path) == 3, 60, what="it has grown")
 
 
+def test_machines_that_never_become_nodes_are_taken_back(make, machines):
+    path = machines.add("MachineDeployment", "web", 2)
+    before = machines.names()
+    machines.slow.add("web")
+    daemon = make(target={"nodes": {"cluster": "prod", "ready_timeout": "5s"}})
+    fire(daemon, "Busy")
+    eventually(lambda: machines.size(path) == 4 and len(machines.names()) == 4, 60, what="it has grown")
+    eventually(lambda: machines.size(path) == 2 and machines.names() == before, 60, what="those that never came are gone")
+    steadily(lambda: machines.size(path) == 2 and machines.names() == before, 3)
+
+
 # ---- what goes wrong ----
 
 

@@ -89,6 +89,16 @@ def test_the_drivers_bounds_hold(make, driver, group):
     assert group.size == 3 and not group.removed
 
 
+def test_what_never_comes_is_taken_back(make, driver, group):
+    group.room = 3
+    daemon = make(driver.url, target={"nodes": {"cluster": "none", "ready_timeout": "3s"}})
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+    eventually(lambda: driver.count("NodeGroupDecreaseTargetSize"), 60, what="it is taken back")
+    steadily(lambda: group.size == 3 and len(group.instances) == 3 and not group.removed, 3)
+    assert driver.count(UP) == 1, "it is left alone for a while"
+
+
 # ---- who it is ----
 
 

@@ -496,8 +496,6 @@ Test(clusterapi, takes_back_what_failed_and_then_what_came_last)
     talker_answer(talk, 200, "{}");
     expect_patch("m4", MARKED);
     talker_answer(talk, 200, "{}");
-    expect_patch("m3", MARKED);
-    talker_answer(talk, 200, "{}");
     expect_scale(FROM_TO(5, 2));
     talker_answer(talk, 200, SCALE(2));
     talker_expect_end(talk, AS_TALK_OK, "");
