@@ -90,14 +90,16 @@ static const char *find_words(const json_t *activity)
     return words;
 }
 
+static bool has_status(const json_t *activity, const char *status)
+{
+    return strcmp(answer_text(activity, "StatusCode"), status) == 0;
+}
+
+/* Wholly or in part. */
 static bool has_failed(const json_t *activity)
 {
-    static const char *const statuses[] = {"Failed", "Warning", "Rejected"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(statuses); i++) {
-        if (strcmp(answer_text(activity, "StatusCode"), statuses[i]) == 0)
-            return true;
-    }
-    return false;
+    return has_status(activity, "Failed") || has_status(activity, "Warning") ||
+           has_status(activity, "Rejected");
 }
 
 /* Of the activities that failed, the last tells why instances do not come. */
@@ -129,27 +131,22 @@ static void ask_for_activities(struct as_talk *talk)
     as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
 }
 
-/* One that was asked for by name: -1 after failing the talk, 0 under way, 1 done. */
-static int take_activity(struct as_talk *talk)
+/* The one that was asked for by name; NULL after failing the talk. */
+static const json_t *take_activity(struct as_talk *talk)
 {
     const json_t *document = alibaba_take_answer(talk);
-    if (!document)
-        return -1;
     const json_t *activity = answer_at(document, "ScalingActivities", 0);
-    const char *status = answer_text(activity, "StatusCode");
-    if (!*status) {
-        (void)answer_misses(talk, "ScalingActivities.StatusCode");
-        return -1;
-    }
-    if (has_failed(activity)) {
-        get_group(talk)->is_done = true;
-        const char *code = find_code(activity);
-        as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
-                     "the scaling activity ended as %s: %s%s%s", status, code, *code ? ": " : "",
-                     find_words(activity));
-        return -1;
-    }
-    return strcmp(status, "Successful") == 0;
+    if (document && !*answer_text(activity, "StatusCode"))
+        return answer_misses(talk, "ScalingActivities.StatusCode");
+    return activity;
+}
+
+static void fail_activity(struct as_talk *talk, const json_t *activity)
+{
+    const char *code = find_code(activity);
+    as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
+                 "the scaling activity ended as %s: %s%s%s", answer_text(activity, "StatusCode"),
+                 code, *code ? ": " : "", find_words(activity));
 }
 
 static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_fn *hear)
@@ -162,11 +159,14 @@ static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_
 
 static void hear_operation(struct as_talk *talk)
 {
-    const int is_done = take_activity(talk);
-    if (is_done < 0)
+    const json_t *activity = take_activity(talk);
+    if (!activity)
         return;
-    get_group(talk)->is_done = is_done;
-    as_talk_end(talk);
+    get_group(talk)->is_done = !has_status(activity, "InProgress");
+    if (has_failed(activity))
+        fail_activity(talk, activity);
+    else
+        as_talk_end(talk);
 }
 
 /* ---- the size ---- */
@@ -244,11 +244,15 @@ static void look_at_removal(struct as_talk *talk)
 
 static void hear_removal(struct as_talk *talk)
 {
-    const int is_done = take_activity(talk);
-    if (is_done == 0)
+    const json_t *activity = take_activity(talk);
+    if (!activity)
+        return;
+    if (has_status(activity, "InProgress"))
         as_talk_wait(talk, LOOK_EVERY_US, look_at_removal);
-    else if (is_done > 0)
-        remove_next(talk);
+    else if (has_failed(activity) && !has_status(activity, "Warning"))
+        fail_activity(talk, activity);
+    else
+        remove_next(talk); /* those that were gone already make it a warning */
 }
 
 /* Only one activity at a time: the next instances are asked for when it has ended. */
@@ -480,7 +484,7 @@ static void ask_for_group(struct as_talk *talk)
     const bool is_id = as_str_starts_with(name, "asg-");
     ask(talk, "DescribeScalingGroups",
         as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50", get_state(talk)->region,
-                      is_id ? "ScalingGroupIds.1" : "ScalingGroupName",
+                      is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
                       as_talk_escaped(talk, name)));
     as_talk_send_question(talk, "describe_scaling_groups", hear_group);
 }

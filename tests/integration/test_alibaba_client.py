@@ -41,7 +41,7 @@ def test_group(cloud, client):
     leaving = [i.id for i in group.instances[:2]]
     answers = client(
         {"do": "groups", "with": {"region_id": REGION, "scaling_group_ids": [group.id], "page_number": 1, "page_size": 50}},
-        {"do": "groups", "with": {"region_id": REGION, "scaling_group_name": "web", "page_number": 1, "page_size": 50}},
+        {"do": "groups", "with": {"region_id": REGION, "scaling_group_names": ["web"], "page_number": 1, "page_size": 50}},
         {"do": "instances", "with": {**where, "page_number": 2, "page_size": 100}},
         {"do": "scale", "with": {"scaling_group_id": group.id, "adjustment_type": "TotalCapacity", "adjustment_value": 4,
                                  "sync_activity": True, "client_token": "token-1"}},

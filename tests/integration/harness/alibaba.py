@@ -288,8 +288,8 @@ class FakeAlibaba:
 
     def _describe_groups(self, query):
         ids = {value for key, value in query.items() if key.startswith("ScalingGroupIds.")}
-        name = query.get("ScalingGroupName")
-        found = [g for g in self.groups if (not ids or g.id in ids) and (name is None or name in g.name)]
+        names = {value for key, value in query.items() if key.startswith("ScalingGroupNames.")}
+        found = [g for g in self.groups if (not ids or g.id in ids) and (not names or g.name in names)]
         for group in found:
             group.settle()
         return self._page(query, "ScalingGroups", [g.print() for g in found])
@@ -304,6 +304,8 @@ class FakeAlibaba:
     def _describe_activities(self, query):
         ids = {value for key, value in query.items() if key.startswith("ScalingActivityIds.")}
         group = self._find(query)
+        if bool(ids) == ("ScalingGroupId" in query):
+            return refusal(400, "InvalidParameter", "Either ScalingGroupId or ScalingActivityIds is wanted.")
         if not group and not ids:
             return refusal(404, "InvalidScalingGroupId.NotFound", "The specified scaling group does not exist.")
         found = []

@@ -130,7 +130,7 @@ Test(alibaba, a_group_by_its_name)
 {
     begin_named("web", AS_GROUP_READ);
     talker_expect(talk, "POST",
-                  ESS "RegionId=eu-central-1&ScalingGroupName=web&PageNumber=1&PageSize=50", "");
+                  ESS "RegionId=eu-central-1&ScalingGroupNames.1=web&PageNumber=1&PageSize=50", "");
     talker_answer(talk, 200,
                   "{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-2\",\"ScalingGroupName\":"
                   "\"web-2\"},{\"ScalingGroupId\":\"asg-1\",\"ScalingGroupName\":\"web\","
@@ -643,11 +643,12 @@ Test(alibaba, instances_that_are_gone_already_are_what_was_wanted)
     talker_expect_end(talk, AS_TALK_OK, "");
 }
 
-/* Twenty in a request, one activity at a time. */
-Test(alibaba, many_instances_leave_one_activity_after_the_other)
+/* Of one instance more than fit into a request. */
+static void begin_large_removal(void)
 {
     static char names[21][8], list[8192];
     static const char *ids[21];
+    *list = '\0';
     for (size_t i = 0; i < 21; i++) {
         const size_t size = strlen(list);
         snprintf(names[i], sizeof(names[i]), "i-%zu", i);
@@ -660,6 +661,12 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
     begin_change(AS_GROUP_REMOVE, 21, 0);
     answer_group(DESIRED(21));
     answer_instances(21, list);
+}
+
+/* Twenty in a request, one activity at a time. */
+Test(alibaba, many_instances_leave_one_activity_after_the_other)
+{
+    begin_large_removal();
     cr_assert_not_null(strstr(talk->request.url, "&InstanceIds.20=i-19&DecreaseDesired"));
     talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
     for (int i = 0; i < 2; i++) {
@@ -675,6 +682,33 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
     talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-2\"}");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_str_eq(given.talk.started, "asa-2");
+}
+
+Test(alibaba, a_removal_that_ends_badly)
+{
+    static const struct {
+        const char *activity;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {"{\"StatusCode\":\"Warning\"}", AS_TALK_OK, NULL}, /* some were gone already */
+        {"{\"StatusCode\":\"Failed\",\"ErrorCode\":\"X\",\"ErrorMessage\":\"y\"}", AS_TALK_RETRY,
+         "the scaling activity ended as Failed: X: y"},
+        {"{}", AS_TALK_RETRY,
+         "describe_scaling_activity: the answer has no ScalingActivities.StatusCode"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin_large_removal();
+        talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
+        as_talk_hear_time(talk, TALKER_NOW);
+        talker_answer(talk, 200, print("{\"ScalingActivities\":[%s]}", rows[i].activity));
+        if (rows[i].fault == AS_TALK_OK)
+            talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-20", "2"), "");
+        else
+            talker_expect_end(talk, rows[i].fault, rows[i].message);
+        if (i + 1 < AS_ARRAY_SIZE(rows))
+            talker_end(&given);
+    }
 }
 
 Test(alibaba, a_removal_below_the_groups_minimum_is_refused_by_it)
