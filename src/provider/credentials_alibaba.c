@@ -22,7 +22,7 @@
 #define METADATA_ENDPOINT   "http://100.100.100.200"
 #define METADATA_TIMEOUT_US (2 * AS_US_PER_S)
 #define ROLES_PATH          "latest/meta-data/ram/security-credentials/"
-#define CONFIG_PATH         "~/.aliyun/config.json"
+#define CONFIG_PATH         "/.aliyun/config.json" /* in the home folder */
 
 struct state {
     const char *token; /* of the metadata service; NULL: none */
@@ -268,7 +268,7 @@ static void begin_config(struct as_credentials_talk *given)
     if (!home || is_on(&given->talk, "ALIBABA_CLOUD_CLI_PROFILE_DISABLED"))
         as_credentials_not_here(given);
     else
-        as_talk_read(&given->talk, as_talk_print(&given->talk, "%s%s", home, CONFIG_PATH + 1),
+        as_talk_read(&given->talk, as_talk_print(&given->talk, "%s" CONFIG_PATH, home),
                      hear_config);
 }
 
