@@ -19,10 +19,10 @@ def baidu(started):
 
 @pytest.fixture
 def make(baidu, make_daemon):
-    def start(key=KEY, secret=SECRET, name="cce-ig-1", provider=None, env=None, **config):
+    def start(key=KEY, secret=SECRET, name="cce-ig-1", provider=None, env=None, nodes=None, **config):
         node_group = {"provider": "baidu", "cluster": "cce-1", "name": name}
         rules = {
-            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none"},
+            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none", **(nodes or {})},
                                 "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
@@ -199,6 +199,16 @@ def test_machines_that_do_not_come_are_told_of(make, baidu):
     fire(daemon, "Busy")
     wait_words(daemon, "task task-ig-1 was aborted: 1 machines: no stock of bcc.g5.c2m8 in zoneA")
     steadily(lambda: len(baidu.changed()) == 1 and group.size == 4, 3)
+
+
+def test_what_does_not_come_is_taken_back(make, baidu):
+    group = baidu.add(2, room=3)
+    daemon = make(nodes={"ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    wait_words(daemon, "did not come")
+    eventually(lambda: group.size == 3, 60, what="what never came is not asked for any more")
+    assert len(group.present()) == 3 and [line for line, _ in baidu.changed()][1:] == [f"PUT {GROUP}/replicas"]
+    steadily(lambda: group.size == 3, 3)
 
 
 def test_the_autoscaler_of_cce_is_respected(make, baidu):

@@ -35,11 +35,11 @@ def add(google):
 
 @pytest.fixture
 def make(google, make_daemon):
-    def start(where, env=None, name="web", provider=None, **config):
+    def start(where, env=None, name="web", provider=None, nodes=None, **config):
         kind = "gke" if "cluster" in where else "gce"
         node_group = {"provider": "google", "name": name, **where}
         rules = {
-            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none"},
+            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none", **(nodes or {})},
                                 "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
@@ -300,13 +300,37 @@ def test_what_is_refused_is_told(make, add, google, status, code, message, words
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_an_operation_ends_with_is_told(make, add, google, kind):
+@pytest.mark.parametrize("error", [("QUOTA_EXCEEDED", "Quota 'INSTANCE_GROUPS' exceeded."), ("INTERNAL_ERROR", "Internal error.")],
+                         ids=lambda e: e[0])
+def test_what_an_operation_ends_with_is_told(make, add, google, kind, error):
     _, where = add(kind)
-    google.broken = ("QUOTA_EXCEEDED", "Quota 'INSTANCE_GROUPS' exceeded.")
+    google.broken = error
     daemon = make(where)
     fire(daemon, "Busy")
-    record = wait_words(daemon, "QUOTA_EXCEEDED: Quota 'INSTANCE_GROUPS' exceeded.")
+    record = wait_words(daemon, ": ".join(error))
     assert "operation-17" in json.dumps(record)
+
+
+def spare(kind):
+    """Room for one more: in a pool, in the zone that has none yet."""
+    return {"zonal": 3, "regional": 3, "pool": 1}[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("code", ["ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "QUOTA_EXCEEDED", "IP_SPACE_EXHAUSTED"])
+def test_what_does_not_come_is_taken_back(make, add, google, kind, code):
+    """The size is set, and a machine says again and again why it cannot be made."""
+    group, where = add(kind, room=spare(kind), error=(code, "there are no more"))
+    daemon = make(where, nodes={"ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it was asked for")
+    wait_words(daemon, "1 of the instances asked for did not come: taken back")
+    eventually(lambda: group.size == 3, 60, what="what never came is gone")
+    eventually(lambda: len(group.present()) == 3, 60, what="three are there")
+    assert all(i.action == "NONE" for i in group.present())
+    ((_, body),) = google.requests(DELETE)
+    assert len(body["instances"]) == 1
+    steadily(lambda: group.size == 3, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
