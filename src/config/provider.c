@@ -92,8 +92,12 @@ static void finish_provider(struct loader *loader, const struct as_yaml_node *no
     const struct as_provider_settings *provider = object;
     const struct as_provider_kind *kind =
         provider->type ? as_provider_kind_find(provider->type) : NULL;
-    if (kind)
-        (void)provider_keys_check(loader, kind, kind->account_keys, node, at);
+    if (!kind)
+        return;
+    (void)provider_keys_check(loader, kind, kind->account_keys, node, at);
+    if (kind->warning)
+        as_yaml_warn(loader->tree, as_yaml_find(node, "type"), AS_YAML_SHOW, loader->diagnostics,
+                     "%s", kind->warning);
 }
 
 const struct schema schema_provider = {
