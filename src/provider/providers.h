@@ -12,6 +12,7 @@ extern const struct as_group_provider provider_azure;
 extern const struct as_group_provider provider_baidu;
 extern const struct as_group_provider provider_clusterapi;
 extern const struct as_group_provider provider_digitalocean;
+extern const struct as_group_provider provider_equinix;
 extern const struct as_group_provider provider_externalgrpc;
 extern const struct as_group_provider provider_gce;
 extern const struct as_group_provider provider_gke;

@@ -14,6 +14,7 @@ const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_baidu.kind,        /* node groups of CCE */
     &provider_clusterapi.kind,   /* MachineDeployments, MachineSets, MachinePools */
     &provider_digitalocean.kind, /* node pools of DOKS */
+    &provider_equinix.kind,      /* devices of Equinix Metal with the tags of a pool */
     &provider_externalgrpc.kind, /* drivers of Cluster Autoscaler's external gRPC */
     &provider_gce.kind,          /* managed instance groups */
     &provider_gke.kind,          /* node pools */

@@ -1,0 +1,455 @@
+/*
+ * Equinix Metal (once Packet): the devices of a project that have the tags of a cluster and a pool,
+ * as Cluster Autoscaler sets them: https://deploy.equinix.com/developers/api/metal/
+ *
+ * The service ended on 2026-06-30. The API has no groups: a pool is as large as it has devices, so
+ * that it grows by new devices, and shrinks by the deletion of named ones. A device is made by a
+ * request that is not the same when it is repeated; so a change names its devices after itself, and
+ * looks for those names before it makes any.
+ */
+#include "providers.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "answer.h"
+
+#define PAGE_SIZE 100
+#define TRIES     3 /* more, after a device whose making was left open */
+#define WAIT_US   (2 * AS_US_PER_S)
+
+struct state {
+    const char *base, *devices;         /* of the API; of the project's devices */
+    const char *cluster_tag, *pool_tag; /* a device with both is of the pool */
+    const char *hostname;               /* of new devices, but for the number behind */
+    const char *userdata;               /* of new devices; NULL */
+    unsigned page;
+    bool *is_made; /* of the devices of an increase, by their numbers */
+    int32_t made_count, next;
+    unsigned tries;
+    size_t deleted; /* instances of a removal that are done with */
+};
+
+static struct as_group_talk *get_group(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return get_group(talk)->state;
+}
+
+static const char *get_field(struct as_talk *talk, const char *key)
+{
+    return as_target_ref_get(get_group(talk)->group, key);
+}
+
+/* ---- errors ---- */
+
+/* What is said of 422, in lower case or not. */
+static const struct {
+    const char *words;
+    enum as_talk_fault fault;
+} refusals[] = {
+    {"provisionable", AS_TALK_CAPACITY},  {"not available", AS_TALK_CAPACITY},
+    {"unavailable", AS_TALK_CAPACITY},    {"no hardware reservation", AS_TALK_CAPACITY},
+    {"maximum number", AS_TALK_CAPACITY}, {"quota", AS_TALK_CAPACITY},
+    {"capacity", AS_TALK_CAPACITY},       {"while", AS_TALK_BUSY}, /* it is provisioned */
+};
+
+/* {"errors": ["..."]} or {"error": "..."} */
+static bool is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    const json_t *document = talk->http_status ? answer_peek_json(talk) : NULL;
+    const char *first = json_string_value(answer_at(document, "errors", 0));
+    const char *message = first ? first : answer_text(document, "error");
+    enum as_talk_fault fault = talk->fault;
+    for (size_t i = 0; talk->http_status == 422 && i < AS_ARRAY_SIZE(refusals); i++) {
+        if (strcasestr(message, refusals[i].words)) {
+            fault = refusals[i].fault;
+            break;
+        }
+    }
+    if (*message)
+        as_talk_fail(talk, fault, "%s: HTTP %d: %s", talk->request.operation, talk->http_status,
+                     message);
+    return false;
+}
+
+/* ---- making devices ---- */
+
+static void make_next(struct as_talk *talk);
+
+static void ask_for_devices(struct as_talk *talk);
+
+static void look_again(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
+    talk->is_ambiguous = false;
+    state->page = 0;
+    state->made_count = 0;
+    state->next = 0;
+    memset(state->is_made, 0, (size_t)(get_group(talk)->to - get_group(talk)->from));
+    ask_for_devices(talk);
+}
+
+static void hear_made(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    if (!is_good(talk)) {
+        const bool may_come = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT;
+        talk->is_ambiguous = talk->is_ambiguous || state->made_count > 0;
+        if (may_come && state->tries++ < TRIES)
+            as_talk_wait(talk, WAIT_US, look_again);
+        return;
+    }
+    state->made_count++;
+    state->next++;
+    make_next(talk);
+}
+
+static void add_text(json_t *body, const char *key, const char *value)
+{
+    if (!as_str_is_empty(value))
+        json_object_set_new(body, key, json_string(value));
+}
+
+static void make_device(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    const char *billing = get_field(talk, "billing_cycle");
+    json_t *body = json_object();
+    add_text(body, "hostname", as_talk_print(talk, "%s-%d", state->hostname, state->next));
+    add_text(body, "plan", get_field(talk, "plan"));
+    add_text(body, "metro", get_field(talk, "metro"));
+    add_text(body, "operating_system", get_field(talk, "operating_system"));
+    add_text(body, "billing_cycle", *billing ? billing : "hourly");
+    add_text(body, "userdata", state->userdata);
+    add_text(body, "hardware_reservation_id", get_field(talk, "hardware_reservation_id"));
+    json_object_set_new(body, "tags", json_pack("[s, s]", state->cluster_tag, state->pool_tag));
+    as_talk_ask(talk, "POST", "%s", state->devices);
+    as_talk_write_json(talk, body);
+    as_talk_send(talk, "create_device", hear_made);
+}
+
+static void make_next(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    struct state *state = get_state(talk);
+    while (state->next < group->to - group->from && state->is_made[state->next])
+        state->next++;
+    if (state->next < group->to - group->from)
+        make_device(talk);
+    else
+        as_talk_end(talk);
+}
+
+static void hear_userdata(struct as_talk *talk)
+{
+    if (!talk->content) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
+                     strerror(talk->error_number));
+        return;
+    }
+    get_state(talk)->userdata = as_arena_strdup(&talk->arena, talk->content);
+    make_next(talk);
+}
+
+/* Those of this very change are there already where an answer to it was lost. */
+static void grow(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    const struct state *state = get_state(talk);
+    const char *userdata = as_account_get(group->account, "userdata_file");
+    if (group->view.size - state->made_count != group->from)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the pool has changed since it was looked at: it has %d devices",
+                     group->view.size);
+    else if (userdata)
+        as_talk_read(talk, userdata, hear_userdata);
+    else
+        make_next(talk);
+}
+
+/* ---- deleting devices ---- */
+
+static void hear_deleted(struct as_talk *talk);
+
+static bool is_there(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return view->instances[i].state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+/* One that is gone already, or about to be, is what was asked for. */
+static void delete_next(struct as_talk *talk)
+{
+    const struct as_group_talk *group = get_group(talk);
+    struct state *state = get_state(talk);
+    while (state->deleted < group->instance_count &&
+           !is_there(&group->view, group->instances[state->deleted]))
+        state->deleted++;
+    if (state->deleted == group->instance_count) {
+        as_talk_end(talk);
+        return;
+    }
+    as_talk_ask(talk, "DELETE", "%s/devices/%s", state->base,
+                as_talk_escaped(talk, group->instances[state->deleted]));
+    as_talk_send(talk, "delete_device", hear_deleted);
+}
+
+static void hear_deleted(struct as_talk *talk)
+{
+    if (!is_good(talk) && talk->http_status != 404)
+        return;
+    get_state(talk)->deleted++;
+    delete_next(talk);
+}
+
+/* Devices that failed, then those that are still on their way. */
+static void take_back(struct as_talk *talk)
+{
+    static const enum as_instance_state states[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
+    struct as_group_talk *group = get_group(talk);
+    const struct as_group_view *view = &group->view;
+    const char **ids = as_arena_alloc(&talk->arena, view->instance_count + 1, sizeof(*ids));
+    const int32_t excess = view->size - group->to;
+    int32_t count = 0;
+    for (size_t s = 0; s < AS_ARRAY_SIZE(states); s++) {
+        for (size_t i = 0; i < view->instance_count && count < excess; i++) {
+            if (view->instances[i].state == states[s])
+                ids[count++] = view->instances[i].id;
+        }
+    }
+    if (count < excess) {
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "only %d of %d devices have not come: the others have by now", count, excess);
+        return;
+    }
+    group->instances = ids;
+    group->instance_count = (size_t)count;
+    delete_next(talk);
+}
+
+/* ---- the pool ---- */
+
+static enum as_instance_state judge_state(const char *state)
+{
+    static const struct {
+        const char *name;
+        enum as_instance_state state;
+    } rows[] = {
+        {"active", AS_INSTANCE_RUNNING},         {"inactive", AS_INSTANCE_RUNNING},
+        {"powering_off", AS_INSTANCE_RUNNING},   {"failed", AS_INSTANCE_FAILED},
+        {"deprovisioning", AS_INSTANCE_LEAVING}, {"deleted", AS_INSTANCE_LEAVING},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (strcmp(state, rows[i].name) == 0)
+            return rows[i].state;
+    }
+    return AS_INSTANCE_PENDING; /* queued, provisioning, reinstalling, powering_on, ... */
+}
+
+static bool is_member(const struct state *state, const json_t *device)
+{
+    bool has_cluster = false, has_pool = false;
+    for (size_t i = 0; i < answer_count(device, "tags"); i++) {
+        const char *tag = json_string_value(answer_at(device, "tags", i));
+        has_cluster = has_cluster || as_str_equal(tag, state->cluster_tag);
+        has_pool = has_pool || as_str_equal(tag, state->pool_tag);
+    }
+    return has_cluster && has_pool;
+}
+
+/* Whether the device is one that this increase has made: then it is not made again. */
+static void note_made(struct as_talk *talk, const char *hostname)
+{
+    const struct as_group_talk *group = get_group(talk);
+    struct state *state = get_state(talk);
+    if (group->verb != AS_GROUP_GROW || !as_str_starts_with(hostname, state->hostname))
+        return;
+    for (int32_t i = 0; i < group->to - group->from; i++) {
+        if (strcmp(hostname, as_talk_print(talk, "%s-%d", state->hostname, i)) == 0 &&
+            !state->is_made[i]) {
+            state->is_made[i] = true;
+            state->made_count++;
+        }
+    }
+}
+
+/* False after failing the talk. */
+static bool add_device(struct as_talk *talk, const json_t *device)
+{
+    struct as_group_view *view = &get_group(talk)->view;
+    const char *metro = answer_text(device, "metro.code");
+    const char *state = answer_text(device, "state");
+    const struct as_instance instance = {
+        .id = answer_text(device, "id"),
+        .zone = *metro ? metro : answer_text(device, "facility.code"),
+        .state = judge_state(state),
+        .is_unhealthy = strcmp(state, "inactive") == 0 || strcmp(state, "powering_off") == 0,
+        .is_protected = answer_is_true(device, "locked"),
+        .created = answer_time(device, "created_at"),
+    };
+    if (!*instance.id)
+        return answer_misses(talk, "devices.id");
+    if (!as_group_add_instance(get_group(talk), &instance))
+        return false;
+    view->size += instance.state != AS_INSTANCE_LEAVING;
+    view->in_progress = view->in_progress || instance.state == AS_INSTANCE_PENDING;
+    if (instance.state != AS_INSTANCE_LEAVING)
+        note_made(talk, answer_text(device, "hostname"));
+    return true;
+}
+
+static void nothing_to_poll(struct as_talk *talk)
+{
+    get_group(talk)->is_done = true;
+    as_talk_end(talk);
+}
+
+static void hear_devices(struct as_talk *talk)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = as_talk_end,     [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = delete_next,   [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = nothing_to_poll,
+    };
+    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    if (!document)
+        return;
+    if (!answer_find(document, "devices")) {
+        (void)answer_misses(talk, "devices");
+        return;
+    }
+    for (size_t i = 0; i < answer_count(document, "devices"); i++) {
+        const json_t *device = answer_at(document, "devices", i);
+        if (is_member(get_state(talk), device) && !add_device(talk, device))
+            return;
+    }
+    if (*answer_text(document, "meta.next.href"))
+        ask_for_devices(talk);
+    else
+        verbs[get_group(talk)->verb](talk);
+}
+
+/* The next page's address is not followed: it could lead elsewhere, and the token with it. */
+static void ask_for_devices(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    as_talk_ask(talk, "GET", "%s?page=%u&per_page=%d", state->devices, ++state->page, PAGE_SIZE);
+    as_talk_send(talk, "list_devices", hear_devices);
+}
+
+/* In lower case, as hosts' names are. */
+static const char *make_hostname(struct as_talk *talk, const char *pool, const char *change)
+{
+    char *name = as_arena_strdup(&talk->arena, as_talk_print(talk, "%s-%s", pool, change));
+    for (char *c = name; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return name;
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const char *cluster = get_field(talk, "cluster"), *pool = get_field(talk, "name");
+    group->state = state;
+    *state = (struct state){
+        .base = as_account_get_endpoint(talk, group->account, "endpoint",
+                                        "https://api.equinix.com/metal/v1"),
+        .cluster_tag = as_talk_print(talk, "k8s-cluster-%s", cluster),
+        .pool_tag = as_talk_print(talk, "k8s-nodepool-%s", pool),
+    };
+    state->devices =
+        as_talk_print(talk, "%s/projects/%s/devices", state->base,
+                      as_talk_escaped(talk, as_account_get(group->account, "project")));
+    group->view = (struct as_group_view){.min = -1, .max = -1};
+    if (group->verb == AS_GROUP_GROW) {
+        state->hostname = make_hostname(talk, pool, group->idempotency);
+        state->is_made = as_arena_alloc(&talk->arena, (size_t)(group->to - group->from) + 1,
+                                        sizeof(*state->is_made));
+    }
+    ask_for_devices(talk);
+}
+
+/* ---- credentials ---- */
+
+static void find(struct as_credentials_talk *talk, const char *token)
+{
+    talk->found.token = as_xstrdup(token);
+    as_talk_end(&talk->talk);
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    const char *token = as_credentials_take_file(talk);
+    if (token)
+        find((struct as_credentials_talk *)talk, token);
+}
+
+static void begin_file(struct as_credentials_talk *talk)
+{
+    const char *path = as_account_get(talk->account, "token_file");
+    if (path)
+        as_talk_read(&talk->talk, path, hear_token);
+    else
+        as_credentials_not_here(talk);
+}
+
+static void begin_environment(struct as_credentials_talk *talk)
+{
+    static const char *const names[] = {"METAL_AUTH_TOKEN", "PACKET_AUTH_TOKEN"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        const char *token = talk->talk.get_variable(names[i]);
+        if (!as_str_is_empty(token)) {
+            find(talk, token);
+            return;
+        }
+    }
+    as_credentials_not_here(talk);
+}
+
+const struct as_group_provider provider_equinix = {
+    .kind =
+        {
+            .type = "equinix",
+            .warning = "Equinix Metal was shut down on 2026-06-30: this provider is of use only "
+                       "with an `endpoint` that speaks its API",
+            .account_keys =
+                (const struct as_provider_key[]){
+                    {"project", true, false},
+                    {"token_file", false, true},
+                    {"userdata_file", false, true},
+                    {"endpoint", false, false},
+                    {0},
+                },
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {"cluster", true, false},
+                    {"name", true, false},
+                    {"plan", true, false},
+                    {"metro", true, false},
+                    {"operating_system", true, false},
+                    {"billing_cycle", false, false},
+                    {"hardware_reservation_id", false, false},
+                    {0},
+                },
+        },
+    .credentials = (const struct as_credentials_source[]){{"token file", begin_file},
+                                                          {"environment", begin_environment},
+                                                          {0}},
+    .sign = as_sign_token,
+    .begin = begin,
+};
