@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from harness import alertmanager, control_plane as kubernetes, daemon, prometheus  # noqa: E402
 from harness.alertmanager import Alertmanager, start_cluster  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
+from harness.deploy import install  # noqa: E402
 from harness.exporter import Exporter  # noqa: E402
 from harness.kubelets import Kubelets  # noqa: E402
 from harness.node_group import HttpNodeGroup  # noqa: E402
@@ -158,6 +159,26 @@ def make_alertmanager_cluster(started, tmp_path):
         return [started(member) for member in start_cluster(tmp_path / "cluster", **options)]
 
     return make
+
+
+@pytest.fixture
+def make_nodes(control_plane, tmp_path):
+    """make_nodes({name: provider id}): ready nodes; what `clusters` says of the cluster that they are in, as the shipped role."""
+    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role-nodes.yaml")
+    nodes, made = control_plane.admin, []
+
+    def make(provider_ids):
+        for name, provider_id in provider_ids.items():
+            nodes.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"providerID": provider_id}})
+            nodes.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+            made.append(name)
+        token = tmp_path / "node-token"
+        token.write_text(control_plane.account_token("alertscaler", "alertscaler"))
+        return {"default": {"kubeconfig": str(control_plane.write_kubeconfig("alertscaler", tokenFile=str(token)))}}
+
+    yield make
+    for name in made:
+        nodes.request("DELETE", f"/api/v1/nodes/{name}")
 
 
 @pytest.fixture

@@ -70,6 +70,18 @@ def test_up_and_down(make, cloud, desired, by):
     assert not desired or group.desired == 4
 
 
+def test_the_node_that_is_emptied_is_the_instance_that_leaves(make, make_nodes, control_plane, cloud):
+    group = cloud.add_group("web", 3)
+    there = [i.id for i in group.instances]
+    clusters = make_nodes({id: f"{REGION}.{id}" for id in there})
+    daemon = make("web", nodes={"cluster": "default"}, clusters=clusters)
+    fire(daemon, "Idle")
+    eventually(is_size(group, 2), 60, what="one is gone")
+    (left,) = set(there) - {i.id for i in group.instances}
+    assert [query["InstanceIds.1"] for _, query in cloud.requests("^RemoveInstances$")] == [left]
+    assert [id for id in there if control_plane.admin.get(f"/api/v1/nodes/{id}")["spec"].get("unschedulable")] == [left]
+
+
 def test_dry_run_asks_and_changes_nothing(make, cloud):
     group = cloud.add_group("web", 2)
     daemon = make("web", dry_run=True)

@@ -60,6 +60,19 @@ def test_up_and_down(make, cloud):
     assert pool.count == 3 and pool.fields == {"labels": {"a": "b"}}
 
 
+def test_the_node_that_is_emptied_is_the_one_that_leaves(make, make_nodes, control_plane, cloud):
+    pool = cloud.add_pool("web", 3)
+    there = {n.id: n.name for n in pool.nodes}
+    clusters = make_nodes({n.name: f"digitalocean://{n.droplet}" for n in pool.nodes})
+    daemon = make(nodes={"cluster": "default"}, clusters=clusters)
+    fire(daemon, "Idle")
+    eventually(lambda: len(pool.nodes) == 2, 60, what="one is gone")
+    (left,) = set(there) - {n.id for n in pool.nodes}
+    assert [line.split("/nodes/")[1] for line, _ in cloud.requests("^DELETE ")] == [f"{left}?skip_drain=1"]
+    assert [name for name in there.values()
+            if control_plane.admin.get(f"/api/v1/nodes/{name}")["spec"].get("unschedulable")] == [there[left]]
+
+
 def test_dry_run_asks_and_changes_nothing(make, cloud):
     pool = cloud.add_pool("web", 2)
     daemon = make(dry_run=True)
