@@ -86,6 +86,22 @@ static const struct schema_field provider_fields[] = {
     {0},
 };
 
+/* What would be passed over in silence. */
+static void refuse_logins(struct loader *loader, const struct as_provider_kind *kind,
+                          const struct as_yaml_node *node)
+{
+    static const char *const keys[] = {"basic_auth", "authorization", "http_headers"};
+    const struct as_yaml_node *http = as_yaml_find(node, "http_config");
+    for (size_t i = 0; http && http->kind == AS_YAML_MAP && i < AS_ARRAY_SIZE(keys); i++) {
+        const struct as_yaml_node *value = as_yaml_find(http, keys[i]);
+        if (value)
+            loader_report(loader, value,
+                          "`%s` is not for a provider of type %s: its page says where its "
+                          "credentials are found",
+                          keys[i], kind->type);
+    }
+}
+
 static void finish_provider(struct loader *loader, const struct as_yaml_node *node,
                             const struct as_yaml_node *at, void *object)
 {
@@ -98,6 +114,8 @@ static void finish_provider(struct loader *loader, const struct as_yaml_node *no
     if (kind->warning)
         as_yaml_warn(loader->tree, as_yaml_find(node, "type"), AS_YAML_SHOW, loader->diagnostics,
                      "%s", kind->warning);
+    if (!kind->has_http_login)
+        refuse_logins(loader, kind, node);
 }
 
 const struct schema schema_provider = {

@@ -5,7 +5,7 @@
  *
  * Its sizes are changed by differences: a call whose answer was lost is never made again before the
  * size has been read, which every change begins with. Of the protocol only what sizes need is
- * spoken. As whom: the client certificate of http_config.
+ * spoken. As whom: what http_config says.
  */
 #include "providers.h"
 
@@ -321,6 +321,7 @@ const struct as_group_provider provider_externalgrpc = {
     .kind =
         {
             .type = "externalgrpc",
+            .has_http_login = true,
             .account_keys =
                 (const struct as_provider_key[]){{.key = "endpoint", .is_required = true}, {0}},
             .group_keys =

@@ -38,6 +38,7 @@ struct as_account {
     const struct as_group_provider *provider;
     const struct as_provider_settings *settings;
     const struct as_access_env *env;
+    struct as_http_auth *auth;      /* of http_config, where the provider has no way of its own */
     struct as_kube_client *cluster; /* NULL: it is no cluster's */
     struct as_http_tls tls;
     LIST_HEAD(, as_account_call) calls;
@@ -85,6 +86,7 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
         .client = account->provider->kind.type,
         .tls = &account->tls,
         .proxy_url = account->settings->http.proxy_url,
+        .auth = account->auth,
         .cluster = account->cluster,
     };
 }
@@ -322,6 +324,8 @@ struct as_account *as_account_new(const struct as_group_provider *provider,
     account->settings = settings;
     account->env = env;
     account->cluster = cluster;
+    if (!provider->credentials && !provider->is_kubernetes)
+        account->auth = as_http_auth_new(&settings->http, env->clock);
     account->search_again.us = INT64_MIN;
     account->tls = (struct as_http_tls){
         .ca_file = settings->http.tls.ca_file,
@@ -350,6 +354,7 @@ struct as_account *as_account_free(struct as_account *account)
         as_talk_deinit(&account->search.talk);
     }
     as_credentials_deinit(&account->credentials);
+    as_http_auth_free(account->auth);
     free(account);
     return NULL;
 }

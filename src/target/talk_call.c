@@ -94,8 +94,14 @@ static void send(struct talk_call *call)
         .client_name = call->client,
         .operation = wanted->operation,
     };
+    struct as_error error = AS_ERROR_INIT;
     if (call->tls)
         request.tls = *call->tls;
+    if (call->auth && as_http_auth_apply(call->auth, wanted->headers, &request, &error) < 0) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", wanted->operation, error.text);
+        later(call, 0);
+        return;
+    }
     talk->sent++;
     call->transfer = call->env->http->start(call->env->http, &request, answered, call);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <alertscaler/access/env.h>
+#include <alertscaler/access/http_auth.h>
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/provider/talk.h>
 
@@ -30,6 +31,7 @@ struct talk_call { /* embedded in its owner; all private */
     const char *client; /* for metrics; static memory, or as long as the call */
     const struct as_http_tls *tls;
     const char *proxy_url;
+    struct as_http_auth *auth;      /* of all three, and more headers; NULL: none */
     struct as_kube_client *cluster; /* whose API server is asked, at paths; NULL: see the URLs */
     struct as_kube_request *question;
     struct as_http_call *transfer;

@@ -140,6 +140,23 @@ def test_a_driver_that_is_not_trusted_is_asked_nothing(make, secure, group, tmp_
     assert group.size == 2 and not secure.asked
 
 
+def test_a_token_for_who_stands_before_the_driver(make, driver, group, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("sesame\n")
+    daemon = make(driver.url, provider={"http_config": {"authorization": {"credentials_file": str(token)},
+                                                        "http_headers": {"X-Tenant": {"values": ["shop"]}}}})
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+    assert {(m.get("authorization"), m.get("x-tenant")) for m in driver.metadata} == {("Bearer sesame", "shop")}
+
+
+def test_a_token_that_cannot_be_read_is_told(make, driver, group, tmp_path):
+    daemon = make(driver.url, provider={"http_config": {"authorization": {"credentials_file": str(tmp_path / "gone")}}})
+    fire(daemon, "Busy")
+    wait_words(daemon, "gone: No such file or directory")
+    assert not driver.asked
+
+
 # ---- what goes wrong ----
 
 

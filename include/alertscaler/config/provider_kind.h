@@ -24,6 +24,8 @@ struct as_provider_kind {
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides provider; a NULL key at the end */
+    bool
+        has_http_login; /* as whom is said by `http_config`: else what it says of that is refused */
     /* What is read besides files that keys name: "$VARIABLE" whose value is a path, or
      * "$VARIABLE/name" in the folder that it names; "~/path" of the user's own. A NULL at the end,
      * or NULL. */

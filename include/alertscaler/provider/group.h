@@ -91,7 +91,7 @@ struct as_group_talk {
 struct as_group_provider {
     struct as_provider_kind kind; /* the first member: the table is one of kinds */
     const char *service;          /* of signatures; NULL */
-    /* A NULL name at the end. NULL, and `sign` too: no request needs any. */
+    /* A NULL name at the end. NULL, and `sign` too: as whom is said by http_config. */
     const struct as_credentials_source *credentials;
     as_sign_fn *sign;
     /* Requests go to the API server of the cluster that the option `cluster` names ("default"):

@@ -102,7 +102,7 @@ class Driver:
 
     def __init__(self, *groups, tls=None):
         self.groups = {group.name: group for group in groups}
-        self.asked, self.faults, self.deadlines = [], [], []
+        self.asked, self.faults, self.deadlines, self.metadata = [], [], [], []
         self._seen = {}         # the groups that the last Refresh found
         self._lock = threading.Lock()
         self._messages = _make_messages()
@@ -136,6 +136,7 @@ class Driver:
         with self._lock:
             self.asked.append(name)
             self.deadlines.append(context.time_remaining())
+            self.metadata.append(dict(context.invocation_metadata()))
             fault = next((f for f in self.faults if f.method == name), None)
             if fault:
                 self.faults.remove(fault)

@@ -146,7 +146,8 @@ Test(config, settings)
         "      tls_config: {ca_file: /ca.pem, cert_file: c, key_file: k, server_name: s, "
         "insecure_skip_verify: true}\n"
         "      http_headers: {X-A: {values: [a, b], files: [f]}}\n"
-        "  cloud: {type: aws, region: eu-west-1, profile: x, http_config: {basic_auth: "
+        "  cloud: {type: aws, region: eu-west-1, profile: x}\n"
+        "  driver: {type: externalgrpc, endpoint: 'https://d', http_config: {basic_auth: "
         "{username: u, password_file: p}}}\n"
         "receiver:\n"
         "  max_body: 1MB\n"
@@ -189,8 +190,9 @@ Test(config, settings)
     cr_assert_eq(cloud->option_count, 2);
     cr_assert_str_eq(cloud->options[0].key, "region");
     cr_assert_str_eq(cloud->options[0].value, "eu-west-1");
-    cr_assert_str_eq(cloud->http.basic_auth.username, "u");
-    assert_path(cloud->http.basic_auth.password_file, "p");
+    const struct as_provider_settings *driver = as_settings_find_provider(s, "driver");
+    cr_assert_str_eq(driver->http.basic_auth.username, "u");
+    assert_path(driver->http.basic_auth.password_file, "p");
     cr_assert_eq(s->receiver.max_body, 1000000);
     cr_assert_eq(s->receiver.max_connections, 7);
     cr_assert_eq(s->receiver.incident_expiry_us, 2 * AS_US_PER_DAY);
