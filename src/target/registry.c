@@ -170,7 +170,8 @@ static void open_node_groups(struct registry *registry, struct row *row,
         name = name ? name : "default";
         cluster = as_clusters_find(&registry->clusters, name);
         if (!cluster || !cluster->access) {
-            as_error_set(&row->missing, "%s", cluster ? cluster->missing.text : "there is no such");
+            as_error_set(&row->missing, "%s",
+                         cluster ? cluster->missing.text : "there is no such one");
             as_error_wrap(&row->missing, "cluster %s", name);
             return;
         }

@@ -137,3 +137,65 @@ Test(registry, nothing_is_told_after_close)
     cr_expect_eq(observed_count, 0);
     as_target_ref_free(ref);
 }
+
+static struct as_target_ref *make_machines(void)
+{
+    const struct as_target_field fields[] = {
+        {"provider", "machines"}, {"namespace", "n"}, {"name", "x"}};
+    return as_target_ref_make(AS_TARGET_NODE_GROUP, "id", fields, 3);
+}
+
+Test(registry, a_provider_of_a_cluster_asks_its_api_server)
+{
+    struct as_cluster_settings clusters[] = {{"default", paths[0], NULL}, {"edge", paths[1], "c"}};
+    struct as_provider_option option = {"cluster", "edge"};
+    struct as_provider_settings provider = {.name = "machines",
+                                            .type = "clusterapi",
+                                            .timeout_us = AS_US_PER_S,
+                                            .options = &option,
+                                            .option_count = 1};
+    struct as_settings settings = {
+        .clusters = clusters, .cluster_count = 2, .providers = &provider, .provider_count = 1};
+    struct as_target_ref *ref = make_machines();
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
+    const char *url = "https://k1/apis/cluster.x-k8s.io";
+    world_answer(&world, (struct world_answer){"GET", url, .status = 403});
+    observe(port, ref);
+    cr_expect_eq(observation.outcome, AS_REASON_FORBIDDEN);
+    cr_expect_str_eq(world.requests[0].url, url);
+    cr_expect_eq(world.requests[0].timeout_us, AS_US_PER_S);
+    /* Closed while one is under way. */
+    port->observe(port, 1, ref, &(struct as_observe_request){0}, keep_observation, NULL);
+    while (world.request_count < 2)
+        cr_assert(world_expire(&world));
+    port->close(port);
+    port = NULL;
+    cr_expect(world.requests[1].is_cancelled);
+    world_run(&world);
+    cr_expect_eq(observed_count, 1);
+    as_target_ref_free(ref);
+}
+
+Test(registry, a_provider_of_a_cluster_that_is_not_there_says_so)
+{
+    struct as_provider_option option = {"cluster", "edge"};
+    struct as_provider_settings provider = {
+        .name = "machines", .type = "clusterapi", .options = &option};
+    struct as_cluster_settings cluster = {"default", NULL, NULL};
+    struct as_settings settings = {
+        .clusters = &cluster, .cluster_count = 1, .providers = &provider, .provider_count = 1};
+    struct as_target_ref *ref = make_machines();
+    for (size_t count = 0; count < 2; count++) {
+        provider.option_count = count;
+        cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
+        observe(port, ref);
+        cr_expect_eq(observation.outcome, AS_REASON_UNREACHABLE);
+        cr_expect_str_eq(observation.message,
+                         count ? "cluster edge: there is no such one"
+                               : "cluster default: no cluster: not in a pod, and neither "
+                                 "KUBECONFIG nor HOME is set");
+        port->close(port);
+        port = NULL;
+    }
+    as_target_ref_free(ref);
+}
