@@ -5,6 +5,7 @@ import pytest
 
 from harness import grpc_driver
 from harness.certificates import Authority
+from harness.control_plane import ADMIN_TOKEN
 from harness.grpc_driver import Driver, Fault, Group
 from harness.http import Server
 from harness.notification import alert, notification
@@ -66,6 +67,25 @@ def test_up_and_down(make, driver, group):
     assert driver.count(UP) == 1 and driver.count(DOWN) == 1
     assert all(0 < left <= 2 for left in driver.deadlines), "the driver is told how long it may take"
     assert driver.groups["other"].size == 1
+
+
+def test_nodes_are_emptied_and_named(make, driver, group, control_plane, request):
+    """Drivers may know a node by its name only."""
+    names = {}
+    for number, provider_id in enumerate(group.instances):
+        name = names[provider_id] = f"grpc-{number}"
+        control_plane.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"providerID": provider_id}})
+        request.addfinalizer(lambda path=f"/api/v1/nodes/{name}": control_plane.admin.request("DELETE", path))
+        control_plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}})
+    kubeconfig = control_plane.write_kubeconfig("grpc", token=ADMIN_TOKEN)
+    daemon = make(driver.url, target={"nodes": {"cluster": "prod"}}, clusters={"prod": {"kubeconfig": str(kubeconfig)}})
+    fire(daemon, "Idle")
+    eventually(lambda: group.size == 1, 60, what="one is gone")
+    ((provider_id, name),) = group.removed
+    assert name == names[provider_id]
+    node = control_plane.admin.get(f"/api/v1/nodes/{name}")
+    assert node["spec"]["unschedulable"], "it was emptied first"
 
 
 def test_dry_run_asks_and_changes_nothing(make, driver, group):
