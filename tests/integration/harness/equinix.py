@@ -1,5 +1,5 @@
 """Equinix Metal, as far as pools of devices need it: devices come and go after a while, lists come in pages, there are only so
-many servers. The service is gone, so that this follows its documentation alone.
+many servers. The service is gone, so that this follows its documentation and its own client, which works with it (test_equinix_client.py).
 """
 import dataclasses
 import itertools
