@@ -82,6 +82,14 @@ bool daemon_may_act(void *context)
     return leader->may_act(leader);
 }
 
+enum as_permit daemon_get_permit(void *context)
+{
+    struct daemon *daemon = context;
+    if (!daemon_may_act(daemon))
+        return AS_PERMIT_NONE;
+    return as_kill_switch_look(daemon->kill_switch).reason ? AS_PERMIT_UNDO : AS_PERMIT_ALL;
+}
+
 /* Comes from within the shell: what has to be freed is freed in a later turn. */
 void daemon_on_fenced(void *context)
 {

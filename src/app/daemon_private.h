@@ -100,9 +100,10 @@ uint64_t daemon_get_seed(void);
 int daemon_open_leader(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_start_leader(struct daemon *daemon);
 bool daemon_is_leading(const struct daemon *daemon);
-void daemon_follow(struct daemon *daemon); /* requests are told why there is no shell */
-bool daemon_may_act(void *context);        /* for the shell, */
-void daemon_on_fenced(void *context);      /* likewise */
+void daemon_follow(struct daemon *daemon);       /* requests are told why there is no shell */
+bool daemon_may_act(void *context);              /* for the shell, */
+void daemon_on_fenced(void *context);            /* likewise */
+enum as_permit daemon_get_permit(void *context); /* for what targets do */
 /* The end: closes the state, gives the leadership back, and leaves the loop. Again, by whom the end
  * had to wait for. */
 void daemon_end(struct daemon *daemon, int status);

@@ -17,6 +17,7 @@
 
 #define RECOVER_EVERY_US (2 * AS_US_PER_S)
 #define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any request of theirs takes */
+#define RETIRE_AGAIN_US  (30 * AS_US_PER_S)  /* but emptying nodes takes what it takes */
 
 static void log_action(const struct as_action_record *action)
 {
@@ -205,6 +206,11 @@ static void close_retired(struct daemon *daemon, as_mono_time now)
 {
     struct retired *retired;
     while ((retired = STAILQ_FIRST(&daemon->retired)) && retired->until.us <= now.us) {
+        const bool is_last_call = now.us == AS_MONO_NEVER.us;
+        if (!is_last_call && !retired->targets->is_idle(retired->targets)) {
+            retired->until.us = as_time_add(now.us, RETIRE_AGAIN_US);
+            break;
+        }
         STAILQ_REMOVE_HEAD(&daemon->retired, next);
         retired->targets->close(retired->targets);
         retired->source->close(retired->source);
@@ -303,6 +309,7 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
                                                    &daemon->targets, error);
     if (r != 0)
         return r;
+    daemon->options->adapters->recover_targets(daemon->targets);
     daemon->source = daemon_new_source(daemon, &daemon->config->settings);
     return open_shell(daemon, store, error);
 }

@@ -105,6 +105,12 @@ static int new_targets(struct as_outside *outside, const struct as_settings *set
     return as_target_registry_new(settings, &outside->env, targets_out, error);
 }
 
+static void set_permit(struct as_outside *outside, as_permit_fn *get_permit, void *context)
+{
+    outside->env.get_permit = get_permit;
+    outside->env.permit_context = context;
+}
+
 static struct as_source_port *new_source(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)
@@ -308,6 +314,8 @@ static const struct as_adapters adapters = {
     .get_env = get_env,
     .visit_files = visit_files,
     .new_targets = new_targets,
+    .recover_targets = as_target_registry_recover,
+    .set_permit = set_permit,
     .new_source = new_source,
     .new_leader = new_leader,
     .new_lock_mirror = new_lock_mirror,

@@ -3,17 +3,39 @@
  */
 #include "clusters.h"
 
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/labels.h>
 
-#define OWNER "alertscaler"
+#define OWNER_SIZE 32
+
+/* Who drains nodes: the same after a restart and on every replica, another one for another state.
+ */
+static void print_owner(const struct as_state_settings *state, char owner[OWNER_SIZE])
+{
+    const bool is_shared = state->store == AS_STORE_KUBERNETES;
+    const char *place = is_shared ? state->namespace : state->path;
+    const struct as_label pairs[] = {{"lease", is_shared ? state->lease.name : ""},
+                                     {"place", place ? place : ""}};
+    struct as_labels *labels = NULL;
+    const int code = as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &labels);
+    assert(code == 0); /* the names differ, and paths are short */
+    (void)code;
+    snprintf(owner, OWNER_SIZE, "alertscaler-%016" PRIx64, as_labels_get_fingerprint(labels));
+    as_labels_free(labels);
+}
 
 void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
                       const struct as_access_env *env)
 {
+    char owner[OWNER_SIZE];
+    print_owner(&settings->state, owner);
     clusters->count = settings->cluster_count;
     clusters->items = as_xcalloc(clusters->count + 1, sizeof(*clusters->items));
     for (size_t i = 0; i < clusters->count; i++) {
@@ -26,7 +48,7 @@ void as_clusters_init(struct as_clusters *clusters, const struct as_settings *se
             continue;
         }
         as_kube_client_init(&cluster->client, env, cluster->access);
-        cluster->drains = as_drains_new(&cluster->client, OWNER);
+        cluster->drains = as_drains_new(&cluster->client, owner);
     }
 }
 

@@ -196,6 +196,15 @@ static int write_eviction_path(const struct as_kube_node_pod *pod, struct as_buf
     return code;
 }
 
+/* False, and it has failed: nothing more is done to the node. */
+static bool may_go_on(struct as_drain *drain)
+{
+    const enum as_permit permit = as_access_get_permit(drain->owner->client->env);
+    if (permit != AS_PERMIT_ALL)
+        fail(drain, AS_REASON_SUPERSEDED, as_permit_explain(permit));
+    return permit == AS_PERMIT_ALL;
+}
+
 static void evict_next(struct as_drain *drain)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
@@ -205,6 +214,8 @@ static void evict_next(struct as_drain *drain)
         wait(drain);
         return;
     }
+    if (!may_go_on(drain))
+        return;
     const struct as_kube_node_pod *pod = &drain->to_evict.items[drain->next_pod];
     as_kube_eviction_encode(pod, drain->owner->eviction_version, grace_s, &body);
     const struct as_kube_request_spec spec = {
@@ -333,6 +344,8 @@ static void mark(struct as_drain *drain)
         fail(drain, AS_REASON_REJECTED, error.text);
         return;
     }
+    if (!may_go_on(drain))
+        return;
     drain->may_be_marked = true;
     drain_patch_node(drain, &patch, marked);
 }

@@ -96,6 +96,9 @@ static void node_read(void *context, const struct as_http_response *response, un
                0) {
         as_outcome_init_local(&outcome, AS_REASON_REJECTED, error.text);
         end_stuck(drain, &outcome);
+    } else if (as_access_get_permit(drain->owner->client->env) == AS_PERMIT_NONE) {
+        as_outcome_init_local(&outcome, AS_REASON_SUPERSEDED, as_permit_explain(AS_PERMIT_NONE));
+        end_stuck(drain, &outcome); /* who leads finds the mark */
     } else {
         drain_patch_node(drain, &patch, unmarked);
     }

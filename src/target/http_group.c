@@ -208,6 +208,11 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     start(call, ref, request);
 }
 
+static bool is_idle(const struct as_target_port *self)
+{
+    return LIST_EMPTY(&((const struct http_group *)self)->calls);
+}
+
 static void close_port(struct as_target_port *self)
 {
     struct http_group *group = (struct http_group *)self;
@@ -222,7 +227,7 @@ struct as_target_port *as_http_group_new(const struct as_provider_settings *sett
                                          const struct as_access_env *env)
 {
     struct http_group *group = as_xcalloc(1, sizeof(*group));
-    group->port = (struct as_target_port){observe, scale, close_port};
+    group->port = (struct as_target_port){observe, scale, is_idle, close_port};
     group->env = env;
     group->auth = as_http_auth_new(&settings->http, env->clock);
     group->timeout_us = settings->timeout_us;

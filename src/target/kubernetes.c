@@ -345,6 +345,11 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     proceed(call);
 }
 
+static bool is_idle(const struct as_target_port *self)
+{
+    return LIST_EMPTY(&((const struct kubernetes *)self)->calls);
+}
+
 static void close_port(struct as_target_port *self)
 {
     struct kubernetes *kubernetes = (struct kubernetes *)self;
@@ -362,7 +367,7 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
                                          const struct as_access_env *env)
 {
     struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
-    kubernetes->port = (struct as_target_port){observe, scale, close_port};
+    kubernetes->port = (struct as_target_port){observe, scale, is_idle, close_port};
     kubernetes->env = env;
     kubernetes->access = access;
     as_kube_client_init(&kubernetes->client, env, access);

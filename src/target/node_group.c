@@ -388,6 +388,11 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     talk(call, AS_GROUP_READ, was_read);
 }
 
+static bool is_idle(const struct as_target_port *self)
+{
+    return LIST_EMPTY(&((const struct node_group *)self)->calls);
+}
+
 static void close_port(struct as_target_port *self)
 {
     struct node_group *group = (struct node_group *)self;
@@ -405,7 +410,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
                                          struct as_cluster *cluster)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
-    group->port = (struct as_target_port){observe, scale, close_port};
+    group->port = (struct as_target_port){observe, scale, is_idle, close_port};
     group->env = env;
     group->clusters = clusters;
     group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);

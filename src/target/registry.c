@@ -114,6 +114,17 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
                (struct refusal){.ticket = ticket, .scaled = done, .context = context});
 }
 
+static bool is_idle(const struct as_target_port *self)
+{
+    const struct registry *registry = (const struct registry *)self;
+    bool is_any_busy = !LIST_EMPTY(&registry->refusals);
+    for (size_t i = 0; i < registry->row_count; i++) {
+        const struct as_target_port *port = registry->rows[i].port;
+        is_any_busy = is_any_busy || (port && !port->is_idle(port));
+    }
+    return !is_any_busy;
+}
+
 static void close_port(struct as_target_port *self)
 {
     struct registry *registry = (struct registry *)self;
@@ -183,7 +194,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error)
 {
     struct registry *registry = as_xcalloc(1, sizeof(*registry));
-    registry->port = (struct as_target_port){observe, scale, close_port};
+    registry->port = (struct as_target_port){observe, scale, is_idle, close_port};
     registry->env = env;
     registry->rows =
         as_xcalloc(settings->cluster_count + settings->provider_count, sizeof(*registry->rows));
@@ -212,4 +223,25 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     }
     *port_out = &registry->port;
     return 0;
+}
+
+static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
+{
+    const char *cluster = context;
+    if (outcome->reason != AS_REASON_APPLIED)
+        as_log(AS_LOG_WARN, "nodes that a drain left cordoned cannot be looked for",
+               AS_F("cluster", cluster), AS_F("error", outcome->message));
+    if (undone > 0)
+        as_log(AS_LOG_WARN, "nodes that a drain had left cordoned take pods again",
+               AS_F("cluster", cluster), AS_FI("nodes", undone));
+}
+
+void as_target_registry_recover(struct as_target_port *port)
+{
+    struct registry *registry = (struct registry *)port;
+    for (size_t i = 0; i < registry->clusters.count; i++) {
+        struct as_cluster *cluster = &registry->clusters.items[i];
+        if (cluster->drains)
+            as_drain_recover(cluster->drains, recovered, (void *)cluster->name);
+    }
 }

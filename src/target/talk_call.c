@@ -75,6 +75,12 @@ static void send(struct talk_call *call)
         ask_cluster(call);
         return;
     }
+    const enum as_permit permit = as_access_get_permit(call->env);
+    if (wanted->is_change && permit != AS_PERMIT_ALL) {
+        as_talk_fail(talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
+        later(call, 0);
+        return;
+    }
     call->hear = talk->hear;
     call->plain_headers = wanted->header_count;
     if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, talk)) {
@@ -125,6 +131,8 @@ static void read_file(struct talk_call *call)
     size_t size = 0;
     const int code = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
     as_talk_hear_content(talk, get_now(call), code == 0 ? text : NULL, size, -code);
+    if (text)
+        explicit_bzero(text, size); /* it may be a secret */
     free(text);
     later(call, 0);
 }

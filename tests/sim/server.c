@@ -278,7 +278,8 @@ static void port_close(struct as_target_port *self)
 struct as_target_port *server_open_port(struct world *world)
 {
     struct sim_port *port = as_xcalloc(1, sizeof(*port));
-    port->port = (struct as_target_port){port_observe, port_scale, port_close};
+    port->port =
+        (struct as_target_port){.observe = port_observe, .scale = port_scale, .close = port_close};
     port->world = world;
     port->generation = world->daemon.generation;
     return &port->port;

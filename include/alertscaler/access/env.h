@@ -10,6 +10,15 @@
 #include <alertscaler/port/loop.h>
 #include <alertscaler/port/process.h>
 
+/* What may be changed outside at this moment. */
+enum as_permit {
+    AS_PERMIT_ALL,
+    AS_PERMIT_UNDO, /* what takes our own doing back: the kill switch is set */
+    AS_PERMIT_NONE  /* another may lead by now */
+};
+
+typedef enum as_permit as_permit_fn(void *context);
+
 struct as_access_env {
     struct as_http *http;
     struct as_loop *loop;
@@ -19,6 +28,21 @@ struct as_access_env {
     const char *(*get_variable)(const char *name);
     /* Where a pod finds its service account; NULL: where Kubernetes mounts it. */
     const char *service_account_dir;
+    /* Asked right before each request that changes something in the course of an action that takes
+     * long; NULL: all is permitted. */
+    as_permit_fn *get_permit;
+    void *permit_context;
 };
+
+static inline enum as_permit as_access_get_permit(const struct as_access_env *env)
+{
+    return env->get_permit ? env->get_permit(env->permit_context) : AS_PERMIT_ALL;
+}
+
+static inline const char *as_permit_explain(enum as_permit permit)
+{
+    return permit == AS_PERMIT_UNDO ? "given up: the kill switch stops everything"
+                                    : "given up: another may lead by now";
+}
 
 #endif

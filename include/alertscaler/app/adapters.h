@@ -54,6 +54,10 @@ struct as_adapters {
     /* Borrows outside and settings until the port is closed. */
     int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;
+    /* What a process that is no more has left half done is taken back: when a term begins. */
+    void (*recover_targets)(struct as_target_port *targets);
+    /* What may be changed at a moment, for ports whose actions take long; before the first. */
+    void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit, void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;

@@ -26,7 +26,8 @@ struct as_target_port {
     /* Sets an absolute size on the condition that the target is still as observed. */
     void (*scale)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
-    void (*close)(struct as_target_port *self); /* no callback after it; frees it too */
+    bool (*is_idle)(const struct as_target_port *self); /* no callback is outstanding */
+    void (*close)(struct as_target_port *self);         /* no callback after it; frees it too */
 };
 
 #endif

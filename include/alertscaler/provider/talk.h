@@ -44,7 +44,8 @@ enum as_talk_fault {
     AS_TALK_UNAUTHORIZED,  /* the credentials are not accepted: other ones may be */
     AS_TALK_PERMISSION,    /* accepted, but not for this */
     AS_TALK_CONFIGURATION, /* nothing but a person mends it */
-    AS_TALK_GONE           /* the group, or what was asked about, is not there */
+    AS_TALK_GONE,          /* the group, or what was asked about, is not there */
+    AS_TALK_STOPPED        /* not sent: nothing is to be changed now (access/env.h) */
 };
 
 enum as_talk_want {

@@ -22,4 +22,10 @@
 int as_target_registry_new(const struct as_settings *settings, const struct as_access_env *env,
                            struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
 
+/*
+ * Puts nodes back into service that a drain of a process that is no more left cordoned: once, when
+ * a term begins and before anything is scaled. What comes of it is logged.
+ */
+void as_target_registry_recover(struct as_target_port *port);
+
 #endif

@@ -70,7 +70,7 @@ static void close_targets(struct as_target_port *self)
 {
 }
 
-static struct as_target_port targets = {observe, scale, close_targets};
+static struct as_target_port targets = {.observe = observe, .scale = scale, .close = close_targets};
 static struct as_ruleset *ruleset;
 static struct as_store_memory *state;
 static struct as_audit_memory *log_;

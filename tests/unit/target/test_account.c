@@ -60,9 +60,11 @@ static void hear(struct as_talk *talk)
         as_talk_end(talk);
 }
 
+static bool is_changing;
+
 static void begin(struct as_group_talk *talk)
 {
-    as_talk_ask(&talk->talk, "GET", "https://cloud" URL);
+    as_talk_ask(&talk->talk, is_changing ? "PUT" : "GET", "https://cloud" URL);
     as_talk_send(&talk->talk, "get_group", hear);
 }
 
@@ -226,6 +228,37 @@ Test(account, new_ones_after_a_refusal_and_the_same_request_again)
     world_run(&world);
     cr_expect_eq(talks[0].talk.fault, AS_TALK_UNAUTHORIZED);
     cr_expect_eq(begun, 3);
+    deinit_talks();
+}
+
+static enum as_permit permit;
+
+static enum as_permit get_permit(void *context)
+{
+    return permit;
+}
+
+Test(account, what_may_not_be_changed_now_is_not_sent)
+{
+    env.get_permit = get_permit;
+    permit = AS_PERMIT_NONE;
+    start(0); /* what only asks is sent */
+    answer_token("t");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    is_changing = true;
+    for (permit = AS_PERMIT_UNDO; permit <= AS_PERMIT_NONE; permit++) {
+        const size_t before = world.request_count;
+        start(0);
+        world_run(&world);
+        cr_expect_eq(talks[0].talk.fault, AS_TALK_STOPPED);
+        cr_expect_not(talks[0].talk.is_ambiguous, "it was not sent");
+        cr_expect_not_null(strstr(talks[0].talk.message, "given up: "));
+        cr_expect_eq(world.request_count, before);
+    }
+    is_changing = false;
+    env.get_permit = NULL;
     deinit_talks();
 }
 

@@ -563,6 +563,60 @@ Test(drain, given_up_in_its_course_is_undone)
     cr_expect_eq(evicted, 1);
 }
 
+/* What may be changed from the so-many-eth question on. */
+static enum as_permit permit;
+static unsigned permit_from, permit_asked;
+
+static enum as_permit get_permit(void *context)
+{
+    return ++permit_asked >= permit_from ? permit : AS_PERMIT_ALL;
+}
+
+static void withdraw(enum as_permit what, unsigned from)
+{
+    env.get_permit = get_permit;
+    permit = what;
+    permit_from = from;
+    permit_asked = 0;
+}
+
+Test(drain, under_the_kill_switch_no_more_pods_are_evicted_and_the_node_is_put_back)
+{
+    withdraw(AS_PERMIT_UNDO, 3); /* the mark, a pod, the next pod */
+    start_marked(PODS(POD("a") "," POD("b")));
+    answer("POST", EVICT("a"), 201, "{}");
+    answer_undo();
+    start();
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
+                  "drain node n1: given up: the kill switch stops everything");
+    cr_expect_eq(evicted, 1);
+    env.get_permit = NULL;
+}
+
+Test(drain, nothing_is_touched_under_the_kill_switch)
+{
+    withdraw(AS_PERMIT_UNDO, 1);
+    answer_questions(NODE, PODS(POD("a")));
+    start();
+    expect_untouched(AS_REASON_SUPERSEDED,
+                     "drain node n1: given up: the kill switch stops everything");
+    env.get_permit = NULL;
+}
+
+Test(drain, who_does_not_lead_any_more_leaves_all_to_who_does)
+{
+    withdraw(AS_PERMIT_NONE, 3);
+    start_marked(PODS(POD("a") "," POD("b")));
+    answer("POST", EVICT("a"), 201, "{}");
+    answer("GET", NODE_PATH, 200, MARKED);
+    start();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_STUCK);
+    cr_expect_str_eq(get_last_request()->method, "GET", "nothing is changed");
+    cr_expect_eq(evicted, 1);
+    env.get_permit = NULL;
+}
+
 /* Side by side */
 
 static size_t count_gets(const char *path)

@@ -125,6 +125,19 @@ Test(registry, a_configured_cluster_must_be_usable)
     cr_expect_not_null(strstr(error.text, "there is no context \"nope\""));
 }
 
+Test(registry, is_idle_when_all_is_told)
+{
+    struct as_settings settings = {0};
+    struct as_target_ref *ref = make(AS_TARGET_KUBERNETES, "x");
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0);
+    cr_expect(port->is_idle(port));
+    port->observe(port, 1, ref, &(struct as_observe_request){0}, keep_observation, NULL);
+    cr_expect_not(port->is_idle(port));
+    world_run(&world);
+    cr_expect(port->is_idle(port));
+    as_target_ref_free(ref);
+}
+
 Test(registry, nothing_is_told_after_close)
 {
     struct as_settings settings = {0};
