@@ -16,6 +16,7 @@
 
 #include "answer.h"
 #include "aws_errors.h"
+#include "aws_profiles.h"
 #include "credentials_aws.h"
 
 #define API_VERSION    "2011-01-01"
@@ -418,6 +419,7 @@ const struct as_group_provider provider_aws = {
                                            "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
                                            "$AWS_CONFIG_FILE", "$AWS_SHARED_CREDENTIALS_FILE",
                                            "~/.aws/config", "~/.aws/credentials", NULL},
+            .read_names = aws_profiles_read_names,
         },
     .service = "autoscaling",
     .credentials = aws_credentials,

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 struct place { /* where the parser is */
@@ -135,6 +136,42 @@ const char *aws_profiles_find(const struct aws_profiles *profiles, const char *p
 {
     const char *value = aws_profiles_find_in(profiles, AWS_FILE_CREDENTIALS, profile, key);
     return value ? value : aws_profiles_find_in(profiles, AWS_FILE_CONFIG, profile, key);
+}
+
+/* The value that a line gives to a key, or NULL; to be freed. */
+static char *take_value(const char *line, size_t size, const char *key)
+{
+    const size_t key_size = strlen(key);
+    if (size <= key_size || strncasecmp(line, key, key_size) != 0)
+        return NULL;
+    AS_CLEANUP(as_free_p) char *rest = as_xstrndup(line + key_size, size - key_size);
+    char *text = trim(rest);
+    return *text == '=' || *text == ':' ? as_xstrdup(trim(text + 1)) : NULL;
+}
+
+/* Keys are not copied: line by line, and only what is looked for. */
+static void read_line(const char *line, size_t size, as_provider_names_fn *tell, void *context)
+{
+    AS_CLEANUP(as_free_p) char *path = take_value(line, size, "web_identity_token_file");
+    AS_CLEANUP(as_free_p) char *command = take_value(line, size, "credential_process");
+    AS_CLEANUP(as_arena_deinit) struct as_arena arena = AS_ARENA_INIT;
+    const char **words = command ? aws_split_command(&arena, command) : NULL;
+    if (!as_str_is_empty(path))
+        tell(context, path, false);
+    if (words)
+        tell(context, words[0], true);
+}
+
+void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *tell,
+                             void *context)
+{
+    while (size > 0) {
+        const char *end = memchr(content, '\n', size);
+        const size_t line_size = end ? (size_t)(end - content) : size;
+        read_line(content, line_size, tell, context);
+        content += line_size + (end != NULL);
+        size -= line_size + (end != NULL);
+    }
 }
 
 /* Copies the next word to `out`, without its quotes; false where one is open. */

@@ -11,6 +11,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/config/provider_kind.h>
 
 enum aws_profile_file { AWS_FILE_CONFIG, AWS_FILE_CREDENTIALS };
 
@@ -35,6 +36,11 @@ const char *aws_profiles_find(const struct aws_profiles *profiles, const char *p
                               const char *key) AS_MUST_USE;
 const char *aws_profiles_find_in(const struct aws_profiles *profiles, enum aws_profile_file file,
                                  const char *profile, const char *key) AS_MUST_USE;
+
+/* What a file with profiles names in turn, whichever profile is used: tokens of web identities,
+ * programs that print keys. Whatever else it is, it names nothing. */
+void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *tell,
+                             void *context);
 
 /* The words of a command, as a shell has them (quotes, backslashes; nothing is replaced), with
  * NULL at the end; NULL where a quote is open, or there is no word. */

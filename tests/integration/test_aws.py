@@ -15,17 +15,18 @@ def group(started):
 
 @pytest.fixture
 def make(group, make_daemon):
-    def make(key="AKIDTEST", secret="s3cret", name="workers-a", **config):
+    def make(key="AKIDTEST", secret="s3cret", name="workers-a", env=None, **config):
         rules = {
-            "targets": {"workers": {"node_group": {"provider": "aws", "name": name}, "max": 20, "cooldown": {"up": "1s", "down": "1s"}}},
+            "targets": {"workers": {"node_group": {"provider": "aws", "name": name}, "max": 20, "nodes": {"cluster": "none"},
+                                    "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}, "max_steps": 1},
                 {"name": "idle", "match": ['alertname="Idle"'], "target": "workers", "scale_down": {"by": 1}, "max_steps": 1},
             ],
         }
         provider = {"type": "aws", "region": REGION, "endpoint": group.url, "timeout": "3s"}
-        return make_daemon(rules, {"providers": {"aws": provider}, **config},
-                           env={"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret})
+        variables = {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret}
+        return make_daemon(rules, {"providers": {"aws": provider}, **config}, env=variables if env is None else env)
 
     return make
 
@@ -58,6 +59,20 @@ def test_dry_run_asks_and_changes_nothing(make, group):
     eventually(lambda: "DescribeAutoScalingGroups" in group.asked and daemon.records("decision"), 60, what="a record")
     assert group.size == 2
     assert set(group.asked) == {"DescribeAutoScalingGroups"}
+
+
+def test_keys_of_a_program(make, group, tmp_path):
+    """The profile's credential_process: the sandbox lets it run, as the profile names it at start."""
+    program = tmp_path / "programs" / "keys"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf '{\"Version\": 1, \"AccessKeyId\": \"AKIDTEST\", \"SecretAccessKey\": \"s3cret\"}'\n")
+    program.chmod(0o755)
+    config = tmp_path / "profiles" / "config"
+    config.parent.mkdir()
+    config.write_text(f"[profile ops]\ncredential_process = {program} --all\n")
+    daemon = make(env={"AWS_CONFIG_FILE": config, "AWS_PROFILE": "ops"})
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
 
 
 @pytest.mark.parametrize("key, secret, words", [

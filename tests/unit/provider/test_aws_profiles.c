@@ -4,6 +4,8 @@
 #include "aws_profiles.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -136,5 +138,35 @@ Test(aws_profiles, commands)
         }
         cr_expect_eq(words == NULL, rows[i].words == NULL, "%s", rows[i].command);
         cr_expect_str_eq(text, rows[i].words ? rows[i].words : "", "%s: %s", rows[i].command, text);
+    }
+}
+
+static void note_name(void *context, const char *path, bool is_program)
+{
+    char *names = context;
+    const size_t size = strlen(names);
+    snprintf(names + size, 128 - size, "%s%s ", is_program ? "!" : "", path);
+}
+
+/* So that the sandbox lets it be read, and run. */
+Test(aws_profiles, what_a_file_names_is_known)
+{
+    static const struct {
+        const char *content, *names;
+    } rows[] = {
+        {"[default]\nregion = r\n", ""},
+        {"[profile a]\nweb_identity_token_file = /t 1\n[b]\nWeb_Identity_Token_File=/u\n",
+         "/t 1 /u "},
+        {"[profile a]\ncredential_process = \"/opt/a b\" --all\n", "!/opt/a b "},
+        {"[a]\ncredential_process = \"\nweb_identity_token_file =\n", ""},
+        {"web_identity_token_file2 = /t\n#web_identity_token_file = /t\n", ""},
+        {"web_identity_token_file:/t", "/t "},
+        {"eyJ.a.token", ""},
+        {"", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char names[128] = "";
+        aws_profiles_read_names(rows[i].content, strlen(rows[i].content), note_name, names);
+        cr_expect_str_eq(names, rows[i].names, "%s", rows[i].content);
     }
 }
