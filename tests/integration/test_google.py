@@ -357,7 +357,7 @@ def test_a_pool_at_work_is_waited_for(make, add, google):
     pool.status = "RECONCILING"
     daemon = make(where)
     fire(daemon, "Busy")
-    eventually(lambda: len(google.requests("^GET .*/nodePools/")) >= 2, 60, what="it is looked at")
+    wait_words(daemon, '"reason": "in_progress"')
     assert pool.size == 2 and not google.changed()
     pool.status = "RUNNING"
     eventually(lambda: pool.size == 4, 120, what="it has grown")
