@@ -37,6 +37,7 @@ struct as_shrink {
     struct leaving *leaving;
     size_t leaving_count, draining, drained;
     const char **ids;            /* of those that are deleted */
+    const char *operation;       /* that deletes them, where it is followed; NULL */
     const char **nodes;          /* their names; NULL where they are no nodes */
     char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
     struct as_outcome failure;   /* of the first drain that failed */
@@ -93,6 +94,7 @@ static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_d
     group->instances = shrink->ids;
     group->nodes = shrink->nodes;
     group->instance_count = shrink->drained;
+    group->operation = shrink->operation;
     shrink->call = as_account_start(shrink->request.account, group, done, shrink);
 }
 
@@ -132,6 +134,40 @@ static bool is_there(const struct as_group_view *view, const char *id)
 
 static void look_again(void *context);
 
+static void look_later(struct as_shrink *shrink)
+{
+    struct as_loop *loop = shrink->request.env->loop;
+    shrink->timer = loop->start_timer(loop, LOOK_EVERY_US, look_again, shrink);
+}
+
+/* Of a provider that does not name instances: its operation says whether they are gone. */
+static void followed(void *context)
+{
+    struct as_shrink *shrink = context;
+    const struct as_group_talk *group = &shrink->talk;
+    const enum as_talk_fault fault = group->talk.fault;
+    const bool is_late = get_mono(shrink).us >= shrink->look_until.us;
+    const bool has_failed = fault == AS_TALK_CAPACITY || fault == AS_TALK_CONFIGURATION;
+    shrink->call = NULL;
+    shrink->result.attempts += group->talk.sent;
+    if (has_failed) { /* the servers may be there still: their nodes serve again where they are */
+        as_fault_take(group, &shrink->result.outcome, &shrink->result.call);
+        let_go(shrink, false);
+        finish(shrink);
+        return;
+    }
+    if (!group->is_done && fault != AS_TALK_GONE && !is_late) {
+        look_later(shrink);
+        return;
+    }
+    if (!group->is_done && fault != AS_TALK_GONE)
+        snprintf(shrink->words, sizeof(shrink->words),
+                 "the provider took the call, but is not done with it yet");
+    let_go(shrink, true);
+    as_outcome_set_message(&shrink->result.outcome, shrink->words);
+    finish(shrink);
+}
+
 static void looked(void *context)
 {
     struct as_shrink *shrink = context;
@@ -143,8 +179,7 @@ static void looked(void *context)
     const bool is_gone = shrink->talk.talk.fault == AS_TALK_GONE ||
                          (shrink->talk.talk.fault == AS_TALK_OK && left == 0);
     if (!is_gone && get_mono(shrink).us < shrink->look_until.us) {
-        struct as_loop *loop = shrink->request.env->loop;
-        shrink->timer = loop->start_timer(loop, LOOK_EVERY_US, look_again, shrink);
+        look_later(shrink);
         return;
     }
     if (!is_gone)
@@ -160,7 +195,10 @@ static void look_again(void *context)
 {
     struct as_shrink *shrink = context;
     shrink->timer = NULL;
-    talk(shrink, AS_GROUP_READ, looked);
+    if (shrink->operation)
+        talk(shrink, AS_GROUP_POLL, followed);
+    else
+        talk(shrink, AS_GROUP_READ, looked);
 }
 
 static void removed(void *context)
@@ -175,6 +213,8 @@ static void removed(void *context)
         finish(shrink);
         return;
     }
+    if (shrink->request.view->node_label && shrink->talk.started)
+        shrink->operation = as_arena_strdup(&shrink->arena, shrink->talk.started);
     shrink->result.reached = shrink->request.wanted->from - (int32_t)shrink->drained;
     shrink->look_until.us = as_time_add(get_mono(shrink).us, LOOK_MAX_US);
     look_again(shrink);

@@ -116,6 +116,23 @@ def test_down_by_the_name_of_a_server(make, stack, nodes, control_plane, tmp_pat
     assert cordoned == [left]
 
 
+def test_removal_that_fails_is_told_and_its_node_serves_again(make, stack, nodes, control_plane, tmp_path):
+    token = tmp_path / "token"
+    token.write_text(control_plane.account_token("alertscaler", "alertscaler"))
+    kubeconfig = control_plane.write_kubeconfig("alertscaler", tokenFile=str(token))
+    stack.set_group(node_count=3, node_addresses='["10.0.0.4", "10.0.0.5", "10.0.0.6"]')
+    stack.plan(seconds=1, failure="Resource DELETE failed: Conflict: server is locked")
+    daemon = make(nodes="default", clusters={"default": {"kubeconfig": str(kubeconfig)}})
+    fire(daemon, "Idle")
+    wait_words(daemon, "UPDATE_FAILED: Resource DELETE failed: Conflict: server is locked")
+
+    def cordoned():
+        return [n for n in nodes if control_plane.admin.get(f"/api/v1/nodes/{n}")["spec"].get("unschedulable")]
+
+    eventually(lambda: not cordoned(), 60, what="no node is cordoned")
+    assert len(stack.resizes()[0]["nodes_to_remove"]) == 1
+
+
 def test_nodes_that_outlived_their_servers_keep_the_others(make, stack, nodes, control_plane, tmp_path):
     """Three nodes of a group of two: Magnum would take another server for one that is gone."""
     token = tmp_path / "token"
