@@ -135,6 +135,11 @@ static const struct check node_group_checks[] = {
     {NULL, is_without_controls, "text without control characters"}, /* every other key */
 };
 
+/* What tells where a node group is, besides its provider: groups of equal names are many. In the
+ * order in which they stand in an id. */
+static const char *const places[] = {"project", "resource_group", "location",  "region",
+                                     "zone",    "cluster",        "namespace", "kind"};
+
 static const struct check *find_check(enum as_target_kind kind, const char *key)
 {
     bool is_kubernetes = kind == AS_TARGET_KUBERNETES;
@@ -297,7 +302,13 @@ static int print_id(const struct as_target_config *config, const struct as_targe
         for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++)
             as_buf_printf(out, "/%s", as_target_ref_get(ref, kubernetes_checks[i].key));
     } else {
-        as_buf_printf(out, "/%s/%s", as_target_ref_get(ref, "provider"), get_name(ref));
+        as_buf_printf(out, "/%s", as_target_ref_get(ref, "provider"));
+        for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
+            const char *place = find_field(ref, places[i]);
+            if (place)
+                as_buf_printf(out, "/%s", place);
+        }
+        as_buf_printf(out, "/%s", get_name(ref));
     }
     if (as_buf_check(out) < 0)
         return refuse(error, "target", get_name(ref), "its id would be too long");
@@ -384,7 +395,13 @@ static void print_id_pattern(const struct as_target_config *config, struct as_bu
         const char *name = find_plain_value(config, "name");
         if (!name)
             name = find_plain_value(config, "url");
-        as_buf_printf(out, "/%s/%s", provider ? provider : "", name ? name : "");
+        as_buf_printf(out, "/%s", provider ? provider : "");
+        for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
+            const char *place = find_plain_value(config, places[i]);
+            if (place)
+                as_buf_printf(out, "/%s", place);
+        }
+        as_buf_printf(out, "/%s", name ? name : "");
     }
 }
 

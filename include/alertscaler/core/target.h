@@ -2,7 +2,10 @@
  * A target's identity after templates: the address with all values known, and its id.
  *
  *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>
- *   node_group/<provider>/<name, or url where there is no name>
+ *   node_group/<provider>/<where it is>/<name, or url where there is no name>
+ *
+ * Where it is: the values of project, resource_group, location, region, zone, cluster, namespace
+ * and kind, as far as they are given, in this order.
  */
 #ifndef ALERTSCALER_CORE_TARGET_H
 #define ALERTSCALER_CORE_TARGET_H

@@ -16,6 +16,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/core/query.h>
+#include <alertscaler/core/target.h>
 
 static char folder[] = "/tmp/[alertscaler]*-XXXXXX"; /* looks like a pattern, and is none */
 static struct as_diagnostics diagnostics;
@@ -536,6 +537,28 @@ static void assert_error(const char *text, const char *message, uint32_t line, u
     cr_assert(strstr(first->message, message), "%s", first->message);
     cr_assert_eq(first->line, line, "%s at %u:%u", text, first->line, first->column);
     cr_assert_eq(first->column, column, "%s at %u:%u", text, first->line, first->column);
+}
+
+/* Groups of one name in two places are two targets. */
+Test(config, the_id_of_a_group_says_where_it_is)
+{
+    static const char *const ids[] = {"node_group/cloud/pool", "node_group/cloud/prod/pool",
+                                      "node_group/cloud/test/pool"};
+    write_file("rules.yaml",
+               "targets:\n"
+               "  a: {node_group: {provider: cloud, name: pool}, max: 2}\n"
+               "  b: {node_group: {name: pool, cluster: prod, provider: cloud}, max: 2}\n"
+               "  c: {node_group: {provider: cloud, cluster: test, name: pool}, max: 2}\n");
+    assert_loads("rule_files: [rules.yaml]\nproviders: {cloud: {type: aws}}\n");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
+        const struct as_target_config *target = &config->ruleset->targets[i];
+        struct as_target_ref *ref;
+        cr_assert_eq(as_target_ref_new(target, NULL, NULL, &ref, NULL), 0);
+        cr_expect_str_eq(ref->id, ids[i]);
+        cr_expect(as_target_may_have_id(target, ids[i]));
+        cr_expect_not(as_target_may_have_id(target, ids[(i + 1) % AS_ARRAY_SIZE(ids)]));
+        as_target_ref_free(ref);
+    }
 }
 
 /* How instances are nodes, and which of them leave. */
