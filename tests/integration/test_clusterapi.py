@@ -218,7 +218,7 @@ def test_an_api_server_that_hangs_is_asked_again(make, machines, control_plane):
     daemon = make(provider={"timeout": "2s"})
     with paused(control_plane):
         fire(daemon, "Busy")
-        eventually(lambda: "discover_api: " in daemon.process.log_text(), 60, what="it is told")
+        eventually(lambda: "outcome=timeout" in daemon.process.log_text(), 60, what="it is told")
     eventually(lambda: machines.size(path) == 4, 120, what="it has grown")
     steadily(lambda: machines.size(path) == 4, 3)
 
