@@ -264,7 +264,8 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
                   struct as_action_record *record)
 {
-    const char *told = growth_on_applied(engine, target, intent);
+    const char *told =
+        growth_on_applied(engine, target, intent, record->is_late ? "" : record->message);
     if (told)
         record->message = told;
     const bool is_up = intent->to > intent->from;

@@ -83,7 +83,7 @@ bool growth_is_taken_back(const struct target *target, const struct intent *inte
 }
 
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
-                              const struct intent *intent)
+                              const struct intent *intent, const char *why)
 {
     struct growth *growth = &target->growth;
     if (!growth_is_taken_back(target, intent)) {
@@ -93,11 +93,12 @@ const char *growth_on_applied(struct as_engine *engine, struct target *target,
     if (!has_failed_since(growth, growth->since))
         back_off(engine, target);
     growth->to = intent->to;
-    char text[128];
+    char text[AS_MESSAGE_SIZE + 128];
     snprintf(text, sizeof(text),
              "%d of the instances asked for did not come: taken back, and no more are asked for in "
-             "the next %lld minutes",
-             intent->from - intent->to, (long long)(growth->back_off_us / AS_US_PER_MIN));
+             "the next %lld minutes%s%s",
+             intent->from - intent->to, (long long)(growth->back_off_us / AS_US_PER_MIN),
+             *why ? ": " : "", why);
     return as_arena_strdup(&engine->arena, text);
 }
 

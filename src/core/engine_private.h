@@ -657,9 +657,10 @@ struct locks growth_get_locks(const struct target *target, as_mono_time now);
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void growth_refuse(struct as_engine *engine, struct target *target); /* for want of capacity */
 bool growth_is_taken_back(const struct target *target, const struct intent *intent);
-/* Before the target is stored. What is to be told of a taking back, else NULL. */
+/* Before the target is stored. What is to be told of a taking back, else NULL. `why` it did not
+ * come, in the provider's words; "" where they are not known. */
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
-                              const struct intent *intent);
+                              const struct intent *intent, const char *why);
 /* The target is seen. True: what has not come is being taken back. */
 bool growth_review(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation);

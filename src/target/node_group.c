@@ -52,6 +52,7 @@ struct call {
     int32_t ready;   /* instances that run, and are ready nodes where they are nodes */
     char *operation; /* that the change has begun; NULL: none */
     as_mono_time poll_until;
+    char shortage[AS_MESSAGE_SIZE]; /* why what is taken back did not come; "" */
     unsigned attempts;
     int32_t to;      /* that is asked of the provider: wanted, or as low as it can be for now */
     int32_t reached; /* by a scale-down */
@@ -116,6 +117,8 @@ static void tell_scaled(const struct call *call)
         .reached = call->reached,
     };
     as_outcome_fill_result(&call->outcome, &result);
+    if (result.outcome == AS_REASON_APPLIED && !*result.message)
+        memcpy(result.message, call->shortage, sizeof(result.message));
     memcpy(result.method, call->request.method, sizeof(result.method));
     memcpy(result.path, call->request.path, sizeof(result.path));
     call->scaled(call->context, call->ticket, &result);
@@ -297,6 +300,8 @@ static void take_back(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
     const int32_t present = as_group_count_present(view);
+    if (view->shortage)
+        as_str_copy_line(view->shortage, call->shortage, sizeof(call->shortage));
     if (present >= view->size) {
         shrink(call);
         return;

@@ -112,6 +112,7 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
 
 static void say_action(struct harness *harness, const struct as_action_record *record)
 {
+    (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
     if (record->decision && strcmp(record->decision, harness->last_order) != 0)
         harness->misnamed_decisions++;
     if (record->command && strcmp(record->command, harness->last_command) == 0)
@@ -329,13 +330,15 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
     }
     if (harness->on_request)
         harness->on_request(harness, call, script.is_done);
-    const struct as_scale_result result = {
+    struct as_scale_result result = {
         .outcome = script.outcome,
         .is_ambiguous = script.is_ambiguous,
         .is_shortage = script.is_shortage,
         .retry_after_us = script.retry_after_us,
         .attempts = 1,
     };
+    if (target->words)
+        (void)snprintf(result.message, sizeof(result.message), "%s", target->words);
     step(harness,
          &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = call->ticket, .result = &result});
 }

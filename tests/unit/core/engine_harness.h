@@ -29,6 +29,7 @@ struct virtual_target {
     bool in_progress, has_no_version;
     bool names_instances;   /* a node group's are */
     int32_t missing;        /* of `size`: instances that are not there, or not ready */
+    const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
@@ -114,6 +115,7 @@ struct harness {
 
     char last_order[AS_ULID_SIZE]; /* the last decision for a change */
     char last_command[AS_ULID_SIZE];
+    char last_message[512];      /* of the last action */
     unsigned misnamed_decisions; /* actions that named another */
     uint64_t last_notification_total;
     size_t last_notification_count;

@@ -48,12 +48,16 @@ Test(engine_growth, what_did_not_come_in_time_is_taken_back_and_the_group_backs_
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
     pool->has_no_capacity = true;
+    pool->words = "no machines";
     fire(&h, "Busy", 990);
     cr_assert(has(said(&h), "acted pool 4>7 applied"));
     tick(&h, READY_TIMEOUT - 20);
     cr_expect_not(has(said(&h), "take back"), "too early");
     tick(&h, 40);
     cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 applied"));
+    cr_expect_str_eq(h.last_message,
+                     "3 of the instances asked for did not come: taken back, and no "
+                     "more are asked for in the next 5 minutes: no machines");
     cr_expect_eq(pool->size, 4);
     cr_expect_eq(pool->missing, 0);
     const int64_t lock = get_up_lock(&h);
