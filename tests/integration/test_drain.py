@@ -6,10 +6,9 @@ import pytest
 
 from harness.deploy import install
 from harness.driver import Driver
+from harness.nodes import MARK, TAINT, make_budget, make_pod, read
 from harness.wait import eventually
 
-TAINT = "alertscaler.io/draining"
-MARK = "alertscaler.io/drain"
 _numbers = itertools.count(1)
 
 
@@ -80,30 +79,6 @@ def node(plane):
         {"key": "team", "value": "shop", "effect": "PreferNoSchedule"}]}})
     yield name, instance
     plane.admin.delete(f"/api/v1/nodes/{name}")
-
-
-def make_pod(plane, namespace, node, name, **annotations):
-    """One that runs on the node. Its owner is there, for the garbage collector, and does nothing."""
-    owner = plane.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name}})
-    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": owner["metadata"]["uid"], "controller": True}]
-    plane.admin.create({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"namespace": namespace, "name": name, "labels": {"app": "web"}, "ownerReferences": owners,
-                     "annotations": annotations},
-        "spec": {"nodeName": node, "schedulerName": "nobody", "terminationGracePeriodSeconds": 0,
-                 "containers": [{"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}})
-    plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": {
-        "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
-
-
-def make_budget(plane, namespace, least):
-    plane.admin.create({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget",
-                        "metadata": {"namespace": namespace, "name": "web"},
-                        "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "web"}}}})
-
-
-def read(plane, name):
-    return plane.admin.get(f"/api/v1/nodes/{name}")
 
 
 def assert_in_service(plane, name):

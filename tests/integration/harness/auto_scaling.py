@@ -14,6 +14,8 @@ import urllib.parse
 from .http import HangUp, Server
 
 REGION = "eu-central-1"
+SHORTAGE = ("Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have sufficient "
+            "capacity in the Availability Zone you requested.")
 NAMESPACE = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
 
 
@@ -54,12 +56,14 @@ def signature(secret, asked, scope, names):
 
 
 class AutoScaling:
-    """One group; `keys` are {access key: (secret, actions that are allowed)}."""
+    """One group; `keys` are {access key: (secret, actions that are allowed)}, `room` is how many instances can be had,
+    `sizes` those that were asked for, `on_removal` is called with an instance before it goes."""
 
-    def __init__(self, name, size, least=0, most=10):
-        self.name, self.size, self.least, self.most = name, size, least, most
+    def __init__(self, name, size, least=0, most=10, room=1000):
+        self.name, self.size, self.least, self.most, self.room = name, size, least, most, room
         self.keys = {"AKIDTEST": ("s3cret", {"*"})}
-        self.asked, self.faults, self.removed = [], [], []
+        self.asked, self.faults, self.removed, self.sizes = [], [], [], []
+        self.on_removal = lambda instance: None
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self.instances = [self._name() for _ in range(size)]
@@ -112,6 +116,9 @@ class AutoScaling:
 
     def _describe_scaling_activities(self, form):
         ids = [v for k, v in form.items() if k.startswith("ActivityIds.")]
+        if not ids and self.size > len(self.instances):
+            return (f"<Activities><member><ActivityId>f-1</ActivityId><StatusCode>Failed</StatusCode><StatusMessage>{SHORTAGE}"
+                    "</StatusMessage><StartTime>2026-01-01T00:00:00Z</StartTime></member></Activities>")
         members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>Successful</StatusCode></member>" for i in ids)
         return f"<Activities>{members}</Activities>"
 
@@ -124,7 +131,8 @@ class AutoScaling:
                                                   " for the AutoScalingGroup.")
         assert size >= len(self.instances), "the cloud would choose who leaves"
         self.size = size
-        self.instances += [self._name() for _ in range(size - len(self.instances))]
+        self.sizes.append(size)
+        self.instances += [self._name() for _ in range(min(size, self.room) - len(self.instances))]
         return ""
 
     def _terminate_instance_in_auto_scaling_group(self, form):
@@ -135,6 +143,7 @@ class AutoScaling:
         if self.size - 1 < self.least:
             raise Refused(400, "ValidationError", f"Currently, desiredSize equals minSize ({self.least}). Terminating "
                           "instance without replacement will violate group's min size constraint.")
+        self.on_removal(form["InstanceId"])
         self.instances.remove(form["InstanceId"])
         self.removed.append(form["InstanceId"])
         self.size -= 1

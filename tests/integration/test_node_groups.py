@@ -1,0 +1,280 @@
+"""Node groups through the built binary, on their long ways: what never comes is taken back, and nodes with pods of the real API
+server are emptied before their instances go, over budgets, the kill switch, crashes, reloads and stops."""
+import datetime
+import json
+import time
+
+import pytest
+
+from harness.auto_scaling import REGION, AutoScaling
+from harness.azure import CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure
+from harness.nodes import is_in_service, is_marked, make_budget, make_pod
+from harness.notification import alert, notification
+from harness.wait import eventually, steadily
+
+LEFT = "nodes that a drain had left cordoned take pods again"
+
+
+def fire(daemon, name, *status):
+    return daemon.notify(notification(alert({"alertname": name}, *status)))
+
+
+def wait_words(daemon, words):
+    return eventually(lambda: [r for r in daemon.records() if words in json.dumps(r)], 60, what=words)[0]
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def rules_for(group, nodes, by=2):
+    return {
+        "targets": {"workers": {"node_group": group, "max": 20, "nodes": nodes, "cooldown": {"up": "1s", "down": "1s"}}},
+        "rules": [
+            {"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": by}, "max_steps": 3},
+            {"name": "idle", "match": ['alertname="Idle"'], "target": "workers", "scale_down": {"by": 1}, "max_steps": 1},
+        ],
+    }
+
+
+# ---- what does not come ----
+
+
+@pytest.fixture
+def aws(started):
+    return started(AutoScaling("workers-a", 2, least=1, most=8))
+
+
+@pytest.fixture
+def make_aws(aws, make_daemon, tmp_path):
+    def make(nodes, **config):
+        provider = {"type": "aws", "region": REGION, "endpoint": aws.url, "timeout": "5s"}
+        (tmp_path / "token").write_text("secret-of-ada")
+        token = {"name": "ada", "file": str(tmp_path / "token"), "permissions": ["notify", "read", "admin"]}
+        rules = rules_for({"provider": "aws", "name": "workers-a"}, nodes)
+        daemon = make_daemon(rules, {"providers": {"aws": provider}, "receiver": {"tokens": [token]}, **config},
+                             env={"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "s3cret"},
+                             flags=["--web.enable-admin-api"], start=False)
+        daemon.headers = {"Authorization": "Bearer secret-of-ada"}
+        return daemon.start()
+
+    return make
+
+
+@pytest.fixture
+def azure(started):
+    return started(FakeAzure())
+
+
+@pytest.fixture
+def make_azure(azure, make_daemon):
+    def make(nodes):
+        provider = {"type": "azure", "subscription": SUBSCRIPTION, "endpoint": azure.url, "authority": azure.url,
+                    "metadata_endpoint": azure.url, "timeout": "5s"}
+        rules = rules_for({"provider": "azure", "resource_group": "rg-1", "name": "web"}, nodes)
+        return make_daemon(rules, {"providers": {"azure": provider}}, env={
+            "AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET})
+
+    return make
+
+
+def assert_backs_off(daemon, failed, holds):
+    """No increase for the first five minutes after the failure: told by decisions and by the API, and nothing changes."""
+    eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "cooldown"], 90,
+               what="a decision that says cooldown")
+    target = eventually(lambda: (t := daemon.target("workers"))["locked_until"]["up"] and t, what="the lock is shown")
+    assert 290 <= seconds(target["locked_until"]["up"]) - seconds(failed["time"]) <= 310
+    fire(daemon, "Busy")
+    steadily(holds, 3, what="the alert that still fires changes nothing")
+
+
+def test_what_never_comes_is_taken_back(make_aws, aws):
+    """The provider takes the new size, and no instance comes: after ready_timeout the size is what it was."""
+    aws.room = 2
+    daemon = make_aws({"cluster": "none", "ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    grown = daemon.wait_record("action", outcome="applied", **{"from": 2, "to": 4})
+    back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 2})
+    assert back["decision"] == grown["decision"] and not back["rule"]
+    assert back["message"] == ("2 of the instances asked for did not come: taken back, and no more are asked for in the next "
+                               "5 minutes")
+    assert seconds(back["time"]) - seconds(grown["time"]) >= 3
+    assert aws.sizes == [4, 2] and not aws.removed and len(aws.instances) == 2
+    assert_backs_off(daemon, back, lambda: aws.sizes == [4, 2])
+
+
+def test_only_what_did_not_come_is_taken_back(make_aws, aws):
+    aws.room = 3
+    daemon = make_aws({"cluster": "none", "ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 3})
+    assert back["message"].startswith("1 of the instances asked for did not come: taken back")
+    assert aws.sizes == [4, 3] and not aws.removed and len(aws.instances) == 3
+    assert_backs_off(daemon, back, lambda: aws.sizes == [4, 3])
+
+
+@pytest.mark.parametrize("room", [2, 3])
+def test_what_was_made_and_failed_is_taken_back_by_name(make_azure, azure, room):
+    """Azure names machines that it could not allocate, so these very ones are deleted."""
+    group = azure.add_scale_set("web", 2, room=room)
+    served = [m.id for m in group.present()]
+    daemon = make_azure({"cluster": "none", "ready_timeout": "3s"})
+    fire(daemon, "Busy")
+    back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": room})
+    assert back["message"].startswith(f"{4 - room} of the instances asked for did not come: taken back")
+    eventually(lambda: group.size == room, what="the size is what is there")
+    assert [m.id for m in group.present()][:2] == served and not [m for m in group.present() if m.error]
+    asked = len(azure.requests("^(?!GET)"))
+    assert_backs_off(daemon, back, lambda: len(azure.requests("^(?!GET)")) == asked)
+
+
+def test_want_of_capacity_backs_off_at_once(make_azure, azure):
+    """The provider refuses: nothing has grown, nothing is to be taken back, and it is not asked again and again."""
+    group = azure.add_scale_set("web", 2, quota=3)
+    daemon = make_azure({"cluster": "none", "ready_timeout": "10m"})
+    fire(daemon, "Busy")
+    refused = daemon.wait_record("action", outcome="rejected")
+    assert "exceeding approved Total Regional Cores Quota" in refused["message"]
+    assert_backs_off(daemon, refused, lambda: group.size == 2 and len(azure.requests("^PATCH ")) == 1)
+
+
+# ---- drains ----
+
+
+class Workers:
+    """Two nodes of an Auto Scaling group, each with a pod of one budget, which lets no pod go until it is told to."""
+
+    def __init__(self, plane, namespace, nodes, group):
+        self.plane, self.namespace, self.nodes, self.group = plane, namespace, nodes, group
+        self.path = f"/apis/policy/v1beta1/namespaces/{namespace}/poddisruptionbudgets/web"
+        self.left_with_pods = []
+        for number, name in enumerate(nodes):
+            make_pod(plane, namespace, name, f"web-{number}")
+        make_budget(plane, namespace, 2)
+        plane.admin.wait(self.path, lambda b: b.get("status", {}).get("currentHealthy") == 2)
+        group.on_removal = self._leave
+
+    def _leave(self, instance):
+        if self.pods(next(n for n, i in self.nodes.items() if i == instance)):
+            self.left_with_pods.append(instance)
+
+    def pods(self, node):
+        pods = self.plane.admin.get(f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        return [p["metadata"]["name"] for p in pods if p["spec"]["nodeName"] == node]
+
+    def marked(self):
+        return [n for n in self.nodes if is_marked(self.plane, n)]
+
+    def wait_marked(self):
+        """The node that is drained, and the other."""
+        (node,) = eventually(self.marked, what="a node is drained")
+        return node, next(n for n in self.nodes if n != node)
+
+    def in_service(self):
+        return all(is_in_service(self.plane, n) for n in self.nodes)
+
+    def untouched(self):
+        """All pods and instances are there."""
+        return (all(self.pods(n) for n in self.nodes) and self.group.size == 2 and not self.group.removed and
+                not self.group.sizes)
+
+    def allow_one(self):
+        self.plane.admin.patch(self.path, {"spec": {"minAvailable": 1}})
+
+    def assert_shrunk(self, daemon):
+        """One is gone, and was empty then; the other was left alone."""
+        record = daemon.wait_record("action", 90, outcome="applied")
+        assert (record["from"], record["to"]) == (2, 1)
+        ((gone, _),) = [(n, i) for n, i in self.nodes.items() if [i] == self.group.removed]
+        (other,) = [n for n in self.nodes if n != gone]
+        assert self.group.size == 1 and not self.left_with_pods and not self.pods(gone) and self.pods(other)
+        assert is_marked(self.plane, gone) and is_in_service(self.plane, other)
+
+
+@pytest.fixture
+def workers(control_plane, namespace, aws, make_nodes):
+    nodes = {f"{namespace}-worker-{i}": instance for i, instance in enumerate(aws.instances)}
+    clusters = make_nodes({n: f"aws:///{REGION}a/{i}" for n, i in nodes.items()})
+    made = Workers(control_plane, namespace, nodes, aws)
+    made.clusters = clusters
+    return made
+
+
+@pytest.fixture
+def make(workers, make_aws):
+    return lambda **config: make_aws({"cluster": "default", "drain_timeout": "4m"}, clusters=workers.clusters, **config)
+
+
+def test_a_node_is_emptied_before_its_instance_goes(make, workers):
+    daemon = make()
+    fire(daemon, "Idle")
+    workers.wait_marked()
+    steadily(workers.untouched, 4, what="the budget holds it up")
+    assert not daemon.records("action")
+    workers.allow_one()
+    workers.assert_shrunk(daemon)
+
+
+def test_the_kill_switch_ends_a_drain(make, workers, tmp_path):
+    stop = tmp_path / "switch" / "stop"
+    stop.parent.mkdir()
+    daemon = make(kill_switch={"file": str(stop)})
+    fire(daemon, "Idle")
+    workers.wait_marked()
+    stop.write_text("the building burns\n")
+    record = daemon.wait_record("action", outcome="superseded")
+    assert "kill switch" in record["message"]
+    eventually(workers.in_service, what="the node takes pods again")
+    workers.allow_one()
+    fire(daemon, "Idle")
+    steadily(lambda: workers.untouched() and workers.in_service(), 5, what="nothing is done")
+    assert not daemon.records("action", outcome="applied")
+    stop.unlink()
+    workers.assert_shrunk(daemon)
+
+
+def test_a_drain_whose_process_died_is_undone_and_begun_anew(make, workers):
+    daemon = make()
+    fire(daemon, "Idle")
+    node, _ = workers.wait_marked()
+    daemon.kill()
+    assert workers.marked() == [node] and workers.untouched()
+    daemon.start()
+    eventually(lambda: LEFT in daemon.process.log_text(), what=LEFT)
+    steadily(workers.untouched, 3, what="the budget holds it up")
+    workers.allow_one()
+    workers.assert_shrunk(daemon)
+    assert len(daemon.records("action", outcome="applied")) == 1
+
+
+@pytest.mark.parametrize("how", ["signal", "post", "other-rules"])
+def test_a_drain_goes_on_over_a_reload(make, workers, how):
+    daemon = make()
+    fire(daemon, "Idle")
+    workers.wait_marked()
+    if how == "other-rules":
+        rules = rules_for({"provider": "aws", "name": "workers-a"}, {"cluster": "default", "drain_timeout": "3m"}, by=1)
+        daemon.write_rules(rules)
+    if how == "signal":
+        daemon.reload()
+    else:
+        assert daemon.post("/-/reload", b"").ok
+    daemon.wait_record("reload")
+    steadily(workers.untouched, 3, what="the budget holds it up")
+    workers.allow_one()
+    workers.assert_shrunk(daemon)
+    steadily(lambda: len(daemon.records("action")) == 1 and workers.group.size == 1, 3, what="it is recorded once")
+
+
+def test_a_stop_does_not_wait_for_a_drain(make, workers):
+    """Within the grace of every stop; who starts next puts the node back, or goes on."""
+    daemon = make()
+    fire(daemon, "Idle")
+    workers.wait_marked()
+    begun = time.monotonic()
+    daemon.stop()
+    assert time.monotonic() - begun < 40
+    assert workers.untouched()
+    workers.allow_one()
+    daemon.start()
+    workers.assert_shrunk(daemon)
