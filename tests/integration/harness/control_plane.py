@@ -13,6 +13,7 @@ import subprocess
 import yaml
 
 from .certificates import Authority, write_key_pair
+from .files import replace
 from .http import request
 from .kube import KubeClient
 from .ports import free_port
@@ -185,7 +186,7 @@ class ControlPlane:
             user |= {"client-certificate": str(certificate), "client-key": str(key)}
         cluster = {"server": self.url, "certificate-authority": str(self.authority.certificate)}
         path = self.directory / f"{name}.kubeconfig"
-        path.write_text(yaml.safe_dump({
+        replace(path, yaml.safe_dump({      # others may be reading it
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": name, "user": user}],
