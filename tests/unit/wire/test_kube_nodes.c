@@ -147,9 +147,14 @@ Test(kube_node, may_be_kept_by_an_annotation)
 
 Test(kube_node, has_no_mark_that_cannot_be_read)
 {
-    static const char *const rows[] = {"\"\"", "7", "\"[]\"", "\"{\\\"at\\\":\\\"x\\\"}\"",
-                                       "\"{\\\"at\\\":\\\"soon\\\",\\\"decision\\\":\\\"d\\\","
-                                       "\\\"owner\\\":\\\"me\\\"}\""};
+    static const char *const rows[] = {
+        "\"\"",
+        "7",
+        "\"[]\"",
+        "\"{\\\"at\\\":\\\"x\\\"}\"",
+        ("\"{\\\"at\\\":\\\"soon\\\",\\\"decision\\\":\\\"d\\\","
+         "\\\"owner\\\":\\\"me\\\"}\""),
+    };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         AS_CLEANUP(as_free_p)
         char *json = as_xasprintf("{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\","
