@@ -11,9 +11,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
-/* RFC 9110's preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT", which is all that servers
- * still send. 0 or -EINVAL. */
-static int parse_http_date(const char *text, as_wall_time *time_out)
+int as_http_date_parse(const char *text, as_wall_time *time_out)
 {
     struct tm date = {0};
     char normal[AS_RFC3339_SIZE];
@@ -31,7 +29,7 @@ int64_t as_retry_after_parse(const char *text, as_wall_time now)
     if (as_str_is_empty(text))
         return 0;
     if (as_number_parse_i64(text, strlen(text), &seconds) < 0) {
-        if (parse_http_date(text, &until) < 0)
+        if (as_http_date_parse(text, &until) < 0)
             return 0;
         seconds = (until.us - now.us) / AS_US_PER_S;
     }

@@ -43,6 +43,7 @@ struct as_account {
     struct as_http_tls tls;
     LIST_HEAD(, as_account_call) calls;
     struct as_random nonces;
+    int64_t skew_us; /* how far the provider's clock is ahead of ours, where that was learnt */
 
     struct as_credentials credentials; /* when has_credentials */
     bool has_credentials;
@@ -88,6 +89,7 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
         .proxy_url = account->settings->http.proxy_url,
         .auth = account->auth,
         .cluster = account->cluster,
+        .skew_us = &account->skew_us,
     };
 }
 
@@ -238,7 +240,7 @@ static bool authorize(void *context, struct as_talk *talk)
     const struct as_sign_scope scope = {
         .region = region ? region : account->credentials.region,
         .service = talk->request.service ? talk->request.service : account->provider->service,
-        .now = now,
+        .now = {as_time_add(now.us, account->skew_us)},
         .nonce = nonce,
     };
     call->generation = account->generation;

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/access/retry_after.h>
+#include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+
+#define SKEW_MIN_US (2 * AS_US_PER_MIN) /* clouds take five minutes and more for right */
 
 static void turn(void *context);
 
@@ -24,11 +28,35 @@ static as_wall_time get_now(const struct talk_call *call)
 
 /* ---- requests ---- */
 
+/* A signature has the time in it. Whether a refusal may come from a clock that is off: by the
+ * answer's own time, and not by one that was known already. Then the same request is signed once
+ * more, by the other side's clock; what it refused it has not done. */
+static bool learns_time(struct talk_call *call, const struct as_http_response *response)
+{
+    as_wall_time theirs;
+    if (!call->skew_us || call->is_repeated || call->talk->request.is_plain ||
+        response->outcome != AS_HTTP_ANSWERED || response->status < 400 || response->status > 403 ||
+        as_http_date_parse(as_http_response_find(response, "Date"), &theirs) < 0)
+        return false;
+    const int64_t skew = theirs.us - get_now(call).us, news = skew - *call->skew_us;
+    if (news > -SKEW_MIN_US && news < SKEW_MIN_US)
+        return false;
+    *call->skew_us = skew;
+    as_log(AS_LOG_WARN, "the clock of this machine is off, or the provider's",
+           AS_F("provider", call->client), AS_FI("seconds_behind", skew / AS_US_PER_S));
+    return true;
+}
+
 static void answered(void *context, const struct as_http_response *response)
 {
     struct talk_call *call = context;
     struct as_talk *talk = call->talk;
     call->transfer = NULL;
+    if (learns_time(call, response)) {
+        call->is_repeated = true;
+        talk_call_repeat(call);
+        return;
+    }
     as_talk_hear_answer(talk, get_now(call), response);
     if (talk->want == AS_TALK_END && talk->fault == AS_TALK_UNAUTHORIZED && !call->is_repeated &&
         call->callbacks.refused(call->callbacks.context, call)) {
@@ -71,14 +99,14 @@ static void send(struct talk_call *call)
 {
     struct as_talk *talk = call->talk;
     const struct as_talk_request *wanted = &talk->request;
-    if (call->cluster) {
-        ask_cluster(call);
-        return;
-    }
     const enum as_permit permit = as_access_get_permit(call->env);
     if (wanted->is_change && permit != AS_PERMIT_ALL) {
         as_talk_fail(talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
         later(call, 0);
+        return;
+    }
+    if (call->cluster) {
+        ask_cluster(call);
         return;
     }
     call->hear = talk->hear;

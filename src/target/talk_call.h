@@ -33,6 +33,8 @@ struct talk_call { /* embedded in its owner; all private */
     const char *proxy_url;
     struct as_http_auth *auth;      /* of all three, and more headers; NULL: none */
     struct as_kube_client *cluster; /* whose API server is asked, at paths; NULL: see the URLs */
+    int64_t
+        *skew_us; /* how far the other side's clock is ahead of ours; NULL: it does not matter */
     struct as_kube_request *question;
     struct as_http_call *transfer;
     struct as_timer *timer;

@@ -1,5 +1,5 @@
 /*
- * Retry-After, as a server says it in a header: seconds or an HTTP date (RFC 9110).
+ * Times that a server says in headers (RFC 9110): Retry-After is seconds or a date.
  */
 #ifndef ALERTSCALER_ACCESS_RETRY_AFTER_H
 #define ALERTSCALER_ACCESS_RETRY_AFTER_H
@@ -11,5 +11,9 @@
 
 /* Microseconds from `now`, at most AS_RETRY_AFTER_MAX_US; 0 where it is neither or in the past. */
 int64_t as_retry_after_parse(const char *text, as_wall_time now) AS_MUST_USE;
+
+/* The preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT", which is all that servers still
+ * send. 0 or -EINVAL. */
+int as_http_date_parse(const char *text, as_wall_time *time_out) AS_MUST_USE;
 
 #endif

@@ -68,8 +68,17 @@ static void begin(struct as_group_talk *talk)
     as_talk_send(&talk->talk, "get_group", hear);
 }
 
+static as_wall_time signed_at;
+
+static int sign(struct as_talk *talk, const struct as_credentials *credentials,
+                const struct as_sign_scope *scope, struct as_error *problem)
+{
+    signed_at = scope->now;
+    return as_sign_bearer(talk, credentials, scope, problem);
+}
+
 static const struct as_group_provider provider = {
-    .kind = {.type = "test"}, .credentials = sources, .sign = as_sign_bearer, .begin = begin};
+    .kind = {.type = "test"}, .credentials = sources, .sign = sign, .begin = begin};
 
 static void setup(void)
 {
@@ -259,6 +268,55 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     }
     is_changing = false;
     env.get_permit = NULL;
+    deinit_talks();
+}
+
+static void refuse_at(const char *date)
+{
+    char fields[64] = "date";
+    snprintf(fields + 5, sizeof(fields) - 5, "%s", date);
+    world_answer(&world,
+                 (struct world_answer){"GET", URL, .status = 403, .body = "{}", .fields = fields});
+}
+
+Test(account, a_clock_that_is_off_is_found_out_and_signed_around)
+{
+    const int64_t now = env.clock->get_wall(env.clock).us; /* 10:00 */
+    start(0);
+    answer_token("t");
+    refuse_at("Sat, 21 Nov 2026 10:20:00 GMT");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
+    cr_expect_eq(talks[0].talk.sent, 2);
+
+    start(0); /* it is remembered, and a refusal by the same clock is one */
+    refuse_at("Sat, 21 Nov 2026 10:20:10 GMT");
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_PERMISSION);
+    cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
+
+    start(0); /* the clock is set right */
+    refuse_at("Sat, 21 Nov 2026 10:00:00 GMT");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(signed_at.us, now);
+    deinit_talks();
+}
+
+Test(account, a_date_that_is_none_or_too_close_changes_nothing)
+{
+    static const char *const dates[] = {"soon", "", "Sat, 21 Nov 2026 10:01:59 GMT",
+                                        "Sat, 21 Nov 2026 09:58:01 GMT"};
+    answer_token("t");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(dates); i++) {
+        start(0);
+        refuse_at(dates[i]);
+        world_run(&world);
+        cr_expect_eq(talks[0].talk.fault, AS_TALK_PERMISSION, "row %zu", i);
+        cr_expect_eq(talks[0].talk.sent, 1, "row %zu", i);
+    }
     deinit_talks();
 }
 
