@@ -87,7 +87,9 @@ enum as_permit daemon_get_permit(void *context)
     struct daemon *daemon = context;
     if (!daemon_may_act(daemon))
         return AS_PERMIT_NONE;
-    return as_kill_switch_look(daemon->kill_switch).reason ? AS_PERMIT_UNDO : AS_PERMIT_ALL;
+    if (as_kill_switch_look(daemon->kill_switch).reason)
+        return AS_PERMIT_UNDO;
+    return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }
 
 /* Comes from within the shell: what has to be freed is freed in a later turn. */

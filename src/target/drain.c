@@ -136,16 +136,41 @@ void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
 
 /* Evicting */
 
-static void list_pods(void *context);
+/* False, and it has failed: nothing more is done to the node. */
+static bool may_go_on(struct as_drain *drain)
+{
+    const enum as_permit permit = as_access_get_permit(drain->owner->client->env);
+    if (permit != AS_PERMIT_ALL)
+        fail(drain, AS_REASON_SUPERSEDED, as_permit_explain(permit));
+    return permit == AS_PERMIT_ALL;
+}
+
+static void list_pods(struct as_drain *drain);
+
+/* However long the API server asks to wait: that it has to be given up is seen soon. */
+static void wait_on(void *context)
+{
+    struct as_drain *drain = context;
+    const struct as_access_env *env = drain->owner->client->env;
+    const int64_t part_us = drain->wait_us < AS_DRAIN_POLL_US ? drain->wait_us : AS_DRAIN_POLL_US;
+    drain->timer = NULL;
+    if (!may_go_on(drain))
+        return;
+    if (drain->wait_us <= 0) {
+        list_pods(drain);
+        return;
+    }
+    drain->wait_us -= part_us;
+    drain->timer = env->loop->start_timer(env->loop, part_us, wait_on, drain);
+}
 
 static void wait(struct as_drain *drain)
 {
-    const struct as_access_env *env = drain->owner->client->env;
-    int64_t wait_us = AS_DRAIN_POLL_US;
-    if (drain->wait_us > wait_us)
-        wait_us = drain->wait_us < AS_DRAIN_POLL_MAX_US ? drain->wait_us : AS_DRAIN_POLL_MAX_US;
-    drain->wait_us = 0;
-    drain->timer = env->loop->start_timer(env->loop, wait_us, list_pods, drain);
+    if (drain->wait_us < AS_DRAIN_POLL_US)
+        drain->wait_us = AS_DRAIN_POLL_US;
+    if (drain->wait_us > AS_DRAIN_POLL_MAX_US)
+        drain->wait_us = AS_DRAIN_POLL_MAX_US;
+    wait_on(drain);
 }
 
 static void evict_next(struct as_drain *drain);
@@ -194,15 +219,6 @@ static int write_eviction_path(const struct as_kube_node_pod *pod, struct as_buf
         code = as_kube_path_append(path, pod->name);
     as_buf_append_str(path, "/eviction");
     return code;
-}
-
-/* False, and it has failed: nothing more is done to the node. */
-static bool may_go_on(struct as_drain *drain)
-{
-    const enum as_permit permit = as_access_get_permit(drain->owner->client->env);
-    if (permit != AS_PERMIT_ALL)
-        fail(drain, AS_REASON_SUPERSEDED, as_permit_explain(permit));
-    return permit == AS_PERMIT_ALL;
 }
 
 static void evict_next(struct as_drain *drain)
@@ -304,10 +320,8 @@ static void listed(void *context, const struct as_outcome *outcome,
     }
 }
 
-static void list_pods(void *context)
+static void list_pods(struct as_drain *drain)
 {
-    struct as_drain *drain = context;
-    drain->timer = NULL;
     drain->list = as_node_pod_list_start(drain->owner->client, drain->name, listed, drain);
 }
 
@@ -428,6 +442,8 @@ void drain_begin(void *context)
     struct as_drain *drain = context;
     const struct as_access_env *env = drain->owner->client->env;
     drain->timer = NULL;
+    if (!may_go_on(drain))
+        return;
     drain->deadline = env->loop->start_timer(env->loop, drain->timeout_us, expire, drain);
     if (*drain->owner->eviction_version) {
         ask_node(drain);

@@ -100,7 +100,7 @@ static void send(struct talk_call *call)
     struct as_talk *talk = call->talk;
     const struct as_talk_request *wanted = &talk->request;
     const enum as_permit permit = as_access_get_permit(call->env);
-    if (wanted->is_change && permit != AS_PERMIT_ALL) {
+    if (wanted->is_change && permit > AS_PERMIT_FINISH) {
         as_talk_fail(talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
         later(call, 0);
         return;

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness.auto_scaling import REGION, AutoScaling
+from harness.auto_scaling import REGION, SHORTAGE, AutoScaling
 from harness.azure import CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure
 from harness.nodes import is_in_service, is_marked, make_budget, make_pod
 from harness.notification import alert, notification
@@ -97,7 +97,7 @@ def test_what_never_comes_is_taken_back(make_aws, aws):
     back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 2})
     assert back["decision"] == grown["decision"] and not back["rule"]
     assert back["message"] == ("2 of the instances asked for did not come: taken back, and no more are asked for in the next "
-                               "5 minutes")
+                               f"5 minutes: {SHORTAGE}")
     assert seconds(back["time"]) - seconds(grown["time"]) >= 3
     assert aws.sizes == [4, 2] and not aws.removed and len(aws.instances) == 2
     assert_backs_off(daemon, back, lambda: aws.sizes == [4, 2])
@@ -266,15 +266,18 @@ def test_a_drain_goes_on_over_a_reload(make, workers, how):
     steadily(lambda: len(daemon.records("action")) == 1 and workers.group.size == 1, 3, what="it is recorded once")
 
 
-def test_a_stop_does_not_wait_for_a_drain(make, workers):
-    """Within the grace of every stop; who starts next puts the node back, or goes on."""
+def test_a_stop_gives_a_drain_up(make, workers):
+    """At once, not after the time that a stop has: the node takes pods again, as nobody may ever start again."""
     daemon = make()
     fire(daemon, "Idle")
     workers.wait_marked()
     begun = time.monotonic()
     daemon.stop()
-    assert time.monotonic() - begun < 40
-    assert workers.untouched()
+    assert time.monotonic() - begun < 18
+    assert "stopping with something under way" not in daemon.process.log_text()
+    (record,) = daemon.records("action")
+    assert record["outcome"] == "superseded" and record["message"].endswith("given up: alertscaler stops")
+    assert workers.untouched() and workers.in_service()
     workers.allow_one()
     daemon.start()
     workers.assert_shrunk(daemon)

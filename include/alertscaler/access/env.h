@@ -13,8 +13,9 @@
 /* What may be changed outside at this moment. */
 enum as_permit {
     AS_PERMIT_ALL,
-    AS_PERMIT_UNDO, /* what takes our own doing back: the kill switch is set */
-    AS_PERMIT_NONE  /* another may lead by now */
+    AS_PERMIT_FINISH, /* what takes moments: the process stops */
+    AS_PERMIT_UNDO,   /* what takes our own doing back: the kill switch is set */
+    AS_PERMIT_NONE    /* another may lead by now */
 };
 
 typedef enum as_permit as_permit_fn(void *context);
@@ -41,8 +42,13 @@ static inline enum as_permit as_access_get_permit(const struct as_access_env *en
 
 static inline const char *as_permit_explain(enum as_permit permit)
 {
-    return permit == AS_PERMIT_UNDO ? "given up: the kill switch stops everything"
-                                    : "given up: another may lead by now";
+    static const char *const texts[] = {
+        [AS_PERMIT_ALL] = "",
+        [AS_PERMIT_FINISH] = "given up: alertscaler stops",
+        [AS_PERMIT_UNDO] = "given up: the kill switch stops everything",
+        [AS_PERMIT_NONE] = "given up: another may lead by now",
+    };
+    return texts[permit];
 }
 
 #endif

@@ -257,6 +257,11 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     world_run(&world);
     cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
     is_changing = true;
+    permit = AS_PERMIT_FINISH; /* what has begun is finished */
+    start(0);
+    world_answer(&world, (struct world_answer){"PUT", URL, .status = 200, .body = "{}"});
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
     for (permit = AS_PERMIT_UNDO; permit <= AS_PERMIT_NONE; permit++) {
         const size_t before = world.request_count;
         start(0);

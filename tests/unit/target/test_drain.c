@@ -582,7 +582,7 @@ static void withdraw(enum as_permit what, unsigned from)
 
 Test(drain, under_the_kill_switch_no_more_pods_are_evicted_and_the_node_is_put_back)
 {
-    withdraw(AS_PERMIT_UNDO, 3); /* the mark, a pod, the next pod */
+    withdraw(AS_PERMIT_UNDO, 4); /* its turn, the mark, a pod, the next pod */
     start_marked(PODS(POD("a") "," POD("b")));
     answer("POST", EVICT("a"), 201, "{}");
     answer_undo();
@@ -595,7 +595,7 @@ Test(drain, under_the_kill_switch_no_more_pods_are_evicted_and_the_node_is_put_b
 
 Test(drain, nothing_is_touched_under_the_kill_switch)
 {
-    withdraw(AS_PERMIT_UNDO, 1);
+    withdraw(AS_PERMIT_UNDO, 2);
     answer_questions(NODE, PODS(POD("a")));
     start();
     expect_untouched(AS_REASON_SUPERSEDED,
@@ -603,9 +603,53 @@ Test(drain, nothing_is_touched_under_the_kill_switch)
     env.get_permit = NULL;
 }
 
+Test(drain, under_the_kill_switch_nothing_is_begun)
+{
+    withdraw(AS_PERMIT_UNDO, 1);
+    start();
+    expect_untouched(AS_REASON_SUPERSEDED,
+                     "drain node n1: given up: the kill switch stops everything");
+    cr_expect_eq(world.request_count, 0);
+    env.get_permit = NULL;
+}
+
+/* A stop has 20 seconds for all of it, and an API server may ask to wait for longer. */
+Test(drain, who_waits_for_a_budget_gives_up_soon_when_the_process_stops)
+{
+    withdraw(AS_PERMIT_ALL, 1);
+    start_marked(PODS(POD("a")));
+    world_answer(&world, (struct world_answer){"POST", EVICT("a"), .status = 429,
+                                               .body = STATUS("Cannot evict pod", ""),
+                                               .retry_after = "30"});
+    start();
+    pass(AS_US_PER_S);
+    permit = AS_PERMIT_FINISH;
+    cr_expect_eq(told, 0);
+    answer_undo();
+    pass(AS_DRAIN_POLL_US);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
+                  "drain node n1: given up: alertscaler stops");
+    env.get_permit = NULL;
+}
+
+Test(drain, who_waits_for_pods_to_end_gives_up_under_the_kill_switch)
+{
+    withdraw(AS_PERMIT_ALL, 1);
+    start_marked(PODS(GOING("a")));
+    start();
+    pass(AS_US_PER_S);
+    permit = AS_PERMIT_UNDO;
+    cr_expect_eq(told, 0);
+    answer_undo();
+    pass(AS_DRAIN_POLL_US);
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
+                  "drain node n1: given up: the kill switch stops everything");
+    env.get_permit = NULL;
+}
+
 Test(drain, who_does_not_lead_any_more_leaves_all_to_who_does)
 {
-    withdraw(AS_PERMIT_NONE, 3);
+    withdraw(AS_PERMIT_NONE, 4);
     start_marked(PODS(POD("a") "," POD("b")));
     answer("POST", EVICT("a"), 201, "{}");
     answer("GET", NODE_PATH, 200, MARKED);
