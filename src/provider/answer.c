@@ -282,3 +282,12 @@ const json_t *answer_at(const json_t *document, const char *path, size_t index)
     const json_t *value = answer_find(document, path);
     return json_is_array(value) ? json_array_get(value, index) : value;
 }
+
+bool answer_has_word(const char *message, const char *const *words)
+{
+    for (; *words; words++) {
+        if (strcasestr(message, *words))
+            return true;
+    }
+    return false;
+}

@@ -52,4 +52,7 @@ void answer_wipe(json_t *document);
 size_t answer_count(const json_t *document, const char *path) AS_MUST_USE;
 const json_t *answer_at(const json_t *document, const char *path, size_t index) AS_MUST_USE;
 
+/* Whether one of the words (a NULL at the end) stands in the message, in whatever case. */
+bool answer_has_word(const char *message, const char *const *words) AS_MUST_USE;
+
 #endif

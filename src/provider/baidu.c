@@ -78,13 +78,9 @@ static enum as_talk_fault judge_code(const char *code, enum as_talk_fault fallba
 /* What a task, or a machine that was not delivered, says in words alone. */
 static bool is_shortage(const char *message)
 {
-    static const char *const words[] = {"quota",    "insufficient", "not enough",
-                                        "sold out", "soldout",      "no stock"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
-        if (strcasestr(message, words[i]))
-            return true;
-    }
-    return false;
+    static const char *const words[] = {"quota",   "insufficient", "not enough", "sold out",
+                                        "soldout", "no stock",     NULL};
+    return answer_has_word(message, words);
 }
 
 /* {"code": "cce.warning.AccessDenied", "message": "...", "requestId": "..."} */

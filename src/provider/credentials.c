@@ -8,6 +8,9 @@
 
 #include <openssl/crypto.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
 static void wipe(char **text)
 {
     if (*text)
@@ -48,6 +51,40 @@ const char *as_credentials_take_file(struct as_talk *talk)
         return as_talk_print(talk, "%.*s", (int)size, text);
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is empty", talk->path);
     return NULL;
+}
+
+static void find_token(struct as_credentials_talk *talk, const char *token)
+{
+    talk->found.token = as_xstrdup(token);
+    as_talk_end(&talk->talk);
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    const char *token = as_credentials_take_file(talk);
+    if (token)
+        find_token((struct as_credentials_talk *)talk, token);
+}
+
+void as_credentials_begin_token_file(struct as_credentials_talk *talk)
+{
+    const char *path = as_account_get(talk->account, "token_file");
+    if (path)
+        as_talk_read(&talk->talk, path, hear_token);
+    else
+        as_credentials_not_here(talk);
+}
+
+void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names)
+{
+    for (; *names; names++) {
+        const char *token = talk->talk.get_variable(*names);
+        if (!as_str_is_empty(token)) {
+            find_token(talk, token);
+            return;
+        }
+    }
+    as_credentials_not_here(talk);
 }
 
 const char *as_account_get(const struct as_provider_settings *account, const char *key)

@@ -10,9 +10,6 @@
 
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
-#include <alertscaler/base/str.h>
-
 #include "answer.h"
 
 struct state {
@@ -38,12 +35,8 @@ static struct state *get_state(struct as_talk *talk)
 static bool is_shortage(const char *message)
 {
     static const char *const words[] = {"droplet limit", "exceed your", "not available",
-                                        "unavailable"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
-        if (strcasestr(message, words[i]))
-            return true;
-    }
-    return false;
+                                        "unavailable", NULL};
+    return answer_has_word(message, words);
 }
 
 /* {"id": "unprocessable_entity", "message": "...", "request_id": "..."} */
@@ -247,35 +240,10 @@ static void begin(struct as_group_talk *group)
 
 /* ---- credentials ---- */
 
-static void find(struct as_credentials_talk *talk, const char *token)
-{
-    talk->found.token = as_xstrdup(token);
-    as_talk_end(&talk->talk);
-}
-
-static void hear_token(struct as_talk *talk)
-{
-    const char *token = as_credentials_take_file(talk);
-    if (token)
-        find((struct as_credentials_talk *)talk, token);
-}
-
-static void begin_file(struct as_credentials_talk *talk)
-{
-    const char *path = as_account_get(talk->account, "token_file");
-    if (path)
-        as_talk_read(&talk->talk, path, hear_token);
-    else
-        as_credentials_not_here(talk);
-}
-
 static void begin_environment(struct as_credentials_talk *talk)
 {
-    const char *token = talk->talk.get_variable("DIGITALOCEAN_ACCESS_TOKEN");
-    if (as_str_is_empty(token))
-        as_credentials_not_here(talk);
-    else
-        find(talk, token);
+    static const char *const names[] = {"DIGITALOCEAN_ACCESS_TOKEN", NULL};
+    as_credentials_take_variable(talk, names);
 }
 
 const struct as_group_provider provider_digitalocean = {
@@ -289,9 +257,10 @@ const struct as_group_provider provider_digitalocean = {
                                                            {.key = "name", .is_required = true},
                                                            {0}},
         },
-    .credentials = (const struct as_credentials_source[]){{"token file", begin_file},
-                                                          {"environment", begin_environment},
-                                                          {0}},
+    .credentials =
+        (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
+                                               {"environment", begin_environment},
+                                               {0}},
     .sign = as_sign_bearer,
     .begin = begin,
 };

@@ -12,7 +12,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
@@ -386,39 +385,10 @@ static void begin(struct as_group_talk *group)
 
 /* ---- credentials ---- */
 
-static void find(struct as_credentials_talk *talk, const char *token)
-{
-    talk->found.token = as_xstrdup(token);
-    as_talk_end(&talk->talk);
-}
-
-static void hear_token(struct as_talk *talk)
-{
-    const char *token = as_credentials_take_file(talk);
-    if (token)
-        find((struct as_credentials_talk *)talk, token);
-}
-
-static void begin_file(struct as_credentials_talk *talk)
-{
-    const char *path = as_account_get(talk->account, "token_file");
-    if (path)
-        as_talk_read(&talk->talk, path, hear_token);
-    else
-        as_credentials_not_here(talk);
-}
-
 static void begin_environment(struct as_credentials_talk *talk)
 {
-    static const char *const names[] = {"METAL_AUTH_TOKEN", "PACKET_AUTH_TOKEN"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        const char *token = talk->talk.get_variable(names[i]);
-        if (!as_str_is_empty(token)) {
-            find(talk, token);
-            return;
-        }
-    }
-    as_credentials_not_here(talk);
+    static const char *const names[] = {"METAL_AUTH_TOKEN", "PACKET_AUTH_TOKEN", NULL};
+    as_credentials_take_variable(talk, names);
 }
 
 const struct as_group_provider provider_equinix = {
@@ -447,9 +417,10 @@ const struct as_group_provider provider_equinix = {
                     {0},
                 },
         },
-    .credentials = (const struct as_credentials_source[]){{"token file", begin_file},
-                                                          {"environment", begin_environment},
-                                                          {0}},
+    .credentials =
+        (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
+                                               {"environment", begin_environment},
+                                               {0}},
     .sign = as_sign_token,
     .begin = begin,
 };

@@ -46,6 +46,11 @@ void as_credentials_not_here(struct as_credentials_talk *talk);
  * secret. NULL after failing the talk. */
 const char *as_credentials_take_file(struct as_talk *talk) AS_MUST_USE;
 
+/* Whole sources of a bearer token: the file that the account's option `token_file` names, and the
+ * first of these environment variables (a NULL at the end) that is set. */
+void as_credentials_begin_token_file(struct as_credentials_talk *talk);
+void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names);
+
 /* An option of the account's settings; NULL where it is not given. */
 const char *as_account_get(const struct as_provider_settings *account, const char *key);
 
