@@ -125,7 +125,9 @@ def test_what_was_made_and_failed_is_taken_back_by_name(make_azure, azure, room)
     eventually(lambda: group.size == room, what="the size is what is there")
     assert [m.id for m in group.present()][:2] == served and not [m for m in group.present() if m.error]
     asked = len(azure.requests("^(?!GET)"))
-    assert_backs_off(daemon, back, lambda: len(azure.requests("^(?!GET)")) == asked)
+    (told,) = daemon.records("action", outcome="rejected")      # by then, when the operation failed, it backs off
+    assert "AllocationFailed: Allocation failed: not enough capacity in this region." in told["message"]
+    assert_backs_off(daemon, told, lambda: len(azure.requests("^(?!GET)")) == asked)
 
 
 def test_want_of_capacity_backs_off_at_once(make_azure, azure):
@@ -136,6 +138,20 @@ def test_want_of_capacity_backs_off_at_once(make_azure, azure):
     refused = daemon.wait_record("action", outcome="rejected")
     assert "exceeding approved Total Regional Cores Quota" in refused["message"]
     assert_backs_off(daemon, refused, lambda: group.size == 2 and len(azure.requests("^PATCH ")) == 1)
+
+
+def test_neither_what_is_awaited_nor_a_lock_is_forgotten(make_aws, aws):
+    """Killed while instances are awaited, and again when they have been taken back."""
+    aws.room = 2
+    daemon = make_aws({"cluster": "none", "ready_timeout": "5s"})
+    fire(daemon, "Busy")
+    daemon.wait_record("action", outcome="applied", **{"from": 2, "to": 4})
+    daemon.kill()
+    daemon.start()
+    back = daemon.wait_record("action", outcome="applied", **{"from": 4, "to": 2})
+    daemon.kill()
+    daemon.start()
+    assert_backs_off(daemon, back, lambda: aws.sizes == [4, 2])
 
 
 # ---- drains ----
@@ -155,8 +171,7 @@ class Workers:
         group.on_removal = self._leave
 
     def _leave(self, instance):
-        if self.pods(next(n for n, i in self.nodes.items() if i == instance)):
-            self.left_with_pods.append(instance)
+        self.left_with_pods += [n for n, i in self.nodes.items() if i == instance and self.pods(n)]
 
     def pods(self, node):
         pods = self.plane.admin.get(f"/api/v1/namespaces/{self.namespace}/pods")["items"]
@@ -213,6 +228,41 @@ def test_a_node_is_emptied_before_its_instance_goes(make, workers):
     assert not daemon.records("action")
     workers.allow_one()
     workers.assert_shrunk(daemon)
+
+
+def test_a_budget_that_never_gives_way_keeps_the_instance(workers, make_aws):
+    daemon = make_aws({"cluster": "default", "drain_timeout": "4s"}, clusters=workers.clusters)
+    fire(daemon, "Idle")
+    record = daemon.wait_record("action", outcome="timeout")
+    assert "not empty after 4s: pod " in record["message"] and "disruption budget" in record["message"]
+    assert workers.untouched()
+    eventually(workers.in_service, what="the node takes pods again")
+
+
+def test_a_node_whose_instance_cannot_be_deleted_takes_pods_again(make, workers, aws):
+    aws.keys["AKIDTEST"] = ("s3cret", {"DescribeAutoScalingGroups", "DescribeScalingActivities", "SetDesiredCapacity"})
+    workers.allow_one()
+    daemon = make()
+    fire(daemon, "Idle")
+    record = daemon.wait_record("action", outcome="forbidden")
+    assert "not authorized to perform: autoscaling:TerminateInstanceInAutoScalingGroup" in record["message"]
+    assert aws.size == 2 and not aws.removed
+    eventually(workers.in_service, what="the node takes pods again")
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_instances_that_become_no_nodes_are_taken_back_by_name(workers, make_aws, aws, make_nodes, late):
+    """They run, as the provider says; after ready_timeout those that are no nodes go, and no others."""
+    daemon = make_aws({"cluster": "default", "ready_timeout": "12s" if late else "3s"}, clusters=workers.clusters)
+    fire(daemon, "Busy")
+    daemon.wait_record("action", outcome="applied", **{"from": 2, "to": 4})
+    new = aws.instances[2:]
+    make_nodes({f"{workers.namespace}-late-{i}": f"aws:///{REGION}a/{i}" for i in new[:late]})
+    back = daemon.wait_record("action", 90, outcome="applied", **{"from": 4, "to": 2 + late})
+    assert back["message"].startswith(f"{2 - late} of the instances asked for did not come: taken back")
+    assert sorted(aws.removed) == sorted(new[late:]) and aws.sizes == [4]
+    assert workers.in_service() and all(workers.pods(n) for n in workers.nodes)
+    assert_backs_off(daemon, back, lambda: aws.size == 2 + late)
 
 
 def test_the_kill_switch_ends_a_drain(make, workers, tmp_path):
