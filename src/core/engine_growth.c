@@ -109,11 +109,17 @@ static void close_growth(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-/* True: there is nothing (more) to wait for. */
-static bool is_over(const struct growth *growth, const struct as_observation *observation)
+/* True: there is nothing (more) to wait for. What looks smaller than it was asked to be may come
+ * from a cache, for a while. */
+static bool is_over(const struct as_engine *engine, const struct growth *growth,
+                    const struct as_observation *observation)
 {
-    return !observation->in_progress || observation->replicas <= growth->from ||
-           !observation->names_instances;
+    const bool is_late = as_time_add(growth->since.mono.us, MAYBE_US) <= engine->mono.us;
+    if (!observation->names_instances)
+        return true;
+    if (observation->replicas >= growth->to || is_late)
+        return !observation->in_progress || observation->replicas <= growth->from;
+    return false;
 }
 
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
@@ -139,7 +145,7 @@ bool growth_review(struct as_engine *engine, struct target *target,
     struct growth *growth = &target->growth;
     if (!growth->is_open || !target->config || engine->stopping)
         return false;
-    if (is_over(growth, observation)) {
+    if (is_over(engine, growth, observation)) {
         if (observation->replicas >= growth->to && !has_failed_since(growth, growth->since))
             growth->failed = AS_MOMENT_NEVER;
         close_growth(engine, target);

@@ -155,6 +155,21 @@ Test(engine_growth, what_the_provider_needs_at_least_is_not_taken_back)
     harness_stop(&h);
 }
 
+Test(engine_growth, an_answer_from_a_cache_does_not_end_the_waiting)
+{
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    fire(&h, "Busy", 990);
+    pool->size = 4, pool->missing = 0; /* as it was */
+    tick(&h, 40);
+    pool->size = 7, pool->missing = 3;
+    tick(&h, READY_TIMEOUT);
+    cr_expect_eq(pool->size, 4, "%s", said(&h));
+    cr_expect_gt(get_up_lock(&h), 0);
+    harness_stop(&h);
+}
+
 Test(engine_growth, while_it_is_awaited_nothing_else_is_done)
 {
     WITH(h, workers);
