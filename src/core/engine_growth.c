@@ -82,6 +82,21 @@ bool growth_is_taken_back(const struct target *target, const struct intent *inte
            strcmp(intent->decision_id, growth->id) == 0;
 }
 
+static const char *explain_taking_back(struct as_engine *engine, const struct growth *growth,
+                                       int32_t count, const char *why)
+{
+    const int64_t end = as_time_add(growth->failed.mono.us, growth->back_off_us);
+    const int64_t left_us = end - engine->mono.us;
+    const int64_t minutes = (left_us + AS_US_PER_MIN - 1) / AS_US_PER_MIN;
+    char text[AS_MESSAGE_SIZE + 160], rest[64] = "";
+    if (left_us > 0)
+        snprintf(rest, sizeof(rest), ", and no more are asked for in the next %lld minutes",
+                 (long long)minutes);
+    snprintf(text, sizeof(text), "%d of the instances asked for did not come: taken back%s%s%s",
+             count, rest, *why ? ": " : "", why);
+    return as_arena_strdup(&engine->arena, text);
+}
+
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent, const char *why)
 {
@@ -93,13 +108,7 @@ const char *growth_on_applied(struct as_engine *engine, struct target *target,
     if (!has_failed_since(growth, growth->since))
         back_off(engine, target);
     growth->to = intent->to;
-    char text[AS_MESSAGE_SIZE + 128];
-    snprintf(text, sizeof(text),
-             "%d of the instances asked for did not come: taken back, and no more are asked for in "
-             "the next %lld minutes%s%s",
-             intent->from - intent->to, (long long)(growth->back_off_us / AS_US_PER_MIN),
-             *why ? ": " : "", why);
-    return as_arena_strdup(&engine->arena, text);
+    return explain_taking_back(engine, growth, intent->from - intent->to, why);
 }
 
 static void close_growth(struct as_engine *engine, struct target *target)

@@ -212,6 +212,7 @@ Test(engine_growth, what_was_refused_for_want_of_capacity_but_stands_in_the_size
     cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 applied"));
     const int64_t lock = get_up_lock(&h);
     cr_expect(lock > 200 && lock <= 300, "one failure, not two: %lld", (long long)lock);
+    cr_expect_not_null(strstr(h.last_message, "in the next 5 minutes"), "%s", h.last_message);
     harness_stop(&h);
 }
 
