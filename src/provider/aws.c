@@ -30,6 +30,7 @@ struct state {
     const char *code;   /* of the last error; "": none */
     size_t removed;     /* instances of a removal that are done with */
     char *activities;   /* names that are still to be asked after, with blanks between them */
+    bool is_deaf;       /* the group hears no alarms: they are what drives most policies */
 };
 
 static struct state *get_state(struct as_talk *talk)
@@ -154,16 +155,62 @@ static void hear_activities(struct as_talk *talk)
     as_talk_end(talk);
 }
 
+/* While instances are missing, the group's activities are asked why. */
+static void ask_why(struct as_talk *talk)
+{
+    const struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    if (view->size <= as_group_count_coming(view)) {
+        as_talk_end(talk);
+        return;
+    }
+    ask(talk, "DescribeScalingActivities");
+    add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    add_parameter(talk, "MaxRecords", "10");
+    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+}
+
+/* Whether a policy sets the size by itself. */
+static bool is_policy_at_work(const struct state *state, const json_t *policy)
+{
+    if (strcmp(answer_text(policy, "Enabled"), "false") == 0)
+        return false;
+    if (strcmp(answer_text(policy, "PolicyType"), "PredictiveScaling") == 0)
+        return strcmp(answer_text(policy, "PredictiveScalingConfiguration.Mode"),
+                      "ForecastAndScale") == 0;
+    return !state->is_deaf;
+}
+
+/* One page holds all that a group can have. Who may not ask goes on without. */
+static void hear_policies(struct as_talk *talk)
+{
+    static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
+    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    const json_t *root = take_response(talk, "DescribePoliciesResponse");
+    if (!root && talk->fault != AS_TALK_PERMISSION)
+        return;
+    for (size_t i = 0; root && !view->controller && i < answer_count(root, path); i++) {
+        const json_t *policy = answer_at(root, path, i);
+        if (is_policy_at_work(get_state(talk), policy))
+            view->controller =
+                as_talk_print(talk, "the scaling policy %s (%s)", answer_text(policy, "PolicyName"),
+                              answer_text(policy, "PolicyType"));
+    }
+    ask_why(talk);
+}
+
 /* Processes that are suspended make a change wait for ever. */
-static void add_suspended(struct as_group_view *view, const json_t *group)
+static void add_suspended(struct as_talk *talk, const json_t *group)
 {
     static const char path[] = "SuspendedProcesses.member";
+    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
     for (size_t i = 0; i < answer_count(group, path); i++) {
         const char *name = answer_text(answer_at(group, path, i), "ProcessName");
         if (strcmp(name, "Launch") == 0)
             view->no_growth = "the group's process Launch is suspended";
         else if (strcmp(name, "Terminate") == 0)
             view->no_removal = "the group's process Terminate is suspended";
+        else if (strcmp(name, "AlarmNotification") == 0)
+            get_state(talk)->is_deaf = true;
     }
 }
 
@@ -190,16 +237,11 @@ static void hear_group(struct as_talk *talk)
     if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
         !check_unit(talk, member) || !add_instances(group, member))
         return;
-    add_suspended(view, member);
+    add_suspended(talk, member);
     view->shortage = get_state(talk)->issue;
-    if (view->size <= as_group_count_coming(view)) {
-        as_talk_end(talk);
-        return;
-    }
-    ask(talk, "DescribeScalingActivities");
+    ask(talk, "DescribePolicies");
     add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
-    add_parameter(talk, "MaxRecords", "10");
-    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+    as_talk_send_question(talk, "describe_policies", hear_policies);
 }
 
 static void read_group(struct as_talk *talk)

@@ -58,7 +58,7 @@ def test_dry_run_asks_and_changes_nothing(make, group):
     fire(daemon, "Busy")
     eventually(lambda: "DescribeAutoScalingGroups" in group.asked and daemon.records("decision"), 60, what="a record")
     assert group.size == 2
-    assert set(group.asked) == {"DescribeAutoScalingGroups"}
+    assert set(group.asked) == {"DescribeAutoScalingGroups", "DescribePolicies"}
 
 
 def test_keys_of_a_program(make, group, tmp_path):
@@ -110,3 +110,35 @@ def test_a_group_that_is_not_there(make):
     daemon = make(name="workers-b")
     fire(daemon, "Busy")
     wait_words(daemon, "there is no Auto Scaling group workers-b")
+
+
+# ---- two controllers ----
+
+
+@pytest.mark.parametrize("kind", ["TargetTrackingScaling", "StepScaling"])
+def test_scaling_policies_are_respected(make, group, kind):
+    group.policies = [("night", "SimpleScaling", False), ("cpu", kind, True)]
+    daemon = make()
+    fire(daemon, "Busy")
+    wait_words(daemon, f"the scaling policy cpu ({kind}) sets the size of this group: turn it off there")
+    assert group.size == 2 and not group.sizes
+    group.policies = [("cpu", kind, False)]
+    eventually(lambda: group.size == 4, 120, what="it has grown")
+
+
+def test_policies_that_hear_no_alarms_do_nothing(make, group):
+    group.policies, group.suspended = [("cpu", "TargetTrackingScaling", True)], ["AlarmNotification"]
+    daemon = make()
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 4, 60, what="it has grown")
+
+
+def test_who_may_not_ask_for_policies_goes_on_without(make, group):
+    """The right is an optional one; nothing is said of it."""
+    group.policies = [("cpu", "TargetTrackingScaling", True)]
+    group.keys["AKIDTEST"] = ("s3cret", {"DescribeAutoScalingGroups", "DescribeScalingActivities", "SetDesiredCapacity"})
+    daemon = make()
+    fire(daemon, "Busy")
+    eventually(lambda: daemon.records("action", outcome="applied"), 60, what="it has grown")
+    assert group.size == 4 and "DescribePolicies" in group.asked
+    assert "DescribePolicies" not in json.dumps(daemon.records())

@@ -33,6 +33,12 @@
 #define ACTIVITY_LIST(members)                                                                     \
     RESPONSE("DescribeScalingActivities", "<Activities>" members "</Activities>")
 
+#define POLICIES ACTION("DescribePolicies") "&AutoScalingGroupName="
+#define POLICY_LIST(members)                                                                       \
+    RESPONSE("DescribePolicies", "<ScalingPolicies>" members "</ScalingPolicies>")
+#define POLICY(name, type, rest)                                                                   \
+    "<member><PolicyName>" name "</PolicyName><PolicyType>" type "</PolicyType>" rest "</member>"
+
 static struct talker_group given;
 static struct as_talk *const talk = &given.talk.talk;
 
@@ -59,6 +65,17 @@ static void begin(enum as_group_verb verb)
     given.talk.started = NULL;
     given.talk.is_done = false;
     talker_begin(&given, "aws", verb);
+}
+
+/* The group has been read: nobody else sets its size. */
+static void answer_no_policies(const char *name)
+{
+    char body[256];
+    snprintf(body, sizeof(body), POLICIES "%s", name);
+    talker_expect(talk, "POST", URL, body);
+    cr_assert_not(talk->request.is_change);
+    cr_assert_str_eq(talk->request.operation, "describe_policies");
+    talker_answer(talk, 200, POLICY_LIST(""));
 }
 
 /* ---- reading ---- */
@@ -90,6 +107,7 @@ Test(aws, reads_a_group)
                                                                    "<SuspendedProcesses/"
                                                                    "><DesiredCapacityType>units</"
                                                                    "DesiredCapacityType>"));
+    answer_no_policies("ng-1");
     talker_expect_end(talk, AS_TALK_OK, "");
     const struct as_group_view *view = &given.talk.view;
     cr_assert_eq(view->size, 4);
@@ -138,6 +156,7 @@ Test(aws, states_of_instances)
                        "<LifecycleState>%s</LifecycleState></member></Instances>"),
                  rows[i].lifecycle);
         talker_answer(talk, 200, answer);
+        answer_no_policies("ng-1");
         talker_expect_end(talk, AS_TALK_OK, "");
         snprintf(want, sizeof(want), "i-1 i-1 - %s", rows[i].state);
         talker_expect_instance(&given, 0, want);
@@ -150,6 +169,7 @@ Test(aws, a_group_that_lacks_instances_is_asked_why)
     begin(AS_GROUP_READ);
     talker_answer(talk, 200,
                   NAMED(SIZES "<Instances>" INSTANCE("i-1", "InService") "</Instances>"));
+    answer_no_policies("ng-1");
     talker_expect(talk, "POST", URL, ACTIVITIES "&AutoScalingGroupName=ng-1&MaxRecords=10");
     cr_assert_not(talk->request.is_change);
     talker_answer(
@@ -167,6 +187,7 @@ Test(aws, a_group_that_lacks_instances_is_asked_why)
 
     begin(AS_GROUP_READ);
     talker_answer(talk, 200, NAMED(SIZES "<Instances/>"));
+    answer_no_policies("ng-1");
     talker_answer(talk, 200, ACTIVITY_LIST(ACTIVITY("a1", "Successful", "")));
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_null(given.talk.view.shortage);
@@ -181,6 +202,7 @@ Test(aws, suspended_processes)
               "<member><ProcessName>AZRebalance</ProcessName></member>"
               "<member><ProcessName>Launch</ProcessName><SuspensionReason>User suspended at 2024"
               "</SuspensionReason></member></SuspendedProcesses>"));
+    answer_no_policies("ng-1");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_str_eq(given.talk.view.no_growth, "the group's process Launch is suspended");
     cr_assert_null(given.talk.view.no_removal);
@@ -188,8 +210,112 @@ Test(aws, suspended_processes)
     talker_answer(talk, 200,
                   NAMED("<DesiredCapacity>0</DesiredCapacity><SuspendedProcesses><member>"
                         "<ProcessName>Terminate</ProcessName></member></SuspendedProcesses>"));
+    answer_no_policies("ng-1");
+    talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_null(given.talk.view.no_growth);
     cr_assert_str_eq(given.talk.view.no_removal, "the group's process Terminate is suspended");
+}
+
+#define FORECAST(mode)                                                                             \
+    "<Enabled>true</Enabled><PredictiveScalingConfiguration><Mode>" mode                           \
+    "</Mode></PredictiveScalingConfiguration>"
+
+Test(aws, policies_are_another_controller)
+{
+    static const struct {
+        const char *suspended, *policies, *controller;
+    } rows[] = {
+        {"", POLICY("cpu", "TargetTrackingScaling", "<Enabled>true</Enabled>"),
+         "the scaling policy cpu (TargetTrackingScaling)"},
+        {"", POLICY("steps", "StepScaling", "<Enabled>true</Enabled>"),
+         "the scaling policy steps (StepScaling)"},
+        {"", POLICY("one", "SimpleScaling", ""), "the scaling policy one (SimpleScaling)"},
+        {"", POLICY("week", "PredictiveScaling", FORECAST("ForecastAndScale")),
+         "the scaling policy week (PredictiveScaling)"},
+        {"", POLICY("week", "PredictiveScaling", FORECAST("ForecastOnly")), NULL},
+        {"", POLICY("week", "PredictiveScaling", ""), NULL}, /* it only looks ahead then */
+        {"", POLICY("cpu", "TargetTrackingScaling", "<Enabled>false</Enabled>"), NULL},
+        {"",
+         POLICY("off", "StepScaling", "<Enabled>false</Enabled>")
+             POLICY("on", "StepScaling", "<Enabled>true</Enabled>")
+                 POLICY("more", "StepScaling", "<Enabled>true</Enabled>"),
+         "the scaling policy on (StepScaling)"},
+        {"AlarmNotification", POLICY("cpu", "TargetTrackingScaling", "<Enabled>true</Enabled>"),
+         NULL},
+        {"AlarmNotification", POLICY("week", "PredictiveScaling", FORECAST("ForecastAndScale")),
+         "the scaling policy week (PredictiveScaling)"},
+        {"", "", NULL},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char answer[2048];
+        begin(AS_GROUP_READ);
+        snprintf(answer, sizeof(answer),
+                 NAMED("<DesiredCapacity>0</DesiredCapacity><SuspendedProcesses><member>"
+                       "<ProcessName>%s</ProcessName></member></SuspendedProcesses>"),
+                 rows[i].suspended);
+        talker_answer(talk, 200, answer);
+        talker_expect(talk, "POST", URL, POLICIES "ng-1");
+        talker_expect_headers(talk, FORM_HEADER);
+        snprintf(answer, sizeof(answer), POLICY_LIST("%s"), rows[i].policies);
+        talker_answer(talk, 200, answer);
+        talker_expect_end(talk, AS_TALK_OK, "");
+        cr_expect(as_str_equal(given.talk.view.controller, rows[i].controller), "%zu: %s", i,
+                  given.talk.view.controller);
+    }
+}
+
+Test(aws, policies_come_in_one_page)
+{
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 200, NAMED("<DesiredCapacity>0</DesiredCapacity>"));
+    talker_answer(talk, 200,
+                  RESPONSE("DescribePolicies", "<NextToken>more</NextToken><ScalingPolicies/>"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_null(given.talk.view.controller);
+}
+
+Test(aws, who_may_not_ask_for_policies_goes_on_without)
+{
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 200, NAMED(SIZES));
+    talker_answer(talk, 403, ERROR("AccessDenied", "not authorized: autoscaling:DescribePolicies"));
+    talker_expect(talk, "POST", URL, ACTIVITIES "&AutoScalingGroupName=ng-1&MaxRecords=10");
+    talker_answer(talk, 200, ACTIVITY_LIST(""));
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_null(given.talk.view.controller);
+
+    begin(AS_GROUP_READ);
+    talker_answer(talk, 200, NAMED("<DesiredCapacity>0</DesiredCapacity>"));
+    talker_answer(talk, 403, ERROR("AccessDenied", "not authorized: autoscaling:DescribePolicies"));
+    talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+Test(aws, policies_that_cannot_be_had)
+{
+    static const struct {
+        int status;
+        const char *answer;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {400, ERROR("Throttling", "Rate exceeded"), AS_TALK_THROTTLED,
+         "describe_policies: Throttling: Rate exceeded"},
+        {403, ERROR("ExpiredToken", "x"), AS_TALK_UNAUTHORIZED,
+         "describe_policies: ExpiredToken: x"},
+        {500, ERROR("ResourceContention", "x"), AS_TALK_RETRY,
+         "describe_policies: ResourceContention: x"},
+        {200, "<DescribePoliciesResponse>", AS_TALK_RETRY,
+         "describe_policies: the answer is not XML: no element found"},
+        {200, "<a/>", AS_TALK_RETRY,
+         "describe_policies: the answer has no DescribePoliciesResponse"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, NAMED("<DesiredCapacity>0</DesiredCapacity>"));
+        talker_answer(talk, rows[i].status, rows[i].answer);
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        cr_expect_not(talk->is_ambiguous, "it was a question");
+    }
 }
 
 Test(aws, what_cannot_be_scaled)
@@ -571,6 +697,7 @@ Test(aws, a_managed_node_group_is_its_auto_scaling_group)
                   GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES
                         "<Instances>" INSTANCE("i-1", "InService")
                             INSTANCE("i-2", "InService") "</Instances>"));
+    answer_no_policies("eks-ng-1");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_eq(given.talk.view.size, 2);
     cr_assert_null(given.talk.view.shortage);
@@ -605,6 +732,7 @@ Test(aws, what_ails_a_node_group_is_why_instances_do_not_come)
     begin_eks(AS_GROUP_READ);
     talker_answer(talk, 200, NODE_GROUP("DEGRADED", ISSUE));
     talker_answer(talk, 200, GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES));
+    answer_no_policies("eks-ng-1");
     talker_answer(talk, 200, ACTIVITY_LIST(""));
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_str_eq(given.talk.view.shortage, "InsufficientFreeAddresses: no address is left");
