@@ -44,7 +44,8 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .last_up = moment_get_wall(engine, up),
         .last_down = moment_get_wall(engine, down),
         .flags = {.paused = pauses_find(engine, target) != NULL,
-                  .in_progress = observation->in_progress},
+                  .in_progress =
+                      observation->in_progress || growth_is_awaited(target, observation)},
         .proposals = proposals->items,
         .proposal_count = proposals->count,
     };

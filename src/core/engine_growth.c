@@ -118,6 +118,17 @@ static void close_growth(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
+static bool is_complete(const struct as_observation *observation)
+{
+    return !observation->in_progress && observation->status_replicas >= observation->replicas;
+}
+
+/* Only of an increase of ours: an instance that failed long after must not hold up the group. */
+bool growth_is_awaited(const struct target *target, const struct as_observation *observation)
+{
+    return target->growth.is_open && !is_complete(observation);
+}
+
 /* True: there is nothing (more) to wait for. What looks smaller than it was asked to be may come
  * from a cache, for a while. */
 static bool is_over(const struct as_engine *engine, const struct growth *growth,
@@ -127,7 +138,7 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
     if (!observation->names_instances)
         return true;
     if (observation->replicas >= growth->to || is_late)
-        return !observation->in_progress || observation->replicas <= growth->from;
+        return is_complete(observation) || observation->replicas <= growth->from;
     return false;
 }
 

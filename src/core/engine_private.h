@@ -661,6 +661,7 @@ bool growth_is_taken_back(const struct target *target, const struct intent *inte
  * come, in the provider's words; "" where they are not known. */
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent, const char *why);
+bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
 /* The target is seen. True: what has not come is being taken back. */
 bool growth_review(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation);

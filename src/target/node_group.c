@@ -101,7 +101,7 @@ static void tell_observed(const struct call *call)
         observation.status_replicas = call->ready;
         observation.min = view->min;
         observation.max = view->max;
-        observation.in_progress = view->in_progress || call->ready < view->size;
+        observation.in_progress = view->in_progress;
         observation.names_instances = true;
         memcpy(observation.version, view->version, sizeof(observation.version));
     }

@@ -30,12 +30,12 @@ struct as_pod_seen {
 };
 
 struct as_observation {
-    enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
-                                unreachable,  throttled, rejected, timeout */
-    int32_t replicas;        /* the size asked for: spec.replicas */
-    int32_t status_replicas; /* the size that is */
-    int32_t min, max;        /* the other side's own bounds; -1: none */
-    bool in_progress;
+    enum as_reason outcome;         /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
+                                       unreachable,  throttled, rejected, timeout */
+    int32_t replicas;               /* the size asked for: spec.replicas */
+    int32_t status_replicas;        /* the size that is */
+    int32_t min, max;               /* the other side's own bounds; -1: none */
+    bool in_progress;               /* the other side is at work on a change */
     bool names_instances;           /* what does not come can be taken back */
     char version[AS_VERSION_SIZE];  /* "" where it has none */
     bool has_pods;                  /* they were asked for, and the target's kind has them */

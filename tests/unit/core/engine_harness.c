@@ -280,7 +280,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .status_replicas = target->size - target->missing,
         .min = target->min,
         .max = target->max,
-        .in_progress = target->in_progress || target->missing > 0,
+        .in_progress = target->in_progress,
         .names_instances = target->names_instances,
         .retry_after_us = harness->observation_retry_after_us,
         .has_pods = call->with_pods,

@@ -170,6 +170,17 @@ Test(engine_growth, an_answer_from_a_cache_does_not_end_the_waiting)
     harness_stop(&h);
 }
 
+Test(engine_growth, an_instance_that_failed_long_after_does_not_hold_up_the_group)
+{
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->missing = 1;
+    tick(&h, 60);
+    fire(&h, "Busy", 990);
+    cr_expect_eq(pool->size, 7, "%s", said(&h));
+    harness_stop(&h);
+}
+
 Test(engine_growth, while_it_is_awaited_nothing_else_is_done)
 {
     WITH(h, workers);
@@ -296,6 +307,7 @@ Test(engine_growth, groups_that_name_no_instances_are_left_as_they_are)
     tick(&h, 60);
     pool->has_no_capacity = true;
     fire(&h, "Busy", 990);
+    pool->in_progress = true; /* as its service says */
     tick(&h, READY_TIMEOUT + 100);
     cr_expect_eq(pool->size, 7);
     cr_expect_not(has(said(&h), "take back"));
