@@ -28,7 +28,7 @@ def test_up_and_down(started, make_daemon, tmp_path):
     aws.check_signatures()
     aws.make_group("workers-a", 2)
     daemon = make_daemon({
-        "targets": {"workers": {"node_group": {"provider": "aws", "name": "workers-a"}, "max": 8,
+        "targets": {"workers": {"node_group": {"provider": "aws", "name": "workers-a"}, "max": 8, "nodes": {"cluster": "none"},
                                 "cooldown": {"up": "1s", "down": "1s"}}},
         "rules": [
             {"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}, "max_steps": 1},
