@@ -69,7 +69,8 @@ class AutoScaling:
     """One group; `keys` are {access key: (secret, actions that are allowed)}, `expired` those of them that were good before,
     `room` is how many instances can be had, `sizes` those that were asked for, `on_removal` is called with an instance before it
     goes, `on_ask` with each action before it is carried out. `policies` are (name, type, enabled), `suspended` the names of
-    processes, `offset` what the service's clock is ahead, in seconds. With `is_endless` every list says that there is more.
+    processes, `offset` what the service's clock is ahead, in seconds, and
+    `skewed` how many requests were refused for it. With `is_endless` every list says that there is more.
 
     It is the node group `name` of the EKS cluster `prod` too, with `status` and `issues`."""
 
@@ -78,7 +79,7 @@ class AutoScaling:
         self.keys = {"AKIDTEST": ("s3cret", {"*"})}
         self.expired = set()
         self.asked, self.faults, self.removed, self.sizes = [], [], [], []
-        self.policies, self.suspended, self.offset, self.is_endless = [], [], 0, False
+        self.policies, self.suspended, self.offset, self.skewed, self.is_endless = [], [], 0, 0, False
         self.status, self.issues = "ACTIVE", []
         self.on_removal = lambda instance: None
         self.on_ask = lambda action: None
@@ -119,6 +120,7 @@ class AutoScaling:
                 fields["Signature"] != signature(secret, asked, scope, names)):
             raise Refused(403, "SignatureDoesNotMatch", "The request signature we calculated does not match.")
         if abs((self._now() - then).total_seconds()) > 300:
+            self.skewed += 1
             raise Refused(403, "RequestTimeTooSkewed", f"Signature expired: {then} is now earlier than {self._now()}")
         if key in self.expired:
             raise Refused(403, "ExpiredToken", "The security token included in the request is expired")
