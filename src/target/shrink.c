@@ -201,6 +201,44 @@ static void look_again(void *context)
         talk(shrink, AS_GROUP_READ, looked);
 }
 
+/* Of several instances some may be gone although the removal failed: then what was decided on is
+ * done in part, and begun anew it would take too many. Those that are there still stay. */
+static void judged(void *context)
+{
+    struct as_shrink *shrink = context;
+    struct as_outcome *outcome = &shrink->result.outcome;
+    const size_t wanted = shrink->drained;
+    const bool is_known = shrink->talk.talk.fault == AS_TALK_OK;
+    size_t left = 0;
+    shrink->call = NULL;
+    shrink->result.attempts += shrink->talk.talk.sent;
+    for (size_t i = 0; is_known && i < wanted; i++)
+        left += is_there(&shrink->talk.view, shrink->ids[i]);
+    if (!is_known || left == wanted) {
+        let_go(shrink, false);
+        finish(shrink);
+        return;
+    }
+    for (size_t i = 0; i < shrink->leaving_count; i++) {
+        struct leaving *leaving = &shrink->leaving[i];
+        if (!leaving->is_drained || !is_there(&shrink->talk.view, leaving->id))
+            continue;
+        leaving->is_drained = false;
+        if (leaving->node)
+            as_drain_undo_start(shrink->request.drains, leaving->node, undone, NULL);
+    }
+    let_go(shrink, true);
+    struct as_error error = AS_ERROR_INIT;
+    as_error_set(&error, "%zu of %zu instances are removed: %s", wanted - left, wanted,
+                 outcome->message);
+    outcome->reason = AS_REASON_APPLIED;
+    outcome->is_ambiguous = outcome->is_shortage = false;
+    outcome->message[0] = '\0';
+    as_outcome_set_message(outcome, left > 0 ? error.text : shrink->words);
+    shrink->result.reached = shrink->request.wanted->from - (int32_t)(wanted - left);
+    finish(shrink);
+}
+
 static void removed(void *context)
 {
     struct as_shrink *shrink = context;
@@ -208,6 +246,10 @@ static void removed(void *context)
     shrink->call = NULL;
     as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
     shrink->result.attempts += talk_->sent;
+    if (talk_->fault != AS_TALK_OK && shrink->drained > 1 && !shrink->request.view->node_label) {
+        talk(shrink, AS_GROUP_READ, judged);
+        return;
+    }
     if (talk_->fault != AS_TALK_OK) {
         let_go(shrink, false);
         finish(shrink);

@@ -1,4 +1,5 @@
 """An alert scales an Auto Scaling group through the built binary, at a service that checks signatures and bounds."""
+import dataclasses
 import json
 
 import pytest
@@ -16,14 +17,14 @@ def group(started):
 
 @pytest.fixture
 def make(group, make_daemon):
-    def start(key="AKIDTEST", secret="s3cret", name="workers-a", env=None, nodes=None, cluster=None, **config):
+    def start(key="AKIDTEST", secret="s3cret", name="workers-a", env=None, nodes=None, cluster=None, down=1, **config):
         node_group = {"provider": "aws", "name": name, **({"cluster": cluster} if cluster else {})}
         rules = {
             "targets": {"workers": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none", **(nodes or {})},
                                     "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}, "max_steps": 1},
-                {"name": "idle", "match": ['alertname="Idle"'], "target": "workers", "scale_down": {"by": 1}, "max_steps": 1},
+                {"name": "idle", "match": ['alertname="Idle"'], "target": "workers", "scale_down": {"by": down}, "max_steps": 1},
             ],
         }
         provider = {"type": "aws", "region": REGION, "endpoint": group.url, "eks_endpoint": group.url, "timeout": "3s"}
@@ -164,6 +165,24 @@ def test_a_removal_that_goes_wrong_once_is_no_second_one(make, group, fault):
     eventually(lambda: group.size == 1, 120, what="one is gone")
     eventually(lambda: daemon.records("action", outcome="applied"), 120, what="it is known")
     steadily(lambda: group.size == 1 and len(group.removed) == 1, 3)
+
+
+@pytest.mark.parametrize("fault, gone", [
+    (Fault("TerminateInstanceInAutoScalingGroup", 400, "ScalingActivityInProgress", skip=1), 1),
+    (Fault("TerminateInstanceInAutoScalingGroup", 500, "InternalFailure", skip=1), 1),
+    (Fault("TerminateInstanceInAutoScalingGroup", hang_up=True, apply=True), 1),
+    (Fault("TerminateInstanceInAutoScalingGroup", hang_up=True, apply=True, skip=1), 2),
+], ids=lambda value: f"{value}-{value.skip}" if isinstance(value, Fault) else None)
+def test_half_a_removal_is_no_reason_to_remove_more(make, group, fault, gone):
+    """One of two is refused, or its answer is lost: begun anew it would be three that go."""
+    group.grow(4)
+    daemon = make(down=2)
+    group.inject(dataclasses.replace(fault))
+    fire(daemon, "Idle")
+    (record,) = eventually(lambda: daemon.records("action"), 60, what="it is known")
+    assert (record["outcome"], record["from"], record["to"]) == ("applied", 4, 4 - gone)
+    assert record["message"].startswith("1 of 2 instances are removed: terminate_instance: ") == (gone == 1)
+    steadily(lambda: group.size == 4 - gone, 3)
 
 
 def test_an_instance_that_is_gone_already_is_what_was_wanted(make, group):

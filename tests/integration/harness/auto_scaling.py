@@ -26,7 +26,7 @@ NAMESPACE = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
 @dataclasses.dataclass
 class Fault:
     """What goes wrong with the next request of this action. With apply, it is carried out all the same; with cut, its answer
-    ends in the middle."""
+    ends in the middle; `skip` requests go well before it."""
 
     action: str
     status: int = 500
@@ -37,6 +37,7 @@ class Fault:
     apply: bool = False
     hang_up: bool = False
     cut: bool = False
+    skip: int = 0
 
     def __str__(self):
         words = [self.action, self.code or ("hangup" if self.hang_up else "cut" if self.cut else str(self.status))]
@@ -91,6 +92,10 @@ class AutoScaling:
 
     def _name(self):
         return f"i-{next(self._numbers):017x}"
+
+    def grow(self, size):
+        self.size = size
+        self.instances += [self._name() for _ in range(min(size, self.room) - len(self.instances))]
 
     def inject(self, *faults, times=1):
         self.faults += list(faults) * times
@@ -170,9 +175,8 @@ class AutoScaling:
             raise Refused(400, "ValidationError", f"New SetDesiredCapacity value {size} is above max value {self.most}"
                                                   " for the AutoScalingGroup.")
         assert size >= len(self.instances), "the cloud would choose who leaves"
-        self.size = size
         self.sizes.append(size)
-        self.instances += [self._name() for _ in range(min(size, self.room) - len(self.instances))]
+        self.grow(size)
         return ""
 
     def _terminate_instance_in_auto_scaling_group(self, form):
@@ -224,14 +228,21 @@ class AutoScaling:
             return answer[0], answer[1][:len(answer[1]) // 2]
         return self._refusal(action, fault.status, fault.code, fault.message) if fault.code else (fault.status, fault.body.encode())
 
+    def _take_fault(self, action):
+        fault = next((f for f in self.faults if f.action == action), None)
+        if fault and fault.skip > 0:
+            fault.skip -= 1
+            return None
+        if fault:
+            self.faults.remove(fault)
+        return fault
+
     def _handle(self, asked):
         node_group = re.fullmatch("/clusters/prod/node-groups/([^/]+)", asked.path) if asked.method == "GET" else None
         form = node_group[1] if node_group else dict(urllib.parse.parse_qsl(asked.body.decode()))
         action = DESCRIBE_NODEGROUP if node_group else form.get("Action", "")
         self.asked.append(action)
-        fault = next((f for f in self.faults if f.action == action), None)
-        if fault:
-            self.faults.remove(fault)
+        fault = self._take_fault(action)
         status, body = self._answer(asked, action, form, fault)
         headers = {"Date": email.utils.format_datetime(self._now(), usegmt=True)}
         if node_group:
