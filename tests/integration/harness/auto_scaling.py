@@ -81,6 +81,7 @@ class AutoScaling:
         self.expired = set()
         self.asked, self.faults, self.removed, self.sizes = [], [], [], []
         self.policies, self.suspended, self.offset, self.skewed, self.is_endless = [], [], 0, 0, False
+        self.shortage = SHORTAGE
         self.status, self.issues = "ACTIVE", []
         self.on_removal = lambda instance: None
         self.on_ask = lambda action: None
@@ -161,8 +162,8 @@ class AutoScaling:
 
     def _describe_scaling_activities(self, form):
         ids = [v for k, v in form.items() if k.startswith("ActivityIds.")]
-        if not ids and self.size > len(self.instances):
-            return (f"<Activities><member><ActivityId>f-1</ActivityId><StatusCode>Failed</StatusCode><StatusMessage>{SHORTAGE}"
+        if not ids and self.shortage and self.size > len(self.instances):
+            return (f"<Activities><member><ActivityId>f-1</ActivityId><StatusCode>Failed</StatusCode><StatusMessage>{self.shortage}"
                     "</StatusMessage><StartTime>2026-01-01T00:00:00Z</StartTime></member></Activities>")
         members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>Successful</StatusCode></member>" for i in ids)
         return f"<Activities>{members}</Activities>"
