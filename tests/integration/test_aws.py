@@ -185,6 +185,23 @@ def test_half_a_removal_is_no_reason_to_remove_more(make, group, fault, gone):
     steadily(lambda: group.size == 4 - gone, 3)
 
 
+def test_the_node_of_an_instance_that_stays_takes_pods_again(make, make_nodes, control_plane, group):
+    group.grow(4)
+    there = list(group.instances)
+    clusters = make_nodes({id: f"aws:///{REGION}a/{id}" for id in there})
+    daemon = make(down=2, nodes={"cluster": "default"}, clusters=clusters)
+    group.inject(Fault("TerminateInstanceInAutoScalingGroup", 403, "AccessDenied", skip=1))
+    fire(daemon, "Idle")
+    record = daemon.wait_record("action", outcome="applied")
+    assert record["message"] == "1 of 2 instances are removed: terminate_instance: AccessDenied: injected"
+
+    def closed():
+        return [id for id in there if control_plane.admin.get(f"/api/v1/nodes/{id}")["spec"].get("unschedulable")]
+
+    eventually(lambda: closed() == group.removed, 60, what="only the one that is gone is closed")
+    assert len(group.removed) == 1
+
+
 def test_an_instance_that_is_gone_already_is_what_was_wanted(make, group):
     """Somebody else takes it away between the look and the removal."""
     daemon = make()
