@@ -219,12 +219,31 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
     return check_group(resolver, raw, as_provider_kind_find(provider->type));
 }
 
+/* `allow` limits names only: what else says which group it is, and of what kind, is the author's.
+ */
+static bool check_templates(struct resolver *resolver, const struct as_yaml_node *map)
+{
+    bool is_good = true;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_pair *pair = &map->pairs[i];
+        const char *key = pair->key->text;
+        if (!is_template(pair->value) || strcmp(key, "name") == 0 || strcmp(key, "url") == 0 ||
+            strcmp(key, "provider") == 0)
+            continue;
+        loader_report(&resolver->loader, pair->value,
+                      "`%s` cannot come from a template: an alert may select a `name` only", key);
+        is_good = false;
+    }
+    return is_good;
+}
+
 static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw,
                                struct as_target_config *config)
 {
     const struct as_yaml_node *map = raw->node_group;
     const struct as_yaml_node *provider = as_yaml_find(map, "provider");
     bool is_good = check_provider(resolver, raw);
+    is_good = check_templates(resolver, map) && is_good;
     config->kind = AS_TARGET_NODE_GROUP;
     config->address = as_xcalloc(map->count, sizeof(*config->address));
     add_field(resolver, config, "provider", provider->text, provider, &is_good);

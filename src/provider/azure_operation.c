@@ -121,15 +121,15 @@ void azure_begin_operation(struct as_talk *talk)
 
 static void judge_state(struct as_talk *talk, const char *state, const json_t *error)
 {
-    struct as_group_talk *group = azure_get_group(talk);
-    if (has_state(state, "fail")) {
+    const bool has_failed = has_state(state, "fail");
+    azure_get_group(talk)->is_done =
+        has_failed || is_canceled(state) || has_state(state, "succeeded");
+    if (has_failed)
         azure_fail(talk, error, state, AS_TALK_RETRY);
-    } else if (is_canceled(state)) {
+    else if (is_canceled(state))
         azure_fail(talk, error, state, AS_TALK_BUSY);
-    } else {
-        group->is_done = has_state(state, "succeeded");
+    else
         as_talk_end(talk);
-    }
 }
 
 static void hear_resource(struct as_talk *talk)

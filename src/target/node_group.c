@@ -152,11 +152,19 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
 
 static void poll_again(void *context);
 
-/* The change was taken: that it cannot be asked after just now says nothing of it. */
+/* The change was taken: that it cannot be asked after just now says nothing of it, */
 static bool is_worth_asking(enum as_talk_fault fault)
 {
     return fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED || fault == AS_TALK_TIMEOUT ||
            fault == AS_TALK_BUSY;
+}
+
+/* ... and neither does it that it may not, or that the operation is forgotten. */
+static bool says_nothing(const struct as_group_talk *talk_)
+{
+    const enum as_talk_fault fault = talk_->talk.fault;
+    return !talk_->is_done &&
+           (fault == AS_TALK_PERMISSION || fault == AS_TALK_UNAUTHORIZED || fault == AS_TALK_GONE);
 }
 
 static void polled(void *context)
@@ -171,7 +179,9 @@ static void polled(void *context)
         call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
         return;
     }
-    if (talk_->fault != AS_TALK_OK && !is_open)
+    if (says_nothing(&call->talk))
+        as_outcome_set_message(&call->outcome, talk_->message);
+    else if (talk_->fault != AS_TALK_OK && !is_open)
         take_outcome(call);
     finish(call);
 }

@@ -34,7 +34,7 @@ static as_wall_time get_now(const struct talk_call *call)
 static bool learns_time(struct talk_call *call, const struct as_http_response *response)
 {
     as_wall_time theirs;
-    if (!call->skew_us || call->is_repeated || call->talk->request.is_plain ||
+    if (!call->skew_us || call->cluster || call->is_repeated || call->talk->request.is_plain ||
         response->outcome != AS_HTTP_ANSWERED || response->status < 400 || response->status > 403 ||
         as_http_date_parse(as_http_response_find(response, "Date"), &theirs) < 0)
         return false;
