@@ -327,6 +327,13 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     await_outcome(engine, target);
 }
 
+/* Nothing but a person, or time, makes it another. */
+static bool is_final(enum as_reason outcome)
+{
+    return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
+           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
+}
+
 void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result)
 {
@@ -352,6 +359,9 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
         growth_begin(engine, target, intent); /* a part of it may come all the same */
         if (result->is_shortage)
             growth_refuse(engine, target);
+        if (growth_is_taken_back(target, intent) && !result->is_ambiguous &&
+            is_final(result->outcome))
+            growth_give_up(engine, target);
         if (target->growth.is_open)
             effect_put_target(engine, target);
         target->failure = result->outcome;

@@ -57,8 +57,11 @@ void growth_begin(struct as_engine *engine, struct target *target, const struct 
     struct growth *growth = &target->growth;
     if (!target->names_instances || !target->config || intent->to <= intent->from)
         return;
-    if (!growth->is_open || intent->from < growth->from)
+    if (!growth->is_open || intent->from < growth->from) {
+        const int32_t missing = target->replicas - target->status_replicas;
         growth->from = intent->from;
+        growth->missing = missing > 0 ? missing : 0;
+    }
     growth->is_open = true;
     growth->is_refused = false;
     growth->is_ordered = intent->is_ordered;
@@ -73,6 +76,15 @@ void growth_refuse(struct as_engine *engine, struct target *target)
 {
     target->growth.is_refused = true;
     back_off(engine, target);
+}
+
+void growth_give_up(struct as_engine *engine, struct target *target)
+{
+    struct growth *growth = &target->growth;
+    if (!has_failed_since(growth, growth->since))
+        back_off(engine, target);
+    growth->is_open = false;
+    effect_put_target(engine, target);
 }
 
 bool growth_is_taken_back(const struct target *target, const struct intent *intent)
@@ -108,6 +120,7 @@ const char *growth_on_applied(struct as_engine *engine, struct target *target,
     if (!has_failed_since(growth, growth->since))
         back_off(engine, target);
     growth->to = intent->to;
+    growth->is_refused = false; /* what came all the same has its time */
     return explain_taking_back(engine, growth, intent->from - intent->to, why);
 }
 
@@ -118,15 +131,21 @@ static void close_growth(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-static bool is_complete(const struct as_observation *observation)
+/* What serves, with what did not serve before either. */
+static int32_t count_there(const struct growth *growth, const struct as_observation *observation)
 {
-    return !observation->in_progress && observation->status_replicas >= observation->replicas;
+    return observation->status_replicas + growth->missing;
+}
+
+static bool is_complete(const struct growth *growth, const struct as_observation *observation)
+{
+    return !observation->in_progress && count_there(growth, observation) >= observation->replicas;
 }
 
 /* Only of an increase of ours: an instance that failed long after must not hold up the group. */
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation)
 {
-    return target->growth.is_open && !is_complete(observation);
+    return target->growth.is_open && !is_complete(&target->growth, observation);
 }
 
 /* True: there is nothing (more) to wait for. What looks smaller than it was asked to be may come
@@ -138,7 +157,7 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
     if (!observation->names_instances)
         return true;
     if (observation->replicas >= growth->to || is_late)
-        return is_complete(observation) || observation->replicas <= growth->from;
+        return is_complete(growth, observation) || observation->replicas <= growth->from;
     return false;
 }
 
@@ -153,7 +172,7 @@ static bool is_overdue(const struct as_engine *engine, const struct target *targ
 static int32_t get_size_to_keep(const struct growth *growth,
                                 const struct as_observation *observation)
 {
-    int32_t keep = observation->status_replicas;
+    int32_t keep = count_there(growth, observation);
     if (keep < growth->from)
         keep = growth->from;
     return keep < observation->min ? observation->min : keep;
@@ -204,6 +223,7 @@ void growth_restore(struct target *target, const struct as_target_state *state)
         .is_refused = stored->is_refused,
         .from = stored->from,
         .to = stored->to,
+        .missing = stored->missing,
         .since = stored->since,
         .failed = stored->failed,
         .back_off_us = stored->back_off_us,
@@ -225,6 +245,7 @@ void growth_fill_state(struct as_engine *engine, const struct target *target,
         .is_refused = growth->is_refused,
         .from = growth->from,
         .to = growth->to,
+        .missing = growth->missing,
         .since = growth->since,
         .failed = growth->failed,
         .back_off_us = growth->back_off_us,

@@ -167,6 +167,7 @@ struct growth { /* of a node group: its last increase, while not all of it has c
     bool is_refused;       /* the provider said that it has no capacity */
     char id[AS_ULID_SIZE]; /* of the decision, or the command */
     int32_t from, to;
+    int32_t missing; /* before it: instances that did not serve */
     struct as_moment since;
     struct as_moment failed; /* when an increase last failed; unset: none, or one came since */
     int64_t back_off_us;     /* after `failed` */
@@ -656,6 +657,8 @@ void orders_fill_state(struct as_engine *engine, const struct target *target,
 struct locks growth_get_locks(const struct target *target, as_mono_time now);
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void growth_refuse(struct as_engine *engine, struct target *target); /* for want of capacity */
+/* What has not come cannot be taken back either: the group is no longer held up by it. */
+void growth_give_up(struct as_engine *engine, struct target *target);
 bool growth_is_taken_back(const struct target *target, const struct intent *intent);
 /* Before the target is stored. What is to be told of a taking back, else NULL. `why` it did not
  * come, in the provider's words; "" where they are not known. */

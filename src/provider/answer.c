@@ -188,15 +188,7 @@ const json_t *answer_find(const json_t *document, const char *path)
 {
     while (document && *path) {
         const size_t size = strcspn(path, ".");
-        const json_t *found = NULL;
-        const char *name;
-        json_t *value;
-        json_object_foreach((json_t *)document, name, value)
-        {
-            if (strlen(name) == size && memcmp(name, path, size) == 0)
-                found = value;
-        }
-        document = found;
+        document = json_object_getn(document, path, size);
         path += size + (path[size] == '.');
     }
     return document && !json_is_null(document) ? document : NULL;

@@ -225,7 +225,10 @@ static bool find_obstacle(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
     const struct as_scale_request *wanted = &call->wanted;
-    const char *closed = wanted->to > wanted->from ? view->no_growth : view->no_removal;
+    const bool is_nameless = wanted->is_take_back && as_group_count_present(view) < view->size;
+    const char *closed = wanted->to > wanted->from ? view->no_growth
+                         : is_nameless             ? NULL
+                                                   : view->no_removal;
     struct as_error error = AS_ERROR_INIT;
     enum as_reason reason = AS_REASON_REJECTED;
     if (view->controller) {

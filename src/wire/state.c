@@ -187,6 +187,7 @@ static void write_growth(struct as_json_writer *json, const struct as_growth_sta
     write_moment(json, "failed", growth->failed);
     as_json_write_member_i64(json, "from", growth->from);
     as_json_write_member(json, "id", growth->id);
+    as_json_write_member_i64(json, "missing", growth->missing);
     as_json_write_member_bool(json, "open", growth->is_open);
     as_json_write_member_bool(json, "ordered", growth->is_ordered);
     as_json_write_member_bool(json, "refused", growth->is_refused);
@@ -559,6 +560,7 @@ static const struct as_growth_state *read_growth(struct reader *reader)
         .is_refused = read_bool_of(reader, item, "refused"),
         .from = (int32_t)read_i64(reader, item, "from", 0, INT32_MAX),
         .to = (int32_t)read_i64(reader, item, "to", 0, INT32_MAX),
+        .missing = (int32_t)read_i64(reader, item, "missing", 0, INT32_MAX),
         .since = read_moment(reader, item, "since"),
         .failed = read_moment(reader, item, "failed"),
         .back_off_us = read_i64(reader, item, "back_off_us", 0, INT64_MAX / 4),

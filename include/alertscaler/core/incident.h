@@ -95,7 +95,7 @@ struct as_ordered_state {
 struct as_growth_state {
     const char *id; /* of the decision, or the command (is_ordered) */
     bool is_open, is_ordered, is_refused;
-    int32_t from, to;
+    int32_t from, to, missing;
     struct as_moment since, failed; /* failed: unset where none did */
     int64_t back_off_us;
 };

@@ -178,6 +178,26 @@ Test(engine_growth, an_instance_that_failed_long_after_does_not_hold_up_the_grou
     tick(&h, 60);
     fire(&h, "Busy", 990);
     cr_expect_eq(pool->size, 7, "%s", said(&h));
+    tick(&h, 50);
+    fire(&h, "Idle", 990);
+    tick(&h, READY_TIMEOUT + 100);
+    cr_expect_not(has(said(&h), "take back"), "all that was asked for came");
+    harness_stop(&h);
+}
+
+Test(engine_growth, what_cannot_be_taken_back_does_not_hold_up_the_group_for_ever)
+{
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    fire(&h, "Busy", 990);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_FORBIDDEN});
+    tick(&h, READY_TIMEOUT + 20);
+    cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 forbidden"));
+    cr_expect_gt(get_up_lock(&h), 200, "it backs off all the same");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 5});
+    tick(&h, 60);
+    cr_expect_eq(pool->size, 5, "%s", said(&h));
     harness_stop(&h);
 }
 
