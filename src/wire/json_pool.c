@@ -5,6 +5,7 @@
 #include "json_pool.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <jansson.h>
@@ -17,6 +18,19 @@ static _Thread_local struct {
     size_t left;
     struct as_arena arena; /* its spare chunks are kept from document to document */
 } pool;
+
+static pthread_key_t thread_end;
+
+static void give_back_arena(void *arena)
+{
+    as_arena_deinit(arena);
+}
+
+static void watch_thread_ends(void)
+{
+    if (pthread_key_create(&thread_end, give_back_arena) != 0)
+        abort(); /* a process has 1,024 of them */
+}
 
 static void *pool_malloc(size_t size)
 {
@@ -38,7 +52,10 @@ static void pool_free(void *memory)
 
 void json_pool_enter(size_t max)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     assert(!pool.is_entered);
+    pthread_once(&once, watch_thread_ends);
+    pthread_setspecific(thread_end, &pool.arena);
     json_set_alloc_funcs(pool_malloc, pool_free);
     pool.is_entered = true;
     pool.is_exhausted = false;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
@@ -64,6 +65,25 @@ Test(payload, reads_all_that_alertmanager_says)
     cr_assert_str_eq(n->id, "");
     as_notification_free(n);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+
+static void *decode_in_thread(void *unused)
+{
+    as_notification_free(decode(newest));
+    return unused;
+}
+
+/* The state of a store in Kubernetes is read in a thread of its own, each time one leads. */
+Test(payload, a_thread_that_ends_leaves_no_memory)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, decode_in_thread, NULL), 0);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    cr_assert_eq(__lsan_do_recoverable_leak_check(), 0);
+}
+#endif
 
 #define ALERT(members)                                                                             \
     "{\"version\":\"4\",\"alerts\":[{\"status\":\"firing\",\"labels\":{\"alertname\":"             \
