@@ -138,13 +138,25 @@ def test_the_optional_role_lets_tokens_be_reviewed_and_nothing_else(plane):
         plane.admin.delete(f"{path}/clusterroles/alertscaler-token-review")
 
 
-def test_the_image_has_the_libraries_that_are_needed():
-    """Each of the packages that a library comes from is named in the Dockerfile."""
+def needed_libraries():
     needed = subprocess.run(["readelf", "-d", find_binary()], capture_output=True, text=True, check=True).stdout
     libraries = [n for n in re.findall(r"NEEDED.*\[(.*?)]", needed) if not re.match(r"lib([ac]|ub)san|libc\.|libm\.", n)]
     assert len(libraries) >= 6
+    return libraries
+
+
+def test_the_readme_names_each_library():
+    table = (ROOT / "README.md").read_text().split("## Libraries")[1].split("\n## ")[0].lower()
+    names = " ".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE))
+    for library in needed_libraries():
+        stem = {"libcrypto": "openssl"}.get(library.split(".")[0]) or re.match(r"lib([a-z]+)", library)[1]
+        assert stem in names, f"{library} is not in the README"
+
+
+def test_the_image_has_the_libraries_that_are_needed():
+    """Each of the packages that a library comes from is named in the Dockerfile."""
     runtime = (ROOT / "deploy/Dockerfile").read_text().split("FROM debian:12-slim")[1]
-    for library in libraries:
+    for library in needed_libraries():
         owners = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
         packages = {line.split(":")[0] for line in owners.splitlines()}
         assert packages & set(runtime.split()), f"{library} comes from {packages}"
