@@ -130,11 +130,12 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
 }
 
 /* Of two requests for different sizes the first could still be the one that is carried out, and
- * would not be recognized: until that is known, no other size is asked for. */
+ * would not be recognized: until that is known, no other size is asked for. Where a request is for
+ * so many more, not even the same. */
 static bool contradicts_maybe(const struct target *target, const struct as_decision *decision)
 {
     return target->maybe && decision->desired != decision->replicas &&
-           decision->desired != target->maybe->to;
+           (target->is_relative || decision->desired != target->maybe->to);
 }
 
 /* Decides, and decides again where something holds back what was decided: the hold is part of the

@@ -332,7 +332,7 @@ bool orders_begin(struct as_engine *engine, struct target *target,
         effect_commit(engine);
         return false;
     }
-    if (target->maybe && target->maybe->to != ordered->replicas)
+    if (target->maybe && (target->is_relative || target->maybe->to != ordered->replicas))
         return false; /* what is in question is looked at again soon */
     sources_drop(engine, target);
     actions_begin_ordered(engine, target, observation);

@@ -291,7 +291,7 @@ struct target {
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;
     struct growth growth;
-    bool names_instances; /* as last observed */
+    bool names_instances, is_relative; /* as last observed */
     struct asked asked;
     struct origin origin;
     struct verdict verdict, dry_verdict;

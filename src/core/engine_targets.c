@@ -426,6 +426,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->replicas = observation->replicas;
     target->status_replicas = observation->status_replicas;
     target->names_instances = observation->names_instances;
+    target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;

@@ -323,9 +323,11 @@ const struct as_group_provider provider_externalgrpc = {
             .type = "externalgrpc",
             .has_http_login = true,
             .account_keys =
-                (const struct as_provider_key[]){{.key = "endpoint", .is_required = true}, {0}},
+                (const struct as_provider_key[]){
+                    {.key = "endpoint", .is_required = true, .is_url = true}, {0}},
             .group_keys =
                 (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
         },
+    .is_relative = true,
     .begin = begin,
 };

@@ -29,6 +29,7 @@
 struct node_group {
     struct as_target_port port;
     const struct as_access_env *env;
+    const struct as_group_provider *provider;
     struct as_account *account;
     const struct as_clusters *clusters;
     LIST_HEAD(, call) calls;
@@ -103,6 +104,7 @@ static void tell_observed(const struct call *call)
         observation.max = view->max;
         observation.in_progress = view->in_progress;
         observation.names_instances = true;
+        observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
     }
     call->observed(call->context, call->ticket, &observation);
@@ -430,6 +432,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
     struct node_group *group = as_xcalloc(1, sizeof(*group));
     group->port = (struct as_target_port){observe, scale, is_idle, close_port};
     group->env = env;
+    group->provider = provider;
     group->clusters = clusters;
     group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
     LIST_INIT(&group->calls);

@@ -30,13 +30,14 @@ struct as_pod_seen {
 };
 
 struct as_observation {
-    enum as_reason outcome;         /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
-                                       unreachable,  throttled, rejected, timeout */
-    int32_t replicas;               /* the size asked for: spec.replicas */
-    int32_t status_replicas;        /* the size that is */
-    int32_t min, max;               /* the other side's own bounds; -1: none */
-    bool in_progress;               /* the other side is at work on a change */
-    bool names_instances;           /* what does not come can be taken back */
+    enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
+                                unreachable,  throttled, rejected, timeout */
+    int32_t replicas;        /* the size asked for: spec.replicas */
+    int32_t status_replicas; /* the size that is */
+    int32_t min, max;        /* the other side's own bounds; -1: none */
+    bool in_progress;        /* the other side is at work on a change */
+    bool is_relative;     /* a change whose answer was lost must not be asked for again meanwhile */
+    bool names_instances; /* what does not come can be taken back */
     char version[AS_VERSION_SIZE];  /* "" where it has none */
     bool has_pods;                  /* they were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */

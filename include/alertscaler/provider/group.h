@@ -94,6 +94,7 @@ struct as_group_provider {
     /* A NULL name at the end. NULL, and `sign` too: as whom is said by http_config. */
     const struct as_credentials_source *credentials;
     as_sign_fn *sign;
+    bool is_relative; /* what is asked for is "so many more": made twice it is twice as many */
     /* Requests go to the API server of the cluster that the option `cluster` names ("default"):
      * their URLs are paths, and the credentials are the cluster's. */
     bool is_kubernetes;

@@ -282,6 +282,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .max = target->max,
         .in_progress = target->in_progress,
         .names_instances = target->names_instances,
+        .is_relative = target->is_relative,
         .retry_after_us = harness->observation_retry_after_us,
         .has_pods = call->with_pods,
         .pods = harness->pods,

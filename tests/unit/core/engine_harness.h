@@ -27,7 +27,8 @@ struct virtual_target {
     int32_t size, min, max; /* own bounds: -1 none */
     unsigned version;
     bool in_progress, has_no_version;
-    bool names_instances;   /* a node group's are */
+    bool names_instances; /* a node group's are */
+    bool is_relative;
     int32_t missing;        /* of `size`: instances that are not there, or not ready */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */

@@ -407,6 +407,27 @@ Test(engine_actions, a_request_that_is_given_up_leaves_its_lock)
     harness_stop(&h);
 }
 
+/* "Two more" twice is four more: while one may be under way, not even the same is asked for. */
+Test(engine_actions, a_change_by_so_many_is_not_asked_for_again_while_it_is_in_question)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .up = 60, .down = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "pool", .up = 2}},
+    };
+    WITH(h, spec);
+    harness_target(&h, "pool")->is_relative = true;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    tick(&h, 80);
+    cr_expect_null(strstr(said(&h), "scale pool 4>6"));
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 6});
+    cr_expect_null(strstr(said(&h), "scale pool 4>6"), "nor by hand");
+    tick(&h, 60); /* it did not come about */
+    cr_expect_not_null(strstr(said(&h), "scale pool 4>6"));
+    harness_stop(&h);
+}
+
 /* A cache shows the size of before the request, under yet another version: that says nothing of it.
  */
 Test(engine_actions, a_node_group_that_looks_older_may_still_have_been_changed)
