@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
 #include "fault.h"
@@ -98,10 +99,13 @@ static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_d
     shrink->call = as_account_start(shrink->request.account, group, done, shrink);
 }
 
+/* The action has been told by then, or is about to be: what is left goes into the log. */
 static void undone(void *context, const struct as_drain_result *result)
 {
-    (void)context; /* it says itself where it failed */
-    (void)result;
+    (void)context;
+    if (result->end == AS_DRAIN_STUCK)
+        as_log(AS_LOG_ERROR, "a node stays cordoned", AS_F("node", result->node),
+               AS_F("reason", result->outcome.message));
 }
 
 /* Nodes whose instances go are left as they are; the others take pods again. */
@@ -414,12 +418,33 @@ static bool has_left_nodes(struct as_shrink *shrink, size_t count)
     return true;
 }
 
+/* Where not one of them is a node, it is the wrong cluster, or nodes have no providerID: machines
+ * that serve would go without being emptied. A group that was empty before may be given up whole.
+ */
+static bool is_blind(struct as_shrink *shrink, const struct as_instance_node *nodes, size_t count)
+{
+    const struct as_scale_request *wanted = shrink->request.wanted;
+    size_t running = 0, found = 0;
+    for (size_t i = 0; i < count; i++) {
+        running += nodes[i].instance->state == AS_INSTANCE_RUNNING;
+        found += nodes[i].is_found;
+    }
+    if (running == 0 || found > 0 || (wanted->is_take_back && wanted->to == 0))
+        return false;
+    snprintf(shrink->words, sizeof(shrink->words),
+             "none of the %zu instances is a node of cluster %s by its spec.providerID: set "
+             "`nodes.cluster` to theirs, or to none",
+             count, shrink->request.nodes->cluster);
+    return true;
+}
+
 static void nodes_read(void *context, const struct as_outcome *outcome,
                        const struct as_instance_node *nodes, size_t count)
 {
     struct as_shrink *shrink = context;
     shrink->reading = NULL;
-    if (outcome->reason == AS_REASON_APPLIED && has_left_nodes(shrink, count)) {
+    if (outcome->reason == AS_REASON_APPLIED &&
+        (has_left_nodes(shrink, count) || is_blind(shrink, nodes, count))) {
         fail(shrink, AS_REASON_REJECTED, shrink->words);
         return;
     }
