@@ -60,7 +60,9 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
     if (!provider->options)
         provider->options = as_arena_alloc(loader->arena, node->count, sizeof(*provider->options));
     struct as_provider_option *option = &provider->options[provider->option_count];
-    const struct schema_field text = {.type = key->is_file ? SCHEMA_PATH : SCHEMA_STRING};
+    const struct schema_field text = {.type = key->is_file  ? SCHEMA_PATH
+                                              : key->is_url ? SCHEMA_URL
+                                                            : SCHEMA_STRING};
     if (schema_parse_scalar(loader, &text, pair->value, &option->value)) {
         option->key = as_arena_strdup(loader->arena, pair->key->text);
         provider->option_count++;

@@ -531,11 +531,12 @@ const struct as_group_provider provider_alibaba = {
     .kind =
         {
             .type = "alibaba",
-            .account_keys = (const struct as_provider_key[]){{.key = "region"},
-                                                             {.key = "endpoint"},
-                                                             {.key = "sts_endpoint"},
-                                                             {.key = "metadata_endpoint"},
-                                                             {0}},
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "region"},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {.key = "sts_endpoint", .is_url = true},
+                                                 {.key = "metadata_endpoint", .is_url = true},
+                                                 {0}},
             .group_keys =
                 (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
             .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",

@@ -448,12 +448,13 @@ const struct as_group_provider provider_aws = {
     .kind =
         {
             .type = "aws",
-            .account_keys = (const struct as_provider_key[]){{.key = "region"},
-                                                             {.key = "profile"},
-                                                             {.key = "endpoint"},
-                                                             {.key = "eks_endpoint"},
-                                                             {.key = "sts_endpoint"},
-                                                             {0}},
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "region"},
+                                                 {.key = "profile"},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {.key = "eks_endpoint", .is_url = true},
+                                                 {.key = "sts_endpoint", .is_url = true},
+                                                 {0}},
             .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
                                                            {.key = "cluster"},
                                                            {0}},

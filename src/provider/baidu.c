@@ -473,7 +473,7 @@ const struct as_group_provider provider_baidu = {
             .account_keys =
                 (const struct as_provider_key[]){{.key = "region"},
                                                  {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint"},
+                                                 {.key = "endpoint", .is_url = true},
                                                  {0}},
             .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
                                                            {.key = "name", .is_required = true},

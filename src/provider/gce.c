@@ -43,7 +43,7 @@ const struct as_group_provider provider_gce = {
             .account_keys =
                 (const struct as_provider_key[]){{.key = "project"},
                                                  {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint"},
+                                                 {.key = "endpoint", .is_url = true},
                                                  {0}},
             .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
                                                            {.key = "zone"},

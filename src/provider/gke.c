@@ -112,8 +112,8 @@ const struct as_group_provider provider_gke = {
             .account_keys =
                 (const struct as_provider_key[]){{.key = "project"},
                                                  {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint"},
-                                                 {.key = "compute_endpoint"},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {.key = "compute_endpoint", .is_url = true},
                                                  {0}},
             .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
                                                            {.key = "cluster", .is_required = true},

@@ -57,7 +57,10 @@ static void print_fields(const struct schema *table, const struct schema *schema
 static void print_kind(const struct as_provider_kind *kind, const struct as_provider_key *key)
 {
     for (; key->key; key++)
-        printf("provider %s\t%s\t%s\t%s\n", kind->type, key->key, key->is_file ? "path" : "text",
+        printf("provider %s\t%s\t%s\t%s\n", kind->type, key->key,
+               key->is_file  ? "path"
+               : key->is_url ? "URL"
+                             : "text",
                key->is_required ? "required" : "");
 }
 

@@ -13,6 +13,7 @@ struct as_provider_key {
     const char *key;
     bool is_required;
     bool is_file; /* names a file that is read: relative to the configuration's folder */
+    bool is_url;  /* http:// or https://, without credentials in it */
 };
 
 /* What a file names in turn: another file that is read, or a program that is run. */
