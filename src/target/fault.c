@@ -45,3 +45,16 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
     outcome_out->http_status = talk->talk.http_status;
     outcome_out->retry_after_us = talk->talk.retry_after_us;
 }
+
+bool as_fault_is_open(const struct as_group_talk *talk)
+{
+    const enum as_talk_fault fault = talk->talk.fault;
+    return !talk->is_done &&
+           (fault == AS_TALK_OK || fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED ||
+            fault == AS_TALK_TIMEOUT || fault == AS_TALK_BUSY);
+}
+
+bool as_fault_has_failed(const struct as_group_talk *talk)
+{
+    return talk->is_done && talk->talk.fault != AS_TALK_OK;
+}

@@ -17,4 +17,9 @@ struct as_provider_call { /* for the action log */
 void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
                    struct as_provider_call *call_out);
 
+/* After a POLL. The change was taken: that it cannot be asked after just now says nothing of it,
+ * and neither does it that it may not be asked after, or that the operation is forgotten. */
+bool as_fault_is_open(const struct as_group_talk *talk) AS_MUST_USE; /* to be asked after again */
+bool as_fault_has_failed(const struct as_group_talk *talk) AS_MUST_USE; /* the operation itself */
+
 #endif

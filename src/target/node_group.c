@@ -154,37 +154,20 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
 
 static void poll_again(void *context);
 
-/* The change was taken: that it cannot be asked after just now says nothing of it, */
-static bool is_worth_asking(enum as_talk_fault fault)
-{
-    return fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED || fault == AS_TALK_TIMEOUT ||
-           fault == AS_TALK_BUSY;
-}
-
-/* ... and neither does it that it may not, or that the operation is forgotten. */
-static bool says_nothing(const struct as_group_talk *talk_)
-{
-    const enum as_talk_fault fault = talk_->talk.fault;
-    return !talk_->is_done &&
-           (fault == AS_TALK_PERMISSION || fault == AS_TALK_UNAUTHORIZED || fault == AS_TALK_GONE);
-}
-
 static void polled(void *context)
 {
     struct call *call = context;
     const struct as_access_env *env = call->owner->env;
-    const struct as_talk *talk_ = &call->talk.talk;
     call->transfer = NULL;
-    const bool is_open =
-        !call->talk.is_done && (talk_->fault == AS_TALK_OK || is_worth_asking(talk_->fault));
-    if (is_open && env->clock->get_mono(env->clock).us < call->poll_until.us) {
+    if (as_fault_is_open(&call->talk) &&
+        env->clock->get_mono(env->clock).us < call->poll_until.us) {
         call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
         return;
     }
-    if (says_nothing(&call->talk))
-        as_outcome_set_message(&call->outcome, talk_->message);
-    else if (talk_->fault != AS_TALK_OK && !is_open)
+    if (as_fault_has_failed(&call->talk))
         take_outcome(call);
+    else if (call->talk.talk.fault != AS_TALK_OK)
+        as_outcome_set_message(&call->outcome, call->talk.talk.message);
     finish(call);
 }
 

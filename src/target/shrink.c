@@ -38,7 +38,7 @@ struct as_shrink {
     struct leaving *leaving;
     size_t leaving_count, draining, drained;
     const char **ids;            /* of those that are deleted */
-    const char *operation;       /* that deletes them, where it is followed; NULL */
+    const char *operation;       /* that deletes them, until it is over; NULL */
     const char **nodes;          /* their names; NULL where they are no nodes */
     char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
     struct as_outcome failure;   /* of the first drain that failed */
@@ -144,34 +144,6 @@ static void look_later(struct as_shrink *shrink)
     shrink->timer = loop->start_timer(loop, LOOK_EVERY_US, look_again, shrink);
 }
 
-/* Of a provider that does not name instances: its operation says whether they are gone. */
-static void followed(void *context)
-{
-    struct as_shrink *shrink = context;
-    const struct as_group_talk *group = &shrink->talk;
-    const enum as_talk_fault fault = group->talk.fault;
-    const bool is_late = get_mono(shrink).us >= shrink->look_until.us;
-    const bool has_failed = fault == AS_TALK_CAPACITY || fault == AS_TALK_CONFIGURATION;
-    shrink->call = NULL;
-    shrink->result.attempts += group->talk.sent;
-    if (has_failed) { /* the servers may be there still: their nodes serve again where they are */
-        as_fault_take(group, &shrink->result.outcome, &shrink->result.call);
-        let_go(shrink, false);
-        finish(shrink);
-        return;
-    }
-    if (!group->is_done && fault != AS_TALK_GONE && !is_late) {
-        look_later(shrink);
-        return;
-    }
-    if (!group->is_done && fault != AS_TALK_GONE)
-        snprintf(shrink->words, sizeof(shrink->words),
-                 "the provider took the call, but is not done with it yet");
-    let_go(shrink, true);
-    as_outcome_set_message(&shrink->result.outcome, shrink->words);
-    finish(shrink);
-}
-
 static void looked(void *context)
 {
     struct as_shrink *shrink = context;
@@ -194,6 +166,8 @@ static void looked(void *context)
     as_outcome_set_message(&shrink->result.outcome, shrink->words);
     finish(shrink);
 }
+
+static void followed(void *context);
 
 static void look_again(void *context)
 {
@@ -243,23 +217,46 @@ static void judged(void *context)
     finish(shrink);
 }
 
-static void removed(void *context)
+static void judge(struct as_shrink *shrink)
 {
-    struct as_shrink *shrink = context;
-    const struct as_talk *talk_ = &shrink->talk.talk;
-    shrink->call = NULL;
     as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
-    shrink->result.attempts += talk_->sent;
-    if (talk_->fault != AS_TALK_OK && shrink->drained > 1 && !shrink->request.view->node_label) {
+    if (shrink->drained > 1 && !shrink->request.view->node_label) {
         talk(shrink, AS_GROUP_READ, judged);
         return;
     }
-    if (talk_->fault != AS_TALK_OK) {
-        let_go(shrink, false);
-        finish(shrink);
+    let_go(shrink, false);
+    finish(shrink);
+}
+
+/* The operation is over before it is looked whether the instances are gone. */
+static void followed(void *context)
+{
+    struct as_shrink *shrink = context;
+    shrink->call = NULL;
+    shrink->result.attempts += shrink->talk.talk.sent;
+    if (as_fault_has_failed(&shrink->talk)) {
+        judge(shrink);
         return;
     }
-    if (shrink->request.view->node_label && shrink->talk.started)
+    if (as_fault_is_open(&shrink->talk) && get_mono(shrink).us < shrink->look_until.us) {
+        look_later(shrink);
+        return;
+    }
+    shrink->operation = NULL;
+    look_again(shrink);
+}
+
+static void removed(void *context)
+{
+    struct as_shrink *shrink = context;
+    shrink->call = NULL;
+    shrink->result.attempts += shrink->talk.talk.sent;
+    if (shrink->talk.talk.fault != AS_TALK_OK) {
+        judge(shrink);
+        return;
+    }
+    as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
+    if (shrink->talk.started)
         shrink->operation = as_arena_strdup(&shrink->arena, shrink->talk.started);
     shrink->result.reached = shrink->request.wanted->from - (int32_t)shrink->drained;
     shrink->look_until.us = as_time_add(get_mono(shrink).us, LOOK_MAX_US);

@@ -51,8 +51,8 @@ struct as_group_view {
     const char *no_growth,
         *no_removal; /* why it cannot be changed so, as it is now; NULL: it can */
     /* "key=value": the provider does not name the instances. They are the nodes with this label,
-     * each by what its providerID ends with; `instances` only counts them, and what REMOVE has
-     * started is followed to its end. NULL: `instances` are they. */
+     * each by what its providerID ends with; `instances` only counts them. NULL: `instances` are
+     * they. */
     const char *node_label;
     struct as_instance *instances; /* as the provider lists them */
     size_t instance_count, instance_room;
@@ -84,8 +84,8 @@ struct as_group_talk {
     /* found; memory of the talk */
     struct as_group_view view;
     const char *started; /* the operation to be polled; NULL: none, it is done */
-    bool is_done;
-    void *state; /* the provider's own; memory of the talk */
+    bool is_done;        /* POLL: it is over; with a fault, it failed */
+    void *state;         /* the provider's own; memory of the talk */
 };
 
 struct as_group_provider {
