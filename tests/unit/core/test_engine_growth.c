@@ -161,9 +161,11 @@ Test(engine_growth, an_answer_from_a_cache_does_not_end_the_waiting)
     struct virtual_target *pool = start(&h);
     pool->has_no_capacity = true;
     fire(&h, "Busy", 990);
-    pool->size = 4, pool->missing = 0; /* as it was */
+    pool->size = 4; /* as it was */
+    pool->missing = 0;
     tick(&h, 40);
-    pool->size = 7, pool->missing = 3;
+    pool->size = 7;
+    pool->missing = 3;
     tick(&h, READY_TIMEOUT);
     cr_expect_eq(pool->size, 4, "%s", said(&h));
     cr_expect_gt(get_up_lock(&h), 0);
