@@ -59,7 +59,8 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *context)
     static const int64_t interval = 10 * AS_US_PER_MS;
     (void)fd;
     (void)what;
-    const bool idle = !daemon->shell || as_shell_is_idle(daemon->shell);
+    const bool idle = (!daemon->shell || as_shell_is_idle(daemon->shell)) &&
+                      daemon_are_ports_idle(daemon); /* nodes may be on their way back */
     const bool in_time = as_system_clock.get_mono(&as_system_clock).us < daemon->stop_deadline.us;
     if (in_time && !(daemon->drained && idle)) {
         daemon_arm(daemon->stop_timer, interval);

@@ -117,6 +117,7 @@ void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /
 void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
+bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* the retired ones too */
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
 void daemon_on_recover(evutil_socket_t fd, short what, void *context);
 void daemon_on_retire(evutil_socket_t fd, short what, void *context);

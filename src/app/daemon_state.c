@@ -205,6 +205,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
 static void close_retired(struct daemon *daemon, as_mono_time now)
 {
     struct retired *retired;
+    bool was_any_closed = false;
     while ((retired = STAILQ_FIRST(&daemon->retired)) && retired->until.us <= now.us) {
         const bool is_last_call = now.us == AS_MONO_NEVER.us;
         if (!is_last_call && !retired->targets->is_idle(retired->targets)) {
@@ -216,9 +217,21 @@ static void close_retired(struct daemon *daemon, as_mono_time now)
         retired->source->close(retired->source);
         as_config_free(retired->config);
         free(retired);
+        was_any_closed = true;
     }
     if (retired)
         daemon_arm(daemon->retire, retired->until.us - now.us);
+    else if (was_any_closed && now.us != AS_MONO_NEVER.us && daemon->targets)
+        daemon->options->adapters->recover_targets(daemon->targets); /* what they left behind */
+}
+
+bool daemon_are_ports_idle(const struct daemon *daemon)
+{
+    const struct retired *retired;
+    bool is_idle = !daemon->targets || daemon->targets->is_idle(daemon->targets);
+    STAILQ_FOREACH (retired, &daemon->retired, next)
+        is_idle = is_idle && retired->targets->is_idle(retired->targets);
+    return is_idle;
 }
 
 /* Answers to requests of theirs may be on their way; the engine waits for them. */

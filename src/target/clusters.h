@@ -12,6 +12,7 @@
 #include <alertscaler/config/settings.h>
 
 #include "drain.h"
+#include "outcome.h"
 
 struct as_cluster { /* all owned by the clusters */
     const char *name;
@@ -19,6 +20,7 @@ struct as_cluster { /* all owned by the clusters */
     struct as_kube_client client;
     struct as_drains *drains;
     struct as_error missing;
+    char told[AS_MESSAGE_SIZE]; /* the last failure of a recovery; "" */
 };
 
 struct as_clusters {

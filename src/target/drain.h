@@ -12,6 +12,7 @@
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ struct as_drains *as_drains_new(struct as_kube_client *client, const char *owner
 /* Cancels all, with no callback after it. Marks of drains under way stay on their nodes, for the
  * next recovery. */
 struct as_drains *as_drains_free(struct as_drains *drains);
+/* No drain, undo or recovery is under way; one that is due later is none. */
+bool as_drains_is_idle(const struct as_drains *drains) AS_MUST_USE;
 
 struct as_drain_request { /* copied */
     const char *node;
@@ -43,7 +46,7 @@ enum as_drain_end {
     AS_DRAIN_NO_NODE,   /* there is no such node (any more): nothing to be drained */
     AS_DRAIN_FAILED,    /* and undone */
     AS_DRAIN_CANCELLED, /* likewise */
-    AS_DRAIN_STUCK      /* failed or cancelled, and could not be undone: a person has to look */
+    AS_DRAIN_STUCK      /* failed or cancelled, and could not be undone: recovery goes on trying */
 };
 
 struct as_drain_result { /* good during the callback */
@@ -76,7 +79,8 @@ void as_drain_undo_start(struct as_drains *drains, const char *node, as_drain_do
 
 /*
  * Undoes what a process that is no more left behind: nodes with our mark that are neither drained
- * nor held here. `undone`: how many. One at a time; `done` comes exactly once, in a later turn.
+ * nor held here. `undone`: how many. After a failure, and where a drain was stuck, it is begun anew
+ * every AS_DRAIN_RECOVER_US. `done` comes in a later turn, after each.
  */
 typedef void as_drain_recovered_fn(void *context, const struct as_outcome *outcome,
                                    unsigned undone);

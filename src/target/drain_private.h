@@ -1,7 +1,6 @@
 /*
  * A drain between the files that carry it out: drains.c (all of them), drain.c (the course of one),
- * drain_undo.c (back again), and
- * drain_recover.c (what others left).
+ * drain_undo.c (back again), and drain_recover.c (what others left).
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
@@ -29,7 +28,10 @@ struct as_drains {
     TAILQ_HEAD(drain_list, as_drain) drains;              /* in the order of their start */
     LIST_HEAD(, held) held;
     unsigned running;
-    struct recovery *recovery; /* NULL: none */
+    as_drain_recovered_fn *recovered; /* NULL: it was not asked for */
+    void *recovered_context;
+    struct recovery *recovery;       /* under way; NULL */
+    struct as_timer *recovery_timer; /* of the next one; NULL */
 };
 
 /* Waits for exactly one of: its turn, request, list, timer; beside them the deadline. */
@@ -84,6 +86,7 @@ void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
 /* Takes back what was done to the node, and tells the result as it is, or that it is stuck. */
 void drain_undo(struct as_drain *drain);
 
+void recovery_begin_later(struct as_drains *drains); /* as something is left behind */
 void recovery_free(struct recovery *recovery);
 
 #endif

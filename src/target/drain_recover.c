@@ -13,12 +13,11 @@
 
 struct recovery {
     struct as_drains *owner;
-    as_drain_recovered_fn *done;
-    void *context;
     struct as_kube_pages *pages;
     struct as_kube_nodes nodes;
     size_t next;
     unsigned undone;
+    bool is_outdated;          /* it was asked for once more */
     struct as_outcome outcome; /* the first failure */
 };
 
@@ -34,8 +33,11 @@ void recovery_free(struct recovery *recovery)
 
 static void finish(struct recovery *recovery)
 {
-    recovery->owner->recovery = NULL;
-    recovery->done(recovery->context, &recovery->outcome, recovery->undone);
+    struct as_drains *drains = recovery->owner;
+    drains->recovery = NULL;
+    if (recovery->is_outdated || recovery->outcome.reason != AS_REASON_APPLIED)
+        recovery_begin_later(drains);
+    drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone);
     recovery_free(recovery);
 }
 
@@ -91,7 +93,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
     go_on(recovery); /* there are none where it failed */
 }
 
-void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, void *context)
+static void begin(struct as_drains *drains)
 {
     struct recovery *recovery = as_xcalloc(1, sizeof(*recovery));
     const struct as_kube_pages_spec spec = {
@@ -105,9 +107,36 @@ void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, voi
         .context = recovery,
     };
     recovery->owner = drains;
-    recovery->done = done;
-    recovery->context = context;
     recovery->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);
     drains->recovery = recovery;
     recovery->pages = as_kube_pages_start(drains->client, &spec);
+}
+
+/* Who does not lead any more does nothing: whoever leads next looks for them. */
+static void begin_again(void *context)
+{
+    struct as_drains *drains = context;
+    drains->recovery_timer = NULL;
+    if (as_access_get_permit(drains->client->env) != AS_PERMIT_NONE)
+        begin(drains);
+}
+
+void recovery_begin_later(struct as_drains *drains)
+{
+    struct as_loop *loop = drains->client->env->loop;
+    if (drains->recovered && !drains->recovery && !drains->recovery_timer)
+        drains->recovery_timer = loop->start_timer(loop, AS_DRAIN_RECOVER_US, begin_again, drains);
+}
+
+void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, void *context)
+{
+    drains->recovered = done;
+    drains->recovered_context = context;
+    if (drains->recovery) {
+        drains->recovery->is_outdated = true;
+        return;
+    }
+    drains->client->env->loop->cancel_timer(drains->client->env->loop, drains->recovery_timer);
+    drains->recovery_timer = NULL;
+    begin(drains);
 }

@@ -66,6 +66,7 @@ struct as_drains *as_drains_free(struct as_drains *drains)
     if (!drains)
         return NULL;
     recovery_free(drains->recovery);
+    drains->client->env->loop->cancel_timer(drains->client->env->loop, drains->recovery_timer);
     while ((drain = TAILQ_FIRST(&drains->drains)) != NULL) {
         TAILQ_REMOVE(&drains->drains, drain, entry);
         drain_stop(drain);
@@ -76,6 +77,11 @@ struct as_drains *as_drains_free(struct as_drains *drains)
     free(drains->owner);
     free(drains);
     return NULL;
+}
+
+bool as_drains_is_idle(const struct as_drains *drains)
+{
+    return TAILQ_EMPTY(&drains->drains) && !drains->recovery;
 }
 
 static struct held *find_held(const struct as_drains *drains, const char *node)
@@ -158,6 +164,8 @@ void drain_tell(struct as_drain *drain)
     drain->has_turn = false;
     if (drain->result.end == AS_DRAIN_DONE)
         hold(drains, drain->name);
+    if (drain->result.end == AS_DRAIN_STUCK)
+        recovery_begin_later(drains);
     give_turn(drains);
     /* Out of the list first: for who is told, it is over. */
     TAILQ_REMOVE(&drains->drains, drain, entry);

@@ -122,6 +122,10 @@ static bool is_idle(const struct as_target_port *self)
         const struct as_target_port *port = registry->rows[i].port;
         is_any_busy = is_any_busy || (port && !port->is_idle(port));
     }
+    for (size_t i = 0; i < registry->clusters.count; i++) {
+        const struct as_drains *drains = registry->clusters.items[i].drains;
+        is_any_busy = is_any_busy || (drains && !as_drains_is_idle(drains));
+    }
     return !is_any_busy;
 }
 
@@ -225,15 +229,18 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     return 0;
 }
 
+/* The same failure is told once: it is tried again every minute. */
 static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
 {
-    const char *cluster = context;
-    if (outcome->reason != AS_REASON_APPLIED)
-        as_log(AS_LOG_WARN, "nodes that a drain left cordoned cannot be looked for",
-               AS_F("cluster", cluster), AS_F("error", outcome->message));
+    struct as_cluster *cluster = context;
+    const bool has_failed = outcome->reason != AS_REASON_APPLIED;
+    if (has_failed && strcmp(cluster->told, outcome->message) != 0)
+        as_log(AS_LOG_WARN, "nodes that a drain left cordoned cannot be given back yet",
+               AS_F("cluster", cluster->name), AS_F("error", outcome->message));
     if (undone > 0)
         as_log(AS_LOG_WARN, "nodes that a drain had left cordoned take pods again",
-               AS_F("cluster", cluster), AS_FI("nodes", undone));
+               AS_F("cluster", cluster->name), AS_FI("nodes", undone));
+    memcpy(cluster->told, has_failed ? outcome->message : "", has_failed ? AS_MESSAGE_SIZE : 1);
 }
 
 void as_target_registry_recover(struct as_target_port *port)
@@ -242,6 +249,6 @@ void as_target_registry_recover(struct as_target_port *port)
     for (size_t i = 0; i < registry->clusters.count; i++) {
         struct as_cluster *cluster = &registry->clusters.items[i];
         if (cluster->drains)
-            as_drain_recover(cluster->drains, recovered, (void *)cluster->name);
+            as_drain_recover(cluster->drains, recovered, cluster);
     }
 }

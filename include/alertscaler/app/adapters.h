@@ -54,7 +54,8 @@ struct as_adapters {
     /* Borrows outside and settings until the port is closed. */
     int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;
-    /* What a process that is no more has left half done is taken back: when a term begins. */
+    /* What a process that is no more has left half done is taken back: when a term begins, and
+     * after earlier ports were closed. */
     void (*recover_targets)(struct as_target_port *targets);
     /* What may be changed at a moment, for ports whose actions take long; before the first. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit, void *context);

@@ -39,6 +39,7 @@
 #define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
 #define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
 #define AS_DRAIN_UNDO_TRIES  10
+#define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until what was left behind is looked for again */
 #define AS_DRAIN_LOST_POD_US AS_US_PER_MIN
 #define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
 

@@ -808,6 +808,47 @@ Test(drain, recovery_says_what_went_wrong)
                      "drain node n1: it stays cordoned, as that could not be undone: no");
 }
 
+Test(drain, recovery_goes_on_trying)
+{
+    answer("GET", NODES_PATH, 503, STATUS("not now", ""));
+    recover();
+    cr_expect_eq(undone, 0);
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer_undo();
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_expect_eq(recovered, 2);
+    cr_expect_eq(undone, 1);
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_expect_eq(recovered, 2, "there is nothing left to be done");
+}
+
+Test(drain, what_is_stuck_is_tried_again_by_recovery)
+{
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", ""));
+    recover();
+    drain_n1();
+    answer("GET", NODE_PATH, 403, STATUS("no", ""));
+    as_drain_undo_start(drains, "n1", keep, NULL);
+    world_run(&world);
+    cr_assert_eq(end, AS_DRAIN_STUCK);
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer_undo();
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_expect_eq(recovered, 2);
+    cr_expect_eq(undone, 1);
+}
+
+Test(drain, an_undo_under_way_is_not_idle)
+{
+    drain_n1();
+    cr_expect(as_drains_is_idle(drains));
+    as_drain_undo_start(drains, "n1", keep, NULL);
+    cr_expect_not(as_drains_is_idle(drains));
+    answer_undo();
+    world_run(&world);
+    cr_expect(as_drains_is_idle(drains));
+}
+
 Test(drain, nothing_is_told_after_the_end)
 {
     (void)!start_node("n1");
