@@ -822,6 +822,23 @@ Test(drain, recovery_goes_on_trying)
     cr_expect_eq(recovered, 2, "there is nothing left to be done");
 }
 
+Test(drain, a_mark_that_comes_late_is_found_by_recovery)
+{
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", ""));
+    recover();
+    answer_questions(NODE, PODS(""));
+    world_answer(&world,
+                 (struct world_answer){"PATCH", NODE_PATH, AS_HTTP_TIMEOUT, .error = "no answer"});
+    answer("GET", NODE_PATH, 200, NODE); /* not there yet */
+    start();
+    cr_assert_eq(end, AS_DRAIN_FAILED);
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer_undo();
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_expect_eq(recovered, 2);
+    cr_expect_eq(undone, 1);
+}
+
 Test(drain, what_is_stuck_is_tried_again_by_recovery)
 {
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", ""));
