@@ -30,6 +30,7 @@ struct state {
     const char *code;   /* of the last error; "": none */
     size_t removed;     /* instances of a removal that are done with */
     char *activities;   /* names that are still to be asked after, with blanks between them */
+    const char *failed; /* how the first of them failed; NULL */
     bool is_deaf;       /* the group hears no alarms: they are what drives most policies */
 };
 
@@ -297,8 +298,9 @@ static void hear_terminated(struct as_talk *talk)
     if (root) {
         const char *id =
             answer_text(root, "TerminateInstanceInAutoScalingGroupResult.Activity.ActivityId");
-        group->started = group->started ? as_talk_print(talk, "%s %s", group->started, id)
-                                        : as_talk_print(talk, "%s", id);
+        if (*id)
+            group->started = group->started ? as_talk_print(talk, "%s %s", group->started, id)
+                                            : as_talk_print(talk, "%s", id);
     }
     get_state(talk)->removed++;
     terminate_next(talk);
@@ -318,14 +320,23 @@ static void hear_operation(struct as_talk *talk)
     for (size_t i = 0; i < answer_count(root, path); i++) {
         const json_t *activity = answer_at(root, path, i);
         const char *status = answer_text(activity, "StatusCode");
-        if (strcmp(status, "Failed") == 0 || strcmp(status, "Cancelled") == 0) {
-            as_talk_fail(talk, AS_TALK_RETRY, "%s: %s", status,
-                         answer_text(activity, "StatusMessage"));
-            return;
-        }
-        group->is_done = group->is_done && strcmp(status, "Successful") == 0;
+        const bool has_failed = strcmp(status, "Failed") == 0 || strcmp(status, "Cancelled") == 0;
+        if (has_failed && !get_state(talk)->failed)
+            get_state(talk)->failed =
+                as_talk_print(talk, "%s: %s", status, answer_text(activity, "StatusMessage"));
+        group->is_done = group->is_done && (has_failed || strcmp(status, "Successful") == 0);
     }
     poll_next(talk);
+}
+
+/* A failure is told when the others have ended, too. */
+static void end_polling(struct as_talk *talk)
+{
+    const char *failed = get_state(talk)->failed;
+    if (failed && ((struct as_group_talk *)talk)->is_done)
+        as_talk_fail(talk, AS_TALK_RETRY, "%s", failed);
+    else
+        as_talk_end(talk);
 }
 
 static void poll_next(struct as_talk *talk)
@@ -333,7 +344,7 @@ static void poll_next(struct as_talk *talk)
     struct state *state = get_state(talk);
     unsigned number = 0;
     if (as_str_is_empty(state->activities)) {
-        as_talk_end(talk);
+        end_polling(talk);
         return;
     }
     ask(talk, "DescribeScalingActivities");

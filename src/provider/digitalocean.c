@@ -182,20 +182,15 @@ static bool take_pool(struct as_talk *talk, const json_t *pool)
     return true;
 }
 
-static void nothing_to_poll(struct as_talk *talk)
-{
-    get_group(talk)->is_done = true;
-    as_talk_end(talk);
-}
-
 static void ask_for_pools(struct as_talk *talk);
 
 static void hear_pools(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = as_talk_end,     [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = delete_next,   [AS_GROUP_TAKE_BACK] = take_back,
-        [AS_GROUP_POLL] = nothing_to_poll,
+        [AS_GROUP_READ] = as_talk_end,
+        [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = delete_next,
+        [AS_GROUP_TAKE_BACK] = take_back,
     };
     const char *wanted = as_target_ref_get(get_group(talk)->group, "name");
     const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
@@ -231,6 +226,11 @@ static void begin(struct as_group_talk *group)
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     group->state = state;
+    if (group->verb == AS_GROUP_POLL) { /* changes have no operations */
+        group->is_done = true;
+        as_talk_end(talk);
+        return;
+    }
     state->pools = as_talk_print(
         talk, "%s/v2/kubernetes/clusters/%s/node_pools",
         as_account_get_endpoint(talk, group->account, "endpoint", "https://api.digitalocean.com"),

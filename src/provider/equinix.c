@@ -311,18 +311,13 @@ static bool add_device(struct as_talk *talk, const json_t *device)
     return true;
 }
 
-static void nothing_to_poll(struct as_talk *talk)
-{
-    get_group(talk)->is_done = true;
-    as_talk_end(talk);
-}
-
 static void hear_devices(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = as_talk_end,     [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = delete_next,   [AS_GROUP_TAKE_BACK] = take_back,
-        [AS_GROUP_POLL] = nothing_to_poll,
+        [AS_GROUP_READ] = as_talk_end,
+        [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = delete_next,
+        [AS_GROUP_TAKE_BACK] = take_back,
     };
     const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
     if (!document)
@@ -365,6 +360,11 @@ static void begin(struct as_group_talk *group)
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     const char *cluster = get_field(talk, "cluster"), *pool = get_field(talk, "name");
     group->state = state;
+    if (group->verb == AS_GROUP_POLL) { /* changes have no operations */
+        group->is_done = true;
+        as_talk_end(talk);
+        return;
+    }
     *state = (struct state){
         .base = as_account_get_endpoint(talk, group->account, "endpoint",
                                         "https://api.equinix.com/metal/v1"),

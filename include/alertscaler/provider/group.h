@@ -63,7 +63,7 @@ enum as_group_verb {
     AS_GROUP_GROW,      /* to `to`, which is above `from` */
     AS_GROUP_REMOVE,    /* `instances` by name, with the size; it is `to` then */
     AS_GROUP_TAKE_BACK, /* to `to`: no lower than the instances that are there */
-    AS_GROUP_POLL,      /* `operation` -> is_done, or a fault */
+    AS_GROUP_POLL,      /* `operation` -> is_done; with a fault, too: it has failed for good */
     AS_GROUP_VERB_COUNT
 };
 

@@ -346,7 +346,6 @@ Test(digitalocean, there_is_no_operation_to_poll)
 {
     given.talk.operation = "x";
     begin(AS_GROUP_POLL);
-    answer_pool(2, "", PAIR);
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert(given.talk.is_done);
 }
