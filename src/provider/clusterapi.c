@@ -150,6 +150,18 @@ static bool add_provider_ids(struct as_talk *talk)
     return true;
 }
 
+/* A MachineSet counts a Machine that leaves until it is gone, and takes it for one of those that
+ * are too many: one that is marked would stay, drained. */
+static void note_missing(struct as_talk *talk)
+{
+    struct as_group_view *view = get_view(talk);
+    const int32_t present = as_group_count_present(view);
+    if (!view->no_removal && present < view->size)
+        view->no_removal = as_talk_print(
+            talk, "only %d of its %d Machines are there: others are leaving, or not made yet",
+            present, view->size);
+}
+
 static void end_reading(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
@@ -160,6 +172,8 @@ static void end_reading(struct as_talk *talk)
     if (clusterapi_get_state(talk)->kind->pool_label && get_view(talk)->instance_count == 0 &&
         !add_provider_ids(talk))
         return;
+    if (((struct as_group_talk *)talk)->verb != AS_GROUP_TAKE_BACK) /* those that are missing */
+        note_missing(talk);
     verbs[((struct as_group_talk *)talk)->verb](talk);
 }
 

@@ -21,6 +21,8 @@
     "\"spec\":{\"providerID\":\"x:///" name "\",\"failureDomain\":\"a\"},"                         \
     "\"status\":{\"phase\":\"" phase "\"}}"
 #define MACHINES(items) "{\"metadata\":{},\"items\":[" items "]}"
+#define MISSING(there, size)                                                                       \
+    "only " there " of its " size " Machines are there: others are leaving, or not made yet"
 #define THREE                                                                                      \
     MACHINES(MACHINE("m1", "s", "Running") "," MACHINE("m2", "s", "Running") "," MACHINE(          \
         "m3", "s", "Running"))
@@ -104,7 +106,7 @@ Test(clusterapi, reads_a_machine_deployment)
     cr_assert(view->instances[0].created.set);
     cr_assert_str_eq(view->shortage, "CreateError: no quota");
     cr_assert_null(view->no_growth);
-    cr_assert_null(view->no_removal);
+    cr_assert_str_eq(view->no_removal, MISSING("4", "5"));
 }
 
 Test(clusterapi, reads_other_kinds)
@@ -145,9 +147,9 @@ Test(clusterapi, a_pool_without_machines_does_not_shrink)
     talker_expect_instance(&given, 1, "x://2 x://2 - running");
     cr_assert(as_str_starts_with(given.talk.view.no_removal, "this MachinePool has no Machines"));
     end();
-    read_pool(AS_GROUP_READ, MACHINES(MACHINE("m1", "s", "Running")));
+    read_pool(AS_GROUP_READ, THREE);
     talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_eq(given.talk.view.instance_count, 1);
+    cr_assert_eq(given.talk.view.instance_count, 3);
     talker_expect_instance(&given, 0, "m1 x:///m1 a running");
     cr_assert_null(given.talk.view.no_removal);
     end();
@@ -167,7 +169,7 @@ Test(clusterapi, a_pool_without_machines_does_not_shrink)
 Test(clusterapi, a_rollout_or_a_pause_lets_nobody_leave)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, GROUP(2));
+    talker_answer(talk, 200, GROUP(1));
     talker_answer(talk, 200,
                   MACHINES(MACHINE("m1", "old", "Deleting") "," MACHINE("m2", "new", "Running")));
     cr_assert_null(given.talk.view.no_removal, "the old one is leaving already");
@@ -384,14 +386,21 @@ Test(clusterapi, marks_who_leaves_before_the_size_is_set)
     talker_expect_end(talk, AS_TALK_OK, "");
 }
 
+#define OTHERS                                                                                     \
+    MACHINE("m2", "s", "Running") "," MACHINE("m3", "s", "Running") "," MACHINE("m4", "s", "Failed")
+
 Test(clusterapi, nothing_is_marked_where_the_group_is_not_as_it_was)
 {
     static const char *const one[] = {"m1"};
     static const struct {
         const char *machines, *message;
     } rows[] = {
-        {MACHINES(MACHINE("m1", "s", "Deleting")), "Machine m1 is leaving already"},
-        {MACHINES(MACHINE("m2", "s", "Running")), "Machine m1 is leaving already"},
+        {MACHINES(MACHINE("m1", "s", "Deleting") "," OTHERS), "Machine m1 is leaving already"},
+        {MACHINES(OTHERS), "Machine m1 is leaving already"},
+        {MACHINES(MACHINE("m1", "s", "Running") "," MACHINE("m2", "s", "Deleting") "," MACHINE(
+             "m3", "s", "Pending")),
+         MISSING("2", "3")},
+        {MACHINES(MACHINE("m1", "s", "Running")), MISSING("1", "3")},
         {MACHINES(MACHINE("m1", "s", "Running") "," MACHINE("m2", "t", "Running")),
          "a rollout is under way: its Machines are of several MachineSets"},
     };
