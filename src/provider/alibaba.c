@@ -28,9 +28,8 @@ struct state {
     const char *endpoint;
     const char *region, *id; /* as they stand in a URL; the id is found with the group */
     int page;
-    size_t seen;                /* instances of a list so far */
-    const char **leaving;       /* ids of a removal */
-    size_t left, leaving_count; /* of these, still to be asked for; all */
+    size_t seen; /* instances of a list so far */
+    size_t left; /* of the instances of a removal, still to be asked for */
     unsigned batch;
 };
 
@@ -270,6 +269,7 @@ static void hear_removed(struct as_talk *talk)
 
 static void remove_next(struct as_talk *talk)
 {
+    const struct as_group_talk *group = get_group(talk);
     struct state *state = get_state(talk);
     AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
     if (state->left == 0) {
@@ -279,7 +279,7 @@ static void remove_next(struct as_talk *talk)
     as_buf_printf(&query, "RegionId=%s&ScalingGroupId=%s", state->region, state->id);
     for (unsigned i = 1; i <= REMOVE_MAX && state->left > 0; i++, state->left--)
         as_buf_printf(&query, "&InstanceIds.%u=%s", i,
-                      as_talk_escaped(talk, state->leaving[state->leaving_count - state->left]));
+                      as_talk_escaped(talk, group->instances[group->instance_count - state->left]));
     as_buf_printf(&query,
                   "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true"
                   "&ClientToken=%s",
@@ -288,27 +288,12 @@ static void remove_next(struct as_talk *talk)
     as_talk_send(talk, "remove_instances", hear_removed);
 }
 
-static bool is_there(const struct as_group_view *view, const char *id)
-{
-    for (size_t i = 0; i < view->instance_count; i++) {
-        if (strcmp(view->instances[i].id, id) == 0)
-            return view->instances[i].state != AS_INSTANCE_LEAVING;
-    }
-    return false;
-}
-
-/* Those that are gone, or about to be, are what was asked for. */
 static void remove_instances(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
-    struct state *state = get_state(talk);
-    state->leaving =
-        as_arena_alloc(&talk->arena, group->instance_count + 1, sizeof(*state->leaving));
-    for (size_t i = 0; i < group->instance_count; i++) {
-        if (is_there(&group->view, group->instances[i]))
-            state->leaving[state->leaving_count++] = group->instances[i];
-    }
-    state->left = state->leaving_count;
+    struct as_group_talk *group = get_group(talk);
+    if (!as_group_keep_present(group))
+        return;
+    get_state(talk)->left = group->instance_count;
     remove_next(talk);
 }
 

@@ -3,8 +3,8 @@
  * an account: https://cloud.baidu.com/doc/CCE/s/fkgajuzkj (node groups),
  * https://cloud.baidu.com/doc/CCE/s/bkgajpkps (errors).
  *
- * The API knows no conditional changes: the group is looked at once more before its size is set,
- * and a size that has changed since it was decided is left alone. A scale-up is to an absolute
+ * The API knows no conditional changes: the group is looked at once more before each change, and a
+ * size that has changed since it was decided is left alone. A scale-up is to an absolute
  * size. Nodes leave by name, and the size with them. Both begin tasks that can be asked after.
  */
 #include "providers.h"
@@ -152,28 +152,12 @@ static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
     as_talk_send(talk, "scale_down", hear);
 }
 
-static bool is_there(const struct as_group_view *view, const char *id)
-{
-    for (size_t i = 0; i < view->instance_count; i++) {
-        if (strcmp(view->instances[i].id, id) == 0)
-            return view->instances[i].state != AS_INSTANCE_LEAVING;
-    }
-    return false;
-}
-
-/* One that is gone already, or about to be, is what was asked for. */
 static void remove_chosen(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
-    const char **ids = as_arena_alloc(&talk->arena, group->instance_count, sizeof(*ids));
-    size_t count = 0;
-    for (size_t i = 0; i < group->instance_count; i++) {
-        if (is_there(&group->view, group->instances[i]))
-            ids[count++] = group->instances[i];
-    }
-    group->instances = ids;
-    group->instance_count = count;
-    if (count > 0)
+    if (!as_group_keep_present(group))
+        return;
+    if (group->instance_count > 0)
         remove_nodes(talk, hear_task);
     else
         as_talk_end(talk);
@@ -394,7 +378,7 @@ static void begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = ask_for_group,   [AS_GROUP_GROW] = ask_for_group,
-        [AS_GROUP_REMOVE] = ask_for_nodes, [AS_GROUP_TAKE_BACK] = ask_for_group,
+        [AS_GROUP_REMOVE] = ask_for_group, [AS_GROUP_TAKE_BACK] = ask_for_group,
         [AS_GROUP_POLL] = ask_for_task,
     };
     struct as_talk *talk = &group->talk;

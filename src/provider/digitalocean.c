@@ -101,26 +101,12 @@ static void take_back(struct as_talk *talk)
 
 /* ---- nodes ---- */
 
-static bool is_there(const struct as_group_view *view, const char *id)
-{
-    for (size_t i = 0; i < view->instance_count; i++) {
-        const struct as_instance *node = &view->instances[i];
-        if (strcmp(node->id, id) == 0)
-            return node->state != AS_INSTANCE_LEAVING;
-    }
-    return false;
-}
-
 static void hear_deleted(struct as_talk *talk);
 
-/* One that is gone already, or about to be, is what was asked for. */
 static void delete_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_group(talk);
     struct state *state = get_state(talk);
-    while (state->deleted < group->instance_count &&
-           !is_there(&group->view, group->instances[state->deleted]))
-        state->deleted++;
     if (state->deleted < group->instance_count) {
         as_talk_ask(talk, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
                     as_talk_escaped(talk, group->instances[state->deleted]));
@@ -136,6 +122,12 @@ static void hear_deleted(struct as_talk *talk)
         return;
     get_state(talk)->deleted++;
     delete_next(talk);
+}
+
+static void remove_nodes(struct as_talk *talk)
+{
+    if (as_group_keep_present(get_group(talk)))
+        delete_next(talk);
 }
 
 /* ---- the pool ---- */
@@ -189,7 +181,7 @@ static void hear_pools(struct as_talk *talk)
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = as_talk_end,
         [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = delete_next,
+        [AS_GROUP_REMOVE] = remove_nodes,
         [AS_GROUP_TAKE_BACK] = take_back,
     };
     const char *wanted = as_target_ref_get(get_group(talk)->group, "name");

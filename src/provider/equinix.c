@@ -181,23 +181,10 @@ static void grow(struct as_talk *talk)
 
 static void hear_deleted(struct as_talk *talk);
 
-static bool is_there(const struct as_group_view *view, const char *id)
-{
-    for (size_t i = 0; i < view->instance_count; i++) {
-        if (strcmp(view->instances[i].id, id) == 0)
-            return view->instances[i].state != AS_INSTANCE_LEAVING;
-    }
-    return false;
-}
-
-/* One that is gone already, or about to be, is what was asked for. */
 static void delete_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_group(talk);
     struct state *state = get_state(talk);
-    while (state->deleted < group->instance_count &&
-           !is_there(&group->view, group->instances[state->deleted]))
-        state->deleted++;
     if (state->deleted == group->instance_count) {
         as_talk_end(talk);
         return;
@@ -213,6 +200,12 @@ static void hear_deleted(struct as_talk *talk)
         return;
     get_state(talk)->deleted++;
     delete_next(talk);
+}
+
+static void remove_devices(struct as_talk *talk)
+{
+    if (as_group_keep_present(get_group(talk)))
+        delete_next(talk);
 }
 
 /* Devices that failed, then those that are still on their way. */
@@ -316,7 +309,7 @@ static void hear_devices(struct as_talk *talk)
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = as_talk_end,
         [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = delete_next,
+        [AS_GROUP_REMOVE] = remove_devices,
         [AS_GROUP_TAKE_BACK] = take_back,
     };
     const json_t *document = is_good(talk) ? answer_json(talk) : NULL;

@@ -33,6 +33,40 @@ int32_t as_group_count_present(const struct as_group_view *view)
     return count_states(view, true, true);
 }
 
+static bool is_present(const struct as_group_view *view, const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return view->instances[i].state != AS_INSTANCE_LEAVING;
+    }
+    return false;
+}
+
+/* The size may have fallen with each instance that has gone, or not, where another one comes. */
+bool as_group_keep_present(struct as_group_talk *talk)
+{
+    const size_t given = talk->instance_count;
+    const char **ids = as_arena_alloc(&talk->talk.arena, given, sizeof(*ids));
+    const char **nodes =
+        talk->nodes ? as_arena_alloc(&talk->talk.arena, given, sizeof(*nodes)) : NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < given; i++) {
+        if (!is_present(&talk->view, talk->instances[i]))
+            continue;
+        if (nodes)
+            nodes[kept] = talk->nodes[i];
+        ids[kept++] = talk->instances[i];
+    }
+    talk->instances = ids;
+    talk->nodes = nodes;
+    talk->instance_count = kept;
+    if (talk->view.size <= talk->from && talk->view.size >= talk->from - (int32_t)(given - kept))
+        return true;
+    as_talk_fail(&talk->talk, AS_TALK_BUSY,
+                 "the group has changed since it was looked at: its size is %d", talk->view.size);
+    return false;
+}
+
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)
 {
     struct as_arena *arena = &talk->talk.arena;

@@ -108,6 +108,11 @@ int32_t as_group_count_coming(const struct as_group_view *view) AS_MUST_USE;
 int32_t as_group_count_present(const struct as_group_view *view) AS_MUST_USE; /* and that failed */
 int32_t as_group_count_running(const struct as_group_view *view) AS_MUST_USE;
 
+/* Of the instances that are to leave only those stay in the talk that the view, just read, still
+ * has: what is gone or leaving is what was asked for. False after failing the talk: somebody else
+ * has set another size since the removal was decided on, and too many might go. */
+bool as_group_keep_present(struct as_group_talk *talk) AS_MUST_USE;
+
 /* Adds an instance to the view; texts are copied. False after failing the talk: too many. */
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance);
 

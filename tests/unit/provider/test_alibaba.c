@@ -643,6 +643,23 @@ Test(alibaba, instances_that_are_gone_already_are_what_was_wanted)
     talker_expect_end(talk, AS_TALK_OK, "");
 }
 
+/* Draining takes its time. */
+Test(alibaba, a_size_that_has_changed_lets_nobody_leave)
+{
+    static const char *const ids[] = {"i-1"};
+    for (int from = 1; from <= 3; from += 2) {
+        given.talk.instances = ids;
+        given.talk.instance_count = 1;
+        begin_change(AS_GROUP_REMOVE, from, from - 1);
+        answer_group(DESIRED(2));
+        answer_instances(2, PAIR);
+        talker_expect_end(talk, AS_TALK_BUSY,
+                          "the group has changed since it was looked at: its size is 2");
+        if (from == 1)
+            talker_end(&given);
+    }
+}
+
 /* Of one instance more than fit into a request. */
 static void begin_large_removal(void)
 {

@@ -42,7 +42,8 @@ static void begin_removal(const char *const *ids, size_t count)
 {
     given.talk.instances = ids;
     given.talk.instance_count = count;
-    begin(AS_GROUP_REMOVE);
+    begin_change(AS_GROUP_REMOVE, 3, 3 - (int32_t)count);
+    talker_expect(talk, "GET", GROUP, "");
 }
 
 static void end(void)
@@ -252,6 +253,7 @@ Test(baidu, removes_nodes_by_name)
 {
     static const char *const ids[] = {"n-2", "n-9", "n-3"};
     begin_removal(ids, 3);
+    answer_group(3, 3, "", "");
     talker_expect(talk, "GET", NODES("1"), "");
     answer_nodes(3, PAIR "," NODE("n-3", "i-3", "deleting", ""));
     talker_expect(talk, "PUT", GROUP "/scaledown", REMOVAL("\"n-2\""));
@@ -265,8 +267,30 @@ Test(baidu, what_is_gone_is_not_removed_twice)
 {
     static const char *const ids[] = {"n-9"};
     begin_removal(ids, 1);
+    answer_group(2, 2, "", "");
     answer_nodes(2, PAIR);
     talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_null(given.talk.started);
+}
+
+/* Draining takes its time. */
+Test(baidu, a_size_that_has_changed_lets_nobody_leave)
+{
+    static const char *const ids[] = {"n-2"};
+    static const int sizes[] = {2, 4};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
+        char want[80];
+        given = (struct talker_group){0};
+        snprintf(want, sizeof(want), "the group has changed since it was looked at: its size is %d",
+                 sizes[i]);
+        begin_removal(ids, 1);
+        answer_group(sizes[i], sizes[i], "", "");
+        answer_nodes(2, PAIR);
+        talker_expect_end(talk, AS_TALK_BUSY, want);
+        cr_assert_not(talk->is_ambiguous);
+        if (i == 0)
+            talker_end(&given);
+    }
 }
 
 Test(baidu, takes_back_by_name_then_by_size)

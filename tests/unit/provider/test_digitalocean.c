@@ -277,13 +277,18 @@ Test(digitalocean, a_change_without_an_answer_may_have_been_made)
 
 /* ---- removing ---- */
 
-static void begin_removal(const char *nodes)
+static void begin_removal_of(int count, const char *nodes)
 {
     static const char *const ids[] = {"n-1", "n-2", "n-3"};
     given.talk.instances = ids;
     given.talk.instance_count = 3;
     begin_change(AS_GROUP_REMOVE, 4, 1);
-    answer_pool(4, "", nodes);
+    answer_pool(count, "", nodes);
+}
+
+static void begin_removal(const char *nodes)
+{
+    begin_removal_of(4, nodes);
 }
 
 #define DELETE(id) POOL "/nodes/" id "?skip_drain=1"
@@ -305,6 +310,23 @@ Test(digitalocean, nodes_that_are_leaving_are_not_deleted_twice)
 {
     begin_removal(NODE("n-1", "11", "deleting") "," NODE("n-3", "13", "draining"));
     talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+/* Draining takes its time: of three to leave one has gone. */
+Test(digitalocean, a_count_that_has_changed_lets_nobody_leave)
+{
+    static const int counts[] = {2, 5};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(counts); i++) {
+        char want[80];
+        snprintf(want, sizeof(want), "the group has changed since it was looked at: its size is %d",
+                 counts[i]);
+        begin_removal_of(counts[i], PAIR);
+        talker_expect_end(talk, AS_TALK_BUSY, want);
+        cr_assert_not(talk->is_ambiguous);
+        talker_end(&given);
+    }
+    begin_removal_of(3, PAIR);
+    talker_expect(talk, "DELETE", DELETE("n-1"), "");
 }
 
 Test(digitalocean, a_removal_that_fails_says_so)

@@ -320,10 +320,31 @@ Test(equinix, devices_leave_by_name)
     talker_end(&given);
 }
 
+/* Draining takes its time. */
+Test(equinix, pool_that_has_changed_loses_nothing)
+{
+    static const struct {
+        int32_t from;
+        const char *message;
+    } rows[] = {{3, "the group has changed since it was looked at: its size is 2"},
+                {1, "the group has changed since it was looked at: its size is 2"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct talker_group given = {.talk = {.instances = (const char *const[]){"d-1"},
+                                              .instance_count = 1,
+                                              .from = rows[i].from,
+                                              .to = rows[i].from - 1}};
+        struct as_talk *talk = begin(&given, AS_GROUP_REMOVE);
+        talker_answer(talk, 200, LIST(PAIR, "null"));
+        talker_expect_end(talk, AS_TALK_BUSY, rows[i].message);
+        talker_end(&given);
+    }
+}
+
 Test(equinix, deletion_that_is_refused)
 {
     struct talker_group given = {
-        .talk = {.instances = (const char *const[]){"d-1"}, .instance_count = 1}};
+        .talk = {
+            .instances = (const char *const[]){"d-1"}, .instance_count = 1, .from = 2, .to = 1}};
     struct as_talk *talk = begin(&given, AS_GROUP_REMOVE);
     talker_answer(talk, 200, LIST(PAIR, "null"));
     talker_answer(talk, 422, "{\"errors\":[\"Cannot be deleted while it is locked\"]}");
