@@ -17,6 +17,7 @@
 
 #include "alibaba_errors.h"
 #include "answer.h"
+#include "canonical.h"
 #include "credentials_alibaba.h"
 
 #define API_VERSION   "2022-02-22"
@@ -30,7 +31,6 @@ struct state {
     int page;
     size_t seen; /* instances of a list so far */
     size_t left; /* of the instances of a removal, still to be asked for */
-    unsigned batch;
 };
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -52,11 +52,17 @@ static void ask(struct as_talk *talk, const char *action, const char *query)
     as_talk_header(talk, "x-acs-version: " API_VERSION);
 }
 
-/* The same for the same change, so that it is not made twice. */
-static const char *make_token(struct as_talk *talk, const char *what, int number)
+/* The same for the same change, so that it is not made twice; another one where one decision asks
+ * for something else: other instances, or from another size. At most 64 characters. */
+static void ask_change(struct as_talk *talk, const char *action, const char *query)
 {
-    const char *token = as_talk_print(talk, "%s-%s-%d", get_group(talk)->idempotency, what, number);
-    return as_talk_escaped(talk, token);
+    const struct as_group_talk *group = get_group(talk);
+    const char *change = as_talk_print(talk, "%s %d %d %s", action, group->from, group->to, query);
+    char digest[CANONICAL_SHA_HEX];
+    canonical_sha256(change, strlen(change), digest);
+    const char *token = as_talk_print(talk, "%s-%.32s", group->idempotency, digest);
+    ask(talk, action,
+        as_talk_print(talk, "%s&ClientToken=%s", query, as_talk_escaped(talk, token)));
 }
 
 /* ---- activities ---- */
@@ -186,14 +192,13 @@ static void hear_scaled(struct as_talk *talk)
     as_talk_end(talk);
 }
 
-static void set_total(struct as_talk *talk, const char *what)
+static void set_total(struct as_talk *talk)
 {
-    const int32_t to = get_group(talk)->to;
-    ask(talk, "ScaleWithAdjustment",
-        as_talk_print(talk,
-                      "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
-                      "&SyncActivity=true&ClientToken=%s",
-                      get_state(talk)->id, to, make_token(talk, what, to)));
+    ask_change(talk, "ScaleWithAdjustment",
+               as_talk_print(talk,
+                             "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
+                             "&SyncActivity=true",
+                             get_state(talk)->id, get_group(talk)->to));
     as_talk_send(talk, "scale_with_adjustment", hear_scaled);
 }
 
@@ -212,7 +217,7 @@ static void grow(struct as_talk *talk)
                      "%d is above the group's own MaxSize, %d: it would be cut to that", group->to,
                      view->max);
     else
-        set_total(talk, "up");
+        set_total(talk);
 }
 
 static void take_back(struct as_talk *talk)
@@ -227,7 +232,7 @@ static void take_back(struct as_talk *talk)
                      "leave, for a size of %d",
                      coming, group->to);
     else
-        set_total(talk, "back");
+        set_total(talk);
 }
 
 /* ---- removing ---- */
@@ -280,11 +285,9 @@ static void remove_next(struct as_talk *talk)
     for (unsigned i = 1; i <= REMOVE_MAX && state->left > 0; i++, state->left--)
         as_buf_printf(&query, "&InstanceIds.%u=%s", i,
                       as_talk_escaped(talk, group->instances[group->instance_count - state->left]));
-    as_buf_printf(&query,
-                  "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true"
-                  "&ClientToken=%s",
-                  make_token(talk, "down", (int)++state->batch));
-    ask(talk, "RemoveInstances", query.data);
+    as_buf_append_str(
+        &query, "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true");
+    ask_change(talk, "RemoveInstances", query.data);
     as_talk_send(talk, "remove_instances", hear_removed);
 }
 

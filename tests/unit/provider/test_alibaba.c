@@ -522,7 +522,7 @@ static void begin_growth(int size)
 Test(alibaba, grows_to_an_absolute_total)
 {
     begin_growth(2);
-    talker_expect(talk, "POST", SCALE("4", "up-4"), "");
+    talker_expect(talk, "POST", SCALE("4", "ccbb0fc4f3bbe7c93ea7dd904dfedb38"), "");
     talker_expect_headers(talk, ACTION("ScaleWithAdjustment"));
     cr_assert(talk->request.is_change);
     talker_answer(talk, 200, "{\"RequestId\":\"req-3\",\"ScalingActivityId\":\"asa-1\"}");
@@ -611,10 +611,10 @@ Test(alibaba, activities_are_followed_to_their_end)
 
 /* ---- removing ---- */
 
-#define REMOVE(ids, number)                                                                        \
+#define REMOVE(ids, token)                                                                         \
     ESS "RegionId=eu-central-1&ScalingGroupId=asg-1" ids                                           \
         "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true"            \
-        "&ClientToken=" ULID "-down-" number
+        "&ClientToken=" ULID "-" token
 
 Test(alibaba, instances_leave_by_name)
 {
@@ -624,7 +624,9 @@ Test(alibaba, instances_leave_by_name)
     begin_change(AS_GROUP_REMOVE, 3, 1);
     answer_group(DESIRED(3));
     answer_instances(3, PAIR "," INSTANCE("i-3", "Removing"));
-    talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-1&InstanceIds.2=i-2", "1"), "");
+    talker_expect(
+        talk, "POST",
+        REMOVE("&InstanceIds.1=i-1&InstanceIds.2=i-2", "2b98db7e9734456ae2cba0bb85c91c50"), "");
     talker_expect_headers(talk, ACTION("RemoveInstances"));
     cr_assert(talk->request.is_change);
     talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
@@ -641,6 +643,34 @@ Test(alibaba, instances_that_are_gone_already_are_what_was_wanted)
     answer_group(DESIRED(2));
     answer_instances(2, PAIR);
     talker_expect_end(talk, AS_TALK_OK, "");
+}
+
+/* The token of the removal of one instance by the same decision, as a new text. */
+static char *find_token(const char *id, int32_t from, int32_t to)
+{
+    given.talk.instances = &id;
+    given.talk.instance_count = 1;
+    begin_change(AS_GROUP_REMOVE, from, to);
+    answer_group(print("\"EnableDesiredCapacity\":true,\"DesiredCapacity\":%d", from));
+    answer_instances(2, PAIR);
+    char *token = strdup(strstr(talk->request.url, "&ClientToken="));
+    talker_end(&given);
+    return token;
+}
+
+/* Made again by an attempt that chooses others, it is another change. */
+Test(alibaba, a_token_is_of_one_change)
+{
+    char *tokens[] = {find_token("i-1", 3, 2), find_token("i-1", 3, 2), find_token("i-2", 3, 2),
+                      find_token("i-1", 2, 1)};
+    cr_expect_str_eq(tokens[0], tokens[1]);
+    cr_expect_str_neq(tokens[0], tokens[2]);
+    cr_expect_str_neq(tokens[0], tokens[3]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(tokens); i++) {
+        cr_expect_leq(strlen(tokens[i]), strlen("&ClientToken=") + 64);
+        free(tokens[i]);
+    }
+    begin(AS_GROUP_READ);
 }
 
 /* Draining takes its time. */
@@ -695,7 +725,8 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
                       i == 0 ? "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"
                              : "{\"ScalingActivities\":[{\"StatusCode\":\"Successful\"}]}");
     }
-    talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-20", "2"), "");
+    talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-20", "2f9c5d424eb2a20b07d15be283f66d93"),
+                  "");
     talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-2\"}");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_str_eq(given.talk.started, "asa-2");
@@ -720,7 +751,8 @@ Test(alibaba, a_removal_that_ends_badly)
         as_talk_hear_time(talk, TALKER_NOW);
         talker_answer(talk, 200, print("{\"ScalingActivities\":[%s]}", rows[i].activity));
         if (rows[i].fault == AS_TALK_OK)
-            talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-20", "2"), "");
+            talker_expect(talk, "POST",
+                          REMOVE("&InstanceIds.1=i-20", "2f9c5d424eb2a20b07d15be283f66d93"), "");
         else
             talker_expect_end(talk, rows[i].fault, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
@@ -748,7 +780,7 @@ Test(alibaba, what_never_came_is_taken_back)
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(DESIRED(4));
     answer_instances(2, PAIR);
-    talker_expect(talk, "POST", SCALE("2", "back-2"), "");
+    talker_expect(talk, "POST", SCALE("2", "1d0b2f3acb614d8a2dfca8c4c55bd813"), "");
     talker_answer(talk, 200, "{\"ActivityType\":\"CapacityChange\"}");
     talker_expect_end(talk, AS_TALK_OK, "");
 }
