@@ -231,17 +231,22 @@ static enum as_instance_state judge_phase(const char *phase)
 
 static bool add_node(struct as_talk *talk, const json_t *node)
 {
+    struct as_group_view *view = &get_group(talk)->view;
     const char *machine = answer_text(node, "status.machine.instanceID");
+    const char *phase = answer_text(node, "status.instancePhase");
     const struct as_instance instance = {
         .id = answer_text(node, "spec.cceInstanceID"),
         .provider_id = *machine ? as_talk_print(talk, "cce://%s", machine) : "",
         .zone = answer_text(node, "spec.vpcConfig.availableZone"),
-        .state = judge_phase(answer_text(node, "status.instancePhase")),
+        .state = judge_phase(phase),
         .is_protected = answer_is_true(node, "spec.scaleDownDisabled"),
         .created = answer_time(node, "createdAt"),
     };
     if (!*instance.id)
         return answer_misses(talk, "page.list.spec.cceInstanceID");
+    /* by phases: a node that is not ready may be so for ever */
+    if (instance.state == AS_INSTANCE_PENDING || strcmp(phase, "deleting") == 0)
+        view->in_progress = true;
     return as_group_add_instance(get_group(talk), &instance);
 }
 
@@ -315,7 +320,6 @@ static void hear_group(struct as_talk *talk)
     if (answer_is_true(group, "spec.clusterAutoscalerSpec.enabled"))
         view->controller = "CCE's own autoscaler (clusterAutoscalerSpec)";
     take_status(talk, answer_find(group, "status"));
-    view->in_progress = answer_size(group, "status.readyReplicas", view->size) != view->size;
     if (view->controller && get_group(talk)->verb != AS_GROUP_READ)
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "%s sets the size of this group: two would undo each other's work; switch one "

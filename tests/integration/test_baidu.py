@@ -76,6 +76,14 @@ def test_dry_run_asks_and_changes_nothing(make, baidu):
     assert group.size == 2 and not baidu.changed()
 
 
+def test_a_node_that_is_not_ready_holds_nothing_up(make, baidu):
+    group = baidu.add(3)
+    group.unready = 1
+    daemon = make()
+    fire(daemon, "Busy")
+    eventually(lambda: group.size == 5, 60, what="it has grown")
+
+
 def test_protected_nodes_stay(make, baidu):
     group = baidu.add(2)
     group.nodes[0].is_kept = True

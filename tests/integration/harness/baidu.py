@@ -58,12 +58,12 @@ class Node:
 
 
 class Group:
-    """room: machines that there are."""
+    """room: machines that there are; unready: how many of the nodes that run are not ready."""
 
     def __init__(self, cloud, cluster, group, size, room=1000, **spec):
         self.cloud, self.group, self.room, self.spec, self.pause = cloud, group, room, spec, None
         self.path = f"{PREFIX}/cluster/{cluster}/instancegroup/{group}"
-        self.size, self.nodes, self.undelivered = 0, [], []
+        self.size, self.nodes, self.undelivered, self.unready = 0, [], [], 0
         self.numbers = itertools.count(1)
         self.set_size(size, 0.0)
 
@@ -89,7 +89,7 @@ class Group:
         node.phase, node.settles = "deleting", time.monotonic() + self.cloud.delay
 
     def print(self):
-        ready = len([n for n in self.present() if n.phase == "running"])
+        ready = len([n for n in self.present() if n.phase == "running"]) - self.unready
         status = {"readyReplicas": ready, "undeliveredMachines": {"failedMachines": self.undelivered} if self.undelivered else {}}
         if self.pause:
             status["pause"] = {"paused": True, "reason": self.pause}
