@@ -47,7 +47,32 @@ json_t *azure_make_list(const struct azure_state *state, const char *member)
     return document;
 }
 
-/* ---- removing ---- */
+/* ---- reading ---- */
+
+static void read_then(struct as_talk *talk, as_talk_hear_fn *then)
+{
+    struct azure_state *state = azure_get_state(talk);
+    azure_get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
+    state->then = then;
+    state->kind->read(talk, state->kind->hear);
+}
+
+static void read_group(struct as_talk *talk)
+{
+    read_then(talk, as_talk_end);
+}
+
+/* ---- growing, removing ---- */
+
+static void grow(struct as_talk *talk)
+{
+    azure_get_state(talk)->kind->grow(talk);
+}
+
+static void remove_named(struct as_talk *talk)
+{
+    azure_get_state(talk)->kind->remove(talk);
+}
 
 static bool is_present(const struct as_group_view *view, const char *id)
 {
@@ -58,7 +83,7 @@ static bool is_present(const struct as_group_view *view, const char *id)
     return false;
 }
 
-bool azure_keep_present(struct as_talk *talk)
+static void remove_present(struct as_talk *talk)
 {
     const struct as_group_talk *group = azure_get_group(talk);
     struct azure_state *state = azure_get_state(talk);
@@ -70,11 +95,34 @@ bool azure_keep_present(struct as_talk *talk)
     }
     state->removed = kept;
     state->removed_count = count;
-    return count > 0;
+    if (count > 0)
+        remove_named(talk);
+    else
+        as_talk_end(talk);
 }
 
+void azure_hear_removed(struct as_talk *talk)
+{
+    struct azure_state *state = azure_get_state(talk);
+    if (azure_is_good(talk)) {
+        azure_begin_operation(talk);
+        return;
+    }
+    const char *code = azure_peek_code(talk);
+    const bool may_be_gone = talk->http_status == 404 || strcmp(code, "InvalidParameter") == 0;
+    if (state->is_forced && strcmp(code, "OperationNotAllowed") == 0) {
+        state->is_forced = false;
+        remove_named(talk);
+    } else if (may_be_gone && !state->is_tried_again) {
+        state->is_tried_again = true;
+        read_then(talk, remove_present);
+    }
+}
+
+/* ---- taking back ---- */
+
 /* Those that will not run leave by name. */
-static bool remove_failed(struct as_talk *talk)
+static bool choose_failed(struct as_talk *talk)
 {
     const struct as_group_view *view = &azure_get_group(talk)->view;
     struct azure_state *state = azure_get_state(talk);
@@ -90,22 +138,28 @@ static bool remove_failed(struct as_talk *talk)
     return count > 0;
 }
 
-enum azure_step azure_plan_take_back(struct as_talk *talk)
+/* The size is lowered where none has failed. */
+static void take_back_seen(struct as_talk *talk)
 {
     const struct as_group_talk *group = azure_get_group(talk);
+    const struct azure_kind *kind = azure_get_state(talk)->kind;
     const int32_t coming = as_group_count_coming(&group->view);
-    if (group->view.size <= group->to) {
+    if (group->view.size <= group->to)
         as_talk_end(talk);
-        return AZURE_ENDED;
-    }
-    if (coming > group->to) {
+    else if (coming > group->to)
         as_talk_fail(talk, AS_TALK_BUSY,
                      "the %s has %d instances by now: Azure would choose which leave, for a size "
                      "of %d",
-                     azure_get_state(talk)->kind->what, coming, group->to);
-        return AZURE_ENDED;
-    }
-    return remove_failed(talk) ? AZURE_REMOVE : AZURE_SET_SIZE;
+                     kind->what, coming, group->to);
+    else if (choose_failed(talk))
+        kind->remove(talk);
+    else
+        kind->set_size(talk);
+}
+
+static void take_back(struct as_talk *talk)
+{
+    read_then(talk, take_back_seen);
 }
 
 /* ---- which group ---- */
@@ -153,6 +207,11 @@ static bool locate(struct as_group_talk *group, struct azure_state *state)
 
 static void begin(struct as_group_talk *group)
 {
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = remove_named, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = azure_poll,
+    };
     struct as_talk *talk = &group->talk;
     struct azure_state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     const bool is_pool = *as_target_ref_get(group->group, "cluster");
@@ -167,10 +226,11 @@ static void begin(struct as_group_talk *group)
                                                    : COMPUTE_VERSION),
         .removed = group->instances,
         .removed_count = group->instance_count,
-        .is_forced = strcmp(as_target_ref_get(group->group, "force_deletion"), "true") == 0,
+        .is_forced =
+            !is_pool && strcmp(as_target_ref_get(group->group, "force_deletion"), "true") == 0,
     };
     if (state->base && locate(group, state))
-        state->kind->verbs[group->verb](talk);
+        verbs[group->verb](talk);
 }
 
 const struct as_group_provider provider_azure = {

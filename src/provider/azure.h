@@ -12,10 +12,13 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/provider/group.h>
 
-struct azure_kind {   /* of a group */
-    const char *what; /* in messages: "scale set" */
-    void (*verbs[AS_GROUP_VERB_COUNT])(struct as_talk *talk);
+struct azure_kind {                                            /* of a group */
+    const char *what;                                          /* in messages: "scale set" */
     void (*read)(struct as_talk *talk, as_talk_hear_fn *then); /* the resource alone */
+    as_talk_hear_fn *hear; /* of that: fills the view, with more questions, then goes on */
+    void (*grow)(struct as_talk *talk);
+    void (*set_size)(struct as_talk *talk); /* to `to`, of the view just read */
+    void (*remove)(struct as_talk *talk);   /* those that are asked to leave; azure_hear_removed */
 };
 
 struct azure_state { /* of a talk; texts are its memory */
@@ -25,9 +28,9 @@ struct azure_state { /* of a talk; texts are its memory */
     const char *resource; /* URL of the group, without a query */
     const char *version;  /* of the API */
     /* the kinds' own */
-    const char *id;                 /* of the resource, as it says itself */
-    void (*then)(struct as_talk *); /* once the view is whole */
-    const char *const *removed;     /* ids that are asked to leave, still */
+    const char *id;             /* of the resource, as it says itself */
+    as_talk_hear_fn *then;      /* once the view is whole */
+    const char *const *removed; /* ids that are asked to leave, still */
     size_t removed_count;
     bool is_forced, is_tried_again;
 };
@@ -79,12 +82,8 @@ bool azure_is_settled(const char *provisioning_state) AS_MUST_USE;
 
 /* ---- removing (azure.c) ---- */
 
-/* Of the instances that are to leave those that the view still has; false where none is left. */
-bool azure_keep_present(struct as_talk *talk) AS_MUST_USE;
-/* What takes back capacity that never came, with the view just read: failed instances leave by
- * name; the size is lowered where there are none of them. AZURE_ENDED: the talk has ended, as there
- * is nothing to be taken back, or failed, as Azure would choose among instances that came. */
-enum azure_step { AZURE_ENDED, AZURE_REMOVE, AZURE_SET_SIZE };
-enum azure_step azure_plan_take_back(struct as_talk *talk) AS_MUST_USE;
+/* What is gone already, or on its way, is not asked for again: one of them fails the whole call.
+ * Nor is force, where it is not allowed. */
+void azure_hear_removed(struct as_talk *talk);
 
 #endif

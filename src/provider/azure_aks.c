@@ -114,18 +114,6 @@ static void hear_pool(struct as_talk *talk)
     as_talk_send_question(talk, "list_machines", hear_machines);
 }
 
-static void read_then(struct as_talk *talk, void (*then)(struct as_talk *))
-{
-    azure_get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
-    azure_get_state(talk)->then = then;
-    ask_pool(talk, hear_pool);
-}
-
-static void read_pool(struct as_talk *talk)
-{
-    read_then(talk, as_talk_end);
-}
-
 /* ---- the size ---- */
 
 static void hear_set_size(struct as_talk *talk)
@@ -193,31 +181,6 @@ static void set_size(struct as_talk *talk)
 
 /* ---- removing ---- */
 
-static void remove_named(struct as_talk *talk);
-
-static void remove_present(struct as_talk *talk)
-{
-    if (azure_keep_present(talk))
-        remove_named(talk);
-    else
-        as_talk_end(talk);
-}
-
-static void hear_removed(struct as_talk *talk)
-{
-    struct azure_state *state = azure_get_state(talk);
-    if (azure_is_good(talk)) {
-        azure_begin_operation(talk);
-        return;
-    }
-    const bool may_be_gone =
-        talk->http_status == 404 || strcmp(azure_peek_code(talk), "InvalidParameter") == 0;
-    if (may_be_gone && !state->is_tried_again) {
-        state->is_tried_again = true;
-        read_then(talk, remove_present);
-    }
-}
-
 static void remove_named(struct as_talk *talk)
 {
     const struct azure_state *state = azure_get_state(talk);
@@ -225,34 +188,14 @@ static void remove_named(struct as_talk *talk)
         talk, "POST",
         as_talk_print(talk, "%s/deleteMachines?api-version=%s", state->resource, state->version),
         "", azure_make_list(state, "machineNames"));
-    as_talk_send(talk, "delete_machines", hear_removed);
-}
-
-/* ---- taking back ---- */
-
-static void take_back_seen(struct as_talk *talk)
-{
-    switch (azure_plan_take_back(talk)) {
-    case AZURE_REMOVE: remove_named(talk); break;
-    case AZURE_SET_SIZE: set_size(talk); break;
-    case AZURE_ENDED: break;
-    }
-}
-
-static void take_back(struct as_talk *talk)
-{
-    read_then(talk, take_back_seen);
+    as_talk_send(talk, "delete_machines", azure_hear_removed);
 }
 
 const struct azure_kind azure_agent_pool = {
     .what = "agent pool",
-    .verbs =
-        {
-            [AS_GROUP_READ] = read_pool,
-            [AS_GROUP_GROW] = set_size,
-            [AS_GROUP_REMOVE] = remove_named,
-            [AS_GROUP_TAKE_BACK] = take_back,
-            [AS_GROUP_POLL] = azure_poll,
-        },
     .read = ask_pool,
+    .hear = hear_pool,
+    .grow = set_size,
+    .set_size = set_size,
+    .remove = remove_named,
 };

@@ -196,18 +196,6 @@ static void hear_set(struct as_talk *talk)
                  strcasecmp(answer_text(set, "properties.orchestrationMode"), "Flexible") == 0);
 }
 
-static void read_then(struct as_talk *talk, void (*then)(struct as_talk *))
-{
-    azure_get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
-    azure_get_state(talk)->then = then;
-    ask_set(talk, hear_set);
-}
-
-static void read_set(struct as_talk *talk)
-{
-    read_then(talk, as_talk_end);
-}
-
 /* ---- the size ---- */
 
 /* It has changed: into what was asked for, perhaps by a request whose answer was lost. */
@@ -233,7 +221,7 @@ static void hear_set_size(struct as_talk *talk)
         ask_set(talk, hear_changed);
 }
 
-static void set_size(struct as_talk *talk, const char *version)
+static void patch_size(struct as_talk *talk, const char *version)
 {
     const struct azure_state *state = azure_get_state(talk);
     json_t *sku = json_object(), *body = json_object();
@@ -248,39 +236,15 @@ static void set_size(struct as_talk *talk, const char *version)
 static void grow(struct as_talk *talk)
 {
     const char *version = azure_get_group(talk)->version;
-    set_size(talk, version ? version : "");
+    patch_size(talk, version ? version : "");
+}
+
+static void set_size(struct as_talk *talk)
+{
+    patch_size(talk, azure_get_group(talk)->view.version);
 }
 
 /* ---- removing ---- */
-
-static void remove_named(struct as_talk *talk);
-
-/* What is gone already, or on its way, is not asked for again: one of them fails the whole call. */
-static void remove_present(struct as_talk *talk)
-{
-    if (azure_keep_present(talk))
-        remove_named(talk);
-    else
-        as_talk_end(talk);
-}
-
-static void hear_removed(struct as_talk *talk)
-{
-    struct azure_state *state = azure_get_state(talk);
-    if (azure_is_good(talk)) {
-        azure_begin_operation(talk);
-        return;
-    }
-    const char *code = azure_peek_code(talk);
-    const bool may_be_gone = talk->http_status == 404 || strcmp(code, "InvalidParameter") == 0;
-    if (state->is_forced && strcmp(code, "OperationNotAllowed") == 0) {
-        state->is_forced = false;
-        remove_named(talk);
-    } else if (may_be_gone && !state->is_tried_again) {
-        state->is_tried_again = true;
-        read_then(talk, remove_present);
-    }
-}
 
 static void remove_named(struct as_talk *talk)
 {
@@ -289,34 +253,14 @@ static void remove_named(struct as_talk *talk)
                      as_talk_print(talk, "%s/delete?api-version=%s%s", state->resource,
                                    state->version, state->is_forced ? "&forceDeletion=true" : ""),
                      "", azure_make_list(state, "instanceIds"));
-    as_talk_send(talk, "delete_instances", hear_removed);
-}
-
-/* ---- taking back ---- */
-
-static void take_back_seen(struct as_talk *talk)
-{
-    switch (azure_plan_take_back(talk)) {
-    case AZURE_REMOVE: remove_named(talk); break;
-    case AZURE_SET_SIZE: set_size(talk, azure_get_group(talk)->view.version); break;
-    case AZURE_ENDED: break;
-    }
-}
-
-static void take_back(struct as_talk *talk)
-{
-    read_then(talk, take_back_seen);
+    as_talk_send(talk, "delete_instances", azure_hear_removed);
 }
 
 const struct azure_kind azure_scale_set = {
     .what = "scale set",
-    .verbs =
-        {
-            [AS_GROUP_READ] = read_set,
-            [AS_GROUP_GROW] = grow,
-            [AS_GROUP_REMOVE] = remove_named,
-            [AS_GROUP_TAKE_BACK] = take_back,
-            [AS_GROUP_POLL] = azure_poll,
-        },
     .read = ask_set,
+    .hear = hear_set,
+    .grow = grow,
+    .set_size = set_size,
+    .remove = remove_named,
 };
