@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness.alibaba import IDENTITY, KEY, PROVIDER, REGION, ROLE, SECRET, FakeAlibaba, Fault, Instance
+from harness.nodes import is_in_service
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -80,6 +81,18 @@ def test_the_node_that_is_emptied_is_the_instance_that_leaves(make, make_nodes, 
     (left,) = set(there) - {i.id for i in group.instances}
     assert [query["InstanceIds.1"] for _, query in cloud.requests("^RemoveInstances$")] == [left]
     assert [id for id in there if control_plane.admin.get(f"/api/v1/nodes/{id}")["spec"].get("unschedulable")] == [left]
+
+
+def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, make_nodes, control_plane, cloud):
+    """It is accepted at first: what comes of it is asked after."""
+    group = cloud.add_group("web", 3)
+    nodes = {i.id: f"{REGION}.{i.id}" for i in group.instances}
+    group.stays = ("IncorrectInstanceStatus", "The current status of the instance does not support this operation.")
+    daemon = make("web", nodes={"cluster": "default"}, clusters=make_nodes(nodes))
+    fire(daemon, "Idle")
+    record = wait_words(daemon, f"the scaling activity ended as Failed: {': '.join(group.stays)}")
+    assert record["outcome"] == "unreachable" and len(group.instances) == 3
+    eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
 def test_dry_run_asks_and_changes_nothing(make, cloud):

@@ -6,6 +6,7 @@ import pytest
 
 from harness.auto_scaling import REGION, AutoScaling, Fault
 from harness.http import Server
+from harness.nodes import is_in_service
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -200,6 +201,17 @@ def test_the_node_of_an_instance_that_stays_takes_pods_again(make, make_nodes, c
 
     eventually(lambda: closed() == group.removed, 60, what="only the one that is gone is closed")
     assert len(group.removed) == 1
+
+
+def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, make_nodes, control_plane, group):
+    """It is accepted at first: what comes of it is asked after."""
+    nodes = {id: f"aws:///{REGION}a/{id}" for id in group.instances}
+    group.stays = "Instance i-1 failed to terminate: its volume is busy."
+    daemon = make(nodes={"cluster": "default"}, clusters=make_nodes(nodes))
+    fire(daemon, "Idle")
+    record = wait_words(daemon, f"Failed: {group.stays}")
+    assert record["outcome"] == "unreachable" and group.size == 2
+    eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
 def test_an_instance_that_is_gone_already_is_what_was_wanted(make, group):

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness.azure import ASSERTION, CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure, Fault
+from harness.nodes import is_in_service
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -29,10 +30,10 @@ def add(azure):
 
 @pytest.fixture
 def make(azure, make_daemon):
-    def start(where, env=None, name="web", provider=None, **config):
+    def start(where, env=None, name="web", provider=None, nodes=None, **config):
         node_group = {"provider": "azure", "resource_group": "rg-1", "name": name, **where}
         rules = {
-            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none"},
+            "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none", **(nodes or {})},
                                 "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [
                 {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
@@ -73,6 +74,19 @@ def test_up_and_down(make, add, azure, kind):
     assert line.startswith(f"POST {group.path}/delete") and [len(names) for names in body.values()] == [1]
     conditions = [condition for _, _, condition in azure.requests(CHANGE)]
     assert conditions == (["etag-2"] if kind == "pool" else ['"2"'])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, add, make_nodes, control_plane, kind):
+    """It is accepted at first: what comes of it is asked after."""
+    group, where = add(kind)
+    nodes = {m.id.replace("_", "-"): f"azure://{m.resource}" for m in group.present()}
+    group.stays = ("InternalExecutionError", "An internal execution error occurred. Please retry later.")
+    daemon = make(where, nodes={"cluster": "default"}, clusters=make_nodes(nodes))
+    fire(daemon, "Idle")
+    record = wait_words(daemon, ": ".join(group.stays))
+    assert record["outcome"] == "unreachable" and group.size == 2
+    eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
 @pytest.mark.parametrize("kind", KINDS)

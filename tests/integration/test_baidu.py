@@ -5,6 +5,7 @@ import pytest
 
 from harness.baidu import KEY, PREFIX, SECRET, SESSION, Baidu
 from harness.cloud import Fault
+from harness.nodes import is_in_service
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -184,6 +185,18 @@ def test_a_removal_whose_answer_is_lost_is_no_second_one(make, baidu, fault):
     eventually(lambda: group.size == 1, 120, what="one is gone")
     eventually(lambda: daemon.records("action", outcome="applied"), 120, what="it is known")
     steadily(lambda: group.size == 1, 3)
+
+
+def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, make_nodes, control_plane, baidu):
+    """It is accepted at first: what comes of it is asked after."""
+    group = baidu.add(2)
+    nodes = {n.id: f"cce://{n.machine}" for n in group.nodes}
+    group.stays = "machine i-1 cannot be released: its bill is open"
+    daemon = make(nodes={"cluster": "default"}, clusters=make_nodes(nodes))
+    fire(daemon, "Idle")
+    record = wait_words(daemon, f"task task-ig-1 was aborted: {group.stays}")
+    assert record["outcome"] == "rejected" and group.size == 2
+    eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
 @pytest.mark.parametrize("status, code, message, outcome", [

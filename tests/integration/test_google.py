@@ -7,6 +7,7 @@ import pytest
 
 from harness.cloud import Fault
 from harness.google import PROJECT, REGION, ZONES, Google
+from harness.nodes import is_in_service
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -309,6 +310,19 @@ def test_what_an_operation_ends_with_is_told(make, add, google, kind, error):
     fire(daemon, "Busy")
     record = wait_words(daemon, ": ".join(error))
     assert "operation-17" in json.dumps(record)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, add, google, make_nodes, control_plane, kind):
+    """It is accepted at first: what comes of it is asked after."""
+    group, where = add(kind)
+    nodes = {i.name: f"gce://{PROJECT}/{i.zone}/{i.name}" for i in group.present()}
+    google.broken = ("INTERNAL_ERROR", "Internal error.")
+    daemon = make(where, nodes={"cluster": "default"}, clusters=make_nodes(nodes))
+    fire(daemon, "Idle")
+    record = wait_words(daemon, ": ".join(google.broken))
+    assert record["outcome"] == "unreachable" and group.size == 2
+    eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
 def spare(kind):

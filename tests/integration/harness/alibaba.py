@@ -79,13 +79,14 @@ class Activity:
 
 
 class Group:
-    """room: how many instances can be had. desired: whether the group has a desired capacity."""
+    """room: how many instances can be had. desired: whether the group has a desired capacity. stays: (code, words), why
+    instances do not go after their removal was accepted."""
 
     def __init__(self, cloud, name, size, low=0, high=20, room=1000, desired=True, **fields):
         self.cloud, self.name, self.low, self.high, self.room, self.has_desired, self.fields = \
             cloud, name, low, high, room, desired, fields
         self.id = f"asg-bp{next(cloud.ids):018}"
-        self.desired, self.instances, self.activities, self.tokens = 0, [], [], {}
+        self.desired, self.instances, self.activities, self.tokens, self.stays = 0, [], [], {}, ()
         self.set_total(size, 0.0)
         self.settle()
 
@@ -351,6 +352,8 @@ class FakeAlibaba:
             if len(group.present()) - len(found) < group.low:
                 return refusal(400, "IncorrectCapacity.MinSize", "To remove the instances, the total capacity will be less than "
                                "the MinSize.")
+            if group.stays:
+                return 200, {}, {"ScalingActivityId": group.begin([], [], self.delay, group.stays).id}
             if query.get("DecreaseDesiredCapacity", "true").lower() == "true":
                 group.desired -= len(found)
             return 200, {}, {"ScalingActivityId": group.begin([], found, self.delay).id}

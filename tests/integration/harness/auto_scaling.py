@@ -68,7 +68,7 @@ def signature(secret, asked, scope, names):
 
 class AutoScaling:
     """One group; `keys` are {access key: (secret, actions that are allowed)}, `expired` those of them that were good before,
-    `room` is how many instances can be had, `sizes` those that were asked for, `on_removal` is called with an instance before it
+    `room` is how many instances can be had, `stays` why an instance does not go after its removal was accepted, `sizes` those that were asked for, `on_removal` is called with an instance before it
     goes, `on_ask` with each action before it is carried out. `policies` are (name, type, enabled), `suspended` the names of
     processes, `offset` what the service's clock is ahead, in seconds, and
     `skewed` how many requests were refused for it. With `is_endless` every list says that there is more.
@@ -81,7 +81,7 @@ class AutoScaling:
         self.expired = set()
         self.asked, self.faults, self.removed, self.sizes = [], [], [], []
         self.policies, self.suspended, self.offset, self.skewed, self.is_endless = [], [], 0, 0, False
-        self.shortage = SHORTAGE
+        self.shortage, self.stays, self.failed = SHORTAGE, "", {}
         self.status, self.issues = "ACTIVE", []
         self.on_removal = lambda instance: None
         self.on_ask = lambda action: None
@@ -165,7 +165,8 @@ class AutoScaling:
         if not ids and self.shortage and self.size > len(self.instances):
             return (f"<Activities><member><ActivityId>f-1</ActivityId><StatusCode>Failed</StatusCode><StatusMessage>{self.shortage}"
                     "</StatusMessage><StartTime>2026-01-01T00:00:00Z</StartTime></member></Activities>")
-        members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>Successful</StatusCode></member>" for i in ids)
+        members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>{'Failed' if i in self.failed else 'Successful'}"
+                          f"</StatusCode><StatusMessage>{self.failed.get(i, '')}</StatusMessage></member>" for i in ids)
         return f"<Activities>{members}</Activities>"
 
     def _set_desired_capacity(self, form):
@@ -188,6 +189,10 @@ class AutoScaling:
         if self.size - 1 < self.least:
             raise Refused(400, "ValidationError", f"Currently, desiredSize equals minSize ({self.least}). Terminating "
                           "instance without replacement will violate group's min size constraint.")
+        if self.stays:
+            name = f"f-{len(self.failed) + 1}"
+            self.failed[name] = self.stays
+            return f"<Activity><ActivityId>{name}</ActivityId><StatusCode>InProgress</StatusCode></Activity>"
         self.on_removal(form["InstanceId"])
         self.instances.remove(form["InstanceId"])
         self.removed.append(form["InstanceId"])

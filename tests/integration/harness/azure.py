@@ -65,11 +65,12 @@ class Machine:
 
 
 class Group:
-    """What scale sets and agent pools share. room: machines that can be had; quota: that may be asked for."""
+    """What scale sets and agent pools share. room: machines that can be had; quota: that may be asked for; stays: (code,
+    words), why machines do not go after their removal was accepted."""
 
     def __init__(self, azure, path, size, room=1000, quota=1000, **properties):
         self.azure, self.path, self.room, self.quota, self.properties = azure, path, room, quota, properties
-        self.size, self.version, self.machines, self.busy_until = 0, 1, [], 0.0
+        self.size, self.version, self.machines, self.busy_until, self.stays = 0, 1, [], 0.0, ()
         self.numbers = itertools.count()
         self._grow(size, 0.0)
 
@@ -109,6 +110,8 @@ class Group:
         machine.state, machine.settles = "Deleting", time.monotonic() + self.azure.delay
 
     def remove(self, machines, url):
+        if self.stays:
+            return self.accept(self.stays, url)
         for machine in machines:
             if machine.state != "Deleting":
                 self._leave(machine)

@@ -58,12 +58,13 @@ class Node:
 
 
 class Group:
-    """room: machines that there are; unready: how many of the nodes that run are not ready."""
+    """room: machines that there are; unready: how many of the nodes that run are not ready; stays: why nodes do not go
+    after their removal was accepted."""
 
     def __init__(self, cloud, cluster, group, size, room=1000, **spec):
         self.cloud, self.group, self.room, self.spec, self.pause = cloud, group, room, spec, None
         self.path = f"{PREFIX}/cluster/{cluster}/instancegroup/{group}"
-        self.size, self.nodes, self.undelivered, self.unready = 0, [], [], 0
+        self.size, self.nodes, self.undelivered, self.unready, self.stays = 0, [], [], 0, ""
         self.numbers = itertools.count(1)
         self.set_size(size, 0.0)
 
@@ -124,6 +125,8 @@ class Group:
         for name in names:
             if name not in found:
                 return refusal(404, "cce.warning.NoSuchObject", f"instance {name} is not found")
+        if self.stays:
+            return self.cloud.begin(self.stays)
         for name in names:
             self.drop(found[name])
             self.size -= 1

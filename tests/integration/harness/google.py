@@ -149,7 +149,7 @@ class Group:
             if name not in found and not body.get("skipInstancesOnValidationError"):
                 return refusal(400, "invalid", f"Invalid value for field 'instances[0]': '{name}'. The instance is not a member "
                                f"of the managed instance group.")
-        for name in names:
+        for name in [] if self.google.broken else names:
             if name in found and found[name].action != "DELETING":
                 self.drop(found[name], self.google.delay)
                 self.size, self.version = self.size - 1, self.version + 1
