@@ -5,7 +5,7 @@ import pytest
 
 from harness.baidu import KEY, PREFIX, SECRET, SESSION, Baidu
 from harness.cloud import Fault
-from harness.nodes import is_in_service
+from harness.nodes import is_in_service, is_marked, make_budget, make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -197,6 +197,26 @@ def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, 
     record = wait_words(daemon, f"task task-ig-1 was aborted: {group.stays}")
     assert record["outcome"] == "rejected" and group.size == 2
     eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
+
+
+def test_a_size_that_changes_while_a_node_is_emptied_keeps_the_node(make, make_nodes, control_plane, namespace, baidu):
+    """It was decided on with two of them; with three it is decided anew."""
+    group = baidu.add(2)
+    clusters = make_nodes({n.id: f"cce://{n.machine}" for n in group.nodes})
+    for node in group.nodes:
+        make_pod(control_plane, namespace, node.id, f"web-{node.id}")
+    make_budget(control_plane, namespace, 2)
+    daemon = make(nodes={"cluster": "default", "drain_timeout": "4m"}, clusters=clusters)
+    fire(daemon, "Idle")
+    eventually(lambda: [n for n in group.nodes if is_marked(control_plane, n.id)], 60, what="a node is drained")
+    with baidu.lock:
+        group.set_size(3, 0.0)
+    path = f"/apis/policy/v1beta1/namespaces/{namespace}/poddisruptionbudgets/web"
+    control_plane.admin.patch(path, {"spec": {"minAvailable": 1}})
+    record = wait_words(daemon, "the group has changed since it was looked at: its size is 3")
+    assert (record["outcome"], record["from"], record["to"]) == ("conflict", 2, 1)
+    eventually(lambda: group.size == 2, 60, what="one of three is gone")
+    assert [(line, len(body["instancesToBeRemoved"])) for line, body in baidu.changed()] == [(f"PUT {GROUP}/scaledown", 1)]
 
 
 @pytest.mark.parametrize("status, code, message, outcome", [
