@@ -4,8 +4,9 @@
  * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
  * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
  *
- * The size is set upward only; instances leave by name, one call each, with the size. Groups whose
- * size counts something else than instances (weights, CPUs) are refused.
+ * The size is set upward only; instances leave by name, one call each, with the size, which has to
+ * be still the one that was decided on. Groups whose size counts something else than instances
+ * (weights, CPUs) are refused.
  */
 #include "providers.h"
 
@@ -215,6 +216,8 @@ static void add_suspended(struct as_talk *talk, const json_t *group)
     }
 }
 
+static void terminate_next(struct as_talk *talk);
+
 static void hear_group(struct as_talk *talk)
 {
     struct as_group_talk *group = (struct as_group_talk *)talk;
@@ -238,6 +241,11 @@ static void hear_group(struct as_talk *talk)
     if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
         !check_unit(talk, member) || !add_instances(group, member))
         return;
+    if (group->verb == AS_GROUP_REMOVE) {
+        if (as_group_keep_present(group))
+            terminate_next(talk);
+        return;
+    }
     add_suspended(talk, member);
     view->shortage = get_state(talk)->issue;
     ask(talk, "DescribePolicies");
@@ -368,8 +376,8 @@ static void poll_operation(struct as_talk *talk)
 static void go_on(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,       [AS_GROUP_GROW] = set_desired,
-        [AS_GROUP_REMOVE] = terminate_next, [AS_GROUP_TAKE_BACK] = set_desired,
+        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = set_desired,
+        [AS_GROUP_REMOVE] = read_group,   [AS_GROUP_TAKE_BACK] = set_desired,
         [AS_GROUP_POLL] = poll_operation,
     };
     verbs[((struct as_group_talk *)talk)->verb](talk);
@@ -448,8 +456,7 @@ static void begin(struct as_group_talk *group)
         return;
     }
     state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
-    /* Instances and activities have names of their own. */
-    if (*cluster && group->verb != AS_GROUP_REMOVE && group->verb != AS_GROUP_POLL)
+    if (*cluster && group->verb != AS_GROUP_POLL) /* activities have names of their own */
         ask_for_node_group(talk, cluster);
     else
         go_on(talk);

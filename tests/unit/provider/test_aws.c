@@ -430,12 +430,48 @@ Test(aws, takes_back)
              "<Activity><ActivityId>" id "</ActivityId><StatusCode>InProgress"                     \
              "</StatusCode></Activity>")
 
-static void remove_instances(size_t count)
+#define SIZED(size)                                                                                \
+    NAMED("<DesiredCapacity>" size "</DesiredCapacity><Instances>" INSTANCE("i-1", "InService")    \
+              INSTANCE("i-2", "InService") INSTANCE("i-3", "InService") "</Instances>")
+
+/* Of four: the group is read once more. */
+static void begin_removal(size_t count)
 {
     static const char *const ids[] = {"i-1", "i-2", "i-3"};
     given.talk.instances = ids;
     given.talk.instance_count = count;
+    given.talk.from = 4;
+    given.talk.to = 4 - (int32_t)count;
     begin(AS_GROUP_REMOVE);
+    talker_expect(talk, "POST", URL, DESCRIBE);
+    cr_assert_not(talk->request.is_change);
+}
+
+static void remove_instances(size_t count)
+{
+    begin_removal(count);
+    talker_answer(talk, 200, SIZED("4"));
+}
+
+/* Draining takes its time. */
+Test(aws, a_size_that_has_changed_lets_nobody_leave)
+{
+    begin_removal(2);
+    talker_answer(talk, 200, SIZED("3"));
+    talker_expect_end(talk, AS_TALK_BUSY,
+                      "the group has changed since it was looked at: its size is 3");
+    begin_removal(2);
+    talker_answer(talk, 200, SIZED("5"));
+    talker_expect_end(talk, AS_TALK_BUSY,
+                      "the group has changed since it was looked at: its size is 5");
+    begin_removal(2); /* one has gone by itself, and with it the size */
+    talker_answer(talk, 200,
+                  NAMED("<DesiredCapacity>3</DesiredCapacity><Instances>" INSTANCE(
+                      "i-1", "Terminating") INSTANCE("i-2", "InService") "</Instances>"));
+    talker_expect(talk, "POST", URL, TERMINATE("i-2"));
+    begin_removal(1);
+    talker_answer(talk, 403, ERROR("AccessDenied", "No."));
+    talker_expect_end(talk, AS_TALK_PERMISSION, "describe_auto_scaling_groups: AccessDenied: No.");
 }
 
 Test(aws, removes_instances_by_name_one_after_the_other)
@@ -716,12 +752,19 @@ Test(aws, a_managed_node_group_is_its_auto_scaling_group)
                                                "HonorCooldown=false");
 }
 
-Test(aws, instances_of_a_node_group_have_names_of_their_own)
+Test(aws, instances_of_a_node_group_leave_it)
 {
     static const char *const ids[] = {"i-1"};
     given.talk.instances = ids;
     given.talk.instance_count = 1;
+    given.talk.from = 2;
+    given.talk.to = 1;
     begin_eks(AS_GROUP_REMOVE);
+    talker_answer(talk, 200, NODE_GROUP("ACTIVE", ""));
+    talker_answer(talk, 200,
+                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES
+                        "<Instances>" INSTANCE("i-1", "InService")
+                            INSTANCE("i-2", "InService") "</Instances>"));
     talker_expect(talk, "POST", URL, TERMINATE("i-1"));
     given.talk.operation = "a-1";
     begin_eks(AS_GROUP_POLL);
