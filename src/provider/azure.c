@@ -38,11 +38,11 @@ void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
         as_talk_header(talk, "If-Match: %s", version);
 }
 
-json_t *azure_make_list(const struct azure_state *state, const char *member)
+json_t *azure_make_list(const struct as_group_talk *group, const char *member)
 {
     json_t *list = json_array(), *document = json_object();
-    for (size_t i = 0; i < state->removed_count; i++)
-        json_array_append_new(list, json_string(state->removed[i]));
+    for (size_t i = 0; i < group->instance_count; i++)
+        json_array_append_new(list, json_string(group->instances[i]));
     json_object_set_new(document, member, list);
     return document;
 }
@@ -74,31 +74,20 @@ static void remove_named(struct as_talk *talk)
     azure_get_state(talk)->kind->remove(talk);
 }
 
-static bool is_present(const struct as_group_view *view, const char *id)
-{
-    for (size_t i = 0; i < view->instance_count; i++) {
-        if (strcmp(view->instances[i].id, id) == 0)
-            return view->instances[i].state != AS_INSTANCE_LEAVING;
-    }
-    return false;
-}
-
 static void remove_present(struct as_talk *talk)
 {
-    const struct as_group_talk *group = azure_get_group(talk);
-    struct azure_state *state = azure_get_state(talk);
-    const char **kept = as_arena_alloc(&talk->arena, state->removed_count, sizeof(*kept));
-    size_t count = 0;
-    for (size_t i = 0; i < state->removed_count; i++) {
-        if (is_present(&group->view, state->removed[i]))
-            kept[count++] = state->removed[i];
-    }
-    state->removed = kept;
-    state->removed_count = count;
-    if (count > 0)
+    struct as_group_talk *group = azure_get_group(talk);
+    if (!as_group_keep_present(group))
+        return;
+    if (group->instance_count > 0)
         remove_named(talk);
     else
         as_talk_end(talk);
+}
+
+static void remove_chosen(struct as_talk *talk)
+{
+    read_then(talk, remove_present);
 }
 
 void azure_hear_removed(struct as_talk *talk)
@@ -124,17 +113,17 @@ void azure_hear_removed(struct as_talk *talk)
 /* Those that will not run leave by name. */
 static bool choose_failed(struct as_talk *talk)
 {
-    const struct as_group_view *view = &azure_get_group(talk)->view;
-    struct azure_state *state = azure_get_state(talk);
+    struct as_group_talk *group = azure_get_group(talk);
+    const struct as_group_view *view = &group->view;
     const char **failed = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*failed));
-    const int32_t excess = view->size - azure_get_group(talk)->to;
+    const int32_t excess = view->size - group->to;
     size_t count = 0;
     for (size_t i = 0; i < view->instance_count && count < (size_t)excess; i++) {
         if (view->instances[i].state == AS_INSTANCE_FAILED)
             failed[count++] = view->instances[i].id;
     }
-    state->removed = failed;
-    state->removed_count = count;
+    group->instances = failed;
+    group->instance_count = count;
     return count > 0;
 }
 
@@ -152,7 +141,7 @@ static void take_back_seen(struct as_talk *talk)
                      "of %d",
                      kind->what, coming, group->to);
     else if (choose_failed(talk))
-        kind->remove(talk);
+        remove_named(talk);
     else
         kind->set_size(talk);
 }
@@ -208,8 +197,8 @@ static bool locate(struct as_group_talk *group, struct azure_state *state)
 static void begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = remove_named, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_READ] = read_group,      [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = remove_chosen, [AS_GROUP_TAKE_BACK] = take_back,
         [AS_GROUP_POLL] = azure_poll,
     };
     struct as_talk *talk = &group->talk;
@@ -224,8 +213,6 @@ static void begin(struct as_group_talk *group)
         .version = as_talk_escaped(talk, version   ? version
                                          : is_pool ? AKS_VERSION
                                                    : COMPUTE_VERSION),
-        .removed = group->instances,
-        .removed_count = group->instance_count,
         .is_forced =
             !is_pool && strcmp(as_target_ref_get(group->group, "force_deletion"), "true") == 0,
     };

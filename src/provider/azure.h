@@ -18,7 +18,7 @@ struct azure_kind {                                            /* of a group */
     as_talk_hear_fn *hear; /* of that: fills the view, with more questions, then goes on */
     void (*grow)(struct as_talk *talk);
     void (*set_size)(struct as_talk *talk); /* to `to`, of the view just read */
-    void (*remove)(struct as_talk *talk);   /* those that are asked to leave; azure_hear_removed */
+    void (*remove)(struct as_talk *talk);   /* the talk's `instances`; azure_hear_removed */
 };
 
 struct azure_state { /* of a talk; texts are its memory */
@@ -28,10 +28,8 @@ struct azure_state { /* of a talk; texts are its memory */
     const char *resource; /* URL of the group, without a query */
     const char *version;  /* of the API */
     /* the kinds' own */
-    const char *id;             /* of the resource, as it says itself */
-    as_talk_hear_fn *then;      /* once the view is whole */
-    const char *const *removed; /* ids that are asked to leave, still */
-    size_t removed_count;
+    const char *id;        /* of the resource, as it says itself */
+    as_talk_hear_fn *then; /* once the view is whole */
     bool is_forced, is_tried_again;
 };
 
@@ -46,7 +44,7 @@ struct as_group_talk *azure_get_group(struct as_talk *talk) AS_MUST_USE;
 void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
                       const char *version, json_t *body);
 /* {"`member`": ["..."]} of the instances that are to leave. */
-json_t *azure_make_list(const struct azure_state *state, const char *member) AS_MUST_USE;
+json_t *azure_make_list(const struct as_group_talk *group, const char *member) AS_MUST_USE;
 
 /* ---- answers (azure_errors.c) ---- */
 

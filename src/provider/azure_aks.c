@@ -187,7 +187,7 @@ static void remove_named(struct as_talk *talk)
     azure_ask_change(
         talk, "POST",
         as_talk_print(talk, "%s/deleteMachines?api-version=%s", state->resource, state->version),
-        "", azure_make_list(state, "machineNames"));
+        "", azure_make_list(azure_get_group(talk), "machineNames"));
     as_talk_send(talk, "delete_machines", azure_hear_removed);
 }
 

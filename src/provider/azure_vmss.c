@@ -252,7 +252,7 @@ static void remove_named(struct as_talk *talk)
     azure_ask_change(talk, "POST",
                      as_talk_print(talk, "%s/delete?api-version=%s%s", state->resource,
                                    state->version, state->is_forced ? "&forceDeletion=true" : ""),
-                     "", azure_make_list(state, "instanceIds"));
+                     "", azure_make_list(azure_get_group(talk), "instanceIds"));
     as_talk_send(talk, "delete_instances", azure_hear_removed);
 }
 

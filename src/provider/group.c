@@ -42,7 +42,8 @@ static bool is_present(const struct as_group_view *view, const char *id)
     return false;
 }
 
-/* The size may have fallen with each instance that has gone, or not, where another one comes. */
+/* The size may have fallen with each instance that has gone, or not, where another one comes: it
+ * must not fall below what was decided on with those that leave now. */
 bool as_group_keep_present(struct as_group_talk *talk)
 {
     const size_t given = talk->instance_count;
@@ -60,7 +61,7 @@ bool as_group_keep_present(struct as_group_talk *talk)
     talk->instances = ids;
     talk->nodes = nodes;
     talk->instance_count = kept;
-    if (talk->view.size <= talk->from && talk->view.size >= talk->from - (int32_t)(given - kept))
+    if (talk->view.size <= talk->from && talk->view.size - (int32_t)kept >= talk->to)
         return true;
     as_talk_fail(&talk->talk, AS_TALK_BUSY,
                  "the group has changed since it was looked at: its size is %d", talk->view.size);

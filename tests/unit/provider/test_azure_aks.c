@@ -232,12 +232,35 @@ Test(azure_aks, change_in_between_is_seen)
 
 /* ---- removing ---- */
 
-static struct as_talk *begin_removing(struct talker_group *given)
+/* The pool is read once more. */
+static struct as_talk *begin_removing_of(struct talker_group *given, const char *pool)
 {
     static const char *const names[] = {"aks-1", "aks-2"};
     given->talk.instances = names;
     given->talk.instance_count = 2;
-    return begin(given, AS_GROUP_REMOVE);
+    given->talk.from = 3;
+    given->talk.to = 1;
+    struct as_talk *talk = begin(given, AS_GROUP_REMOVE);
+    expect_question(talk, POOL_URL);
+    talker_answer(talk, 200, pool);
+    talker_answer(talk, 200,
+                  "{\"value\":[{\"name\":\"aks-1\"},{\"name\":\"aks-2\"},{\"name\":\"aks-3\"}]}");
+    return talk;
+}
+
+static struct as_talk *begin_removing(struct talker_group *given)
+{
+    return begin_removing_of(given, "{\"properties\":{\"count\":3}}");
+}
+
+/* Draining takes its time. */
+Test(azure_aks, count_that_has_changed_lets_nobody_leave)
+{
+    struct talker_group given = {0};
+    struct as_talk *talk = begin_removing_of(&given, "{\"properties\":{\"count\":4}}");
+    talker_expect_end(talk, AS_TALK_BUSY,
+                      "the group has changed since it was looked at: its size is 4");
+    talker_end(&given);
 }
 
 #define DELETE POOL "/deleteMachines?api-version=2025-05-01"

@@ -410,7 +410,9 @@ Test(azure_vmss, lost_answer_leaves_it_open)
 
 /* ---- removing ---- */
 
-static struct as_talk *begin_removing(struct talker_group *given, const char *force)
+/* The set is read once more. */
+static struct as_talk *begin_removing_of(struct talker_group *given, const char *force,
+                                         int32_t size)
 {
     static const char *const ids[] = {"0", "7"};
     given->talk.from = 3;
@@ -421,7 +423,33 @@ static struct as_talk *begin_removing(struct talker_group *given, const char *fo
     if (force)
         talker_field(given, "force_deletion", force);
     talker_begin(given, "azure", AS_GROUP_REMOVE);
+    answer_set(&given->talk.talk, size, "Succeeded");
+    talker_answer(
+        &given->talk.talk, 200,
+        "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"},{\"instanceId\":\"7\"}]}");
+    talker_answer(&given->talk.talk, 200, NONE);
     return &given->talk.talk;
+}
+
+static struct as_talk *begin_removing(struct talker_group *given, const char *force)
+{
+    return begin_removing_of(given, force, 3);
+}
+
+/* Draining takes its time. */
+Test(azure_vmss, size_that_has_changed_lets_nobody_leave)
+{
+    static const struct {
+        int32_t size;
+        const char *message;
+    } rows[] = {{2, "the group has changed since it was looked at: its size is 2"},
+                {4, "the group has changed since it was looked at: its size is 4"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct talker_group given = {0};
+        struct as_talk *talk = begin_removing_of(&given, NULL, rows[i].size);
+        talker_expect_end(talk, AS_TALK_BUSY, rows[i].message);
+        talker_end(&given);
+    }
 }
 
 Test(azure_vmss, instances_leave_by_name)
@@ -503,7 +531,7 @@ Test(azure_vmss, refused_removal_is_tried_again_once)
     struct talker_group given = {0};
     struct as_talk *talk = begin_removing(&given, NULL);
     talker_answer(talk, 400, NOT_ACTIVE);
-    answer_set(talk, 2, "Succeeded");
+    answer_set(talk, 3, "Succeeded");
     talker_answer(talk, 200, "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"7\"}]}");
     talker_answer(talk, 200, NONE);
     talker_answer(talk, 400, "{\"error\":{\"code\":\"InvalidParameter\",\"message\":\"m\"}}");
