@@ -92,8 +92,8 @@ static void begin(struct as_group_talk *group)
     work->endpoint = as_account_get_endpoint(talk, group->account, "compute_endpoint",
                                              "https://compute.googleapis.com");
     group->state = work;
-    if (group->verb == AS_GROUP_REMOVE || group->verb == AS_GROUP_POLL) {
-        mig_begin(group); /* ids and operations say where */
+    if (group->verb == AS_GROUP_POLL) {
+        mig_begin(group); /* operations say where they are */
         return;
     }
     as_talk_ask(talk, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",

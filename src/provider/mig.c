@@ -3,8 +3,8 @@
  *
  * A resize is absolute and there is no condition on it: where somebody else has made the group
  * larger, it would make it smaller, and choose what goes. So the size is read once more before it
- * is set. Instances are deleted by name, those that never came as well; what is gone or going is
- * skipped by the other side, and not counted twice.
+ * is set, and before instances are deleted by name, as draining them took its time. Those that
+ * never came are deleted by name as well.
  *
  * A change of several requests is not left half done for one answer that did not come: the request
  * is made again, and by its id it is not carried out twice.
@@ -480,6 +480,12 @@ static void remove_all(struct as_talk *talk)
     remove_next(talk);
 }
 
+static void remove_chosen(struct as_talk *talk)
+{
+    if (mig_may_change(get_talk(talk)) && as_group_keep_present(get_talk(talk)))
+        remove_all(talk);
+}
+
 /* Of those that have not come, as many as are too many: first those that failed to. */
 static void take_back(struct as_talk *talk)
 {
@@ -563,7 +569,7 @@ void mig_begin(struct as_group_talk *talk)
     switch (talk->verb) {
     case AS_GROUP_READ: read_all(&talk->talk, true, as_talk_end); break;
     case AS_GROUP_GROW: read_all(&talk->talk, false, grow); break;
-    case AS_GROUP_REMOVE: remove_all(&talk->talk); break;
+    case AS_GROUP_REMOVE: read_all(&talk->talk, true, remove_chosen); break;
     case AS_GROUP_TAKE_BACK: read_all(&talk->talk, true, take_back); break;
     case AS_GROUP_POLL: poll_next(&talk->talk); break;
     case AS_GROUP_VERB_COUNT: break;

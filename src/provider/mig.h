@@ -24,8 +24,8 @@ struct mig {           /* texts: memory of the talk, percent-encoded where they 
 
 struct mig_work {         /* a group talk's state */
     const char *endpoint; /* without a slash at its end */
-    const char *project;  /* percent-encoded; of instances whose group is known by their id only */
-    struct mig *migs;     /* the whole of the node group; none: known by the instances' ids */
+    const char *project;  /* percent-encoded; where there are several groups */
+    struct mig *migs;     /* the whole of the node group */
     size_t count;
     /* private */
     size_t at;

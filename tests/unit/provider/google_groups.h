@@ -21,6 +21,22 @@
     "{\"kind\":\"compute#operation\",\"name\":\"" name "\",\"status\":\"RUNNING\",\"zone\":"       \
     "\"https://www.googleapis.com/compute/v1/" ZONE "\"}"
 
+/* The managed instances of a group, all running: those of `ids` (ZONE/GROUP/NAME). */
+static inline void google_members(struct as_talk *talk, const char *const *ids, size_t count)
+{
+    struct as_buf body = AS_BUF_INIT(1024 * 1024);
+    as_buf_append_str(&body, "{\"managedInstances\":[");
+    for (size_t i = 0; i < count; i++)
+        as_buf_printf(&body,
+                      "%s{\"instance\":\"https://www.googleapis.com/compute/v1/projects/shop/zones/"
+                      "%.*s/instances/%s\"," RUNS "}",
+                      i > 0 ? "," : "", (int)strcspn(ids[i], "/"), ids[i],
+                      strrchr(ids[i], '/') + 1);
+    as_buf_append_str(&body, "]}");
+    talker_answer(talk, 200, body.data);
+    as_buf_deinit(&body);
+}
+
 static inline void google_error(struct as_talk *talk, int status, const char *reason,
                                 const char *message)
 {

@@ -30,11 +30,22 @@ static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
     begin(verb);
 }
 
+static void answer_size(int size)
+{
+    char body[64];
+    snprintf(body, sizeof(body), "{\"targetSize\":%d}", size);
+    talker_answer(talk, 200, body);
+}
+
+/* The group is read once more. */
 static void begin_removal(const char *const *ids, size_t count)
 {
     given.talk.instances = ids;
     given.talk.instance_count = count;
-    begin(AS_GROUP_REMOVE);
+    begin_change(AS_GROUP_REMOVE, (int32_t)count, 0);
+    talker_expect(talk, "GET", WORKERS, "");
+    answer_size((int)count);
+    google_members(talk, ids, count);
 }
 
 static void end(void)
@@ -541,7 +552,10 @@ Test(gce, a_regional_group_loses_instances_of_all_zones_at_once)
     static const char *const ids[] = {"europe-west1-b/workers/w-1", "europe-west1-c/workers/w-2"};
     given.talk.instances = ids;
     given.talk.instance_count = 2;
+    given.talk.from = 2;
     begin_in("region", "europe-west1", AS_GROUP_REMOVE);
+    answer_size(2);
+    google_members(talk, ids, 2);
     cr_assert_str_eq(talk->request.body.data,
                      "{\"instances\":[\"zones/europe-west1-b/instances/w-1\","
                      "\"zones/europe-west1-c/instances/w-2\"],"
@@ -593,19 +607,56 @@ Test(gce, what_was_removed_before_a_failure_leaves_it_open)
     cr_assert(talk->is_ambiguous);
 }
 
-Test(gce, refuses_ids_that_are_none)
+/* Draining takes its time. */
+Test(gce, a_size_that_has_changed_lets_nobody_leave)
 {
-    static const char *const wrong[] = {"",           "w-1",           "z/workers",
-                                        "z/workers/", "z/workers/w/x", "z/workers/w\"x"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(wrong); i++) {
-        char want[128];
-        given = (struct talker_group){0};
-        begin_removal(&wrong[i], 1);
-        snprintf(want, sizeof(want), "\"%s\" is not ZONE/GROUP/INSTANCE", wrong[i]);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, want);
-        if (i + 1 < AS_ARRAY_SIZE(wrong))
+    static const char *const ids[] = {"europe-west1-b/workers/w-1", "europe-west1-b/workers/w-2"};
+    for (int size = 1; size <= 3; size += 2) {
+        char want[80];
+        given = (struct talker_group){.talk = {.instances = ids, .instance_count = 1}};
+        snprintf(want, sizeof(want), "the group has changed since it was looked at: its size is %d",
+                 size);
+        begin_change(AS_GROUP_REMOVE, 2, 1);
+        answer_size(size);
+        google_members(talk, ids, 2);
+        talker_expect_end(talk, AS_TALK_BUSY, want);
+        if (size == 1)
             talker_end(&given);
     }
+}
+
+Test(gce, what_is_gone_or_going_is_not_removed_twice)
+{
+    static const char *const ids[] = {"europe-west1-b/workers/w-1", "europe-west1-b/workers/w-2",
+                                      "z/workers", ""};
+    given = (struct talker_group){.talk = {.instances = ids, .instance_count = 4}};
+    begin_change(AS_GROUP_REMOVE, 5, 1);
+    answer_size(3);
+    talker_answer(talk, 200,
+                  "{\"managedInstances\":[" INSTANCE("w-1", RUNS) "," INSTANCE(
+                      "w-2", "\"currentAction\":\"DELETING\"") "]}");
+    cr_assert_str_eq(talk->request.body.data,
+                     "{\"instances\":[\"zones/europe-west1-b/instances/w-1\"],"
+                     "\"skipInstancesOnValidationError\":true}");
+    talker_end(&given);
+    given = (struct talker_group){.talk = {.instances = ids, .instance_count = 1}};
+    begin_change(AS_GROUP_REMOVE, 2, 1);
+    answer_size(1);
+    talker_answer(talk, 200, "{}");
+    talker_expect_end(talk, AS_TALK_OK, "");
+    cr_assert_null(given.talk.started);
+}
+
+Test(gce, an_autoscaler_that_came_meanwhile_is_respected)
+{
+    static const char *const ids[] = {"europe-west1-b/workers/w-1"};
+    given = (struct talker_group){.talk = {.instances = ids, .instance_count = 1}};
+    begin_change(AS_GROUP_REMOVE, 1, 0);
+    talker_answer(talk, 200, "{\"targetSize\":1,\"status\":{\"autoscaler\":\"x/web\"}}");
+    google_members(talk, ids, 1);
+    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                      "Google's autoscaler web sets the size of this group: two would undo each "
+                      "other's work; switch one off");
 }
 
 /* ---- taking back ---- */

@@ -271,12 +271,26 @@ Test(gke, one_request_is_not_made_again)
     talker_expect_end(talk, AS_TALK_RETRY, "resize: HTTP 503 backendError: later");
 }
 
+/* Of three, two in the first group and one in the second: the pool is read once more. */
+static void begin_removal(const char *const ids[3])
+{
+    const char *const first[] = {ids[0], ids[2]};
+    given.talk.instances = ids;
+    given.talk.instance_count = 3;
+    begin_change(AS_GROUP_REMOVE, 3, 0);
+    talker_answer(talk, 200, THREE);
+    answer_size_of(2);
+    google_members(talk, first, 2);
+    answer_size_of(1);
+    google_members(talk, &ids[1], 1);
+    answer_size_of(0);
+    google_members(talk, NULL, 0);
+}
+
 Test(gke, a_removal_between_groups_is_asked_for_again)
 {
     static const char *const ids[] = {"b/grp-b/n-1", "c/grp-c/n-2", "b/grp-b/n-3"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 3;
-    begin(AS_GROUP_REMOVE);
+    begin_removal(ids);
     char *first = strdup(talk->request.url), *body = strdup(talk->request.body.data);
     talker_break(talk, AS_HTTP_TIMEOUT, "late");
     as_talk_hear_time(talk, TALKER_NOW);
@@ -297,9 +311,7 @@ Test(gke, a_removal_between_groups_is_asked_for_again)
 Test(gke, removes_instances_group_by_group)
 {
     static const char *const ids[] = {"b/grp-b/n-1", "c/grp-c/n-2", "b/grp-b/n-3"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 3;
-    begin(AS_GROUP_REMOVE);
+    begin_removal(ids);
     cr_assert(
         as_str_starts_with(talk->request.url, MIG("b", "grp-b") "/deleteInstances?requestId="));
     cr_assert_str_eq(talk->request.body.data,
@@ -322,7 +334,14 @@ Test(gke, tells_groups_apart)
     static const char *const ids[] = {"b/grp/n-1", "b/grp-2/n-2", "b2/grp/n-3"};
     given.talk.instances = ids;
     given.talk.instance_count = 3;
-    begin(AS_GROUP_REMOVE);
+    begin_change(AS_GROUP_REMOVE, 3, 0);
+    talker_answer(talk, 200,
+                  "{\"status\":\"RUNNING\",\"instanceGroupUrls\":[" MIG_URL("b", "grp") "," MIG_URL(
+                      "b", "grp-2") "," MIG_URL("b2", "grp") "]}");
+    for (size_t i = 0; i < 3; i++) {
+        answer_size_of(1);
+        google_members(talk, &ids[i], 1);
+    }
     for (size_t i = 0; i < 3; i++)
         talker_answer(talk, 200, OPERATION("op"));
     talker_expect_end(talk, AS_TALK_OK, "");
