@@ -68,10 +68,10 @@ def signature(secret, asked, scope, names):
 
 class AutoScaling:
     """One group; `keys` are {access key: (secret, actions that are allowed)}, `expired` those of them that were good before,
-    `room` is how many instances can be had, `stays` why an instance does not go after its removal was accepted, `sizes` those that were asked for, `on_removal` is called with an instance before it
-    goes, `on_ask` with each action before it is carried out. `policies` are (name, type, enabled), `suspended` the names of
-    processes, `offset` what the service's clock is ahead, in seconds, and
-    `skewed` how many requests were refused for it. With `is_endless` every list says that there is more.
+    `room` is how many instances can be had, `stays` why an instance does not go after its removal was accepted, `sizes` those
+    that were asked for, `on_removal` is called with an instance before it goes, `on_ask` with each action before it is carried
+    out. `policies` are (name, type, enabled), `suspended` the names of processes, `offset` what the service's clock is ahead, in
+    seconds, and `skewed` how many requests were refused for it. With `is_endless` every list says that there is more.
 
     It is the node group `name` of the EKS cluster `prod` too, with `status` and `issues`."""
 
