@@ -519,7 +519,9 @@ static void begin(struct as_group_talk *group)
                      "no region is known: set `region` of the provider");
         return;
     }
-    state->region = as_talk_escaped(talk, region);
+    if (!as_region_check(talk, region))
+        return;
+    state->region = region;
     state->endpoint = make_endpoint(talk, state->region);
     if (group->verb == AS_GROUP_POLL)
         ask_for_activity(talk, group->operation, hear_operation);
