@@ -294,17 +294,15 @@ static bool is_worth_a_try(int status)
 static void hear_metadata(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
-    if (talk->answer->outcome != AS_HTTP_ANSWERED) { /* not a machine of Azure's */
-        as_credentials_not_here((struct as_credentials_talk *)talk);
-        return;
-    }
-    if (is_good(talk)) {
+    if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached((struct as_credentials_talk *)talk);
+    } else if (is_good(talk)) {
         take_token(talk);
-        return;
-    }
-    if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
+    } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
         state->tries++;
         as_talk_wait(talk, 10 * AS_US_PER_S, ask_metadata);
+    } else if (talk->http_status == 410) {
+        as_talk_fail(talk, AS_TALK_RETRY, "%s: HTTP 410", talk->request.operation);
     } else if (is_worth_a_try(talk->http_status) && state->tries < METADATA_TRIES) {
         as_talk_wait(talk, AS_US_PER_S << state->tries, ask_metadata);
         state->tries++;

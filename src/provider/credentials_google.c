@@ -237,10 +237,7 @@ static void hear_metadata_token(struct as_talk *talk)
     if (!is_metadata_service(talk))
         return;
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_talk_fail(talk, AS_TALK_RETRY,
-                     "there is no file of credentials, and the metadata service cannot be "
-                     "reached: %s",
-                     talk->answer->error);
+        as_credentials_fail_unreached(get_talk(talk));
         return;
     }
     if (talk->http_status == 404) {

@@ -682,7 +682,7 @@ Test(credentials_google, says_what_is_wrong_with_the_metadata_service)
     begin("metadata service");
     talker_break(talk, AS_HTTP_UNREACHABLE, "no such host");
     talker_expect_end(talk, AS_TALK_RETRY,
-                      "there is no file of credentials, and the metadata service cannot be "
+                      "no other credentials are set up, and the metadata service cannot be "
                       "reached: no such host");
     begin("metadata service");
     talker_break(talk, AS_HTTP_TIMEOUT, "timed out");
