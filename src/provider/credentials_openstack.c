@@ -14,6 +14,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
 
@@ -94,6 +95,36 @@ static const char *find_endpoint(const json_t *service, const char *wanted_regio
     return NULL;
 }
 
+/* Secrets go in clear where the account itself names such an address, and nowhere else. */
+static bool is_clear_meant(const struct as_credentials_talk *talk)
+{
+    const char *url = as_account_get(talk->account, auth_url.key);
+    return url && !as_url_is_private(url);
+}
+
+static bool is_plain(const char *url)
+{
+    char host[AS_URL_HOST_SIZE];
+    return as_url_take_host(url, host) && !as_url_is_private(url);
+}
+
+/* Whether the token may go to what the catalogue has; false after failing the talk. */
+static bool may_go_to(struct as_credentials_talk *talk, const char *url)
+{
+    if (as_url_is_private(url) || (is_plain(url) && is_clear_meant(talk)))
+        return true;
+    if (is_plain(url))
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "Keystone's catalogue has %s for Magnum, where others could read the token on "
+                     "its way: set `endpoint` if that is meant",
+                     url);
+    else
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "what Keystone's catalogue has for Magnum is not a URL like https://host/v1: "
+                     "set `endpoint`");
+    return false;
+}
+
 /* False after failing the talk. An endpoint that the account names needs no catalogue. */
 static bool take_endpoint(struct as_credentials_talk *credentials, const json_t *document)
 {
@@ -117,6 +148,8 @@ static bool take_endpoint(struct as_credentials_talk *credentials, const json_t 
                      given_region ? given_region : "");
         return false;
     }
+    if (!may_go_to(credentials, url))
+        return false;
     credentials->found.endpoint = as_xstrdup(url);
     return true;
 }
@@ -206,6 +239,13 @@ static void ask(struct as_credentials_talk *credentials, json_t *auth)
     const char *url = find(credentials, &auth_url);
     if (!url) {
         fail_missing(talk, "Keystone's address", &auth_url);
+    } else if (!as_account_get(credentials->account, auth_url.key) && !as_url_is_private(url)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     is_plain(url) ? "OS_AUTH_URL is an address with http://, where others could "
+                                     "read the secret on its way: use https://, or set `auth_url` "
+                                     "if that is meant"
+                                   : "OS_AUTH_URL is not a URL like https://host:5000/v3, without "
+                                     "credentials in it");
     } else {
         as_talk_ask(talk, "POST", "%s/auth/tokens", make_url(talk, url));
         as_talk_write_json(talk, json_pack("{s:O}", "auth", auth));
