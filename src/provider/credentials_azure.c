@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
 
@@ -44,24 +44,13 @@ static const struct cloud *find_cloud(struct as_talk *talk,
     return NULL;
 }
 
-static bool is_loopback(const char *url)
-{
-    static const char *const hosts[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
-        const size_t size = strlen(hosts[i]);
-        if (strncasecmp(url, hosts[i], size) == 0 && (!url[size] || strchr(":/", url[size])))
-            return true;
-    }
-    return false;
-}
-
 /* Without a slash at its end. NULL after failing the talk, where secrets would be sent in clear. */
 static const char *clean_url(struct as_talk *talk, const char *key, const char *url)
 {
     size_t size = strlen(url);
     while (size > 0 && url[size - 1] == '/')
         size--;
-    if (strncasecmp(url, "https://", 8) == 0 || is_loopback(url))
+    if (as_url_is_private(url))
         return as_talk_print(talk, "%.*s", (int)size, url);
     as_talk_fail(talk, AS_TALK_CONFIGURATION,
                  "%s is \"%s\": expected a URL with https:// (http:// only to this machine)", key,
@@ -336,6 +325,13 @@ static void begin_managed(struct as_credentials_talk *credentials)
         state->client ? as_talk_print(talk, "&client_id=%s", as_talk_escaped(talk, state->client))
                       : "";
     const char *resource = as_talk_escaped(talk, state->resource);
+    if (app_service && secret && !as_url_is_near(app_service)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "IDENTITY_ENDPOINT is \"%s\": expected a URL with https:// (http:// only to "
+                     "this machine, or a link-local address)",
+                     app_service);
+        return;
+    }
     if (app_service && secret) {
         state->secret = secret;
         state->url = as_talk_print(talk, "%s?api-version=2019-08-01&resource=%s%s", app_service,

@@ -181,8 +181,9 @@ Test(credentials_azure, workload_identity_needs_an_identity)
 /* A secret never goes over the network in clear. */
 Test(credentials_azure, authority_is_https)
 {
-    static const char *const hosts[] = {"http://login.example", "login.example",
-                                        "http://localhost.example"};
+    static const char *const hosts[] = {
+        "http://login.example", "login.example", "http://localhost.example",
+        "http://127.0.0.1@login.example", "https://127.0.0.1:1@login.example"};
     set_identity();
     for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
         char message[256];
@@ -346,6 +347,23 @@ Test(credentials_azure, app_service)
     talker_answer(talk, 200, "{\"access_token\":\"ey.J-0_x\",\"expires_on\":\"1715950000\"}");
     expect_token(&given, 1715950000);
     talker_end_source(&given);
+}
+
+/* Its secret goes there too. */
+Test(credentials_azure, app_service_is_near)
+{
+    struct talker_source given = {0};
+    talker_set("IDENTITY_ENDPOINT", "http://169.254.129.2:8081/msi/token");
+    talker_set("IDENTITY_HEADER", "853b9a84");
+    cr_expect_eq(begin(&given, "managed identity")->want, AS_TALK_SEND);
+    talker_end_source(&given);
+
+    struct talker_source other = {0};
+    talker_set("IDENTITY_ENDPOINT", "http://127.0.0.1@msi.example/token");
+    talker_expect_end(begin(&other, "managed identity"), AS_TALK_CONFIGURATION,
+                      "IDENTITY_ENDPOINT is \"http://127.0.0.1@msi.example/token\": expected a URL "
+                      "with https:// (http:// only to this machine, or a link-local address)");
+    talker_end_source(&other);
 }
 
 /* It is the last of the sources: what is not reached now may be the next time. */

@@ -417,6 +417,9 @@ Test(credentials_google, sends_secrets_over_tls_only)
         {"http://example.com/token", false},
         {"http://localhost.example.com/token", false},
         {"http://127.0.0.1@example.com/", false},
+        {"http://127.0.0.1:80@example.com/", false},
+        {"https://u:p@example.com/", false},
+        {"http://169.254.169.254/", false},
         {"ftp://example.com", false},
         {"token", false},
     };
@@ -437,6 +440,26 @@ Test(credentials_google, sends_secrets_over_tls_only)
                    FILE_PATH ": `token_url` is not an https address");
     expect_refusal(EXTERNAL "\"service_account_impersonation_url\":\"http://example.com/\"}",
                    FILE_PATH ": `service_account_impersonation_url` is not an https address");
+}
+
+/* What comes from there is a token, and headers with secrets may go there. */
+Test(credentials_google, asks_for_a_subjects_token_near_by_or_over_tls)
+{
+    static const char *const good[] = {"https://example.com/t", "http://127.0.0.1:5005/",
+                                       "http://169.254.169.254/metadata/identity/oauth2/token"};
+    static const char *const bad[] = {"http://example.com/t", "http://127.0.0.1:80@example.com/t",
+                                      "https://u:p@example.com/t", "file:///etc/passwd", "t"};
+    char text[512];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(good); i++) {
+        snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", good[i]);
+        begin_text(text);
+        talker_expect(talk, "GET", good[i], "");
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++) {
+        snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", bad[i]);
+        expect_refusal(text, FILE_PATH ": `credential_source.url` is not an https address, nor one "
+                                       "of this machine or of its metadata service");
+    }
 }
 
 Test(credentials_google, too_many_headers_are_refused)
