@@ -534,11 +534,12 @@ const struct as_group_provider provider_alibaba = {
         {
             .type = "alibaba",
             .account_keys =
-                (const struct as_provider_key[]){{.key = "region"},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {.key = "sts_endpoint", .is_url = true},
-                                                 {.key = "metadata_endpoint", .is_url = true},
-                                                 {0}},
+                (const struct as_provider_key[]){
+                    {.key = "region"},
+                    {.key = "endpoint", .is_url = true},
+                    {.key = "sts_endpoint", .is_url = true},
+                    {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
+                    {0}},
             .group_keys =
                 (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
             .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",
