@@ -87,6 +87,7 @@ void aws_sts_assume_role(struct as_credentials_talk *given)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "profile %s: %s", role->profile, error.text);
     else
         as_talk_send_question(talk, "assume_role", hear_role);
+    talk->request.is_timed = true;
 }
 
 /* ---- with a web identity ---- */

@@ -173,6 +173,7 @@ static void hear_token(struct as_talk *talk)
     add_parameter(talk, "RoleSessionName", session ? session : "alertscaler");
     add_parameter(talk, "DurationSeconds", "3600");
     talk->request.is_plain = true;
+    talk->request.is_timed = true;
     as_talk_send_question(talk, "assume_role_with_oidc", hear_role);
 }
 

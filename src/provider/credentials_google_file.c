@@ -149,6 +149,7 @@ static void begin_service_account(struct as_talk *talk, const json_t *document)
     if (!header || !claims)
         abort();
     ask_token(talk, url);
+    talk->request.is_timed = true;
     add_value(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
     as_buf_append_str(&talk->request.body, "&assertion=");
     if (jwt_append_rs256(&talk->request.body, header, claims, answer_text(document, "private_key"),

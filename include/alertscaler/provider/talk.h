@@ -69,6 +69,7 @@ struct as_talk_request {
     const char *operation; /* for metrics and the log; static memory */
     bool is_change;        /* a failure after it was sent leaves open whether it was done */
     bool is_plain;         /* without credentials: it is how they are got */
+    bool is_timed;         /* is_plain, and the time is in it: of no use where that is wrong */
     int64_t timeout_us;    /* 0: the owner's */
     bool without_proxy;    /* link-local services are never behind one */
     bool is_http2;         /* as as_http_request has it */
@@ -77,7 +78,7 @@ struct as_talk_request {
 struct as_talk {
     struct as_arena arena; /* all that lives as long as the talk */
     /* what is given */
-    as_wall_time now; /* by the owner, at each turn */
+    as_wall_time now; /* by the owner, at each turn: as the other side's clock has it */
     const char *(*get_variable)(const char *name);
     /* what it wants */
     enum as_talk_want want;
@@ -137,8 +138,7 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
  * that knows better by the answer's body calls as_talk_fail afterwards. */
 bool as_talk_is_good(struct as_talk *talk) AS_MUST_USE;
 
-/* The other side's name for the request, where a body has it (a header's is taken anyway); NULL and
- * "" change nothing. */
+/* The other side's name for the request, where a body has it; NULL and "" change nothing. */
 void as_talk_take_request_id(struct as_talk *talk, const char *id);
 
 /* Percent-encoded (base/encode.h), as memory of the talk. */

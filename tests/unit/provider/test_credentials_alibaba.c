@@ -130,7 +130,7 @@ static const char *expect_exchange(const char *base, const char *body)
                                 base, kept),
                   body);
     talker_expect_headers(talk, "Content-Type: application/x-www-form-urlencoded\n");
-    cr_assert(talk->request.is_plain);
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
     cr_assert_not(talk->request.is_change);
     return kept;
 }

@@ -455,6 +455,7 @@ static void expect_signed_with(const char *key_id)
     cr_assert(talk->request.is_plain, "it is signed already");
     cr_assert(as_str_starts_with(talk->request.headers[talk->request.header_count - 1], start),
               "%s", talk->request.headers[talk->request.header_count - 1]);
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
 }
 
 Test(credentials_aws, a_chain_of_roles)

@@ -288,6 +288,7 @@ Test(credentials_google, a_service_account_signs_the_claims_of_googles_library)
     cr_assert_str_eq(talk->request.method, "POST");
     cr_assert_str_eq(talk->request.url, text_of(want, "url"));
     talker_expect_headers(talk, "Content-Type: application/x-www-form-urlencoded\n");
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
     cr_assert(as_str_starts_with(talk->request.body.data, start));
     const char *token = talk->request.body.data + strlen(start);
     json_t *claims = decode_claims(token);
