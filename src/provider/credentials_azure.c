@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
@@ -224,13 +225,24 @@ static void hear_secret(struct as_talk *talk)
         use_secret(talk, secret);
 }
 
+/* Whether the account itself says another way, or another client: then what the environment has
+ * for a client takes no part. */
+static bool is_elsewhere(const struct as_credentials_talk *credentials)
+{
+    const char *client = find(credentials, "client_id", NULL);
+    const char *of_environment = find(credentials, NULL, "AZURE_CLIENT_ID");
+    return find(credentials, "federated_token_file", NULL) ||
+           (client && of_environment && strcasecmp(client, of_environment) != 0);
+}
+
 static void begin_secret(struct as_credentials_talk *credentials)
 {
     struct as_talk *talk = &credentials->talk;
+    const bool is_alone = is_elsewhere(credentials);
     const char *file = find(credentials, "client_secret_file", NULL);
-    const char *secret = find(credentials, NULL, "AZURE_CLIENT_SECRET");
+    const char *secret = is_alone ? NULL : find(credentials, NULL, "AZURE_CLIENT_SECRET");
     if (!file && !secret) {
-        if (find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
+        if (!is_alone && find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
             as_talk_fail(talk, AS_TALK_CONFIGURATION,
                          "AZURE_CLIENT_CERTIFICATE_PATH is set, but client certificates are not "
                          "supported: use workload identity, or a client secret");

@@ -77,6 +77,38 @@ Test(credentials_azure, secret_of_a_file)
     talker_end_source(&given);
 }
 
+/* What the account itself says is not outdone by the environment. */
+Test(credentials_azure, secret_of_the_environment_is_for_its_own_client)
+{
+    static const struct {
+        const char *key, *value;
+        bool is_used;
+    } rows[] = {
+        {"federated_token_file", "/var/run/token", false},
+        {"client_id", "another", false},
+        {"client_id", "CLI-1", true},
+        {"tenant_id", "ten-2", true},
+    };
+    static const char *const variables[] = {"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH"};
+    set_identity();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows) * AS_ARRAY_SIZE(variables); i++) {
+        struct talker_source given = {0};
+        const size_t row = i / AS_ARRAY_SIZE(variables), variable = i % AS_ARRAY_SIZE(variables);
+        talker_set(variables[variable], "s");
+        talker_set(variables[1 - variable], "");
+        talker_source_option(&given, rows[row].key, rows[row].value);
+        const struct as_talk *talk = begin(&given, "client secret");
+        cr_expect_eq(given.talk.is_not_here, !rows[row].is_used, "row %zu: %s", row, talk->message);
+        talker_end_source(&given);
+    }
+    struct talker_source given = {0}; /* one without a client in the environment is anybody's */
+    talker_set("AZURE_CLIENT_SECRET", "s");
+    talker_set("AZURE_CLIENT_ID", "");
+    talker_source_option(&given, "client_id", "another");
+    cr_expect_eq(begin(&given, "client secret")->want, AS_TALK_SEND);
+    talker_end_source(&given);
+}
+
 Test(credentials_azure, files_that_hold_nothing)
 {
     static const struct {
