@@ -338,11 +338,26 @@ Test(credentials_google, a_file_that_was_named_has_to_be_there)
     talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": No such file or directory");
     cr_assert_not(given.talk.is_not_here);
 
-    talker_set("HOME", "/h");
-    begin("well-known file");
+    begin("GOOGLE_APPLICATION_CREDENTIALS");
     talker_content(talk, NULL, EACCES);
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": Permission denied");
+}
+
+/* In a container the home may be root's, or no folder at all: Google's libraries pass it over. */
+Test(credentials_google, a_home_that_cannot_be_read_has_no_file)
+{
+    static const int numbers[] = {ENOENT, ENOTDIR, EACCES};
+    talker_set("HOME", "/h");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(numbers); i++) {
+        begin("well-known file");
+        talker_content(talk, NULL, numbers[i]);
+        talker_expect_end(talk, AS_TALK_OK, "");
+        cr_expect(given.talk.is_not_here);
+    }
+    begin("well-known file");
+    talker_content(talk, NULL, EIO);
     talker_expect_end(talk, AS_TALK_CONFIGURATION,
-                      "/h/.config/gcloud/application_default_credentials.json: Permission denied");
+                      "/h/.config/gcloud/application_default_credentials.json: Input/output error");
 }
 
 Test(credentials_google, the_accounts_own_file_comes_first)
@@ -675,6 +690,36 @@ Test(credentials_google, the_project_is_asked_for_only_where_it_is_not_said)
     talker_begin_source(&given, google_credentials, "metadata service");
     answer_metadata(200, FLAVOR, TOKEN);
     expect_found("ya29.token", NULL, 3599);
+
+    talker_end_source(&given);
+    given = (struct talker_source){0};
+    talker_set("GOOGLE_CLOUD_PROJECT", "said");
+    begin("metadata service");
+    answer_metadata(200, FLAVOR, TOKEN);
+    expect_found("ya29.token", NULL, 3599);
+}
+
+/* The token is good all the same, but the project is asked for again soon. */
+Test(credentials_google, a_token_is_kept_where_the_project_is_not_told)
+{
+    static const struct {
+        enum as_http_outcome outcome;
+        int status;
+        const char *fields, *body;
+    } rows[] = {
+        {AS_HTTP_ANSWERED, 404, FLAVOR, ""}, {AS_HTTP_ANSWERED, 503, FLAVOR, ""},
+        {AS_HTTP_ANSWERED, 200, FLAVOR, ""}, {AS_HTTP_ANSWERED, 200, NULL, "other"},
+        {AS_HTTP_TIMEOUT, 0, NULL, ""},      {AS_HTTP_UNREACHABLE, 0, NULL, ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin("metadata service");
+        answer_metadata(200, FLAVOR, TOKEN);
+        talker_hear(talk, (struct as_http_response){.outcome = rows[i].outcome,
+                                                    .status = rows[i].status,
+                                                    .fields = rows[i].fields,
+                                                    .body = rows[i].body});
+        expect_found("ya29.token", NULL, 300);
+    }
 }
 
 Test(credentials_google, the_metadata_service_may_be_elsewhere)
