@@ -60,6 +60,31 @@ static const char *find(const struct as_credentials_talk *talk, const struct set
     return as_str_is_empty(value) ? find_variable(talk, setting) : value;
 }
 
+/* JSON has no other texts. False after failing the talk. */
+static bool check_text(struct as_talk *talk, const char *text, const char *where)
+{
+    if (as_str_is_utf8(text, strlen(text)))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is not UTF-8", where);
+    return false;
+}
+
+static bool check_texts(struct as_credentials_talk *talk)
+{
+    static const struct setting *const settings[] = {
+        &application_id,    &application_name,    &application_secret, &user_id,    &user_name,
+        &user_domain_id,    &user_domain_name,    &password,           &project_id, &project_name,
+        &project_domain_id, &project_domain_name, &trust_id,
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(settings); i++) {
+        const char *value = find_variable(talk, settings[i]);
+        if (value && !as_account_get(talk->account, settings[i]->key) &&
+            !check_text(&talk->talk, value, settings[i]->variables[0]))
+            return false;
+    }
+    return true;
+}
+
 static void fail_missing(struct as_talk *talk, const char *what, const struct setting *setting)
 {
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is not known: set `%s` (or %s)", what,
@@ -351,6 +376,8 @@ static void begin(struct as_credentials_talk *credentials, enum way way,
         return;
     if (choose_way(credentials) != way)
         as_credentials_not_here(credentials);
+    else if (!check_texts(credentials))
+        return;
     else if (file)
         as_talk_read(&credentials->talk, file, hear);
     else if (value)
@@ -362,7 +389,7 @@ static void begin(struct as_credentials_talk *credentials, enum way way,
 static void hear_application_secret(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret)
+    if (secret && check_text(talk, secret, talk->path))
         ask_by_application(talk, secret);
 }
 
@@ -374,7 +401,7 @@ static void begin_application(struct as_credentials_talk *talk)
 static void hear_password(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret)
+    if (secret && check_text(talk, secret, talk->path))
         ask_by_password(talk, secret);
 }
 

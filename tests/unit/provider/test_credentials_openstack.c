@@ -357,6 +357,38 @@ Test(credentials_openstack, endpoint_of_the_account_needs_no_catalogue)
     talker_end_source(&given);
 }
 
+/* ---- what JSON cannot say ---- */
+
+Test(credentials_openstack, texts_that_are_not_utf8_are_named)
+{
+    static const char *const names[] = {"OS_PASSWORD", "OS_USERNAME", "OS_PROJECT_NAME",
+                                        "OS_USER_DOMAIN_NAME"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        struct talker_source given = {0};
+        char message[64];
+        talker_variable_count = 0;
+        set_user();
+        talker_set(names[i], "caf\xe9");
+        snprintf(message, sizeof(message), "%s is not UTF-8", names[i]);
+        talker_expect_end(begin(&given, "password"), AS_TALK_CONFIGURATION, message);
+        talker_end_source(&given);
+    }
+    static const char *const files[][2] = {
+        {"password_file", "password"},
+        {"application_credential_secret_file", "application credential"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++) {
+        struct talker_source given = {0};
+        talker_variable_count = 0;
+        set_user();
+        talker_source_option(&given, files[i][0], "/etc/secret");
+        talker_source_option(&given, "application_credential_id", "a");
+        struct as_talk *talk = begin(&given, files[i][1]);
+        talker_content(talk, "caf\xe9", 0);
+        talker_expect_end(talk, AS_TALK_CONFIGURATION, "/etc/secret is not UTF-8");
+        talker_end_source(&given);
+    }
+}
+
 /* ---- secrets in clear ---- */
 
 #define CATALOGUE(url) TOKEN(SERVICE("container-infra", ENDPOINT("public", "r", url)))
