@@ -6,6 +6,7 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/base/url.h>
 
 #include "tables.h"
 
@@ -33,6 +34,22 @@ static bool is_secret_key(const char *key)
     for (size_t i = 0; i < AS_ARRAY_SIZE(harmless); i++)
         is_secret = is_secret && !as_str_glob(harmless[i], key);
     return is_secret;
+}
+
+/* Whether a URL may stay. One that no secret should go to is refused or told: who runs a cloud of
+ * his own may have a network for it. */
+static bool check_privacy(struct loader *loader, const struct as_provider_key *key,
+                          const struct as_yaml_node *value)
+{
+    if (!key->is_url || key->is_metadata || as_url_is_private(value->text))
+        return true;
+    if (key->is_private)
+        loader_report(loader, value, "expected a URL with https:// (http:// only to this machine)");
+    else
+        as_yaml_warn(loader->tree, value, AS_YAML_SHOW, loader->diagnostics,
+                     "what is sent there, and tokens with it, can be read by others on the way: "
+                     "use https://");
+    return !key->is_private;
 }
 
 static const char *const usual_keys[] = {"type", "timeout", "http_config", NULL};
@@ -63,7 +80,8 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
     const struct schema_field text = {.type = key->is_file  ? SCHEMA_PATH
                                               : key->is_url ? SCHEMA_URL
                                                             : SCHEMA_STRING};
-    if (schema_parse_scalar(loader, &text, pair->value, &option->value)) {
+    if (schema_parse_scalar(loader, &text, pair->value, &option->value) &&
+        check_privacy(loader, key, pair->value)) {
         option->key = as_arena_strdup(loader->arena, pair->key->text);
         provider->option_count++;
     }

@@ -507,7 +507,9 @@ static void begin(struct as_group_talk *group)
                      "no region is known: set `region` of the provider");
         return;
     }
-    state->region = as_talk_escaped(talk, region);
+    if (!as_region_check(talk, region))
+        return;
+    state->region = region;
     state->endpoint = make_endpoint(talk, state->region);
     if (group->verb == AS_GROUP_POLL)
         ask_for_activity(talk, group->operation, hear_operation);
@@ -520,11 +522,12 @@ const struct as_group_provider provider_alibaba = {
         {
             .type = "alibaba",
             .account_keys =
-                (const struct as_provider_key[]){{.key = "region"},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {.key = "sts_endpoint", .is_url = true},
-                                                 {.key = "metadata_endpoint", .is_url = true},
-                                                 {0}},
+                (const struct as_provider_key[]){
+                    {.key = "region"},
+                    {.key = "endpoint", .is_url = true},
+                    {.key = "sts_endpoint", .is_url = true},
+                    {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
+                    {0}},
             .group_keys =
                 (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
             .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",

@@ -434,9 +434,12 @@ static void ask_for_node_group(struct as_talk *talk, const char *cluster)
 {
     const struct as_group_talk *group = (struct as_group_talk *)talk;
     const struct state *state = get_state(talk);
-    as_talk_ask(talk, "GET", "%s/clusters/%s/node-groups/%s",
-                aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region),
-                as_talk_escaped(talk, cluster), as_talk_escaped(talk, state->name));
+    const char *base =
+        aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region);
+    if (!base)
+        return;
+    as_talk_ask(talk, "GET", "%s/clusters/%s/node-groups/%s", base, as_talk_escaped(talk, cluster),
+                as_talk_escaped(talk, state->name));
     talk->request.service = "eks";
     as_talk_send(talk, "describe_nodegroup", hear_node_group);
 }
@@ -456,6 +459,8 @@ static void begin(struct as_group_talk *group)
         return;
     }
     state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
+    if (!state->base)
+        return;
     if (*cluster && group->verb != AS_GROUP_POLL) /* activities have names of their own */
         ask_for_node_group(talk, cluster);
     else

@@ -8,12 +8,10 @@
 
 #include <string.h>
 
-#include <arpa/inet.h>
-
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
-#include "canonical.h"
 
 #define HOST       "http://169.254.170.2"
 #define TIMEOUT_US (2 * AS_US_PER_S)
@@ -22,35 +20,17 @@
 
 /* ---- where ---- */
 
-/* The host of a URL without its port and brackets; NULL where there is none to be relied on. */
-static const char *find_host(struct as_talk *talk, const char *url)
+static bool is_allowed(const char *url)
 {
-    struct canonical_url parts;
-    canonical_split(url, &parts);
-    const char *host = as_talk_print(talk, "%.*s", (int)parts.host_size, parts.host);
-    if (strchr(host, '@'))
-        return NULL;
-    return *host == '[' ? as_talk_print(talk, "%.*s", (int)strcspn(host + 1, "]"), host + 1)
-                        : as_talk_print(talk, "%.*s", (int)strcspn(host, ":"), host);
-}
-
-static bool is_allowed(struct as_talk *talk, const char *url)
-{
-    static const char *const hosts[] = {"localhost", "169.254.170.2", "169.254.170.23",
-                                        "fd00:ec2::23"};
-    const char *host = find_host(talk, url);
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (!host || as_str_starts_with(url, "https://"))
-        return host != NULL;
-    if (!as_str_starts_with(url, "http://"))
-        return false;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
+    static const char *const hosts[] = {"169.254.170.2", "169.254.170.23", "fd00:ec2::23"};
+    char host[AS_URL_HOST_SIZE];
+    if (as_url_is_private(url))
+        return true;
+    for (size_t i = 0; as_url_take_host(url, host) && i < AS_ARRAY_SIZE(hosts); i++) {
         if (strcmp(hosts[i], host) == 0)
             return true;
     }
-    return (inet_pton(AF_INET, host, &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127) ||
-           (inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
+    return false;
 }
 
 static const char *find_url(struct as_credentials_talk *given)
@@ -113,7 +93,7 @@ void aws_container_begin(struct as_credentials_talk *given)
     const char *path = aws_search_variable(given, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     if (!url)
         aws_search_not_here(given);
-    else if (!is_allowed(talk, url))
+    else if (!is_allowed(url))
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "AWS_CONTAINER_CREDENTIALS_FULL_URI: over http only this machine, "
                      "169.254.170.2, 169.254.170.23 and [fd00:ec2::23] are asked");

@@ -2,8 +2,9 @@
  * The instance metadata service of EC2, version 2 with a token, version 1 where there is none:
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html
  *
- * Where nobody answers there is no such service, and no failure. Behind a container's network the
- * answer with the token may be lost on its way (hop limit 1): version 1 is tried then.
+ * Where nobody is reached there is no such service. Behind a container's network the answer with
+ * the token may be lost on its way (hop limit 1): version 1 is tried then. What was asked and not
+ * answered is to be asked again: a region that nobody tells is none only where there is none.
  */
 #include "aws_search.h"
 
@@ -15,6 +16,7 @@
 #include "answer.h"
 
 #define TIMEOUT_US (2 * AS_US_PER_S)
+#define NO_REGION  "no region is set, and the instance metadata service does not tell it: "
 #define ROLES_PATH "latest/meta-data/iam/security-credentials/"
 
 /* Credentials that are about to expire although they were just given (an outage of the service
@@ -60,12 +62,17 @@ static const char *take_word(struct as_talk *talk)
 
 /* ---- the token ---- */
 
-static void nothing_here(struct as_credentials_talk *given)
+/* Credentials without a region are good all the same: the account may say it. */
+static bool is_region_only(const struct as_credentials_talk *given)
 {
-    if (((struct aws_search *)given->state)->is_region_only)
-        as_talk_end(&given->talk);
-    else
-        aws_search_not_here(given);
+    return ((const struct aws_search *)given->state)->is_region_only;
+}
+
+static void fail_without_token(struct as_talk *talk)
+{
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "the instance metadata service wants a token, and gave none: behind a "
+                 "container's network its hop limit has to be 2");
 }
 
 static void hear_token(struct as_talk *talk)
@@ -73,16 +80,15 @@ static void hear_token(struct as_talk *talk)
     struct as_credentials_talk *given = aws_search_talk(talk);
     struct aws_search *search = given->state;
     const enum as_http_outcome outcome = talk->answer->outcome;
-    if (outcome == AS_HTTP_UNREACHABLE) {
-        nothing_here(given);
-        return;
-    }
-    if (outcome == AS_HTTP_ANSWERED && talk->answer->status == 200)
+    const bool is_off = outcome == AS_HTTP_UNREACHABLE || talk->http_status == 403;
+    if (talk->http_status == 200)
         search->token = take_word(talk);
     if (search->token) {
         search->with_token(given);
-    } else if (search->is_region_only) {
+    } else if (is_off && is_region_only(given)) {
         as_talk_end(talk);
+    } else if (outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached(given);
     } else if (outcome == AS_HTTP_ANSWERED && talk->answer->status == 400) {
         as_talk_fail(
             talk, AS_TALK_CONFIGURATION,
@@ -103,7 +109,10 @@ static void begin(struct as_credentials_talk *given, aws_search_fn *with_token)
     search->with_token = with_token;
     search->token = NULL;
     if (aws_search_is_on(given, "AWS_EC2_METADATA_DISABLED")) {
-        nothing_here(given);
+        if (is_region_only(given))
+            as_talk_end(talk);
+        else
+            aws_search_not_here(given);
         return;
     }
     ask(given, "PUT", "latest/api/token");
@@ -119,13 +128,12 @@ static bool is_good(struct as_talk *talk)
     const struct aws_search *search = aws_search_get(talk);
     if (as_talk_is_good(talk))
         return true;
-    if (talk->http_status == 0 || talk->http_status == 404) { /* not on EC2; no role attached */
+    if (talk->http_status == 404) /* no role attached */
         aws_search_not_here(aws_search_talk(talk));
-    } else if (talk->http_status == 401 && !search->token) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "the instance metadata service wants a token, and gave none: behind a "
-                     "container's network its hop limit has to be 2");
-    }
+    else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
+        as_credentials_fail_unreached(aws_search_talk(talk));
+    else if (talk->http_status == 401 && !search->token)
+        fail_without_token(talk);
     return false;
 }
 
@@ -183,10 +191,20 @@ void aws_metadata_begin(struct as_credentials_talk *given)
 
 static void hear_region(struct as_talk *talk)
 {
-    const char *region = as_talk_is_good(talk) ? take_word(talk) : NULL;
-    if (region)
-        aws_search_talk(talk)->found.region = as_xstrdup(region);
-    as_talk_end(talk);
+    const bool is_answer = as_talk_is_good(talk);
+    const char *region = is_answer ? take_word(talk) : NULL;
+    const bool is_none = talk->http_status == 403 || talk->http_status == 404 ||
+                         talk->answer->outcome == AS_HTTP_UNREACHABLE;
+    if (is_answer && (!region || !as_region_is_good(region))) {
+        as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
+    } else if (is_answer || is_none) {
+        aws_search_talk(talk)->found.region = region ? as_xstrdup(region) : NULL;
+        as_talk_end(talk);
+    } else if (talk->http_status == 401 && !aws_search_get(talk)->token) {
+        fail_without_token(talk);
+    } else {
+        as_talk_fail(talk, talk->fault, NO_REGION "%s", talk->message);
+    }
 }
 
 static void ask_for_region(struct as_credentials_talk *given)

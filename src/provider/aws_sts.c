@@ -28,16 +28,18 @@ static void add_parameter(struct as_talk *talk, const char *name, const char *va
         as_buf_printf(&talk->request.body, "&%s=%s", name, as_talk_escaped(talk, value));
 }
 
-/* Where no region is known, the service that is in all of them. */
-static void ask(struct as_credentials_talk *given, const char *action, const struct aws_role *role)
+/* Where no region is known, the service that is in all of them. False after failing the talk. */
+static bool ask(struct as_credentials_talk *given, const char *action, const struct aws_role *role)
 {
     struct as_talk *talk = &given->talk;
     const char *region = aws_search_region(given);
     const bool is_global = !region && !as_account_get(given->account, "sts_endpoint");
-    as_talk_ask(talk, "POST", "%s/",
-                is_global ? "https://sts.amazonaws.com"
-                          : aws_make_endpoint(talk, given->account, "sts_endpoint", "sts",
-                                              region ? region : "us-east-1"));
+    const char *base = is_global ? "https://sts.amazonaws.com"
+                                 : aws_make_endpoint(talk, given->account, "sts_endpoint", "sts",
+                                                     region ? region : "us-east-1");
+    if (!base)
+        return false;
+    as_talk_ask(talk, "POST", "%s/", base);
     as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
     as_buf_printf(&talk->request.body, "Action=%s&Version=2011-06-15", action);
     add_parameter(talk, "RoleArn", role->arn);
@@ -45,6 +47,7 @@ static void ask(struct as_credentials_talk *given, const char *action, const str
     add_parameter(talk, "ExternalId", role->external_id);
     add_parameter(talk, "DurationSeconds", role->duration);
     talk->request.is_plain = true;
+    return true;
 }
 
 static void take_credentials(struct as_talk *talk, const char *path)
@@ -78,11 +81,13 @@ void aws_sts_assume_role(struct as_credentials_talk *given)
     struct as_error error;
     const struct as_sign_scope scope = {
         .region = region ? region : "us-east-1", .service = "sts", .now = talk->now, .nonce = ""};
-    ask(given, "AssumeRole", role);
+    if (!ask(given, "AssumeRole", role))
+        return;
     if (as_sign_aws(talk, &given->found, &scope, &error) != 0)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "profile %s: %s", role->profile, error.text);
     else
         as_talk_send_question(talk, "assume_role", hear_role);
+    talk->request.is_timed = true;
 }
 
 /* ---- with a web identity ---- */
@@ -111,10 +116,11 @@ static void hear_token(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no token in it", talk->path);
         return;
     }
-    ask(given, "AssumeRoleWithWebIdentity", role);
-    add_parameter(talk, "WebIdentityToken", token);
+    if (ask(given, "AssumeRoleWithWebIdentity", role)) {
+        add_parameter(talk, "WebIdentityToken", token);
+        as_talk_send_question(talk, "assume_role_with_web_identity", hear_identity);
+    }
     OPENSSL_cleanse(token, size);
-    as_talk_send_question(talk, "assume_role_with_web_identity", hear_identity);
 }
 
 void aws_sts_assume_identity(struct as_credentials_talk *given)

@@ -387,9 +387,11 @@ static void begin(struct as_group_talk *group)
     };
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
-    const char *usual = as_talk_print(talk, "https://cce.%s.baidubce.com",
-                                      as_talk_escaped(talk, find_region(talk, group->account)));
+    const char *region = find_region(talk, group->account);
+    const char *usual = as_talk_print(talk, "https://cce.%s.baidubce.com", region);
     group->state = state;
+    if (!as_region_check(talk, region))
+        return;
     state->root = as_talk_print(talk, "%s" PREFIX,
                                 as_account_get_endpoint(talk, group->account, "endpoint", usual));
     state->group = as_talk_print(talk, "%s/cluster/%s/instancegroup/%s", state->root,

@@ -11,6 +11,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#define LABEL_MAX 63 /* bytes of a part of a host's name (RFC 1035) */
+
 static void wipe(char **text)
 {
     if (*text)
@@ -85,6 +87,29 @@ void as_credentials_take_variable(struct as_credentials_talk *talk, const char *
         }
     }
     as_credentials_not_here(talk);
+}
+
+void as_credentials_fail_unreached(struct as_credentials_talk *talk)
+{
+    as_talk_fail(&talk->talk, AS_TALK_RETRY,
+                 "no other credentials are set up, and the metadata service cannot be reached: %s",
+                 talk->talk.answer->error);
+}
+
+bool as_region_is_good(const char *region)
+{
+    const size_t size = strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return size > 0 && size <= LABEL_MAX && !region[size];
+}
+
+bool as_region_check(struct as_talk *talk, const char *region)
+{
+    if (as_region_is_good(region))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "the region \"%s\" is none: a region is small letters, digits and hyphens",
+                 region);
+    return false;
 }
 
 const char *as_account_get(const struct as_provider_settings *account, const char *key)

@@ -21,6 +21,7 @@
 
 #define METADATA_ENDPOINT   "http://100.100.100.200"
 #define METADATA_TIMEOUT_US (2 * AS_US_PER_S)
+#define NO_REGION           "no region is set, and the machine's metadata service does not tell it: "
 #define ROLES_PATH          "latest/meta-data/ram/security-credentials/"
 #define CONFIG_PATH         "/.aliyun/config.json" /* in the home folder */
 
@@ -153,6 +154,8 @@ static void hear_token(struct as_talk *talk)
     const struct as_provider_settings *account = get_talk(talk)->account;
     const char *region = alibaba_find_region(talk, account, &get_talk(talk)->found);
     const char *session = find_variable(talk, "ALIBABA_CLOUD_ROLE_SESSION_NAME");
+    if (region && !as_region_check(talk, region))
+        return;
     const char *usual = region ? as_talk_print(talk, "https://sts.%s.aliyuncs.com", region)
                                : "https://sts.aliyuncs.com";
     char now[AS_RFC3339_SIZE];
@@ -170,6 +173,7 @@ static void hear_token(struct as_talk *talk)
     add_parameter(talk, "RoleSessionName", session ? session : "alertscaler");
     add_parameter(talk, "DurationSeconds", "3600");
     talk->request.is_plain = true;
+    talk->request.is_timed = true;
     as_talk_send_question(talk, "assume_role_with_oidc", hear_role);
 }
 
@@ -299,12 +303,32 @@ static const char *take_word(struct as_talk *talk)
                                                  : NULL;
 }
 
-/* A region that is not found is no failure: the account may have one. */
+/* Whatever can be a header's value; NULL where it is none. */
+static const char *take_metadata_token(struct as_talk *talk)
+{
+    const char *body = talk->answer->body;
+    const size_t size = strcspn(body, "\r\n");
+    for (size_t i = 0; i < size; i++) {
+        if (body[i] <= ' ' || body[i] > '~')
+            return NULL;
+    }
+    return size > 0 ? as_talk_print(talk, "%.*s", (int)size, body) : NULL;
+}
+
+/* Where it is lost it is asked for again; that there is none is no failure. */
 static void hear_region(struct as_talk *talk)
 {
-    const char *region = as_talk_is_good(talk) ? take_word(talk) : NULL;
-    get_talk(talk)->found.region = region ? as_xstrdup(region) : NULL;
-    as_talk_end(talk);
+    const bool is_answer = as_talk_is_good(talk);
+    const char *region = is_answer ? take_word(talk) : NULL;
+    if (is_answer && (!region || !as_region_is_good(region))) {
+        as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
+    } else if (is_answer || talk->http_status == 404 ||
+               talk->answer->outcome == AS_HTTP_UNREACHABLE) {
+        get_talk(talk)->found.region = region ? as_xstrdup(region) : NULL;
+        as_talk_end(talk);
+    } else {
+        as_talk_fail(talk, talk->fault, NO_REGION "%s", talk->message);
+    }
 }
 
 static void hear_credentials(struct as_talk *talk)
@@ -317,6 +341,10 @@ static void hear_credentials(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "the machine's role gives no credentials: %s",
                      code);
     } else if (find_in(talk, document)) {
+        if (alibaba_find_region(talk, get_talk(talk)->account, &get_talk(talk)->found)) {
+            as_talk_end(talk);
+            return;
+        }
         ask_metadata(talk, "GET", "latest/meta-data/region-id");
         as_talk_send(talk, "get_instance_region", hear_region);
     }
@@ -333,8 +361,10 @@ static void hear_role_name(struct as_talk *talk)
     const char *role = as_talk_is_good(talk) ? take_word(talk) : NULL;
     if (role)
         ask_for_credentials(talk, role);
-    else if (talk->http_status == 200 || talk->http_status == 404 || talk->http_status == 0)
-        as_credentials_not_here(get_talk(talk)); /* no role is attached; or it is no such machine */
+    else if (talk->http_status == 200 || talk->http_status == 404)
+        as_credentials_not_here(get_talk(talk)); /* no role is attached */
+    else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
+        as_credentials_fail_unreached(get_talk(talk));
 }
 
 static void hear_metadata_token(struct as_talk *talk)
@@ -342,10 +372,10 @@ static void hear_metadata_token(struct as_talk *talk)
     struct state *state = get_talk(talk)->state;
     const char *role = find_variable(talk, "ALIBABA_CLOUD_ECS_METADATA");
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_not_here(get_talk(talk));
+        as_credentials_fail_unreached(get_talk(talk));
         return;
     }
-    state->token = as_talk_is_good(talk) ? take_word(talk) : NULL;
+    state->token = as_talk_is_good(talk) ? take_metadata_token(talk) : NULL;
     if (!state->token && is_on(talk, "ALIBABA_CLOUD_IMDSV1_DISABLED")) {
         as_talk_fail(talk, AS_TALK_RETRY,
                      "the machine's metadata service gives no token, and "

@@ -24,6 +24,8 @@ const char *aws_find_region(const struct as_provider_settings *account,
 const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region)
 {
+    if (!as_region_check(talk, region))
+        return NULL;
     const char *usual = as_talk_print(talk, "https://%s.%s.amazonaws.com%s", service, region,
                                       as_str_starts_with(region, "cn-") ? ".cn" : "");
     return as_account_get_endpoint(talk, account, key, usual);

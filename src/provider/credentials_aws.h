@@ -16,7 +16,8 @@ const char *aws_find_region(const struct as_provider_settings *account,
                             const struct as_credentials *credentials) AS_MUST_USE;
 
 /* The account's option `key` where it is given, else https://SERVICE.REGION.amazonaws.com (.cn in
- * China); without a slash at its end. Memory of the talk. */
+ * China); without a slash at its end. Memory of the talk; NULL after failing it, where the region
+ * is none. */
 const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region) AS_MUST_USE;
 

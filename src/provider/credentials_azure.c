@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
 
@@ -44,24 +45,13 @@ static const struct cloud *find_cloud(struct as_talk *talk,
     return NULL;
 }
 
-static bool is_loopback(const char *url)
-{
-    static const char *const hosts[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
-        const size_t size = strlen(hosts[i]);
-        if (strncasecmp(url, hosts[i], size) == 0 && (!url[size] || strchr(":/", url[size])))
-            return true;
-    }
-    return false;
-}
-
 /* Without a slash at its end. NULL after failing the talk, where secrets would be sent in clear. */
 static const char *clean_url(struct as_talk *talk, const char *key, const char *url)
 {
     size_t size = strlen(url);
     while (size > 0 && url[size - 1] == '/')
         size--;
-    if (strncasecmp(url, "https://", 8) == 0 || is_loopback(url))
+    if (as_url_is_private(url))
         return as_talk_print(talk, "%.*s", (int)size, url);
     as_talk_fail(talk, AS_TALK_CONFIGURATION,
                  "%s is \"%s\": expected a URL with https:// (http:// only to this machine)", key,
@@ -235,13 +225,24 @@ static void hear_secret(struct as_talk *talk)
         use_secret(talk, secret);
 }
 
+/* Whether the account itself says another way, or another client: then what the environment has
+ * for a client takes no part. */
+static bool is_elsewhere(const struct as_credentials_talk *credentials)
+{
+    const char *client = find(credentials, "client_id", NULL);
+    const char *of_environment = find(credentials, NULL, "AZURE_CLIENT_ID");
+    return find(credentials, "federated_token_file", NULL) ||
+           (client && of_environment && strcasecmp(client, of_environment) != 0);
+}
+
 static void begin_secret(struct as_credentials_talk *credentials)
 {
     struct as_talk *talk = &credentials->talk;
+    const bool is_alone = is_elsewhere(credentials);
     const char *file = find(credentials, "client_secret_file", NULL);
-    const char *secret = find(credentials, NULL, "AZURE_CLIENT_SECRET");
+    const char *secret = is_alone ? NULL : find(credentials, NULL, "AZURE_CLIENT_SECRET");
     if (!file && !secret) {
-        if (find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
+        if (!is_alone && find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
             as_talk_fail(talk, AS_TALK_CONFIGURATION,
                          "AZURE_CLIENT_CERTIFICATE_PATH is set, but client certificates are not "
                          "supported: use workload identity, or a client secret");
@@ -294,17 +295,15 @@ static bool is_worth_a_try(int status)
 static void hear_metadata(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
-    if (talk->answer->outcome != AS_HTTP_ANSWERED) { /* not a machine of Azure's */
-        as_credentials_not_here((struct as_credentials_talk *)talk);
-        return;
-    }
-    if (is_good(talk)) {
+    if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached((struct as_credentials_talk *)talk);
+    } else if (is_good(talk)) {
         take_token(talk);
-        return;
-    }
-    if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
+    } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
         state->tries++;
         as_talk_wait(talk, 10 * AS_US_PER_S, ask_metadata);
+    } else if (talk->http_status == 410) {
+        as_talk_fail(talk, AS_TALK_RETRY, "%s: HTTP 410", talk->request.operation);
     } else if (is_worth_a_try(talk->http_status) && state->tries < METADATA_TRIES) {
         as_talk_wait(talk, AS_US_PER_S << state->tries, ask_metadata);
         state->tries++;
@@ -338,6 +337,13 @@ static void begin_managed(struct as_credentials_talk *credentials)
         state->client ? as_talk_print(talk, "&client_id=%s", as_talk_escaped(talk, state->client))
                       : "";
     const char *resource = as_talk_escaped(talk, state->resource);
+    if (app_service && secret && !as_url_is_near(app_service)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "IDENTITY_ENDPOINT is \"%s\": expected a URL with https:// (http:// only to "
+                     "this machine, or a link-local address)",
+                     app_service);
+        return;
+    }
     if (app_service && secret) {
         state->secret = secret;
         state->url = as_talk_print(talk, "%s?api-version=2019-08-01&resource=%s%s", app_service,

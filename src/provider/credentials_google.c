@@ -15,8 +15,9 @@
 #include "answer.h"
 #include "google.h"
 
-#define METADATA_US     (3 * AS_US_PER_S)
-#define WELL_KNOWN_FILE "application_default_credentials.json"
+#define METADATA_US        (3 * AS_US_PER_S)
+#define WITHOUT_PROJECT_US (5 * AS_US_PER_MIN)
+#define WELL_KNOWN_FILE    "application_default_credentials.json"
 
 static struct as_credentials_talk *get_talk(struct as_talk *talk)
 {
@@ -114,13 +115,14 @@ static void hear_file(struct as_talk *talk)
 {
     const struct google_search *state = get_state(talk);
     json_error_t problem;
-    if (!talk->content && talk->error_number == ENOENT && state->may_be_absent) {
+    const int number = talk->error_number;
+    const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
+    if (!talk->content && is_absent && state->may_be_absent) { /* a home of somebody else's, say */
         as_credentials_not_here(get_talk(talk));
         return;
     }
     if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", state->path,
-                     strerror(talk->error_number));
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", state->path, strerror(number));
         return;
     }
     json_t *document =
@@ -220,14 +222,18 @@ static bool is_metadata_service(struct as_talk *talk)
     return false;
 }
 
+/* The token is good all the same: groups may say the project. But it is not kept for long. */
 static void hear_metadata_project(struct as_talk *talk)
 {
     struct as_credentials *found = &get_talk(talk)->found;
-    if (!is_metadata_service(talk) || !as_talk_is_good(talk))
-        return;
-    char line[AS_TALK_ID_SIZE];
-    as_str_copy_line(talk->answer->body, line, sizeof(line));
-    found->project = *line ? as_xstrdup(line) : NULL;
+    const as_wall_time soon = {as_time_add(talk->now.us, WITHOUT_PROJECT_US)};
+    char line[AS_TALK_ID_SIZE] = "";
+    if (is_metadata_service(talk) && as_talk_is_good(talk))
+        as_str_copy_line(talk->answer->body, line, sizeof(line));
+    if (*line)
+        found->project = as_xstrdup(line);
+    else if (!found->expires.set || found->expires.at.us > soon.us)
+        found->expires = (as_maybe_time){true, soon};
     as_talk_end(talk);
 }
 
@@ -237,10 +243,7 @@ static void hear_metadata_token(struct as_talk *talk)
     if (!is_metadata_service(talk))
         return;
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_talk_fail(talk, AS_TALK_RETRY,
-                     "there is no file of credentials, and the metadata service cannot be "
-                     "reached: %s",
-                     talk->answer->error);
+        as_credentials_fail_unreached(get_talk(talk));
         return;
     }
     if (talk->http_status == 404) {
@@ -251,7 +254,8 @@ static void hear_metadata_token(struct as_talk *talk)
     if (!take_token(talk, &token))
         return;
     find(talk, token);
-    if (!as_account_get(get_talk(talk)->account, "project"))
+    if (!as_account_get(get_talk(talk)->account, "project") &&
+        !find_variable(talk, "GOOGLE_CLOUD_PROJECT"))
         ask_metadata(talk, "project/project-id", "metadata_project", hear_metadata_project);
 }
 

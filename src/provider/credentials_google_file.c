@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
 #include "jwt.h"
@@ -50,20 +51,6 @@ static void ask_token(struct as_talk *talk, const char *url)
 
 /* ---- what a file says ---- */
 
-/* Tokens and keys are sent to no address that others could listen at, or be. */
-static bool is_safe_url(const char *url)
-{
-    static const char *const loopback[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    if (as_str_starts_with(url, "https://"))
-        return true;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(loopback); i++) {
-        const size_t size = strlen(loopback[i]);
-        if (strncmp(url, loopback[i], size) == 0 && (url[size] == ':' || url[size] == '/'))
-            return true;
-    }
-    return false;
-}
-
 /* A text of the document as memory of the talk; `fallback` where there is none. False after
  * failing the talk, where it has to be there (a NULL fallback) and is not. */
 static bool take_text(struct as_talk *talk, const json_t *document, const char *key,
@@ -76,12 +63,13 @@ static bool take_text(struct as_talk *talk, const json_t *document, const char *
     return *text_out;
 }
 
+/* Tokens and keys are sent to no address that others could listen at, or be. */
 static bool take_url(struct as_talk *talk, const json_t *document, const char *key,
                      const char *fallback, const char **url_out)
 {
     if (!take_text(talk, document, key, fallback, url_out))
         return false;
-    if (!**url_out || is_safe_url(*url_out))
+    if (!**url_out || as_url_is_private(*url_out))
         return true;
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `%s` is not an https address",
                  get_state(talk)->path, key);
@@ -161,6 +149,7 @@ static void begin_service_account(struct as_talk *talk, const json_t *document)
     if (!header || !claims)
         abort();
     ask_token(talk, url);
+    talk->request.is_timed = true;
     add_value(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
     as_buf_append_str(&talk->request.body, "&assertion=");
     if (jwt_append_rs256(&talk->request.body, header, claims, answer_text(document, "private_key"),
@@ -310,6 +299,11 @@ static void begin_subject(struct as_talk *talk, const json_t *source)
         as_talk_read(talk, as_arena_strdup(&talk->arena, file), hear_subject_file);
     else if (!*url)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `credential_source` has no `file` or `url`",
+                     state->path);
+    else if (!as_url_is_near(url))
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s: `credential_source.url` is not an https address, nor one of this machine "
+                     "or of its metadata service",
                      state->path);
     else if (ask_subject(talk, source, url))
         as_talk_send(talk, "subject_token", hear_subject);

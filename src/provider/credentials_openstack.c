@@ -14,6 +14,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "answer.h"
 
@@ -59,6 +60,31 @@ static const char *find(const struct as_credentials_talk *talk, const struct set
     return as_str_is_empty(value) ? find_variable(talk, setting) : value;
 }
 
+/* JSON has no other texts. False after failing the talk. */
+static bool check_text(struct as_talk *talk, const char *text, const char *where)
+{
+    if (as_str_is_utf8(text, strlen(text)))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is not UTF-8", where);
+    return false;
+}
+
+static bool check_texts(struct as_credentials_talk *talk)
+{
+    static const struct setting *const settings[] = {
+        &application_id,    &application_name,    &application_secret, &user_id,    &user_name,
+        &user_domain_id,    &user_domain_name,    &password,           &project_id, &project_name,
+        &project_domain_id, &project_domain_name, &trust_id,
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(settings); i++) {
+        const char *value = find_variable(talk, settings[i]);
+        if (value && !as_account_get(talk->account, settings[i]->key) &&
+            !check_text(&talk->talk, value, settings[i]->variables[0]))
+            return false;
+    }
+    return true;
+}
+
 static void fail_missing(struct as_talk *talk, const char *what, const struct setting *setting)
 {
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is not known: set `%s` (or %s)", what,
@@ -94,6 +120,36 @@ static const char *find_endpoint(const json_t *service, const char *wanted_regio
     return NULL;
 }
 
+/* Secrets go in clear where the account itself names such an address, and nowhere else. */
+static bool is_clear_meant(const struct as_credentials_talk *talk)
+{
+    const char *url = as_account_get(talk->account, auth_url.key);
+    return url && !as_url_is_private(url);
+}
+
+static bool is_plain(const char *url)
+{
+    char host[AS_URL_HOST_SIZE];
+    return as_url_take_host(url, host) && !as_url_is_private(url);
+}
+
+/* Whether the token may go to what the catalogue has; false after failing the talk. */
+static bool may_go_to(struct as_credentials_talk *talk, const char *url)
+{
+    if (as_url_is_private(url) || (is_plain(url) && is_clear_meant(talk)))
+        return true;
+    if (is_plain(url))
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "Keystone's catalogue has %s for Magnum, where others could read the token on "
+                     "its way: set `endpoint` if that is meant",
+                     url);
+    else
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "what Keystone's catalogue has for Magnum is not a URL like https://host/v1: "
+                     "set `endpoint`");
+    return false;
+}
+
 /* False after failing the talk. An endpoint that the account names needs no catalogue. */
 static bool take_endpoint(struct as_credentials_talk *credentials, const json_t *document)
 {
@@ -117,6 +173,8 @@ static bool take_endpoint(struct as_credentials_talk *credentials, const json_t 
                      given_region ? given_region : "");
         return false;
     }
+    if (!may_go_to(credentials, url))
+        return false;
     credentials->found.endpoint = as_xstrdup(url);
     return true;
 }
@@ -206,6 +264,13 @@ static void ask(struct as_credentials_talk *credentials, json_t *auth)
     const char *url = find(credentials, &auth_url);
     if (!url) {
         fail_missing(talk, "Keystone's address", &auth_url);
+    } else if (!as_account_get(credentials->account, auth_url.key) && !as_url_is_private(url)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     is_plain(url) ? "OS_AUTH_URL is an address with http://, where others could "
+                                     "read the secret on its way: use https://, or set `auth_url` "
+                                     "if that is meant"
+                                   : "OS_AUTH_URL is not a URL like https://host:5000/v3, without "
+                                     "credentials in it");
     } else {
         as_talk_ask(talk, "POST", "%s/auth/tokens", make_url(talk, url));
         as_talk_write_json(talk, json_pack("{s:O}", "auth", auth));
@@ -311,6 +376,8 @@ static void begin(struct as_credentials_talk *credentials, enum way way,
         return;
     if (choose_way(credentials) != way)
         as_credentials_not_here(credentials);
+    else if (!check_texts(credentials))
+        return;
     else if (file)
         as_talk_read(&credentials->talk, file, hear);
     else if (value)
@@ -322,7 +389,7 @@ static void begin(struct as_credentials_talk *credentials, enum way way,
 static void hear_application_secret(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret)
+    if (secret && check_text(talk, secret, talk->path))
         ask_by_application(talk, secret);
 }
 
@@ -334,7 +401,7 @@ static void begin_application(struct as_credentials_talk *talk)
 static void hear_password(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret)
+    if (secret && check_text(talk, secret, talk->path))
         ask_by_password(talk, secret);
 }
 

@@ -157,6 +157,13 @@ static void hear_userdata(struct as_talk *talk)
                      strerror(talk->error_number));
         return;
     }
+    if (!as_str_is_utf8(talk->content, talk->content_size) ||
+        memchr(talk->content, '\0', talk->content_size)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s (`userdata_file`) is not UTF-8 text, which is all that can be sent",
+                     talk->path);
+        return;
+    }
     get_state(talk)->userdata = as_arena_strdup(&talk->arena, talk->content);
     make_next(talk);
 }

@@ -107,8 +107,9 @@ static bool is_grpc(struct as_talk *talk)
         return false;
     if (strncasecmp(answer->content_type, "application/grpc", strlen("application/grpc")) == 0)
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: this is not gRPC, but of the type %s",
-                 talk->request.operation, *answer->content_type ? answer->content_type : "(none)");
+    fail_in_doubt(talk, AS_TALK_CONFIGURATION,
+                  as_talk_print(talk, "this is not gRPC, but of the type %s",
+                                *answer->content_type ? answer->content_type : "(none)"));
     return false;
 }
 

@@ -91,8 +91,9 @@ static int append(const char *text, size_t size, void *buf)
 void as_talk_write_json(struct as_talk *talk, json_t *document)
 {
     as_talk_header(talk, "Content-Type: application/json");
-    (void)json_dump_callback(document, append, &talk->request.body,
-                             JSON_COMPACT | JSON_REAL_PRECISION(15));
+    if (json_dump_callback(document, append, &talk->request.body,
+                           JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
+        talk->request.is_unprintable = true;
     json_decref(document);
 }
 
@@ -102,6 +103,9 @@ void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *
     if (as_buf_check(&talk->request.body) != 0)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: the request is larger than %zu bytes",
                      operation, AS_TALK_BODY_MAX);
+    else if (talk->request.is_unprintable)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: a text in the request is not UTF-8",
+                     operation);
     else
         want(talk, AS_TALK_SEND, hear);
 }

@@ -59,6 +59,14 @@ struct as_account {
     enum as_talk_fault problem_fault;
 };
 
+/* As the provider's clock has it: by that its signatures are checked, and its credentials expire.
+ */
+static as_wall_time get_wall(const struct as_account *account)
+{
+    const as_wall_time now = account->env->clock->get_wall(account->env->clock);
+    return (as_wall_time){as_time_add(now.us, account->skew_us)};
+}
+
 static as_mono_time get_mono(const struct as_account *account)
 {
     return account->env->clock->get_mono(account->env->clock);
@@ -68,7 +76,7 @@ static as_mono_time get_mono(const struct as_account *account)
 
 static bool is_good_for(const struct as_account *account, int64_t margin_us)
 {
-    const as_wall_time now = account->env->clock->get_wall(account->env->clock);
+    const as_wall_time now = get_wall(account);
     const struct as_credentials *credentials = &account->credentials;
     return !account->provider->credentials ||
            (account->has_credentials &&
@@ -97,7 +105,7 @@ static void begin(struct as_account_call *call)
 {
     call->is_begun = true;
     call->talk->credentials = &call->account->credentials;
-    call->talk->talk.now = call->account->env->clock->get_wall(call->account->env->clock);
+    call->talk->talk.now = get_wall(call->account);
     call->account->provider->begin(call->talk);
 }
 
@@ -150,6 +158,7 @@ static void note_failure(struct as_account *account, enum as_talk_fault fault, c
 }
 
 static void search_next(struct as_account *account);
+static void end_search(struct as_account *account);
 
 static void search_ended(void *context)
 {
@@ -162,8 +171,7 @@ static void search_ended(void *context)
         take_found(account);
     else if (fault != AS_TALK_OK)
         note_failure(account, fault, source, search->talk.message);
-    as_credentials_deinit(&search->found);
-    as_talk_deinit(&search->talk);
+    end_search(account);
     account->source++;
     if (fault == AS_TALK_OK && is_not_here) {
         search_next(account);
@@ -197,22 +205,47 @@ static bool refuse_nothing(void *context, struct talk_call *call)
     return false;
 }
 
-static void search_next(struct as_account *account)
+static void mistimed_nothing(void *context)
 {
-    const struct as_credentials_source *source = &account->provider->credentials[account->source];
-    if (!source->name) {
-        account->timer =
-            account->env->loop->start_timer(account->env->loop, 0, nothing_found, account);
-        return;
-    }
+    (void)context;
+}
+
+static void search_anew(void *context);
+
+static void begin_search(struct as_account *account)
+{
     account->search = (struct as_credentials_talk){.account = account->settings};
     as_talk_init(&account->search.talk, account->env->get_variable);
-    account->search.talk.now = account->env->clock->get_wall(account->env->clock);
-    init_runner(
-        account, &account->searcher, &account->search.talk,
-        (struct talk_call_callbacks){authorize_nothing, refuse_nothing, search_ended, account});
-    source->begin(&account->search);
+    account->search.talk.now = get_wall(account);
+    init_runner(account, &account->searcher, &account->search.talk,
+                (struct talk_call_callbacks){authorize_nothing, refuse_nothing, search_anew,
+                                             search_ended, account});
+    account->provider->credentials[account->source].begin(&account->search);
     talk_call_start(&account->searcher);
+}
+
+static void end_search(struct as_account *account)
+{
+    as_credentials_deinit(&account->search.found);
+    as_talk_deinit(&account->search.talk);
+}
+
+/* The clock is known now. */
+static void search_anew(void *context)
+{
+    struct as_account *account = context;
+    end_search(account);
+    begin_search(account);
+    account->searcher.is_repeated = true;
+}
+
+static void search_next(struct as_account *account)
+{
+    if (account->provider->credentials[account->source].name)
+        begin_search(account);
+    else
+        account->timer =
+            account->env->loop->start_timer(account->env->loop, 0, nothing_found, account);
 }
 
 static void search(struct as_account *account)
@@ -234,13 +267,13 @@ static bool authorize(void *context, struct as_talk *talk)
         return true;
     struct as_error error = AS_ERROR_INIT;
     char nonce[AS_ULID_SIZE];
-    const as_wall_time now = account->env->clock->get_wall(account->env->clock);
+    const as_wall_time now = get_wall(account);
     as_ulid_print(now, &account->nonces, nonce);
     const char *region = as_account_get(account->settings, "region");
     const struct as_sign_scope scope = {
         .region = region ? region : account->credentials.region,
         .service = talk->request.service ? talk->request.service : account->provider->service,
-        .now = {as_time_add(now.us, account->skew_us)},
+        .now = now,
         .nonce = nonce,
     };
     call->generation = account->generation;
@@ -285,7 +318,7 @@ struct as_account_call *as_account_start(struct as_account *account, struct as_g
     call->done = done;
     call->context = context;
     init_runner(account, &call->runner, &talk->talk,
-                (struct talk_call_callbacks){authorize, refused, ended, call});
+                (struct talk_call_callbacks){authorize, refused, mistimed_nothing, ended, call});
     LIST_INSERT_HEAD(&account->calls, call, entry);
     const bool may_search = account->search_again.us <= get_mono(account).us;
     if (is_good_for(account, EXPIRED_BEFORE_US)) {
@@ -352,8 +385,7 @@ struct as_account *as_account_free(struct as_account *account)
         account->env->loop->cancel_timer(account->env->loop, account->timer);
     } else if (account->is_searching) {
         talk_call_cancel(&account->searcher);
-        as_credentials_deinit(&account->search.found);
-        as_talk_deinit(&account->search.talk);
+        end_search(account);
     }
     as_credentials_deinit(&account->credentials);
     as_http_auth_free(account->auth);

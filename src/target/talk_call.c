@@ -21,29 +21,34 @@ static void later(struct talk_call *call, int64_t us)
     call->timer = call->env->loop->start_timer(call->env->loop, us, turn, call);
 }
 
+/* As the other side's clock has it. */
 static as_wall_time get_now(const struct talk_call *call)
 {
-    return call->env->clock->get_wall(call->env->clock);
+    const as_wall_time now = call->env->clock->get_wall(call->env->clock);
+    return (as_wall_time){as_time_add(now.us, call->skew_us ? *call->skew_us : 0)};
 }
 
 /* ---- requests ---- */
 
 /* A signature has the time in it. Whether a refusal may come from a clock that is off: by the
  * answer's own time, and not by one that was known already. Then the same request is signed once
- * more, by the other side's clock; what it refused it has not done. */
+ * more, by the other side's clock; what it refused it has not done. Credentials that were asked for
+ * are asked for anew. */
 static bool learns_time(struct talk_call *call, const struct as_http_response *response)
 {
     as_wall_time theirs;
-    if (!call->skew_us || call->cluster || call->is_repeated || call->talk->request.is_plain ||
-        response->outcome != AS_HTTP_ANSWERED || response->status < 400 || response->status > 403 ||
+    const struct as_talk_request *request = &call->talk->request;
+    if (!call->skew_us || call->cluster || call->is_repeated ||
+        (request->is_plain && !request->is_timed) || response->outcome != AS_HTTP_ANSWERED ||
+        response->status < 400 || response->status > 403 ||
         as_http_date_parse(as_http_response_find(response, "Date"), &theirs) < 0)
         return false;
-    const int64_t skew = theirs.us - get_now(call).us, news = skew - *call->skew_us;
+    const int64_t news = theirs.us - get_now(call).us;
     if (news > -SKEW_MIN_US && news < SKEW_MIN_US)
         return false;
-    *call->skew_us = skew;
+    *call->skew_us += news;
     as_log(AS_LOG_WARN, "the clock of this machine is off, or the provider's",
-           AS_F("provider", call->client), AS_FI("seconds_behind", skew / AS_US_PER_S));
+           AS_F("provider", call->client), AS_FI("seconds_behind", *call->skew_us / AS_US_PER_S));
     return true;
 }
 
@@ -54,7 +59,10 @@ static void answered(void *context, const struct as_http_response *response)
     call->transfer = NULL;
     if (learns_time(call, response)) {
         call->is_repeated = true;
-        talk_call_repeat(call);
+        if (talk->request.is_plain)
+            call->callbacks.mistimed(call->callbacks.context);
+        else
+            talk_call_repeat(call);
         return;
     }
     as_talk_hear_answer(talk, get_now(call), response);

@@ -19,6 +19,9 @@ struct talk_call_callbacks {
     /* The talk has ended with AS_TALK_UNAUTHORIZED at an answer. True: what it asked is to be asked
      * again with talk_call_repeat, and it hears the new answer in place of that one. */
     bool (*refused)(void *context, struct talk_call *call);
+    /* A request that is_timed was refused, and the other side's clock is known now: the talk is to
+     * begin anew. */
+    void (*mistimed)(void *context);
     void (*ended)(void *context); /* once, in a later turn than start */
     void *context;
 };
@@ -41,7 +44,7 @@ struct talk_call { /* embedded in its owner; all private */
     struct as_process *process;
     as_talk_hear_fn *hear; /* of the last request */
     size_t plain_headers;  /* of the last request, before it was authorized */
-    bool is_repeated;
+    bool is_repeated;      /* at most once; a talk that begins anew begins with it */
 };
 
 /* The talk has begun: its first want is carried out in a later turn. */

@@ -13,7 +13,10 @@ struct as_provider_key {
     const char *key;
     bool is_required;
     bool is_file; /* names a file that is read: relative to the configuration's folder */
-    bool is_url;  /* http:// or https://, without credentials in it */
+    bool is_url;  /* http:// or https://, without credentials in it; secrets are sent there, and a
+                     warning says where others could read them */
+    bool is_private;  /* a URL: where others could read them it is refused */
+    bool is_metadata; /* a URL: nothing that is secret is sent there */
 };
 
 /* What a file names in turn: another file that is read, or a program that is run. */

@@ -51,6 +51,15 @@ const char *as_credentials_take_file(struct as_talk *talk) AS_MUST_USE;
 void as_credentials_begin_token_file(struct as_credentials_talk *talk);
 void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names);
 
+/* The last source of a chain is a service of the machine's, and nobody was reached there: none is
+ * set up, or it is not there yet. */
+void as_credentials_fail_unreached(struct as_credentials_talk *talk);
+
+/* Whether a region can be part of a host's name: small letters, digits, hyphens. And the same,
+ * false after failing the talk. */
+bool as_region_is_good(const char *region) AS_MUST_USE;
+bool as_region_check(struct as_talk *talk, const char *region) AS_MUST_USE;
+
 /* An option of the account's settings; NULL where it is not given. */
 const char *as_account_get(const struct as_provider_settings *account, const char *key);
 

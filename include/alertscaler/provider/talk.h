@@ -65,10 +65,12 @@ struct as_talk_request {
     const char *headers[AS_TALK_HEADERS_MAX + 1]; /* "Name: value"; NULL at the end */
     size_t header_count;
     struct as_buf body;
+    bool is_unprintable;   /* the body could not be written */
     const char *service;   /* of the signature; NULL: the provider's usual one */
     const char *operation; /* for metrics and the log; static memory */
     bool is_change;        /* a failure after it was sent leaves open whether it was done */
     bool is_plain;         /* without credentials: it is how they are got */
+    bool is_timed;         /* is_plain, and the time is in it: of no use where that is wrong */
     int64_t timeout_us;    /* 0: the owner's */
     bool without_proxy;    /* link-local services are never behind one */
     bool is_http2;         /* as as_http_request has it */
@@ -77,7 +79,7 @@ struct as_talk_request {
 struct as_talk {
     struct as_arena arena; /* all that lives as long as the talk */
     /* what is given */
-    as_wall_time now; /* by the owner, at each turn */
+    as_wall_time now; /* by the owner, at each turn: as the other side's clock has it */
     const char *(*get_variable)(const char *name);
     /* what it wants */
     enum as_talk_want want;
@@ -120,7 +122,7 @@ void as_talk_hear_time(struct as_talk *talk, as_wall_time now);
 void as_talk_ask(struct as_talk *talk, const char *method, const char *url_format, ...)
     AS_PRINTF(3, 4);
 void as_talk_header(struct as_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
-/* The body, with the header that says what it is; the document is released. */
+/* The body and its type; the document is released. NULL: a text was not UTF-8; sending it fails. */
 void as_talk_write_json(struct as_talk *talk, struct json_t *document);
 void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);
 /* The same of a request that changes nothing, whatever its method. */
@@ -133,12 +135,10 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
     AS_PRINTF(3, 4);
 
 /* Whether there is an answer with a status below 300. Where not, the fault is set by the transport
- * and the status as HTTP has them (401, 403, 404, 409, 412, 429, 5xx), with Retry-After; a provider
- * that knows better by the answer's body calls as_talk_fail afterwards. */
+ * and the status, with Retry-After; a provider that knows better calls as_talk_fail afterwards. */
 bool as_talk_is_good(struct as_talk *talk) AS_MUST_USE;
 
-/* The other side's name for the request, where a body has it (a header's is taken anyway); NULL and
- * "" change nothing. */
+/* The other side's name for the request, where a body has it; NULL and "" change nothing. */
 void as_talk_take_request_id(struct as_talk *talk, const char *id);
 
 /* Percent-encoded (base/encode.h), as memory of the talk. */

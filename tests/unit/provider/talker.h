@@ -29,7 +29,7 @@
 
 static struct {
     const char *name, *value;
-} talker_variables[32];
+} talker_variables[64];
 static size_t talker_variable_count;
 
 static inline void talker_set(const char *name, const char *value)

@@ -404,6 +404,19 @@ Test(alibaba, regions_have_their_addresses)
     }
 }
 
+/* It becomes part of a host's name. */
+Test(alibaba, a_region_that_is_none_is_not_asked)
+{
+    given = (struct talker_group){.credentials = {.region = (char *)"x.example.org/"}};
+    talker_field(&given, "name", "asg-1");
+    talk = &given.talk.talk;
+    talker_begin(&given, "alibaba", AS_GROUP_READ);
+    talker_expect_end(
+        talk, AS_TALK_CONFIGURATION,
+        "the region \"x.example.org/\" is none: a region is small letters, digits and "
+        "hyphens");
+}
+
 Test(alibaba, the_address_is_an_option_and_the_region_has_to_be_known)
 {
     talker_option(&given, "endpoint", "http://127.0.0.1:5000/");

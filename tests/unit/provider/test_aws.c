@@ -707,6 +707,25 @@ Test(aws, without_a_region_nothing_is_asked)
                       "no region is known: set `region` at the provider");
 }
 
+/* It becomes part of a host's name. */
+Test(aws, a_region_that_is_none_is_not_asked)
+{
+    static const char *const regions[] = {"", "EU-1", "a.b", "x.example.org/", "a@b", "a\r\nb"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(regions); i++) {
+        char message[AS_TALK_MESSAGE_SIZE];
+        given.credentials.region = (char *)regions[i];
+        begin(AS_GROUP_READ);
+        snprintf(message, sizeof(message),
+                 "the region \"%s\" is none: a region is small letters, digits and hyphens",
+                 strcmp(regions[i], "a\r\nb") == 0 ? "a  b" : regions[i]);
+        talker_expect_end(talk, AS_TALK_CONFIGURATION, message);
+        talker_end(&given);
+    }
+    given.credentials.region = (char *)"us-gov-west-1";
+    begin(AS_GROUP_READ);
+    cr_expect_str_eq(talk->request.url, "https://autoscaling.us-gov-west-1.amazonaws.com/");
+}
+
 /* ---- EKS ---- */
 
 #define EKS_URL "https://eks.eu-central-1.amazonaws.com/clusters/prod/node-groups/ng%201"

@@ -516,7 +516,6 @@ Test(baidu, finds_the_region)
         {"gz", "su", NULL, "https://cce.gz.baidubce.com"},
         {NULL, "su", NULL, "https://cce.su.baidubce.com"},
         {NULL, "", NULL, "https://cce.bj.baidubce.com"},
-        {"a/b", NULL, NULL, "https://cce.a%2Fb.baidubce.com"},
         {"gz", NULL, "http://127.0.0.1:1//", "http://127.0.0.1:1"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
@@ -533,6 +532,15 @@ Test(baidu, finds_the_region)
         if (i + 1 < AS_ARRAY_SIZE(rows))
             talker_end(&given);
     }
+}
+
+/* It becomes part of a host's name. */
+Test(baidu, a_region_that_is_none_is_not_asked)
+{
+    talker_option(&given, "region", "a/b");
+    begin(AS_GROUP_READ);
+    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                      "the region \"a/b\" is none: a region is small letters, digits and hyphens");
 }
 
 /* ---- who it is ---- */

@@ -86,6 +86,21 @@ Test(credentials_alibaba, region)
     cr_assert_str_eq(alibaba_find_region(talk, &with, &of_source), "a");
 }
 
+/* It becomes part of a host's name. */
+Test(credentials_alibaba, region_that_is_none)
+{
+    talker_source_option(&given, "region", "x.example.org/");
+    talker_set("ALIBABA_CLOUD_ROLE_ARN", "acs:ram::1:role/x");
+    talker_set("ALIBABA_CLOUD_OIDC_PROVIDER_ARN", "acs:ram::1:oidc-provider/y");
+    talker_set("ALIBABA_CLOUD_OIDC_TOKEN_FILE", "/run/token");
+    begin("role of a service account");
+    talker_content(talk, "eyJ", 0);
+    talker_expect_end(
+        talk, AS_TALK_CONFIGURATION,
+        "the region \"x.example.org/\" is none: a region is small letters, digits and "
+        "hyphens");
+}
+
 /* ---- the role of a service account ---- */
 
 static void set_role(void)
@@ -115,7 +130,7 @@ static const char *expect_exchange(const char *base, const char *body)
                                 base, kept),
                   body);
     talker_expect_headers(talk, "Content-Type: application/x-www-form-urlencoded\n");
-    cr_assert(talk->request.is_plain);
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
     cr_assert_not(talk->request.is_change);
     return kept;
 }
@@ -288,6 +303,9 @@ Test(credentials_alibaba, no_configuration_of_the_command_line)
 #define KEYS                                                                                       \
     "{\"Code\":\"Success\",\"AccessKeyId\":\"STS.a\",\"AccessKeySecret\":\"s\","                   \
     "\"SecurityToken\":\"t\",\"Expiration\":\"2024-05-17T16:20:30Z\"}"
+#define NO_REGION                                                                                  \
+    "no region is set, and the machine's metadata service does not tell it: "                      \
+    "get_instance_region: "
 #define WITH_TOKEN "X-aliyun-ecs-metadata-token: mt\n"
 
 static void expect_metadata(const char *method, const char *url, const char *headers)
@@ -324,20 +342,72 @@ Test(credentials_alibaba, role_by_name_and_service_without_tokens)
     expect_metadata("GET",
                     "http://127.0.0.1:5000/latest/meta-data/ram/security-credentials/workers", "");
     talker_answer(talk, 200, KEYS);
-    talker_break(talk, AS_HTTP_TIMEOUT, "late");
+    talker_answer(talk, 404, "");
     talker_expect_found(&given, "STS.a", "s", "t", NULL);
+}
+
+/* Asked for only where nothing else says it; an answer that is lost is no answer. */
+Test(credentials_alibaba, region_of_the_machine)
+{
+    static const struct {
+        enum as_http_outcome outcome;
+        int status;
+        const char *body;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {AS_HTTP_UNREACHABLE, 0, "", AS_TALK_OK, ""},
+        {AS_HTTP_TIMEOUT, 0, "", AS_TALK_TIMEOUT, NO_REGION "late"},
+        {AS_HTTP_BROKEN, 0, "", AS_TALK_RETRY, NO_REGION "late"},
+        {AS_HTTP_ANSWERED, 500, "", AS_TALK_RETRY, NO_REGION "HTTP 500"},
+        {AS_HTTP_ANSWERED, 200, "<html>", AS_TALK_RETRY, NO_REGION "it is none"},
+        {AS_HTTP_ANSWERED, 200, "Evil.example.org", AS_TALK_RETRY, NO_REGION "it is none"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin("instance metadata");
+        talker_answer(talk, 200, "mt");
+        talker_answer(talk, 200, "workers");
+        talker_answer(talk, 200, KEYS);
+        talker_hear(talk, (struct as_http_response){.outcome = rows[i].outcome,
+                                                    .status = rows[i].status,
+                                                    .body = rows[i].body,
+                                                    .error = "late"});
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        talker_end_source(&given);
+    }
+    talker_set("ALIBABA_CLOUD_REGION_ID", "cn-beijing");
+    begin("instance metadata");
+    talker_answer(talk, 200, "mt");
+    talker_answer(talk, 200, "workers");
+    talker_answer(talk, 200, KEYS);
+    talker_expect_found(&given, "STS.a", "s", "t", NULL);
+}
+
+/* A token is whatever can stand in a header. */
+Test(credentials_alibaba, token_of_the_metadata_service)
+{
+    begin("instance metadata");
+    talker_answer(talk, 200, "MTAw~./+=:;mt!\n");
+    expect_metadata("GET", ROLE, "X-aliyun-ecs-metadata-token: MTAw~./+=:;mt!\n");
+    talker_end_source(&given);
+    begin("instance metadata");
+    talker_answer(talk, 200, "m\tt");
+    expect_metadata("GET", ROLE, "");
 }
 
 Test(credentials_alibaba, machine_without_a_role_or_none_of_theirs)
 {
     begin("instance metadata");
     talker_break(talk, AS_HTTP_UNREACHABLE, "no route");
-    expect_not_here();
+    talker_expect_end(
+        talk, AS_TALK_RETRY,
+        "no other credentials are set up, and the metadata service cannot be reached: "
+        "no route");
     talker_end_source(&given);
     begin("instance metadata");
     talker_break(talk, AS_HTTP_TIMEOUT, "late");
     talker_break(talk, AS_HTTP_TIMEOUT, "late");
-    expect_not_here();
+    talker_expect_end(talk, AS_TALK_TIMEOUT, "get_instance_role: late");
     talker_end_source(&given);
     begin("instance metadata");
     talker_answer(talk, 200, "mt");

@@ -147,26 +147,22 @@ Test(credentials_aws, region_of_the_instance)
     talker_expect_found(&given, "K", "S", NULL, "eu-west-3");
 }
 
-/* The credentials are good all the same: the account may say the region. */
+/* The credentials are good all the same where there is no such service, or no region in it: the
+ * account may say the region. */
 Test(credentials_aws, no_region_is_no_failure)
 {
     set_keys();
     talker_set("AWS_REGION", "");
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 3; i++) {
         begin("environment");
         give_files(NULL, NULL);
         if (i == 0) {
             talker_break(talk, AS_HTTP_UNREACHABLE, "no route");
         } else if (i == 1) {
-            talker_answer(talk, 400, "");
-        } else if (i == 2) {
+            talker_answer(talk, 403, ""); /* switched off at the instance */
+        } else {
             talker_answer(talk, 200, "t");
             talker_answer(talk, 404, "");
-        } else if (i == 3) {
-            talker_answer(talk, 200, "t");
-            talker_answer(talk, 200, "<html>");
-        } else {
-            talker_answer(talk, 500, "");
         }
         talker_expect_found(&given, "K", "S", NULL, NULL);
     }
@@ -174,6 +170,63 @@ Test(credentials_aws, no_region_is_no_failure)
     begin("environment");
     give_files(NULL, NULL);
     talker_expect_found(&given, "K", "S", NULL, NULL);
+}
+
+#define NO_REGION "no region is set, and the instance metadata service does not tell it: "
+
+/* It is asked again: keys of the environment never expire, and would be without a region for good.
+ */
+Test(credentials_aws, a_region_whose_answer_is_lost_is_asked_for_again)
+{
+    static const struct {
+        int token, region; /* statuses; 0: no answer */
+        const char *body;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {200, 0, "", AS_TALK_TIMEOUT, NO_REGION "get_instance_region: late"},
+        {0, 0, "", AS_TALK_TIMEOUT, NO_REGION "get_instance_region: late"},
+        {200, 500, "", AS_TALK_RETRY, NO_REGION "get_instance_region: HTTP 500"},
+        {500, 503, "", AS_TALK_RETRY, NO_REGION "get_instance_region: HTTP 503"},
+        {200, 200, "<html>", AS_TALK_RETRY, NO_REGION "get_instance_region: it is none"},
+        {200, 200, "Evil.example.org/", AS_TALK_RETRY, NO_REGION "get_instance_region: it is none"},
+        {0, 401, "", AS_TALK_CONFIGURATION,
+         "the instance metadata service wants a token, and gave none: behind a container's "
+         "network its hop limit has to be 2"},
+    };
+    set_keys();
+    talker_set("AWS_REGION", "");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin("environment");
+        give_files(NULL, NULL);
+        if (rows[i].token)
+            talker_answer(talk, rows[i].token, "t");
+        else
+            talker_break(talk, AS_HTTP_TIMEOUT, "late");
+        if (rows[i].region)
+            talker_answer(talk, rows[i].region, rows[i].body);
+        else
+            talker_break(talk, AS_HTTP_TIMEOUT, "late");
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+    }
+    begin("environment"); /* version 1 of the service tells it too */
+    give_files(NULL, NULL);
+    talker_answer(talk, 404, "");
+    talker_answer(talk, 200, "eu-west-3\n");
+    talker_expect_found(&given, "K", "S", NULL, "eu-west-3");
+}
+
+/* It becomes part of a host's name. */
+Test(credentials_aws, a_region_that_is_none_is_refused)
+{
+    talker_set("AWS_REGION", "x.example.org/");
+    set_keys();
+    begin("assumed role");
+    give_files(NULL, "[default]\nrole_arn=arn:aws:iam::1:role/x\ncredential_source=Environment\n");
+    talker_expect_end(
+        talk, AS_TALK_CONFIGURATION,
+        "the region \"x.example.org/\" is none: a region is small letters, digits and "
+        "hyphens");
 }
 
 /* ---- the files ---- */
@@ -402,6 +455,7 @@ static void expect_signed_with(const char *key_id)
     cr_assert(talk->request.is_plain, "it is signed already");
     cr_assert(as_str_starts_with(talk->request.headers[talk->request.header_count - 1], start),
               "%s", talk->request.headers[talk->request.header_count - 1]);
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
 }
 
 Test(credentials_aws, a_chain_of_roles)
@@ -610,6 +664,7 @@ Test(credentials_aws, container_over_http_is_on_this_machine)
 
 #define IMDS       "http://169.254.169.254/latest/"
 #define ROLES_URL  IMDS "meta-data/iam/security-credentials/"
+#define UNREACHED  "no other credentials are set up, and the metadata service cannot be reached: "
 #define V2_HEADERS "x-aws-ec2-metadata-token: AQAE-_==\n"
 
 Test(credentials_aws, instance_metadata)
@@ -688,11 +743,24 @@ Test(credentials_aws, no_instance_metadata)
 {
     begin("instance metadata");
     talker_break(talk, AS_HTTP_UNREACHABLE, "connection refused");
-    expect_not_here();
+    talker_expect_end(talk, AS_TALK_RETRY, UNREACHED "connection refused");
+    begin("instance metadata"); /* it may be there when it is asked again */
+    talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 2s");
+    talker_break(talk, AS_HTTP_UNREACHABLE, "connection refused");
+    talker_expect_end(talk, AS_TALK_RETRY, UNREACHED "connection refused");
     begin("instance metadata"); /* no answer to anything */
     talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 2s");
     talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 2s");
-    expect_not_here();
+    talker_expect_end(talk, AS_TALK_TIMEOUT, "get_instance_role: no answer within 2s");
+    begin("instance metadata");
+    talker_answer(talk, 200, "t");
+    talker_break(talk, AS_HTTP_BROKEN, "cut");
+    talker_expect_end(talk, AS_TALK_RETRY, "get_instance_role: cut");
+    begin("instance metadata");
+    talker_answer(talk, 200, "t");
+    talker_answer(talk, 200, "role");
+    talker_break(talk, AS_HTTP_TIMEOUT, "late");
+    talker_expect_end(talk, AS_TALK_TIMEOUT, "get_instance_credentials: late");
     begin("instance metadata"); /* no role */
     talker_answer(talk, 200, "t");
     talker_answer(talk, 404, "");

@@ -77,6 +77,38 @@ Test(credentials_azure, secret_of_a_file)
     talker_end_source(&given);
 }
 
+/* What the account itself says is not outdone by the environment. */
+Test(credentials_azure, secret_of_the_environment_is_for_its_own_client)
+{
+    static const struct {
+        const char *key, *value;
+        bool is_used;
+    } rows[] = {
+        {"federated_token_file", "/var/run/token", false},
+        {"client_id", "another", false},
+        {"client_id", "CLI-1", true},
+        {"tenant_id", "ten-2", true},
+    };
+    static const char *const variables[] = {"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH"};
+    set_identity();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows) * AS_ARRAY_SIZE(variables); i++) {
+        struct talker_source given = {0};
+        const size_t row = i / AS_ARRAY_SIZE(variables), variable = i % AS_ARRAY_SIZE(variables);
+        talker_set(variables[variable], "s");
+        talker_set(variables[1 - variable], "");
+        talker_source_option(&given, rows[row].key, rows[row].value);
+        const struct as_talk *talk = begin(&given, "client secret");
+        cr_expect_eq(given.talk.is_not_here, !rows[row].is_used, "row %zu: %s", row, talk->message);
+        talker_end_source(&given);
+    }
+    struct talker_source given = {0}; /* one without a client in the environment is anybody's */
+    talker_set("AZURE_CLIENT_SECRET", "s");
+    talker_set("AZURE_CLIENT_ID", "");
+    talker_source_option(&given, "client_id", "another");
+    cr_expect_eq(begin(&given, "client secret")->want, AS_TALK_SEND);
+    talker_end_source(&given);
+}
+
 Test(credentials_azure, files_that_hold_nothing)
 {
     static const struct {
@@ -181,8 +213,9 @@ Test(credentials_azure, workload_identity_needs_an_identity)
 /* A secret never goes over the network in clear. */
 Test(credentials_azure, authority_is_https)
 {
-    static const char *const hosts[] = {"http://login.example", "login.example",
-                                        "http://localhost.example"};
+    static const char *const hosts[] = {
+        "http://login.example", "login.example", "http://localhost.example",
+        "http://127.0.0.1@login.example", "https://127.0.0.1:1@login.example"};
     set_identity();
     for (size_t i = 0; i < AS_ARRAY_SIZE(hosts); i++) {
         char message[256];
@@ -348,16 +381,42 @@ Test(credentials_azure, app_service)
     talker_end_source(&given);
 }
 
-Test(credentials_azure, machine_that_is_not_azures)
+/* Its secret goes there too. */
+Test(credentials_azure, app_service_is_near)
 {
-    static const enum as_http_outcome outcomes[] = {AS_HTTP_UNREACHABLE, AS_HTTP_TIMEOUT,
-                                                    AS_HTTP_BROKEN};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
+    struct talker_source given = {0};
+    talker_set("IDENTITY_ENDPOINT", "http://169.254.129.2:8081/msi/token");
+    talker_set("IDENTITY_HEADER", "853b9a84");
+    cr_expect_eq(begin(&given, "managed identity")->want, AS_TALK_SEND);
+    talker_end_source(&given);
+
+    struct talker_source other = {0};
+    talker_set("IDENTITY_ENDPOINT", "http://127.0.0.1@msi.example/token");
+    talker_expect_end(begin(&other, "managed identity"), AS_TALK_CONFIGURATION,
+                      "IDENTITY_ENDPOINT is \"http://127.0.0.1@msi.example/token\": expected a URL "
+                      "with https:// (http:// only to this machine, or a link-local address)");
+    talker_end_source(&other);
+}
+
+/* It is the last of the sources: what is not reached now may be the next time. */
+Test(credentials_azure, machine_that_does_not_answer)
+{
+    static const struct {
+        enum as_http_outcome outcome;
+        enum as_talk_fault fault;
+        const char *message;
+    } rows[] = {
+        {AS_HTTP_UNREACHABLE, AS_TALK_RETRY,
+         "no other credentials are set up, and the metadata service cannot be reached: e"},
+        {AS_HTTP_TIMEOUT, AS_TALK_TIMEOUT, "get_identity_token: e"},
+        {AS_HTTP_BROKEN, AS_TALK_RETRY, "get_identity_token: e"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct talker_source given = {0};
         struct as_talk *talk = begin(&given, "managed identity");
-        talker_break(talk, outcomes[i], "e");
-        talker_expect_end(talk, AS_TALK_OK, "");
-        cr_expect(given.talk.is_not_here);
+        talker_break(talk, rows[i].outcome, "e");
+        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        cr_expect_not(given.talk.is_not_here);
         talker_end_source(&given);
     }
 }
@@ -416,7 +475,7 @@ Test(credentials_azure, metadata_that_is_updated_is_waited_for)
         expect_wait(talk, 10 * AS_US_PER_S);
     }
     talker_answer(talk, 410, "");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "get_identity_token: HTTP 410");
+    talker_expect_end(talk, AS_TALK_RETRY, "get_identity_token: HTTP 410");
     talker_end_source(&other);
 }
 

@@ -288,6 +288,7 @@ Test(credentials_google, a_service_account_signs_the_claims_of_googles_library)
     cr_assert_str_eq(talk->request.method, "POST");
     cr_assert_str_eq(talk->request.url, text_of(want, "url"));
     talker_expect_headers(talk, "Content-Type: application/x-www-form-urlencoded\n");
+    cr_assert(talk->request.is_plain && talk->request.is_timed);
     cr_assert(as_str_starts_with(talk->request.body.data, start));
     const char *token = talk->request.body.data + strlen(start);
     json_t *claims = decode_claims(token);
@@ -337,11 +338,26 @@ Test(credentials_google, a_file_that_was_named_has_to_be_there)
     talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": No such file or directory");
     cr_assert_not(given.talk.is_not_here);
 
-    talker_set("HOME", "/h");
-    begin("well-known file");
+    begin("GOOGLE_APPLICATION_CREDENTIALS");
     talker_content(talk, NULL, EACCES);
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": Permission denied");
+}
+
+/* In a container the home may be root's, or no folder at all: Google's libraries pass it over. */
+Test(credentials_google, a_home_that_cannot_be_read_has_no_file)
+{
+    static const int numbers[] = {ENOENT, ENOTDIR, EACCES};
+    talker_set("HOME", "/h");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(numbers); i++) {
+        begin("well-known file");
+        talker_content(talk, NULL, numbers[i]);
+        talker_expect_end(talk, AS_TALK_OK, "");
+        cr_expect(given.talk.is_not_here);
+    }
+    begin("well-known file");
+    talker_content(talk, NULL, EIO);
     talker_expect_end(talk, AS_TALK_CONFIGURATION,
-                      "/h/.config/gcloud/application_default_credentials.json: Permission denied");
+                      "/h/.config/gcloud/application_default_credentials.json: Input/output error");
 }
 
 Test(credentials_google, the_accounts_own_file_comes_first)
@@ -417,6 +433,9 @@ Test(credentials_google, sends_secrets_over_tls_only)
         {"http://example.com/token", false},
         {"http://localhost.example.com/token", false},
         {"http://127.0.0.1@example.com/", false},
+        {"http://127.0.0.1:80@example.com/", false},
+        {"https://u:p@example.com/", false},
+        {"http://169.254.169.254/", false},
         {"ftp://example.com", false},
         {"token", false},
     };
@@ -437,6 +456,26 @@ Test(credentials_google, sends_secrets_over_tls_only)
                    FILE_PATH ": `token_url` is not an https address");
     expect_refusal(EXTERNAL "\"service_account_impersonation_url\":\"http://example.com/\"}",
                    FILE_PATH ": `service_account_impersonation_url` is not an https address");
+}
+
+/* What comes from there is a token, and headers with secrets may go there. */
+Test(credentials_google, asks_for_a_subjects_token_near_by_or_over_tls)
+{
+    static const char *const good[] = {"https://example.com/t", "http://127.0.0.1:5005/",
+                                       "http://169.254.169.254/metadata/identity/oauth2/token"};
+    static const char *const bad[] = {"http://example.com/t", "http://127.0.0.1:80@example.com/t",
+                                      "https://u:p@example.com/t", "file:///etc/passwd", "t"};
+    char text[512];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(good); i++) {
+        snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", good[i]);
+        begin_text(text);
+        talker_expect(talk, "GET", good[i], "");
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++) {
+        snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", bad[i]);
+        expect_refusal(text, FILE_PATH ": `credential_source.url` is not an https address, nor one "
+                                       "of this machine or of its metadata service");
+    }
 }
 
 Test(credentials_google, too_many_headers_are_refused)
@@ -651,6 +690,36 @@ Test(credentials_google, the_project_is_asked_for_only_where_it_is_not_said)
     talker_begin_source(&given, google_credentials, "metadata service");
     answer_metadata(200, FLAVOR, TOKEN);
     expect_found("ya29.token", NULL, 3599);
+
+    talker_end_source(&given);
+    given = (struct talker_source){0};
+    talker_set("GOOGLE_CLOUD_PROJECT", "said");
+    begin("metadata service");
+    answer_metadata(200, FLAVOR, TOKEN);
+    expect_found("ya29.token", NULL, 3599);
+}
+
+/* The token is good all the same, but the project is asked for again soon. */
+Test(credentials_google, a_token_is_kept_where_the_project_is_not_told)
+{
+    static const struct {
+        enum as_http_outcome outcome;
+        int status;
+        const char *fields, *body;
+    } rows[] = {
+        {AS_HTTP_ANSWERED, 404, FLAVOR, ""}, {AS_HTTP_ANSWERED, 503, FLAVOR, ""},
+        {AS_HTTP_ANSWERED, 200, FLAVOR, ""}, {AS_HTTP_ANSWERED, 200, NULL, "other"},
+        {AS_HTTP_TIMEOUT, 0, NULL, ""},      {AS_HTTP_UNREACHABLE, 0, NULL, ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        begin("metadata service");
+        answer_metadata(200, FLAVOR, TOKEN);
+        talker_hear(talk, (struct as_http_response){.outcome = rows[i].outcome,
+                                                    .status = rows[i].status,
+                                                    .fields = rows[i].fields,
+                                                    .body = rows[i].body});
+        expect_found("ya29.token", NULL, 300);
+    }
 }
 
 Test(credentials_google, the_metadata_service_may_be_elsewhere)
@@ -682,7 +751,7 @@ Test(credentials_google, says_what_is_wrong_with_the_metadata_service)
     begin("metadata service");
     talker_break(talk, AS_HTTP_UNREACHABLE, "no such host");
     talker_expect_end(talk, AS_TALK_RETRY,
-                      "there is no file of credentials, and the metadata service cannot be "
+                      "no other credentials are set up, and the metadata service cannot be "
                       "reached: no such host");
     begin("metadata service");
     talker_break(talk, AS_HTTP_TIMEOUT, "timed out");

@@ -109,8 +109,7 @@ Test(credentials_openstack, addresses_of_keystone)
         {"https://k/v3/", "https://k/v3/auth/tokens"},
         {"https://k//", "https://k/v3/auth/tokens"},
         {"https://k/identity", "https://k/identity/v3/auth/tokens"},
-        {"http://k:5000/v2.0/", "http://k:5000/v3/auth/tokens"},
-        {"/v3", "/v3/v3/auth/tokens"},
+        {"http://127.0.0.1:5000/v2.0/", "http://127.0.0.1:5000/v3/auth/tokens"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct talker_source given = {0};
@@ -304,12 +303,12 @@ Test(credentials_openstack, endpoints_of_a_catalogue)
         {NULL, "publicly", MAGNUM, NULL},
         {"RegionThree", NULL, MAGNUM, NULL},
         {NULL, NULL, "", NULL},
-        {NULL, NULL, SERVICE("container", ENDPOINT("public", "r", "http://old/v1")),
-         "http://old/v1"},
+        {NULL, NULL, SERVICE("container", ENDPOINT("public", "r", "https://old/v1")),
+         "https://old/v1"},
         {NULL, NULL,
-         SERVICE("container", ENDPOINT("public", "r", "http://old/v1")) "," SERVICE(
-             "container-infrastructure-management", ENDPOINT("public", "r", "http://new/v1")),
-         "http://new/v1"},
+         SERVICE("container", ENDPOINT("public", "r", "https://old/v1")) "," SERVICE(
+             "container-infrastructure-management", ENDPOINT("public", "r", "https://new/v1")),
+         "https://new/v1"},
         {NULL, NULL, SERVICE("container-infra", ENDPOINT("public", "r", "")), NULL},
         {NULL, NULL, "7", NULL},
     };
@@ -356,6 +355,105 @@ Test(credentials_openstack, endpoint_of_the_account_needs_no_catalogue)
     cr_expect_null(given.talk.found.endpoint);
     cr_expect_not(given.talk.found.expires.set);
     talker_end_source(&given);
+}
+
+/* ---- what JSON cannot say ---- */
+
+Test(credentials_openstack, texts_that_are_not_utf8_are_named)
+{
+    static const char *const names[] = {"OS_PASSWORD", "OS_USERNAME", "OS_PROJECT_NAME",
+                                        "OS_USER_DOMAIN_NAME"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        struct talker_source given = {0};
+        char message[64];
+        talker_variable_count = 0;
+        set_user();
+        talker_set(names[i], "caf\xe9");
+        snprintf(message, sizeof(message), "%s is not UTF-8", names[i]);
+        talker_expect_end(begin(&given, "password"), AS_TALK_CONFIGURATION, message);
+        talker_end_source(&given);
+    }
+    static const char *const files[][2] = {
+        {"password_file", "password"},
+        {"application_credential_secret_file", "application credential"}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++) {
+        struct talker_source given = {0};
+        talker_variable_count = 0;
+        set_user();
+        talker_source_option(&given, files[i][0], "/etc/secret");
+        talker_source_option(&given, "application_credential_id", "a");
+        struct as_talk *talk = begin(&given, files[i][1]);
+        talker_content(talk, "caf\xe9", 0);
+        talker_expect_end(talk, AS_TALK_CONFIGURATION, "/etc/secret is not UTF-8");
+        talker_end_source(&given);
+    }
+}
+
+/* ---- secrets in clear ---- */
+
+#define CATALOGUE(url) TOKEN(SERVICE("container-infra", ENDPOINT("public", "r", url)))
+
+/* The environment and a catalogue may not lead there; what stands in the configuration may. */
+Test(credentials_openstack, secrets_go_in_clear_only_where_the_account_says_so)
+{
+    static const struct {
+        const char *option, *variable, *message;
+    } rows[] = {
+        {NULL, "http://127.0.0.1:5000", ""},
+        {NULL, "https://k", ""},
+        {"http://k:5000", NULL, ""},
+        {"http://k:5000", "http://other", ""},
+        {NULL, "http://k:5000",
+         "OS_AUTH_URL is an address with http://, where others could read the secret on its way: "
+         "use https://, or set `auth_url` if that is meant"},
+        {NULL, "http://u:hidden@k:5000",
+         "OS_AUTH_URL is not a URL like https://host:5000/v3, without credentials in it"},
+        {NULL, "/v3",
+         "OS_AUTH_URL is not a URL like https://host:5000/v3, without credentials in it"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct talker_source given = {0};
+        talker_variable_count = 0;
+        set_user();
+        talker_set("OS_AUTH_URL", rows[i].variable);
+        if (rows[i].option)
+            talker_source_option(&given, "auth_url", rows[i].option);
+        struct as_talk *talk = begin(&given, "password");
+        if (*rows[i].message)
+            talker_expect_end(talk, AS_TALK_CONFIGURATION, rows[i].message);
+        else
+            cr_expect_eq(talk->want, AS_TALK_SEND, "row %zu: %s", i, talk->message);
+        talker_end_source(&given);
+    }
+}
+
+Test(credentials_openstack, a_token_goes_in_clear_only_where_the_secret_did)
+{
+    static const struct {
+        const char *auth_url, *body, *message;
+    } rows[] = {
+        {"https://k", CATALOGUE("http://127.0.0.1:9511"), ""},
+        {"http://k", CATALOGUE("http://magnum/v1"), ""},
+        {"https://k", CATALOGUE("http://magnum/v1"),
+         "Keystone's catalogue has http://magnum/v1 for Magnum, where others could read the token "
+         "on its way: set `endpoint` if that is meant"},
+        {"http://k", CATALOGUE("http://u:p@magnum/v1"),
+         "what Keystone's catalogue has for Magnum is not a URL like https://host/v1: set "
+         "`endpoint`"},
+        {"http://k", CATALOGUE("ftp://magnum"),
+         "what Keystone's catalogue has for Magnum is not a URL like https://host/v1: set "
+         "`endpoint`"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct talker_source given = {0};
+        talker_variable_count = 0;
+        set_user();
+        talker_source_option(&given, "auth_url", rows[i].auth_url);
+        answer_token(begin(&given, "password"), rows[i].body);
+        talker_expect_end(&given.talk.talk, *rows[i].message ? AS_TALK_CONFIGURATION : AS_TALK_OK,
+                          rows[i].message);
+        talker_end_source(&given);
+    }
 }
 
 /* ---- errors ---- */

@@ -170,6 +170,23 @@ Test(equinix, devices_as_they_are_configured)
     talker_end(&given);
 }
 
+/* Devices without their user data would be of no use. */
+Test(equinix, userdata_that_is_no_text)
+{
+    static const char *const contents[] = {"\x1f\x8b\x08", "#!/bin/sh\n\xff", "a\0b"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(contents); i++) {
+        struct talker_group given = {0};
+        talker_option(&given, "userdata_file", "/etc/userdata");
+        struct as_talk *talk = begin_growing(&given, 0, 1);
+        talker_answer(talk, 200, LIST("", "null"));
+        as_talk_hear_content(talk, TALKER_NOW, contents[i], i == 2 ? 3 : strlen(contents[i]), 0);
+        talker_expect_end(talk, AS_TALK_CONFIGURATION,
+                          "/etc/userdata (`userdata_file`) is not UTF-8 text, which is all that "
+                          "can be sent");
+        talker_end(&given);
+    }
+}
+
 Test(equinix, userdata_that_cannot_be_read)
 {
     struct talker_group given = {0};

@@ -67,6 +67,18 @@ Test(talk, document_is_the_body)
     talker_expect_headers(&talk, "Content-Type: application/json\n");
 }
 
+/* Never an empty body in place of one that cannot be written. */
+Test(talk, a_document_that_is_none_is_not_sent)
+{
+    as_talk_ask(&talk, "PUT", "http://h/7");
+    as_talk_write_json(&talk, json_pack("{s:s}", "name", "caf\xe9"));
+    as_talk_send(&talk, "op", hear);
+    talker_expect_end(&talk, AS_TALK_CONFIGURATION, "op: a text in the request is not UTF-8");
+    as_talk_ask(&talk, "PUT", "http://h/7");
+    as_talk_send(&talk, "op", hear);
+    talker_expect(&talk, "PUT", "http://h/7", "");
+}
+
 Test(talk, a_question_changes_nothing_whatever_its_method)
 {
     as_talk_ask(&talk, "POST", "http://h/");

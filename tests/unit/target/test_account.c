@@ -10,7 +10,8 @@
 
 static unsigned begun, ended_count; /* searches; calls that ended */
 static as_maybe_time expires;       /* of the next credentials */
-static bool is_missing, is_broken;
+static bool is_missing, is_broken, is_timed;
+static as_wall_time searched_at;
 static struct as_provider_settings settings = {.name = "mine", .timeout_us = AS_US_PER_S};
 static struct as_account *account;
 
@@ -28,8 +29,10 @@ static void hear_token(struct as_talk *talk)
 static void begin_service(struct as_credentials_talk *search)
 {
     begun++;
+    searched_at = search->talk.now;
     as_talk_ask(&search->talk, "GET", "http://metadata/token");
     search->talk.request.is_plain = true;
+    search->talk.request.is_timed = is_timed;
     search->talk.request.without_proxy = true;
     as_talk_send(&search->talk, "get_token", hear_token);
 }
@@ -276,12 +279,17 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     deinit_talks();
 }
 
-static void refuse_at(const char *date)
+static void refuse(const char *path, const char *date)
 {
     char fields[64] = "date";
     snprintf(fields + 5, sizeof(fields) - 5, "%s", date);
     world_answer(&world,
-                 (struct world_answer){"GET", URL, .status = 403, .body = "{}", .fields = fields});
+                 (struct world_answer){"GET", path, .status = 403, .body = "{}", .fields = fields});
+}
+
+static void refuse_at(const char *date)
+{
+    refuse(URL, date);
 }
 
 Test(account, a_clock_that_is_off_is_found_out_and_signed_around)
@@ -322,6 +330,65 @@ Test(account, a_date_that_is_none_or_too_close_changes_nothing)
         cr_expect_eq(talks[0].talk.fault, AS_TALK_PERMISSION, "row %zu", i);
         cr_expect_eq(talks[0].talk.sent, 1, "row %zu", i);
     }
+    deinit_talks();
+}
+
+/* A role that is taken on with a signature, an assertion with the time in it. */
+Test(account, a_search_that_is_refused_for_the_time_begins_anew_by_the_others_clock)
+{
+    const int64_t now = env.clock->get_wall(env.clock).us; /* 10:00 */
+    is_timed = true;
+    start(0);
+    refuse("/token", "Sat, 21 Nov 2026 10:20:00 GMT");
+    answer_token("t");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK, "%s", talks[0].talk.message);
+    cr_expect_eq(begun, 2);
+    cr_expect_eq(searched_at.us, now + 20 * AS_US_PER_MIN);
+    cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
+    deinit_talks();
+}
+
+Test(account, a_search_begins_anew_once)
+{
+    is_timed = true;
+    start(0);
+    refuse("/token", "Sat, 21 Nov 2026 10:20:00 GMT");
+    refuse("/token", "Sat, 21 Nov 2026 10:40:00 GMT");
+    world_run(&world);
+    cr_expect_str_eq(talks[0].talk.message, "no credentials: service: get_token: HTTP 403");
+    cr_expect_eq(begun, 2);
+    deinit_talks();
+}
+
+/* A metadata service's clock is its own. */
+Test(account, a_search_without_the_time_in_it_learns_none)
+{
+    start(0);
+    refuse("/token", "Sat, 21 Nov 2026 10:20:00 GMT");
+    world_run(&world);
+    cr_expect_str_eq(talks[0].talk.message, "no credentials: service: get_token: HTTP 403");
+    cr_expect_eq(begun, 1);
+    deinit_talks();
+}
+
+Test(account, credentials_expire_by_the_others_clock)
+{
+    expires = (as_maybe_time){true, {world.wall.us + 25 * AS_US_PER_MIN}};
+    start(0);
+    answer_token("t1");
+    refuse_at("Sat, 21 Nov 2026 10:20:00 GMT");
+    answer_group(200);
+    world_run(&world);
+    expires.at.us += AS_US_PER_H;
+    start(0); /* five minutes are left */
+    answer_group(200);
+    answer_token("t2");
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(begun, 2);
+    cr_expect_eq(searched_at.us, world.wall.us + 20 * AS_US_PER_MIN);
     deinit_talks();
 }
 
