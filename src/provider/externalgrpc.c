@@ -151,6 +151,8 @@ static bool add_instance(struct as_talk *talk, const struct found *found)
     return as_group_add_instance(get_group(talk), &instance);
 }
 
+static void remove_present(struct as_talk *talk);
+
 static void hear_nodes(struct as_talk *talk)
 {
     struct protobuf_reader message;
@@ -170,6 +172,8 @@ static void hear_nodes(struct as_talk *talk)
     }
     if (message.is_malformed)
         grpc_fail_message(talk, malformed);
+    else if (get_group(talk)->verb == AS_GROUP_REMOVE)
+        remove_present(talk);
     else
         as_talk_end(talk);
 }
@@ -289,6 +293,17 @@ static void remove_instances(struct as_talk *talk)
     as_talk_send(talk, "node_group_delete_nodes", hear_done);
 }
 
+/* The group has been read once more: draining took its time. */
+static void remove_present(struct as_talk *talk)
+{
+    if (!as_group_keep_present(get_group(talk)))
+        return;
+    if (get_group(talk)->instance_count > 0)
+        remove_instances(talk);
+    else
+        as_talk_end(talk);
+}
+
 /* Nothing goes on after an answer that could be asked after. */
 static void poll_nothing(struct as_talk *talk)
 {
@@ -299,8 +314,8 @@ static void poll_nothing(struct as_talk *talk)
 static void begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,         [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = remove_instances, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_READ] = read_group,   [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = read_group, [AS_GROUP_TAKE_BACK] = take_back,
         [AS_GROUP_POLL] = poll_nothing,
     };
     struct as_talk *talk = &group->talk;

@@ -170,6 +170,23 @@ Test(externalgrpc, takes_back_by_a_negative_difference)
     talker_expect_end(talk, AS_TALK_OK, "");
 }
 
+#define BOTH                                                                                       \
+    "\0\0\0\0\x1a"                                                                                 \
+    "\x0a\x0b\x0a\x05x://1\x12\x02\x08\x01"                                                        \
+    "\x0a\x0b\x0a\x05x://2\x12\x02\x08\x01"
+
+/* The group is read once more, with this size and these instances. */
+static void begin_removal(const char *size, size_t size_size, const char *nodes, size_t nodes_size)
+{
+    begin(AS_GROUP_REMOVE);
+    expect("Refresh", BYTES(EMPTY));
+    answer(BYTES(EMPTY));
+    answer(BYTES(GROUPS));
+    answer(size, size_size);
+    expect("NodeGroupNodes", BYTES("\0\0\0\0\x05\x0a\x03ng1"));
+    answer(nodes, nodes_size);
+}
+
 Test(externalgrpc, removes_by_provider_id_and_name)
 {
     static const char *const ids[] = {"x://1", "x://2"}, *const nodes[] = {"one", NULL};
@@ -178,7 +195,7 @@ Test(externalgrpc, removes_by_provider_id_and_name)
     given.talk.nodes = nodes;
     given.talk.from = 3;
     given.talk.to = 1;
-    begin(AS_GROUP_REMOVE);
+    begin_removal(BYTES(SIZE_3), BYTES(BOTH));
     expect("NodeGroupDeleteNodes", BYTES("\0\0\0\0\x1c"
                                          "\x0a\x0c\x0a\x05x://1\x12\x03one"
                                          "\x0a\x07\x0a\x05x://2\x12\x03ng1"));
@@ -188,8 +205,32 @@ Test(externalgrpc, removes_by_provider_id_and_name)
     end();
     given.talk.instances = ids + 1;
     given.talk.instance_count = 1;
-    begin(AS_GROUP_REMOVE);
+    given.talk.from = 3;
+    given.talk.to = 2;
+    begin_removal(BYTES(SIZE_3), BYTES(BOTH));
     expect("NodeGroupDeleteNodes", BYTES("\0\0\0\0\x0e\x0a\x07\x0a\x05x://2\x12\x03ng1"));
+}
+
+/* Draining takes its time. */
+Test(externalgrpc, a_size_that_has_changed_lets_nobody_leave)
+{
+    static const char *const ids[] = {"x://1"};
+    for (int from = 2; from <= 4; from += 2) {
+        given.talk.instances = ids;
+        given.talk.instance_count = 1;
+        given.talk.from = from;
+        given.talk.to = from - 1;
+        begin_removal(BYTES(SIZE_3), BYTES(BOTH));
+        talker_expect_end(talk, AS_TALK_BUSY,
+                          "the group has changed since it was looked at: its size is 3");
+        end();
+    }
+    given.talk.instances = ids; /* gone already */
+    given.talk.instance_count = 1;
+    given.talk.from = 4;
+    given.talk.to = 3;
+    begin_removal(BYTES(SIZE_3), BYTES(EMPTY));
+    talker_expect_end(talk, AS_TALK_OK, "");
 }
 
 Test(externalgrpc, a_removal_that_does_not_fit_is_not_sent)
@@ -202,7 +243,13 @@ Test(externalgrpc, a_removal_that_does_not_fit_is_not_sent)
         ids[i] = id;
     given.talk.instances = ids;
     given.talk.instance_count = COUNT;
-    begin(AS_GROUP_REMOVE);
+    given.talk.from = COUNT;
+    struct as_buf list = AS_BUF_INIT(2048);
+    as_buf_append(&list, BYTES("\0\0\0\x04\x09\x0a\x86\x08\x0a\xff\x07"));
+    as_buf_append_str(&list, id);
+    as_buf_append(&list, BYTES("\x12\x02\x08\x01"));
+    begin_removal(BYTES("\0\0\0\0\x03\x08\xac\x02"), list.data, list.size);
+    as_buf_deinit(&list);
     talker_expect_end(talk, AS_TALK_CONFIGURATION,
                       "node_group_delete_nodes: the request is larger than 262144 bytes");
 }
