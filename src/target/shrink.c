@@ -179,8 +179,8 @@ static void look_again(void *context)
         talk(shrink, AS_GROUP_READ, looked);
 }
 
-/* Of several instances some may be gone although the removal failed: then what was decided on is
- * done in part, and begun anew it would take too many. Those that are there still stay. */
+/* Some instances may be gone although the removal failed: then what was decided on is done in part,
+ * and begun anew it would take too many. Those that are there still stay. */
 static void judged(void *context)
 {
     struct as_shrink *shrink = context;
@@ -220,7 +220,8 @@ static void judged(void *context)
 static void judge(struct as_shrink *shrink)
 {
     as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
-    if (shrink->drained > 1 && !shrink->request.view->node_label) {
+    const bool may_be_done = shrink->drained > 1 || shrink->operation; /* in part at least */
+    if (may_be_done && !shrink->request.view->node_label) {
         talk(shrink, AS_GROUP_READ, judged);
         return;
     }
