@@ -65,7 +65,7 @@ static bool accept(struct reader *reader, char wanted)
 static int take_next_value(struct reader *reader, take_fn *take)
 {
     json_error_t problem = {.line = 0};
-    /* An annotation may hold a NUL, which is nothing to refuse a whole list for. */
+    /* An annotation may hold a \u0000, which is nothing to refuse a whole list for. */
     const json_t *value =
         json_loadb(reader->at, (size_t)(reader->end - reader->at),
                    JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
@@ -183,6 +183,11 @@ static int read_member(struct reader *reader)
 
 static int read_page(struct reader *reader)
 {
+    const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
+    if (nul) { /* jansson passes over some, and counts them not */
+        reader->at = nul;
+        return fail(reader, "a NUL");
+    }
     if (!accept(reader, '{')) {
         as_error_set(reader->error, "expected a JSON object");
         return -EBADMSG;

@@ -647,6 +647,8 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
     read_recommendations(&reader, &state);
     read_endings(&reader, &state);
     read_rest(&reader, &state);
+    if (!*state.id)
+        damage(&reader, "id");
     r = reader.damaged ? -EBADMSG : use(context, &state);
     reader_close(&reader);
     return r;

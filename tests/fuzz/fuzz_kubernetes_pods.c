@@ -43,9 +43,15 @@ static void check_pods(const struct as_kube_pods *pods)
     }
 }
 
-/* How deep values may be nested is counted from where reading begins. */
+/* How deep values may be nested is counted from where reading begins; jansson passes over some
+ * NULs.
+ */
 static void compare_syntax(const char *json, size_t size, int code, bool is_syntax_error)
 {
+    if (memchr(json, '\0', size)) {
+        FUZZ_CHECK(code < 0);
+        return;
+    }
     json_error_t problem;
     json_t *whole = json_loadb(json, size, JSON_ALLOW_NUL, &problem);
     if (whole || json_error_code(&problem) != json_error_stack_overflow)

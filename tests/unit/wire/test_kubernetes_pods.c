@@ -424,6 +424,15 @@ Test(kubernetes_pods, a_page_has_no_end_but_its_size)
     }
 }
 
+/* jansson passes over one behind a number, and counts it not. */
+Test(kubernetes_pods, a_nul_is_named)
+{
+    static const char json[] = "{\"kind\":\"PodList\",\"items\":[],\"x\":{\"a\":3\0}}";
+    char *next = NULL;
+    cr_assert_eq(as_kube_pods_decode(&pods, json, sizeof(json) - 1, &next, &error), -EBADMSG);
+    cr_assert_str_eq(error.text, "not JSON: byte 39: a NUL");
+}
+
 /* Memory is bounded, whatever a value holds. */
 Test(kubernetes_pods, a_value_too_large_for_any_pod_is_refused)
 {

@@ -326,6 +326,7 @@ static const struct {
     {INCIDENT, "progress", "[{\"applied\":null,\"rule\":\"r\",\"steps\":-1,\"target\":\"t\"}]"},
     {INCIDENT, "progress",
      "[{\"applied\":null,\"rule\":\"r\",\"steps\":4294967296,\"target\":\"t\"}]"},
+    {TARGET, "id", "\"\""},
     {TARGET, "keep_us", "-1"},
     {TARGET, "last_up", "[-9223372036854775808,0]"},
     {TARGET, "last_up", "[0,-9223372036854775807]"},
