@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import re
+import time
 
 import pytest
 import yaml
@@ -91,6 +92,7 @@ def wait_words(daemon, words):
 def test_up_and_down(make, machines, kind):
     path = machines.add(kind, "web", 2)
     before = machines.names()
+    time.sleep(1)  # Kubernetes' times are whole seconds, and what is of the same is of the same age
     daemon = make(kind, target={"nodes": {"cluster": "prod", "choose": "newest"}})
     fire(daemon, "Busy")
     eventually(lambda: machines.size(path) == 4, 60, what="it has grown")
