@@ -85,7 +85,9 @@ static void hear_token(struct as_talk *talk)
         search->token = take_word(talk);
     if (search->token) {
         search->with_token(given);
-    } else if (is_off && is_region_only(given)) {
+        return;
+    }
+    if (is_off && is_region_only(given)) {
         as_talk_end(talk);
     } else if (outcome == AS_HTTP_UNREACHABLE) {
         as_credentials_fail_unreached(given);

@@ -216,13 +216,13 @@ static bool find_obstacle(struct call *call)
                                                    : view->no_removal;
     struct as_error error = AS_ERROR_INIT;
     enum as_reason reason = AS_REASON_REJECTED;
+    if (!view->controller && !call->scaled)
+        return false;
     if (view->controller) {
         as_error_set(&error,
                      "%s sets the size of this group: turn it off there, or do not scale "
                      "the group here",
                      view->controller);
-    } else if (!call->scaled) {
-        return false;
     } else if (has_changed(view, wanted)) {
         reason = AS_REASON_CONFLICT;
         as_error_set(&error, "the group has changed since it was decided: its size is %d",
