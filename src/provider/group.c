@@ -33,7 +33,7 @@ int32_t as_group_count_present(const struct as_group_view *view)
     return count_states(view, true, true);
 }
 
-static bool is_present(const struct as_group_view *view, const char *id)
+bool as_group_is_present(const struct as_group_view *view, const char *id)
 {
     for (size_t i = 0; i < view->instance_count; i++) {
         if (strcmp(view->instances[i].id, id) == 0)
@@ -52,7 +52,7 @@ bool as_group_keep_present(struct as_group_talk *talk)
         talk->nodes ? as_arena_alloc(&talk->talk.arena, given, sizeof(*nodes)) : NULL;
     size_t kept = 0;
     for (size_t i = 0; i < given; i++) {
-        if (!is_present(&talk->view, talk->instances[i]))
+        if (!as_group_is_present(&talk->view, talk->instances[i]))
             continue;
         if (nodes)
             nodes[kept] = talk->nodes[i];

@@ -126,14 +126,7 @@ static void let_go(struct as_shrink *shrink, bool is_gone)
 /* Where instances have no names the provider is asked whether it is still at work. */
 static bool is_there(const struct as_group_view *view, const char *id)
 {
-    if (view->node_label)
-        return view->in_progress;
-    for (size_t i = 0; i < view->instance_count; i++) {
-        const struct as_instance *instance = &view->instances[i];
-        if (strcmp(instance->id, id) == 0)
-            return instance->state != AS_INSTANCE_LEAVING;
-    }
-    return false;
+    return view->node_label ? view->in_progress : as_group_is_present(view, id);
 }
 
 static void look_again(void *context);

@@ -108,6 +108,9 @@ int32_t as_group_count_coming(const struct as_group_view *view) AS_MUST_USE;
 int32_t as_group_count_present(const struct as_group_view *view) AS_MUST_USE; /* and that failed */
 int32_t as_group_count_running(const struct as_group_view *view) AS_MUST_USE;
 
+/* Whether it is listed, and not leaving. */
+bool as_group_is_present(const struct as_group_view *view, const char *id) AS_MUST_USE;
+
 /* Of the instances that are to leave only those stay in the talk that the view, just read, still
  * has: what is gone or leaving is what was asked for. False after failing the talk: somebody else
  * has set another size since the removal was decided on, and too many might go. */

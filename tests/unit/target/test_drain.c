@@ -808,16 +808,21 @@ Test(drain, recovery_says_what_went_wrong)
                      "drain node n1: it stays cordoned, as that could not be undone: no");
 }
 
-Test(drain, recovery_goes_on_trying)
+static void expect_found_a_minute_later(void)
 {
-    answer("GET", NODES_PATH, 503, STATUS("not now", ""));
-    recover();
-    cr_expect_eq(undone, 0);
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
     answer_undo();
     world_advance(&world, AS_DRAIN_RECOVER_US);
     cr_expect_eq(recovered, 2);
     cr_expect_eq(undone, 1);
+}
+
+Test(drain, recovery_goes_on_trying)
+{
+    answer("GET", NODES_PATH, 503, STATUS("not now", ""));
+    recover();
+    cr_expect_eq(undone, 0);
+    expect_found_a_minute_later();
     world_advance(&world, AS_DRAIN_RECOVER_US);
     cr_expect_eq(recovered, 2, "there is nothing left to be done");
 }
@@ -832,11 +837,7 @@ Test(drain, a_mark_that_comes_late_is_found_by_recovery)
     answer("GET", NODE_PATH, 200, NODE); /* not there yet */
     start();
     cr_assert_eq(end, AS_DRAIN_FAILED);
-    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
-    answer_undo();
-    world_advance(&world, AS_DRAIN_RECOVER_US);
-    cr_expect_eq(recovered, 2);
-    cr_expect_eq(undone, 1);
+    expect_found_a_minute_later();
 }
 
 Test(drain, what_is_stuck_is_tried_again_by_recovery)
@@ -848,11 +849,7 @@ Test(drain, what_is_stuck_is_tried_again_by_recovery)
     as_drain_undo_start(drains, "n1", keep, NULL);
     world_run(&world);
     cr_assert_eq(end, AS_DRAIN_STUCK);
-    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
-    answer_undo();
-    world_advance(&world, AS_DRAIN_RECOVER_US);
-    cr_expect_eq(recovered, 2);
-    cr_expect_eq(undone, 1);
+    expect_found_a_minute_later();
 }
 
 Test(drain, an_undo_under_way_is_not_idle)
