@@ -22,6 +22,7 @@ import urllib.request
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "3"))  # of a round
 ROUNDS = 5
+GUARDED = ["setpriv", "--pdeathsig", "KILL", "--"]
 LABELS = {"alertname": "HighCPU", "cluster": "eu-1", "namespace": "shop", "deployment": "checkout", "pod": "checkout-7d9c",
           "severity": "critical", "scale": "true"}
 
@@ -93,6 +94,8 @@ class Group(threading.Thread):
 
 
 class Daemon:
+    """Runs within its `with`, and no longer than the bench, however that ends."""
+
     def __init__(self, binary, rule_count=10, templated=False, core="0"):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="alertscaler-bench-"))
         self.group = Group()
@@ -110,7 +113,7 @@ class Daemon:
             "action_log": {"path": "actions.jsonl", "max_size": "1GiB", "keep": 1}}))
         self.log = open(self.folder / "log", "wb")
         started = time.perf_counter()
-        self.process = subprocess.Popen(["taskset", "-c", core, binary, "serve", "--config.file=alertscaler.yaml",
+        self.process = subprocess.Popen([*GUARDED, "taskset", "-c", core, binary, "serve", "--config.file=alertscaler.yaml",
                                          f"--web.listen-address=127.0.0.1:{self.port}"], cwd=self.folder, stderr=self.log)
         while True:
             try:
@@ -140,12 +143,15 @@ class Daemon:
         text = urllib.request.urlopen(self.url("/metrics")).read().decode()
         return next(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name + " "))
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failed, *_):
+        self.process.send_signal(signal.SIGKILL if failed else signal.SIGTERM)
         status = self.process.wait(60)
         self.log.close()
         shutil.rmtree(self.folder)
-        if status != 0:
+        if status != 0 and not failed:
             raise SystemExit(f"alertscaler ended with status {status}")
 
 
@@ -187,32 +193,34 @@ def report_rates(name, rounds, unit, bound):
 
 
 def bench_repeats(build):
-    daemon = Daemon(build / "src/alertscaler")
     body = notification([alert(LABELS)])
-    rounds = [measure(daemon, fixed_body(body), 256) for _ in range(ROUNDS)]
+    with Daemon(build / "src/alertscaler") as daemon:
+        rounds = [measure(daemon, fixed_body(body), 256) for _ in range(ROUNDS)]
     report_rates("one-alert repeats, keep-alive", rounds, "requests/s", "at least 30,000")
-    daemon.stop()
 
 
 def measure_jansson(build, body):
     """Microseconds in which jansson alone parses the body, on the daemon's core."""
+    program = build / "tests/bench/bench_jansson"
+    if not program.exists():
+        raise SystemExit(f"{program} is not there: build {build} without -Dtests=disabled")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(body)
         file.flush()
-        out = subprocess.run(["taskset", "-c", "0", build / "tests/bench/bench_jansson", file.name], capture_output=True,
+        out = subprocess.run(["taskset", "-c", "0", program, file.name], capture_output=True,
                              text=True, check=True).stdout
     return float(out.split()[0])
 
 
 def bench_groups(build):
     """In turns with jansson alone: a machine's speed changes from one second to the next."""
-    daemon = Daemon(build / "src/alertscaler")
     body = notification([alert(LABELS | {"pod": f"checkout-{i}"}) for i in range(100)])
-    wrk(daemon.url("/webhook"), fixed_body(body), 4, 1)
     rounds = []
-    for _ in range(ROUNDS):
-        rate, cpu = measure(daemon, fixed_body(body), 16)
-        rounds.append((1e6 / rate, 1e6 * cpu, measure_jansson(build, body)))
+    with Daemon(build / "src/alertscaler") as daemon:
+        wrk(daemon.url("/webhook"), fixed_body(body), 4, 1)
+        for _ in range(ROUNDS):
+            rate, cpu = measure(daemon, fixed_body(body), 16)
+            rounds.append((1e6 / rate, 1e6 * cpu, measure_jansson(build, body)))
     report("jansson alone, a group of 100 alerts", statistics.median(alone for _, _, alone in rounds), "us",
            f"({len(body)} bytes)")
     report("groups of 100 repeats, served", statistics.median(served for served, _, _ in rounds), "us", "")
@@ -220,25 +228,22 @@ def bench_groups(build):
     report("  ratio to jansson alone", statistics.median(ratios), "",
            f"at most 1.6 (from {ratios[0]:.2f} to {ratios[-1]:.2f})")
     report("  ratio by processor time", statistics.median(cpu / alone for _, cpu, alone in rounds), "", "")
-    daemon.stop()
 
 
 def bench_new(build):
-    rounds = []
-    for _ in range(ROUNDS):
-        daemon = Daemon(build / "src/alertscaler")
-        body = notification([alert(LABELS | {"pod": "POD-NUMBER"})])
-        head, tail = body.split("POD-NUMBER")
-        script = fixed_body("") + f"""
+    head, tail = notification([alert(LABELS | {"pod": "POD-NUMBER"})]).split("POD-NUMBER")
+    script = fixed_body("") + f"""
 local n = 0
 request = function()
   n = n + 1
   return wrk.format(nil, nil, nil, [==[{head}]==] .. n .. [==[{tail}]==])
 end
 """
-        rounds.append(measure(daemon, script, 256))
-        incidents = daemon.metric("alertscaler_incidents_open")
-        daemon.stop()
+    rounds = []
+    for _ in range(ROUNDS):
+        with Daemon(build / "src/alertscaler") as daemon:
+            rounds.append(measure(daemon, script, 256))
+            incidents = daemon.metric("alertscaler_incidents_open")
     report_rates("new alerts made durable, one a request", rounds, "alerts/s", "at least 15,000")
     report("  open incidents after the last round", incidents, "", "")
 
@@ -255,49 +260,45 @@ def measure_fsync(folder):
 
 
 def bench_latency(build):
-    daemon = Daemon(build / "src/alertscaler", templated=True)
-    fsync = measure_fsync(daemon.folder)
     samples = []
-    connection = socket.create_connection(("127.0.0.1", daemon.port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for i in range(500):
-        body = notification([alert(LABELS | {"pod": f"p{i}"})]).encode()
-        started = time.perf_counter()
-        connection.sendall(b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        connection.recv(65536)
-        path = f"/group/p{i}"
-        while path not in daemon.group.puts and time.perf_counter() - started < 5:
-            time.sleep(0.0005)
-        samples.append(daemon.group.puts[path] - started)
+    with Daemon(build / "src/alertscaler", templated=True) as daemon:
+        fsync = measure_fsync(daemon.folder)
+        connection = socket.create_connection(("127.0.0.1", daemon.port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(500):
+            body = notification([alert(LABELS | {"pod": f"p{i}"})]).encode()
+            started = time.perf_counter()
+            connection.sendall(b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connection.recv(65536)
+            path = f"/group/p{i}"
+            while path not in daemon.group.puts and time.perf_counter() - started < 5:
+                time.sleep(0.0005)
+            samples.append(daemon.group.puts[path] - started)
     samples.sort()
     report("one fdatasync here", fsync * 1000, "ms", "")
     report("webhook to the PUT arriving, p50", samples[len(samples) // 2] * 1000, "ms", f"below 2 ms + a sync = {2 + fsync * 1000:.2f}")
     report("webhook to the PUT arriving, p99", samples[len(samples) * 99 // 100] * 1000, "ms",
            f"below 10 ms + a sync = {10 + fsync * 1000:.2f}")
-    daemon.stop()
 
 
 def bench_memory(build):
-    daemon = Daemon(build / "src/alertscaler", rule_count=1000)
-    wrk(daemon.url("/webhook"), fixed_body(notification([alert(LABELS)])), 16, 1)
-    report("resident with 1,000 rules", daemon.rss_mib(), "MiB", "at most 12")
-    daemon.stop()
-    daemon = Daemon(build / "src/alertscaler")
-    for first in range(0, 100000, 1000):
-        body = notification([alert(LABELS | {"pod": f"checkout-{first + i}"}) for i in range(1000)]).encode()
-        urllib.request.urlopen(urllib.request.Request(daemon.url("/webhook"), body, method="POST")).read()
-    time.sleep(2)
-    report("resident with 100,000 open incidents", daemon.rss_mib(), "MiB", "at most 150")
-    report("  open incidents", daemon.metric("alertscaler_incidents_open"), "", "")
-    daemon.stop()
+    with Daemon(build / "src/alertscaler", rule_count=1000) as daemon:
+        wrk(daemon.url("/webhook"), fixed_body(notification([alert(LABELS)])), 16, 1)
+        report("resident with 1,000 rules", daemon.rss_mib(), "MiB", "at most 12")
+    with Daemon(build / "src/alertscaler") as daemon:
+        for first in range(0, 100000, 1000):
+            body = notification([alert(LABELS | {"pod": f"checkout-{first + i}"}) for i in range(1000)]).encode()
+            urllib.request.urlopen(urllib.request.Request(daemon.url("/webhook"), body, method="POST")).read()
+        time.sleep(2)
+        report("resident with 100,000 open incidents", daemon.rss_mib(), "MiB", "at most 150")
+        report("  open incidents", daemon.metric("alertscaler_incidents_open"), "", "")
 
 
 def bench_start(build):
     times = []
     for _ in range(3):
-        daemon = Daemon(build / "src/alertscaler", rule_count=10000, core="0,1")
-        times.append(daemon.start_seconds)
-        daemon.stop()
+        with Daemon(build / "src/alertscaler", rule_count=10000, core="0,1") as daemon:
+            times.append(daemon.start_seconds)
     report("start with 10,000 rules until ready", min(times), "s", "at most 0.3")
 
 
