@@ -423,7 +423,7 @@ class Pod:
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
         rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 20}},
                  "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 2}}]}
-        self.proxy, self.holds = proxy, None
+        self.proxy, self.group, self.holds = proxy, group, None
         self.lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/alertscaler"
         self.admin = control_plane.admin
         proxy.decide = self.decide
@@ -527,3 +527,45 @@ def test_sigterm_in_an_outage(pod):
     assert time.monotonic() - began < 8
     assert "stop not recorded" in pod.daemon.process.log_text()
     assert not pod.holder(), "the lease is given back"
+
+
+def test_a_leader_whose_state_was_taken_gives_the_lead_up(pod, make_driver, namespace):
+    """Nothing is acknowledged on a state that somebody else has opened; whoever has the lease reads it anew and goes on."""
+    pod.daemon.start()
+    other = make_driver()
+    other.must("open", namespace=namespace, holder="other")
+    other.must("commit", changes=[["meta", "k", "of the other"]])
+    assert pod.daemon.post("/webhook", notification(alert({"alertname": "Busy"})), timeout=30).status == 503
+    eventually(lambda: "another replica has taken the state over" in pod.daemon.process.log_text(), what="it says so")
+    eventually(lambda: pod.quickly("/-/ready").ok, 30, what="it leads again")
+    assert other.call("commit", changes=[["meta", "k", "late"]])["status"] == -116, "the other one is out now"
+    pod.daemon.notify(notification(alert({"alertname": "Busy"})))
+    eventually(lambda: pod.group.size == 6, what="sent again, it is handled")
+    pod.daemon.wait_record("action")
+    assert len(pod.daemon.records("action")) == 1
+
+
+def test_what_was_written_is_not_answered_after_the_term(pod):
+    """A leader stopped in the middle of a commit, for longer than its lease: the commit is done when it wakes up, and still
+    nothing of that term is answered or acted on. Sent again, the alert is handled once."""
+    pod.daemon.start()
+    pod.hold("PUT", 1.5)
+    statuses = []
+    sender = threading.Thread(target=lambda: statuses.append(
+        pod.daemon.post("/webhook", notification(alert({"alertname": "Busy"})), timeout=30).status))
+    sender.start()
+    time.sleep(0.5)
+    pod.daemon.process.pause()
+    time.sleep(6)       # a lease is 5 s
+    assert pod.group.size == 4
+    pod.holds = None
+    pod.daemon.process.resume()
+    sender.join()
+    assert statuses == [503]
+    said = pod.daemon.process.log_text()
+    assert "the term is over before it was renewed" in said or "not leading any more" in said
+    eventually(lambda: pod.quickly("/-/ready").ok, 30, what="it leads again")
+    pod.daemon.notify(notification(alert({"alertname": "Busy"})))
+    eventually(lambda: pod.group.size == 6, what="it is handled")
+    pod.daemon.wait_record("action")
+    assert len(pod.daemon.records("action")) == 1
