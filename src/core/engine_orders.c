@@ -4,7 +4,7 @@
  * An ordered size is kept with its target, also in the state, until it is set or given up: the
  * answer that it will be set holds over a crash. It goes the way of every action: observed, the
  * intent committed, set, the outcome committed. Locks, limits, `after` and pauses do not stop it;
- * the kill switch does.
+ * the kill switch ends it.
  */
 #include "engine_private.h"
 
@@ -18,6 +18,8 @@
 /* Targets that can be paused at a time: an order costs memory and state. */
 #define PAUSED_MAX  10000
 #define MESSAGE_MAX 512
+
+static const char stopped[] = "given up: the kill switch was set";
 
 static struct target *find_by_id(struct as_engine *engine, const char *id)
 {
@@ -101,7 +103,6 @@ static void pause(struct as_engine *engine, struct deed *deed)
     if (is_new && engine->paused_count >= PAUSED_MAX) {
         refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
                PAUSED_MAX);
-        target_settle_down(engine, deed->target); /* it may have been made for this */
         return;
     }
     pause_set(engine, deed->target, order);
@@ -206,6 +207,18 @@ static bool is_on_its_way(const struct target *target)
     return false;
 }
 
+void orders_on_halt(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        target->ordered.is_stopped = target->ordered.is_set;
+        if (!target->ordered.is_set || is_on_its_way(target)) /* that is seen to its end */
+            continue;
+        give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
+        effect_put_target(engine, target);
+    }
+}
+
 static void scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
@@ -243,6 +256,23 @@ static void scale(struct as_engine *engine, struct deed *deed)
     }
 }
 
+static void refuse_name(struct as_engine *engine, struct deed *deed, size_t count)
+{
+    const char *name = deed->record->order->target;
+    bool is_entry = false;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++)
+        is_entry = is_entry || strcmp(engine->ruleset->targets[i].name, name) == 0;
+    if (count > 1)
+        refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+               "%zu targets come from %s: name one by its id", count, name);
+    else if (is_entry)
+        refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+               "no target has come from %s yet: it has templates, so name one by its id", name);
+    else
+        refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+               "no such target: it goes by its id, or its name in the rule files");
+}
+
 /* NULL: there is none, or more than one of the name. One that has not come yet can be paused. */
 static struct target *find(struct as_engine *engine, const struct as_order *order,
                            size_t *count_out)
@@ -268,12 +298,11 @@ void orders_handle(struct as_engine *engine, const struct as_order *order, uint6
     deed.record = orders_record(engine, order, deed.target, request);
     if (engine->stopping)
         refuse(engine, &deed, AS_ORDER_REFUSED, "alertscaler is stopping");
-    else if (order->target && !deed.target && named > 1)
-        refuse(engine, &deed, AS_ORDER_UNKNOWN_TARGET,
-               "%zu targets come from %s: name one by its id", named, order->target);
     else if (order->target && !deed.target)
-        refuse(engine, &deed, AS_ORDER_UNKNOWN_TARGET,
-               "no such target: it goes by its id, or its name in the rule files");
+        refuse_name(engine, &deed, named);
+    else if (!scope_allows_order(engine, order->who, deed.target))
+        refuse(engine, &deed, AS_ORDER_REFUSED, "the credential %s may not order %s", order->who,
+               deed.target ? "this target" : "all targets at once");
     else
         carry_out[order->kind](engine, &deed);
 
@@ -284,6 +313,8 @@ void orders_handle(struct as_engine *engine, const struct as_order *order, uint6
         pauses_touch_all(engine, waiter);
     else if (deed.wakes)
         target_touch(engine, deed.target, waiter);
+    else if (deed.target && deed.target->phase == PHASE_IDLE)
+        target_settle_down(engine, deed.target); /* it may have been made for this */
 }
 
 static bool is_too_old(const struct as_engine *engine, const struct ordered *ordered)
@@ -315,11 +346,14 @@ bool orders_begin(struct as_engine *engine, struct target *target,
                   const struct as_observation *observation)
 {
     struct ordered *ordered = &target->ordered;
-    if (!ordered->is_set || !target->config || engine->stopping || engine->halt.is_set)
+    if (!ordered->is_set || !target->config || engine->stopping ||
+        (ordered->is_stopped && is_on_its_way(target)))
         return false;
-    const char *against = find_reason_against(engine, target, observation);
+    const char *against =
+        ordered->is_stopped ? stopped : find_reason_against(engine, target, observation);
     if (against) {
-        give_up(engine, target, AS_REASON_REJECTED, against);
+        give_up(engine, target, ordered->is_stopped ? AS_REASON_SUPERSEDED : AS_REASON_REJECTED,
+                against);
         effect_put_target(engine, target);
         effect_commit(engine);
         return false;
@@ -344,10 +378,14 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
                           outcome == AS_REASON_TARGET_NOT_FOUND;
-    if (!target->ordered.is_set || !(is_final || is_too_old(engine, &target->ordered)))
+    const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_told;
+    if (!target->ordered.is_set ||
+        !(is_final || is_stopped || is_too_old(engine, &target->ordered)))
         return false;
     if (is_told)
         drop(target);
+    else if (is_stopped)
+        give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
     else
         give_up(engine, target, outcome, "given up: the target could not be observed");
     return true;

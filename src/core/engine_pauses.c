@@ -186,6 +186,7 @@ void pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
                           strcmp(now->who, halt->who) == 0)) {
         fill(now, moment_now(engine), 0, halt->who, halt->reason);
         record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
+        orders_on_halt(engine);
         effect_commit(engine);
     } else if (!halt->reason && now->is_set) {
         record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");

@@ -157,7 +157,7 @@ struct ordered { /* a size that an operator ordered, and that is not set yet */
     bool is_set;
     char id[AS_ULID_SIZE]; /* of the command */
     int32_t replicas;
-    bool force;
+    bool force, is_stopped; /* by the kill switch, while its request is on its way */
     struct as_moment at;
 };
 
@@ -489,6 +489,9 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
 /* ... and every rule that the incident is bound to. */
 bool scope_covers(const struct as_engine *engine, const char *credential,
                   const struct incident *incident);
+/* An operator's order for the target (NULL: all of them). */
+bool scope_allows_order(const struct as_engine *engine, const char *credential,
+                        const struct target *target);
 bool incident_add_credential(struct incident *incident, const char *credential);
 
 /* engine_targets.c */
@@ -637,6 +640,7 @@ void after_forget(struct as_engine *engine, struct target *target);
 
 /* engine_orders.c */
 void orders_handle(struct as_engine *engine, const struct as_order *order, uint64_t request);
+void orders_on_halt(struct as_engine *engine); /* to be committed */
 struct as_order_record *orders_record(struct as_engine *engine, const struct as_order *order,
                                       const struct target *target, uint64_t request);
 /* The target is seen. True: what was ordered has begun; false: nothing is to be done now. */

@@ -36,6 +36,16 @@ bool scope_allows(const struct as_engine *engine, const struct incident *inciden
     return false;
 }
 
+/* An order goes by no rule; one to all is for those that nothing is beyond. */
+bool scope_allows_order(const struct as_engine *engine, const char *credential,
+                        const struct target *target)
+{
+    if (!target)
+        return scope_is_whole(engine, credential);
+    return as_scope_allows_target(engine->config.scopes, engine->config.scope_count, credential,
+                                  target->config ? target->config->name : NULL, target->ref->id);
+}
+
 static bool reaches_bound(const struct as_engine *engine, const char *credential,
                           const struct incident *incident)
 {

@@ -53,27 +53,40 @@ static bool match_any(const char *const *patterns, size_t count, const char *tex
     return count == 0;
 }
 
+static const struct as_scope *find(const struct as_scope *scopes, size_t count,
+                                   const char *credential)
+{
+    static const struct as_scope everything = {.credential = ""};
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(scopes[i].credential, credential) == 0)
+            return &scopes[i];
+    }
+    return credential[0] == '\0' ? &everything : NULL;
+}
+
+static bool match_target(const struct as_scope *scope, const char *name, const char *id)
+{
+    return (name && match_any(scope->targets, scope->target_count, name)) ||
+           match_any(scope->targets, scope->target_count, id);
+}
+
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id)
 {
-    if (credential[0] == '\0')
-        return true;
-    for (size_t i = 0; i < count; i++) {
-        const struct as_scope *scope = &scopes[i];
-        if (strcmp(scope->credential, credential) == 0)
-            return match_any(scope->rules, scope->rule_count, rule) &&
-                   (match_any(scope->targets, scope->target_count, target_name) ||
-                    match_any(scope->targets, scope->target_count, target_id));
-    }
-    return false;
+    const struct as_scope *scope = find(scopes, count, credential);
+    return scope && match_any(scope->rules, scope->rule_count, rule) &&
+           match_target(scope, target_name, target_id);
+}
+
+bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,
+                            const char *target_name, const char *target_id)
+{
+    const struct as_scope *scope = find(scopes, count, credential);
+    return scope && match_target(scope, target_name, target_id);
 }
 
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count, const char *credential)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct as_scope *scope = &scopes[i];
-        if (strcmp(scope->credential, credential) == 0)
-            return scope->rule_count == 0 && scope->target_count == 0;
-    }
-    return credential[0] == '\0';
+    const struct as_scope *scope = find(scopes, count, credential);
+    return scope && scope->rule_count == 0 && scope->target_count == 0;
 }

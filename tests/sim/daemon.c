@@ -529,6 +529,9 @@ void daemon_start(struct world *world)
     daemon->until = INT64_MAX;
     daemon->planned = -1;
     daemon_new_clock(world, -10 * SECOND);
+    static const struct as_scope scopes[] = {{.credential = "operator"}};
+    daemon->config.scopes = scopes;
+    daemon->config.scope_count = AS_ARRAY_SIZE(scopes);
     daemon->config.incident_expiry_us = between(world, 2400, 20000) * SECOND;
     daemon->config.stale_window_us = between(world, 60, 240) * SECOND;
     daemon->config.resync_us = chance(world, 600) ? between(world, 20, 120) * SECOND : 0;

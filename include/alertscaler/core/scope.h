@@ -1,7 +1,7 @@
 /*
  * What a credential may trigger: names of rules and of targets, with `*` for any text. The engine
  * keeps with each incident through which credentials it came, and a rule acts on it only if one of
- * them may trigger that rule on that target.
+ * them may trigger that rule on that target. Orders of operators go by the targets alone.
  */
 #ifndef ALERTSCALER_CORE_SCOPE_H
 #define ALERTSCALER_CORE_SCOPE_H
@@ -31,6 +31,10 @@ bool as_scope_may_meet(const char *left, const char *right) AS_MUST_USE;
  * that is not among the scopes (removed meanwhile) nothing. */
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id) AS_MUST_USE;
+
+/* Likewise of an order, which goes by no rule. `target_name` may be NULL: only the id is known. */
+bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,
+                            const char *target_name, const char *target_id) AS_MUST_USE;
 
 /* Whether nothing is beyond the credential: "", and one without patterns. */
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count,

@@ -133,6 +133,7 @@ static void say_command(struct harness *harness, const struct as_order_record *r
     const struct as_order *order = record->order;
     char size[16] = "";
     memcpy(harness->last_command, record->id, AS_ULID_SIZE);
+    (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
     if (order->kind == AS_ORDER_SCALE)
         (void)snprintf(size, sizeof(size), " %d", order->replicas);
     say(harness, "%s %s%s %s%s%s", as_order_kind_get_word(order->kind),

@@ -254,13 +254,30 @@ Test(engine_orders, the_kill_switch_stops_orders_too)
     h.observation = AS_REASON_UNREACHABLE;
     scale(&h, "web", 10);
     harness_halt(&h, "stop");
+    cr_assert_not_null(strstr(said(&h), "all done for switch; earlier order web 4>10 superseded"));
     h.observation = AS_REASON_APPLIED;
-    tick(&h, 60);
-    cr_assert_eq(harness_target(&h, "web")->size, 4);
     scale(&h, "web", 12);
     cr_assert_not_null(strstr(said(&h), "scale web 12 refused"));
     harness_halt(&h, NULL);
-    cr_assert_eq(harness_target(&h, "web")->size, 10, "it was answered, and is not too old");
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 4, "what was stopped does not come back");
+    harness_stop(&h);
+}
+
+/* Its request may have been carried out, or not: it is recorded once, and not sent again. */
+Test(engine_orders, the_kill_switch_ends_what_is_on_its_way)
+{
+    WITH(h, slow);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    scale(&h, "web", 10);
+    (void)said(&h);
+    harness_halt(&h, "stop");
+    cr_said(&h, "pause all done for switch");
+    tick(&h, 30);
+    harness_halt(&h, NULL);
+    tick(&h, 600);
+    cr_assert_null(strstr(said(&h), "scale "));
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
     harness_stop(&h);
 }
 

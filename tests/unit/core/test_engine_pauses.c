@@ -4,6 +4,8 @@
  */
 #include "engine_harness.h"
 
+#include <stdio.h>
+
 #include <alertscaler/base/attr.h>
 
 static const struct spec slow = {
@@ -168,6 +170,45 @@ Test(engine_pauses, of_many_from_one_template_each_goes_by_its_id)
     (void)said(&h);
     order(&h, AS_ORDER_PAUSE, "any", 0);
     cr_said(&h, "pause ? unknown_target; answered");
+    harness_stop(&h);
+}
+
+static void pause_so_many(struct harness *harness, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[96];
+        (void)snprintf(id, sizeof(id), "kubernetes/default/apps/v1/Deployment/shop/p%d", i);
+        order(harness, AS_ORDER_PAUSE, id, 0);
+    }
+    (void)said(harness);
+}
+
+/* Found by a reader: the refusal made the target idle in the middle of its request. */
+Test(engine_pauses, one_too_many_is_refused_and_touches_nothing)
+{
+    WITH(h, templated);
+    pause_so_many(&h, 10000);
+    order(&h, AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/other", 0);
+    cr_said(&h, "pause other refused; answered");
+    cr_assert_eq(as_engine_get_counts(h.engine).targets, 10000, "made for it, and gone");
+    h.hold_calls = true;
+    fire(&h, "Slow,app=web-a", 990);
+    (void)said(&h);
+    order(&h, AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/web-a", 0);
+    cr_said(&h, "pause web-a refused; answered");
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_said(&h, "decided web-a 4>6 scaled by slow; scale web-a 4>6; acted web-a 4>6 applied");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, an_entry_with_templates_and_no_target_yet_is_said_to_be_one)
+{
+    WITH(h, templated);
+    order(&h, AS_ORDER_PAUSE, "any", 0);
+    cr_said(&h, "pause ? unknown_target; answered");
+    cr_assert_not_null(strstr(h.last_message, "no target has come from any yet"), "%s",
+                       h.last_message);
     harness_stop(&h);
 }
 

@@ -49,6 +49,30 @@ Test(engine_scopes, a_rule_acts_only_for_a_credential_that_may_trigger_it)
     harness_stop(&h);
 }
 
+static void pause(struct harness *harness, const char *who, const char *target)
+{
+    harness_order(harness, (struct as_order){.kind = AS_ORDER_PAUSE, .target = target, .who = who});
+}
+
+Test(engine_scopes, an_order_beyond_its_reach_is_refused)
+{
+    START(h);
+    pause(&h, "db", "db");
+    cr_said(&h, "pause db done for db; answered");
+    pause(&h, "db", "web");
+    cr_said(&h, "pause web refused for db; answered");
+    pause(&h, "web", "web"); /* it is narrowed to rules, and an order goes by none */
+    cr_said(&h, "pause web done for web; answered");
+    pause(&h, "web", NULL);
+    pause(&h, "db", NULL);
+    pause(&h, "removed", NULL);
+    cr_said(&h, "pause all refused for web; answered; pause all refused for db; answered; "
+                "pause all refused for removed; answered");
+    pause(&h, "all", NULL);
+    cr_said(&h, "pause all done for all; answered");
+    harness_stop(&h);
+}
+
 Test(engine_scopes, an_alert_beyond_its_reach_is_forbidden_and_changes_nothing)
 {
     START(h);

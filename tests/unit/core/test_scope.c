@@ -64,7 +64,7 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
         {.credential = "both", .rules = web, .rule_count = 2, .targets = shop, .target_count = 2},
     };
     static const struct {
-        const char *credential, *rule, *name, *id;
+        const char *credential, *rule /* NULL: an order */, *name, *id;
         bool is_allowed;
     } rows[] = {
         {"", "any", "any", "any", true},
@@ -75,6 +75,12 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
         {"rules", "checkout", "any", "any", true},
         {"rules", "db-slow", "any", "any", false},
         {"targets", "any", "shop", "other", true},
+        {"targets", NULL, "shop", "other", true},
+        {"targets", NULL, NULL, "kubernetes/default/shop/Deployment/web", true},
+        {"targets", NULL, NULL, "other", false},
+        {"rules", NULL, "any", "any", true},
+        {"removed", NULL, "shop", "shop", false},
+        {"", NULL, NULL, "any", true},
         {"targets", "any", "other", "kubernetes/default/shop/Deployment/web", true},
         {"targets", "any", "other", "kubernetes/default/bank/Deployment/web", false},
         {"both", "web-slow", "shop", "x", true},
@@ -82,8 +88,11 @@ Test(scope, both_the_rule_and_the_target_must_be_allowed)
         {"both", "db-slow", "shop", "x", false},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
-        cr_expect_eq(as_scope_allows(scopes, AS_ARRAY_SIZE(scopes), rows[i].credential,
-                                     rows[i].rule, rows[i].name, rows[i].id),
+        cr_expect_eq(rows[i].rule
+                         ? as_scope_allows(scopes, AS_ARRAY_SIZE(scopes), rows[i].credential,
+                                           rows[i].rule, rows[i].name, rows[i].id)
+                         : as_scope_allows_target(scopes, AS_ARRAY_SIZE(scopes), rows[i].credential,
+                                                  rows[i].name, rows[i].id),
                      rows[i].is_allowed, "row %zu", i);
     cr_expect_not(as_scope_allows(NULL, 0, "any", "r", "t", "t"));
 }
