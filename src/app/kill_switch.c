@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +21,7 @@
 
 struct as_kill_switch {
     char *path; /* NULL: none */
-    bool is_set, is_blind;
+    bool is_set, is_blind, was_seen;
     struct stat seen; /* when the content was read */
     char reason[AS_ORDER_REASON_MAX];
     char *annotation; /* NULL: none */
@@ -47,7 +48,7 @@ void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *pat
         return;
     free(kill_switch->path);
     kill_switch->path = path ? as_xstrdup(path) : NULL;
-    kill_switch->is_set = kill_switch->is_blind = false;
+    kill_switch->is_set = kill_switch->is_blind = kill_switch->was_seen = false;
 }
 
 /* One line, without what does not belong into one. */
@@ -90,24 +91,37 @@ static void read_reason(struct as_kill_switch *kill_switch, const struct stat *n
     kill_switch->seen = *now;
 }
 
+/* As it was; and where nobody ever knew, it is set: whoever wants to stop everything is heard. */
+static void on_blind(struct as_kill_switch *kill_switch, int code)
+{
+    if (!kill_switch->was_seen && !kill_switch->is_set) {
+        (void)snprintf(kill_switch->reason, sizeof(kill_switch->reason),
+                       "whether the file is there cannot be looked at: %s", strerror(code));
+        kill_switch->seen = (struct stat){0};
+        kill_switch->is_set = true;
+    }
+    if (!kill_switch->is_blind)
+        as_log(AS_LOG_ERROR,
+               kill_switch->was_seen ? "the kill switch cannot be looked at: it stays as it was"
+                                     : "the kill switch cannot be looked at: it counts as set",
+               AS_F("file", kill_switch->path), AS_F("error", strerror(code)));
+    kill_switch->is_blind = true;
+}
+
 static void look_at_file(struct as_kill_switch *kill_switch)
 {
     struct stat now;
-    if (stat(kill_switch->path, &now) == 0) {
-        if (!kill_switch->is_set || !is_same(&now, &kill_switch->seen))
-            read_reason(kill_switch, &now);
-        kill_switch->is_set = true;
-        kill_switch->is_blind = false;
+    const int code = stat(kill_switch->path, &now) == 0 ? 0 : errno;
+    const bool is_there = code == 0, is_gone = code == ENOENT || code == ENOTDIR;
+    if (!is_there && !is_gone) {
+        on_blind(kill_switch, code);
         return;
     }
-    if (errno == ENOENT || errno == ENOTDIR) {
-        kill_switch->is_set = kill_switch->is_blind = false;
-        return;
-    }
-    if (!kill_switch->is_blind)
-        as_log(AS_LOG_ERROR, "the kill switch cannot be looked at: it stays as it was",
-               AS_F("file", kill_switch->path), AS_F("error", strerror(errno)));
-    kill_switch->is_blind = true;
+    if (is_there && (!kill_switch->is_set || !is_same(&now, &kill_switch->seen)))
+        read_reason(kill_switch, &now);
+    kill_switch->is_set = is_there;
+    kill_switch->is_blind = false;
+    kill_switch->was_seen = true;
 }
 
 struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch)

@@ -19,7 +19,8 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch,
                                    const char *reason); /* NULL: there is none */
 
 /* As it is now: one look at the file system. Where the file cannot be looked at, it is as it was,
- * which is logged once. The file goes first. Texts are good until the next call. */
+ * or set where no look at it has succeeded; which is logged once. The file goes first. Texts are
+ * good until the next call. */
 struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch);
 
 AS_DEFINE_CLEANUP(struct as_kill_switch *, as_kill_switch_free)

@@ -4,6 +4,7 @@
 #include "safe_text.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 void safe_text_put(FILE *out, const char *text)
 {
@@ -14,4 +15,18 @@ void safe_text_put(FILE *out, const char *text)
         else
             fputc(*at, out);
     }
+}
+
+char *safe_text_take(char *text)
+{
+    char *safe = NULL;
+    size_t size;
+    FILE *out = open_memstream(&safe, &size);
+    if (!out)
+        abort(); /* only without memory */
+    safe_text_put(out, text);
+    if (fclose(out) != 0)
+        abort();
+    free(text);
+    return safe;
 }

@@ -9,4 +9,7 @@
 
 void safe_text_put(FILE *out, const char *text);
 
+/* Likewise as a text for free(); the one that is given is freed. */
+char *safe_text_take(char *text);
+
 #endif

@@ -178,6 +178,7 @@ static void print_table(const json_t *targets, FILE *out)
     for (size_t k = 0; k < count; k++) {
         rows[k] = make_row(json_array_get(targets, k), now_us);
         for (size_t i = 0; i < COLUMNS; i++) {
+            rows[k].cells[i] = safe_text_take(rows[k].cells[i]);
             const size_t width = strlen(rows[k].cells[i]);
             widths[i] = width > widths[i] ? width : widths[i];
         }

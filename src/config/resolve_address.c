@@ -148,6 +148,7 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     static const char *const keys[] = {"provider", "url", "name"};
     char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
     const struct as_yaml_node *url = as_yaml_find(raw->node_group, "url");
+    const struct as_yaml_node *name = as_yaml_find(raw->node_group, "name");
     bool is_good = true;
     for (uint32_t i = 0; i < raw->node_group->count; i++) {
         const struct as_yaml_node *key = raw->node_group->pairs[i].key;
@@ -170,6 +171,12 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     if (!url)
         loader_report(&resolver->loader, raw->node_group,
                       "key `url` is missing: a provider of type http needs the group's address");
+    if (url && is_template(url) && name && !is_template(name)) {
+        loader_report(&resolver->loader, name,
+                      "all the groups that `url` may give would go by this one name: put the "
+                      "template into the name too, or leave it out");
+        is_good = false;
+    }
     return url && check_group_url(resolver, url) && is_good;
 }
 

@@ -103,6 +103,27 @@ Test(kill_switch, a_missing_folder_is_no_kill_switch)
     expect_reason(NULL);
 }
 
+/* A link to itself cannot be looked at, whoever asks. */
+Test(kill_switch, what_cannot_be_looked_at_counts_as_set_until_it_was_seen)
+{
+    cr_assert_eq(symlink("stop", path), 0);
+    expect_reason("whether the file is there cannot be looked at: "
+                  "Too many levels of symbolic links");
+    (void)unlink(path);
+    expect_reason(NULL);
+    cr_assert_eq(symlink("stop", path), 0);
+    expect_reason(NULL); /* as it was */
+    (void)unlink(path);
+    write_file("here");
+    expect_reason("here");
+    (void)unlink(path);
+    cr_assert_eq(symlink("stop", path), 0);
+    expect_reason("here");
+    as_kill_switch_set_file(kill_switch, NULL);
+    as_kill_switch_set_file(kill_switch, path); /* it may be another file system's now */
+    cr_expect_not_null(as_kill_switch_look(kill_switch).reason);
+}
+
 Test(kill_switch, the_annotation_counts_where_there_is_no_file)
 {
     as_kill_switch_set_annotation(kill_switch, "from afar");
