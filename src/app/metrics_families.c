@@ -142,6 +142,8 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_PAUSED] = {"alertscaler_paused",
                        "Whether everything is paused, by an operator or the kill switch.",
                        METRIC_GAUGE},
+    [METRIC_TARGETS_PAUSED] = {"alertscaler_targets_paused",
+                               "Targets that operators have paused one by one.", METRIC_GAUGE},
     [METRIC_REGEX_LIMIT_EXCEEDED] = {"alertscaler_regex_limit_exceeded_total",
                                      "Regular expression matches given up at a limit; they count "
                                      "as no match.",

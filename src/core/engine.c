@@ -258,5 +258,10 @@ bool as_engine_is_idle(const struct as_engine *engine)
 
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
 {
-    return (struct as_engine_counts){engine->open_count, engine->target_count, engine->busy_count};
+    return (struct as_engine_counts){
+        .incidents_open = engine->open_count,
+        .targets = engine->target_count,
+        .targets_busy = engine->busy_count,
+        .targets_paused = engine->paused_count,
+    };
 }

@@ -76,8 +76,10 @@ def test_a_pause_holds_over_a_kill_and_ends_by_itself(make, group):
     assert held["pause"]["who"] == "ada" and held["pause"]["reason"] == "the big move"
     target = daemon.target("workers")
     assert target["paused"]["reason"] == "the big move" and target["paused"]["until"] == answer.json["data"]["until"]
+    assert daemon.metrics().value("alertscaler_targets_paused") == 1
     eventually(lambda: group.applied == [5], what="it acts when the pause is over")
     assert time.monotonic() - began >= 9.5
+    assert daemon.metrics().value("alertscaler_targets_paused") == 0
     records = daemon.records("command")
     assert [(r["command"], r["who"]) for r in records] == [("pause", "ada"), ("resume", "")]
     daemon.stop()

@@ -165,6 +165,7 @@ bool as_engine_is_idle(const struct as_engine *engine);
 
 struct as_engine_counts {
     size_t incidents_open, targets, targets_busy;
+    size_t targets_paused; /* one by one: not by the pause of all or the kill switch */
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 

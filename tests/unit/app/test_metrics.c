@@ -87,9 +87,43 @@ Test(metrics, count_what_the_engine_does)
         "alertscaler_http_connections 7",
         "alertscaler_leader 1",
         "alertscaler_paused 0",
+        "alertscaler_targets_paused 0",
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(lines); i++)
         expect_line(lines[i]);
+}
+
+static void order(enum as_order_kind kind, const char *target)
+{
+    const struct as_order order = {
+        .kind = kind, .target = target, .who = "ada", .remote = "", .reason = "test"};
+    world_step(&world, (struct as_event){
+                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+}
+
+Test(metrics, tell_a_pause_of_all_from_pauses_of_single_targets)
+{
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    order(AS_ORDER_PAUSE, "checkout");
+    order(AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/cart");
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_paused 0");
+    expect_line("alertscaler_targets_paused 2");
+    order(AS_ORDER_RESUME, "checkout");
+    order(AS_ORDER_PAUSE, NULL);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_paused 1");
+    expect_line("alertscaler_targets_paused 1");
+}
+
+/* One who follows does not know which targets are paused, and does not say "none". */
+Test(metrics, of_pauses_of_targets_come_from_the_leader)
+{
+    struct as_view view = world_look(&world);
+    view.engine = NULL;
+    as_metrics_print(world.metrics, &view, AS_METRICS_TEXT, &out);
+    cr_assert_eq(as_buf_check(&out), 0);
+    expect_none("alertscaler_targets_paused");
 }
 
 Test(metrics, count_actions_that_failed)

@@ -289,3 +289,31 @@ Test(engine_pauses, can_be_seen)
     cr_expect_str_eq(view.reason, "fire");
     harness_stop(&h);
 }
+
+static size_t count_paused(const struct harness *harness)
+{
+    return as_engine_get_counts(harness->engine).targets_paused;
+}
+
+Test(engine_pauses, targets_that_are_paused_one_by_one_are_counted)
+{
+    WITH(h, slow);
+    cr_expect_eq(count_paused(&h), 0);
+    order(&h, AS_ORDER_PAUSE, NULL, 0);
+    harness_halt(&h, "fire");
+    cr_expect_eq(count_paused(&h), 0, "all at once is something else");
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    order(&h, AS_ORDER_PAUSE, "db", 60);
+    cr_expect_eq(count_paused(&h), 2);
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    cr_expect_eq(count_paused(&h), 2, "a longer pause is no second one");
+    harness_crash(&h, 1);
+    cr_expect_eq(count_paused(&h), 2, "a restart forgets none");
+    tick(&h, 60);
+    cr_expect_eq(count_paused(&h), 1, "one has ended by itself");
+    order(&h, AS_ORDER_RESUME, NULL, 0);
+    cr_expect_eq(count_paused(&h), 1);
+    order(&h, AS_ORDER_RESUME, "web", 0);
+    cr_expect_eq(count_paused(&h), 0);
+    harness_stop(&h);
+}
