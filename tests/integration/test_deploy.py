@@ -1,4 +1,5 @@
 """What is shipped under deploy/: the manifests with their rights, the configuration in them, the image."""
+import pathlib
 import re
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import yaml
 
 from harness.daemon import ROOT, find_binary
 from harness.deploy import MANIFESTS, install
+from harness.notification import alert, notification
+from harness.wait import eventually
 
 
 @pytest.fixture
@@ -69,12 +72,45 @@ def test_one_replica_and_several_are_installed_alike(one, several):
     assert (MANIFESTS / one).read_text() == (MANIFESTS.parent / "kubernetes-ha" / several).read_text()
 
 
-def test_the_configuration_for_several_replicas_differs_in_the_state_alone():
+def test_the_configuration_for_several_replicas_differs_in_the_state_and_the_kill_switch_alone():
+    """A file would stop only the replica that has it; with several the Lease's annotation is the kill switch."""
     one, several = (yaml.safe_load((folder / "config/alertscaler.yaml").read_text())
                     for folder in (MANIFESTS, MANIFESTS.parent / "kubernetes-ha"))
     assert several["state"].pop("store") == "kubernetes"
     assert (one.pop("state")["store"], several.pop("state")) == ("sqlite", {})
+    assert one.pop("kill_switch") and "kill_switch" not in several
     assert one == several
+
+
+def test_the_kill_switch_can_be_set_with_exec():
+    """Everything else in the container is read-only, and what is not on a claim does not survive the container."""
+    settings = yaml.safe_load((MANIFESTS / "config/alertscaler.yaml").read_text())
+    spec = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    folder = str(pathlib.PurePosixPath(settings["kill_switch"]["file"]).parent)
+    mount, = [m for m in spec["containers"][0]["volumeMounts"] if m["mountPath"] == folder]
+    volume, = [v for v in spec["volumes"] if v["name"] == mount["name"]]
+    assert not mount.get("readOnly") and "persistentVolumeClaim" in volume
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsUser"]
+
+
+def test_the_kill_switch_of_the_shipped_configuration_stops_it(make_daemon, node_group, tmp_path):
+    """The folder of the state holds the file too, with all that the sandbox leaves."""
+    group = node_group(size=4)
+    text = (MANIFESTS / "config/alertscaler.yaml").read_text()
+    shipped = yaml.safe_load(text.replace("/var/lib/alertscaler", str(tmp_path)))
+    stop = pathlib.Path(shipped["kill_switch"]["file"])
+    assert stop.parent == pathlib.Path(shipped["state"]["path"]).parent
+    daemon = make_daemon(
+        {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 10}},
+         "rules": [{"name": "busy", "match": ["alertname=Busy"], "target": "workers", "scale_up": {"by": 1}}]},
+        {"providers": {"mine": {"type": "http"}}, "state": shipped["state"], "kill_switch": shipped["kill_switch"]})
+    stop.touch()
+    eventually(lambda: daemon.metrics().value("alertscaler_paused") == 1, what="the file is seen")
+    daemon.notify(notification(alert({"alertname": "Busy"})))
+    assert daemon.wait_record("decision")["output"]["reason"] == "paused"
+    stop.unlink()
+    eventually(lambda: group.applied == [5], what="it goes on without the file")
+    daemon.stop()
 
 
 def test_a_replica_of_several_runs_as_one_alone_does():
