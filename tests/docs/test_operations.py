@@ -112,13 +112,62 @@ class Alerts(unittest.TestCase):
                 self.assertRegex(rule["record"], r"^(job|instance):alertscaler_\w+:\w+$")
 
 
+def read_commands():
+    """What stands in blocks behind a prompt, and between backquotes."""
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line[2:].split("   #")[0] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return lines + [code.replace("\n", " ") for code in re.findall(r"`([^`]+)`", prose)]
+
+
+def read_manifest(path):
+    return yaml.safe_load((ROOT / "deploy" / path).read_text(encoding="utf-8"))
+
+
+class Installations(unittest.TestCase):
+    """The page is for one replica and for several: what is called otherwise there is asked of both."""
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    lines = read_commands()
+
+    def test_commands_name_no_installation_where_both_may_be_meant(self):
+        pods = workloads = 0
+        for line in self.lines:
+            for call in re.findall(r"kubectl -n alertscaler (.*)", line):
+                pod = re.match(r"(?:exec|logs|port-forward) (\S+)", call)
+                workload = re.match(r"(?:scale|set image|rollout undo) (\S+)", call)
+                with self.subTest(line):
+                    if pod and "/stop" not in call:     # the kill switch of one replica
+                        self.assertIn(pod[1], ("$POD", "NAME"))
+                        pods += 1
+                    if workload:
+                        self.assertEqual(workload[1], "$WORKLOAD")
+                        workloads += 1
+        self.assertGreater(pods, 10)
+        self.assertGreater(workloads, 3)
+
+    def test_both_are_called_as_in_the_manifests(self):
+        for path in "kubernetes/deployment.yaml", "kubernetes-ha/statefulset.yaml":
+            item = read_manifest(path)
+            workload = f"{item['kind'].lower()}/{item['metadata']['name']}"
+            self.assertIn(f"| `{workload}` |", self.page)
+            self.assertTrue(any(line.startswith(f"WORKLOAD={workload}") for line in self.lines), workload)
+            for claim in item["spec"].get("volumeClaimTemplates", []):
+                self.assertIn(f"`{claim['metadata']['name']}-{item['metadata']['name']}-0`", self.page)
+        self.assertIn(f"the claim `{read_manifest('kubernetes/storage.yaml')['metadata']['name']}`", self.page)
+
+    def test_the_kill_switch_is_the_one_that_is_configured(self):
+        file = read_manifest("kubernetes/config/alertscaler.yaml")["kill_switch"]["file"]
+        for page in PAGE, "docs/operators.md":
+            text = (ROOT / page).read_text(encoding="utf-8")
+            self.assertRegex(text, rf"kubectl -n alertscaler exec deployment/alertscaler -- sh -c 'echo \"[^\"]+\" > {file}'", page)
+            self.assertRegex(text, r"kubectl -n alertscaler annotate lease alertscaler alertscaler\.io/paused=", page)
+        self.assertNotIn("kill_switch", read_manifest("kubernetes-ha/config/alertscaler.yaml"))
+
+
 class Commands(unittest.TestCase):
     def test_those_on_the_page_exist(self):
-        text = (ROOT / PAGE).read_text(encoding="utf-8")
-        blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        lines = [line[2:].split("   #")[0] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-        lines += [code.replace("\n", " ") for code in re.findall(r"`([^`]+)`", prose)]
+        lines = read_commands()
         listed = run(ALERTSCALER, "help")[1]
         names = re.findall(r"^  (\S+(?: \S+)?)  ", listed, re.MULTILINE)
         seen = set()
