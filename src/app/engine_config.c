@@ -21,5 +21,6 @@ struct as_engine_config as_engine_config_make(const struct as_settings *settings
         .watchdog = receiver->watchdog,
         .watchdog_count = receiver->watchdog_count,
         .watchdog_within_us = receiver->watchdog_within_us,
+        .incident_bytes_max = receiver->max_incident_memory,
     };
 }

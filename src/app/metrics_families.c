@@ -142,6 +142,10 @@ const struct metric_family metric_families[METRIC_COUNT] = {
     [METRIC_PAUSED] = {"alertscaler_paused",
                        "Whether everything is paused, by an operator or the kill switch.",
                        METRIC_GAUGE},
+    [METRIC_INCIDENT_MEMORY] = {"alertscaler_incident_memory_bytes",
+                                "Memory that incidents and their targets take, as counted for "
+                                "receiver.max_incident_memory.",
+                                METRIC_GAUGE},
     [METRIC_TARGETS_PAUSED] = {"alertscaler_targets_paused",
                                "Targets that operators have paused one by one.", METRIC_GAUGE},
     [METRIC_REGEX_LIMIT_EXCEEDED] = {"alertscaler_regex_limit_exceeded_total",

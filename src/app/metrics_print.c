@@ -247,6 +247,12 @@ static void print_paused(struct printing *p)
                 view->engine && as_engine_get_pause(view->engine, view->mono, view->wall).is_set);
 }
 
+static void print_incident_memory(struct printing *p)
+{
+    if (p->view->engine)
+        print_value(p, (double)as_engine_get_counts(p->view->engine).incident_bytes);
+}
+
 static void print_targets_paused(struct printing *p)
 {
     if (p->view->engine)
@@ -299,6 +305,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_HTTP_CONNECTIONS] = print_connections,
     [METRIC_LEADER] = print_leader,
     [METRIC_PAUSED] = print_paused,
+    [METRIC_INCIDENT_MEMORY] = print_incident_memory,
     [METRIC_TARGETS_PAUSED] = print_targets_paused,
     [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
     [METRIC_BUILD_INFO] = print_build_info,

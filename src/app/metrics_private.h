@@ -52,6 +52,7 @@ enum metric { /* in the order in which they are printed */
               METRIC_RELOAD_TIMESTAMP,
               METRIC_LEADER,
               METRIC_PAUSED,
+              METRIC_INCIDENT_MEMORY,
               METRIC_TARGETS_PAUSED,
               METRIC_REGEX_LIMIT_EXCEEDED,
               METRIC_BUILD_INFO,

@@ -104,9 +104,6 @@ static const char *find_obstacle(const struct as_receiver *receiver)
         return receiver->why_not;
     if (!as_storage_has_room(receiver->storage))
         return "the queue to the state file is full";
-    if (as_engine_get_counts(as_shell_get_engine(receiver->shell)).incidents_open >=
-        AS_INCIDENTS_MAX)
-        return "too many open incidents";
     return NULL;
 }
 
@@ -187,6 +184,11 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         return;
     }
     complete(receiver, exchange, body, size, notification);
+    if (!as_engine_has_room(as_shell_get_engine(receiver->shell), notification)) {
+        reply_unavailable(receiver, exchange,
+                          "incidents take all the memory that receiver.max_incident_memory gives");
+        return;
+    }
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
 
     struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));

@@ -19,9 +19,6 @@
 
 #include "auth.h"
 
-/* Open incidents beyond which new notifications are answered 503: memory has a limit too. */
-#define AS_INCIDENTS_MAX ((size_t)1000000)
-
 struct as_receiver;
 
 struct as_receiver_config {

@@ -263,5 +263,6 @@ struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
         .targets = engine->target_count,
         .targets_busy = engine->busy_count,
         .targets_paused = engine->paused_count,
+        .incident_bytes = room_get_used(engine),
     };
 }

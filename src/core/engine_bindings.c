@@ -255,11 +255,17 @@ void incident_free(struct incident *incident)
     free(incident);
 }
 
+static void make_anew(struct as_engine *engine, struct incident *incident)
+{
+    (void)bindings_make(engine, incident, incident->labels, incident->annotations);
+    room_account(engine, incident);
+}
+
 /* After something that the incident is matched by has changed. */
 void bindings_remake(struct as_engine *engine, struct incident *incident)
 {
     set_aside(engine, incident);
-    (void)bindings_make(engine, incident, incident->labels, incident->annotations);
+    make_anew(engine, incident);
 }
 
 static int compare_serials(const void *a, const void *b)
@@ -277,7 +283,7 @@ static void remake_in_order(struct as_engine *engine)
         incidents[count++] = incident;
     qsort(incidents, count, sizeof(struct incident *), compare_serials);
     for (size_t i = 0; i < count; i++)
-        (void)bindings_make(engine, incidents[i], incidents[i]->labels, incidents[i]->annotations);
+        make_anew(engine, incidents[i]);
     free(incidents);
 }
 

@@ -46,10 +46,11 @@ struct as_incident_target binding_get_target(const struct binding *binding)
     };
 }
 
-struct incident *incident_find(struct as_engine *engine, uint64_t fingerprint)
+struct incident *incident_find(const struct as_engine *engine, uint64_t fingerprint)
 {
     struct incident key = {.fingerprint = fingerprint};
-    return RB_FIND(incident_tree, &engine->incidents, &key);
+    struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
+    return RB_FIND(incident_tree, tree, &key); /* changes nothing */
 }
 
 /* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
@@ -62,6 +63,7 @@ void incident_bury(struct as_engine *engine, struct incident *incident)
     } else {
         TAILQ_REMOVE(&engine->resolved, incident, in_order);
     }
+    room_give_back(engine, incident);
     RB_REMOVE(incident_tree, &engine->incidents, incident);
     TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
 }
@@ -142,6 +144,7 @@ static struct incident *incident_new(struct as_engine *engine, const struct caus
 static void incident_insert(struct as_engine *engine, struct incident *incident)
 {
     RB_INSERT(incident_tree, &engine->incidents, incident);
+    room_account(engine, incident);
     if (incident->is_open) {
         TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
         engine->open_count++;
@@ -262,6 +265,8 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
                            is_annotated_anew(engine, incident, alert);
     const bool rerouted = is_rerouted(engine, cause, incident, alert);
     const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
+    if (annotated)
+        room_account(engine, incident);
     const int64_t age = engine->mono.us - incident->seen_stored.us;
     if (annotated || rerouted || turned ||
         age > engine->config.incident_expiry_us / SEEN_STORE_PART) {

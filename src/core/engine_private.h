@@ -18,6 +18,7 @@
  *   engine_pauses.c     pauses and the kill switch
  *   engine_growth.c     increases of node groups that have not come yet
  *   engine_actions.c    intents, results, what may have been done unseen
+ *   engine_room.c       the memory that incidents take
  *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_restore.c    from the store
  *   engine_view.c       for metrics and the API
@@ -94,6 +95,7 @@ struct incident {
     as_wall_time starts_at;
     struct as_moment opened, seen, resolved;
     as_mono_time seen_stored;
+    size_t bytes; /* as they were last counted */
     char **receivers;
     uint32_t receiver_count;
     char **credentials; /* through which it came */
@@ -350,6 +352,7 @@ struct as_engine {
     struct incident_tree incidents;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
     size_t open_count;
+    size_t incident_bytes; /* of all incidents in the tree */
     uint64_t next_serial;
 
     struct target_tree targets;
@@ -436,7 +439,7 @@ void effect_incident_record(struct as_engine *engine, const struct incident *inc
 /* engine_incidents.c */
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
                       uint64_t request);
-struct incident *incident_find(struct as_engine *engine, uint64_t fingerprint);
+struct incident *incident_find(const struct as_engine *engine, uint64_t fingerprint);
 struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
                                      const struct as_listed_alert *alert);
 void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
@@ -477,6 +480,11 @@ as_mono_time binding_get_due_unheld(const struct binding *binding);
 as_mono_time binding_get_due(const struct binding *binding); /* never while it is held */
 as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target);
 struct group *group_find(struct target *target, const char *rule);
+
+/* engine_room.c */
+void room_account(struct as_engine *engine, struct incident *incident); /* after it has changed */
+void room_give_back(struct as_engine *engine, struct incident *incident);
+size_t room_get_used(const struct as_engine *engine); /* bytes */
 
 /* engine_scopes.c */
 bool scope_is_whole(const struct as_engine *engine, const char *credential);

@@ -94,6 +94,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     else
         TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
     engine->open_count += incident->is_open;
+    room_account(engine, incident);
     return 0;
 }
 

@@ -11,11 +11,12 @@ from harness.certificates import Authority
 from harness.daemon import ROOT, dump_yaml
 from harness.http import request
 from harness.metrics import Metrics
+from harness.notification import alert, notification
 from harness.wait import eventually
 
 MIB = 1 << 20
 CONFIG = {"providers": {"mine": {"type": "http"}},
-          "receiver": {"max_body": "4MiB", "max_bodies": "8MiB", "max_connections": 300}}
+          "receiver": {"max_body": "4MiB", "max_bodies": "8MiB", "max_connections": 300, "max_incident_memory": "16MiB"}}
 SECONDS = 2.5           # that each attack lasts
 LATENCY = 10            # seconds within which a notification is answered
 
@@ -30,7 +31,7 @@ MUST_ANSWER = {"idle", "large-heads", "too-large-bodies", "compressed", "garbage
 
 def ceiling(connections, max_body, max_bodies, each=64 * 1024):
     """As docs/receiver.md states it, over what the program takes by itself."""
-    return connections * each + max_bodies + 16 * max_body + 64 * MIB
+    return connections * each + max_bodies + 16 * max_body + 64 * MIB + 16 * MIB     # max_incident_memory
 
 
 @pytest.fixture
@@ -202,7 +203,52 @@ def test_ten_thousand_idle_connections(daemon, make_alertmanager, attack):
     check_all_gone(daemon, sender)
 
 
+def test_one_who_may_little_cannot_take_the_memory_of_all(make_daemon, node_group, tmp_path):
+    """Whoever holds a credential for one rule sends complete bodies of ever new alerts: memory stays below the ceiling, the others'
+    new alerts are taken all the while, and room comes back when alerts end."""
+    for name in ("narrow", "whole"):
+        (tmp_path / name).write_text(f"the secret of {name}")
+    tokens = [{"name": "narrow", "file": str(tmp_path / "narrow"), "rules": ["busy"]},
+              {"name": "whole", "file": str(tmp_path / "whole"), "permissions": ["notify", "read"]}]
+    rules = {
+        "targets": {"workers": {"node_group": {"provider": "mine", "url": node_group(size=4).url}, "min": 1, "max": 10}},
+        "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 1}},
+                  {"name": "other", "match": ['alertname="Other"'], "target": "workers", "scale_up": {"by": 1}}],
+    }
+    daemon = make_daemon(rules, {**CONFIG, "receiver": {**CONFIG["receiver"], "tokens": tokens, "stale_window": "1s"}},
+                         log_level="info",
+                         env={"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:quarantine_size_mb=1:malloc_context_size=2"})
+
+    def send(who, alerts):
+        daemon.headers = {"Authorization": f"Bearer the secret of {who}"}
+        return daemon.post("/webhook", notification(*alerts), timeout=60)
+
+    def many(body, **fields):
+        return [alert({"alertname": "Busy", "number": f"{body}-{i}", "more": "x" * 200}, **fields) for i in range(5000)]
+
+    own = daemon.process.resident_bytes()
+    answers = []
+    for body in range(12):
+        answers.append(send("narrow", many(body)).status)
+        assert send("whole", [alert({"alertname": "Other", "number": str(body)})]).status == 200, body
+    taken = answers.count(200)
+    assert 1 <= taken <= 3 and answers == [200] * taken + [503] * (12 - taken), answers
+    highest = daemon.process.resident_bytes()
+    print(f"{taken * 5000} alerts were taken, {(highest - own) / MIB:.0f} MiB more")
+    assert highest - own < ceiling(300, 4 * MIB, 8 * MIB)
+    refused = send("narrow", many(11))
+    assert refused.status == 503 and "max_incident_memory" in refused.text
+    assert send("narrow", many(0)).status == 200, "what is remembered may be repeated"
+    daemon.headers = {"Authorization": "Bearer the secret of whole"}
+    used = daemon.metrics().sum("alertscaler_incident_memory_bytes")
+    assert 8 * MIB <= used < 16 * MIB
+    for body in range(taken):
+        assert send("narrow", many(body, status="resolved")).status == 200, "and may end"
+    assert send("whole", many(20)).status == 200, "there is room for those who may everything"
+    eventually(lambda: send("narrow", many(21)).status == 200, 20, interval=1, what="there is room again")
+
+
 def test_the_documented_ceiling_is_the_one_tested():
     text = (pathlib.Path(ROOT) / "docs" / "receiver.md").read_text()
-    assert "max_connections x 64 KiB (128 KiB with TLS) + max_bodies + max_body x 16 + 64 MiB" in text
-    assert ceiling(1024, 0, 0) == 128 * MIB
+    assert "max_connections x 64 KiB (128 KiB with TLS) + max_bodies + max_body x 16 + 64 MiB + max_incident_memory" in text
+    assert ceiling(1024, 0, 0) == (128 + 16) * MIB

@@ -53,6 +53,7 @@ struct as_engine_config {
     int64_t watchdog_within_us;
     const struct as_scope *scopes; /* of all credentials; borrowed as the rule set is */
     size_t scope_count;
+    uint64_t incident_bytes_max; /* what as_engine_has_room goes by; 0: no limit */
 };
 
 enum as_event_kind {
@@ -166,8 +167,15 @@ bool as_engine_is_idle(const struct as_engine *engine);
 struct as_engine_counts {
     size_t incidents_open, targets, targets_busy;
     size_t targets_paused; /* one by one: not by the pause of all or the kill switch */
+    size_t incident_bytes; /* memory of incidents and their targets, as near as it is counted */
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
+
+/* Whether the notification may be handled: incidents take less memory than they may (half of it for
+ * a credential that is narrowed), or it brings nothing that would take more: repeats and resolved
+ * alerts of what is remembered. What it brings at most comes on top of the limit. */
+bool as_engine_has_room(const struct as_engine *engine,
+                        const struct as_notification *notification) AS_MUST_USE;
 
 struct as_pause_view {
     bool is_set;

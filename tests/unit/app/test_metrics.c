@@ -96,7 +96,7 @@ Test(metrics, count_what_the_engine_does)
 static void order(enum as_order_kind kind, const char *target)
 {
     const struct as_order order = {
-        .kind = kind, .target = target, .who = "ada", .remote = "", .reason = "test"};
+        .kind = kind, .target = target, .who = "", .remote = "", .reason = "test"};
     world_step(&world, (struct as_event){
                            .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
 }

@@ -530,9 +530,12 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
         alert->annotations = make_annotations(alerts[i].annotation);
         alert->fingerprint = as_labels_get_fingerprint(alert->labels);
     }
-    step(harness, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,
-                                     .ticket = ++harness->requests,
-                                     .notification = notification});
+    if (as_engine_has_room(harness->engine, notification))
+        step(harness, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,
+                                         .ticket = ++harness->requests,
+                                         .notification = notification});
+    else
+        say(harness, "no room");
     as_notification_free(notification);
     harness_settle(harness);
 }

@@ -137,7 +137,8 @@ struct test_alert {
 void harness_start(struct harness *harness, const struct spec *spec); /* and takes the transcript */
 void harness_stop(struct harness *harness);                           /* frees everything */
 
-/* One notification; all alerts in it. */
+/* One notification; all alerts in it. Where there is no room for it nobody is told but the
+ * transcript. */
 void harness_notify(struct harness *harness, const char *receiver, const struct test_alert *alerts,
                     size_t count);
 void fire(struct harness *harness, const char *labels, int64_t starts);

@@ -1,0 +1,107 @@
+/*
+ * The memory of incidents: counted as they come, change and go, and the same after a restart; at
+ * its limit nothing is taken that would bring more, and everything else is.
+ */
+#include "engine_harness.h"
+
+#include <stdio.h>
+
+static const struct spec templated = {
+    .targets = {{.name = "any", .address = "{{ .Labels.app }}", .allow = "*", .min = 1, .up = 60}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
+};
+
+static const char *const rules[] = {"slow"};
+static const struct as_scope scopes[] = {
+    {.credential = "whole"},
+    {.credential = "narrow", .rules = rules, .rule_count = 1},
+};
+
+static size_t used(const struct harness *harness)
+{
+    return as_engine_get_counts(harness->engine).incident_bytes;
+}
+
+static void fire_one(struct harness *harness, const char *credential, int number)
+{
+    char labels[64];
+    (void)snprintf(labels, sizeof(labels), "Slow,app=web,pod=p%d", number);
+    harness->credential = credential;
+    fire(harness, labels, 990);
+}
+
+Test(engine_room, counts_what_comes_and_goes)
+{
+    WITH(h, templated);
+    cr_assert_eq(used(&h), 0);
+    fire(&h, "Slow,app=web-a", 990);
+    const size_t one = used(&h);
+    cr_assert_gt(one, 1000, "an incident, and its target");
+    harness_notify(&h, "scaler",
+                   &(struct test_alert){
+                       .labels = "Slow,app=web-a", .starts = 990, .annotation = "a long story"},
+                   1);
+    cr_assert_gt(used(&h), one, "its annotations have grown");
+    const size_t more = used(&h);
+    harness_notify(&h, "other", &(struct test_alert){.labels = "Slow,app=web-a", .starts = 990}, 1);
+    cr_assert_neq(used(&h), more, "another receiver, and no annotation");
+    const size_t before = used(&h);
+    harness_crash(&h, 1);
+    cr_assert_eq(used(&h), before);
+    resolve(&h, "Slow,app=web-a", 990);
+    resolve(&h, "Slow,app=web-b", 990); /* its firing never came */
+    cr_assert_gt(used(&h), 0, "they are remembered for a while");
+    tick(&h, 86400);
+    cr_assert_eq(used(&h), 0);
+    harness_stop(&h);
+}
+
+Test(engine_room, at_the_limit_only_what_brings_more_is_refused)
+{
+    struct harness h = {.config = {.incident_bytes_max = 8000}};
+    harness_start(&h, &templated);
+    int count = 0;
+    while (used(&h) < 8000)
+        fire_one(&h, "", count++);
+    (void)said(&h);
+    fire_one(&h, "", count);
+    cr_said(&h, "no room");
+    fire_one(&h, "", 0);
+    cr_assert_not_null(strstr(said(&h), "said duplicate"));
+    fire(&h, "Slow,app=web,pod=p0", 995);
+    cr_assert_not_null(strstr(said(&h), "opened"), "a newer stretch of one that is known");
+    harness_notify(
+        &h, "scaler",
+        &(struct test_alert){.labels = "Slow,app=web,pod=p0", .starts = 995, .annotation = "long"},
+        1);
+    cr_said(&h, "no room");
+    resolve(&h, "Slow,app=web,pod=unknown", 990);
+    cr_said(&h, "no room");
+    resolve(&h, "Slow,app=web,pod=p0", 995);
+    resolve(&h, "Slow,app=web,pod=p1", 990);
+    (void)said(&h);
+    tick(&h, 3600);
+    fire_one(&h, "", count);
+    cr_assert_not_null(strstr(said(&h), "opened"), "room has come back");
+    harness_stop(&h);
+}
+
+Test(engine_room, a_narrow_credential_has_half_of_it)
+{
+    struct harness h = {.config = {.incident_bytes_max = 16000,
+                                   .scopes = scopes,
+                                   .scope_count = AS_ARRAY_SIZE(scopes)}};
+    harness_start(&h, &templated);
+    int count = 0;
+    while (used(&h) < 8000)
+        fire_one(&h, "narrow", count++);
+    (void)said(&h);
+    fire_one(&h, "narrow", count);
+    cr_said(&h, "no room");
+    while (used(&h) < 16000)
+        fire_one(&h, "whole", count++);
+    cr_assert_null(strstr(said(&h), "no room"));
+    fire_one(&h, "whole", count);
+    cr_said(&h, "no room");
+    harness_stop(&h);
+}
