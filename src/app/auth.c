@@ -19,15 +19,15 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/throttle.h>
 
 #include "auth_limit.h"
 #include "auth_passwords.h"
 #include "auth_review.h"
 #include "auth_signature.h"
 
-#define DENIED_EVERY_US (60 * AS_US_PER_S) /* refusals are counted and recorded so often */
-#define HEADERS_MAX     256
-#define BASIC_MAX       ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
+#define HEADERS_MAX 256
+#define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
 
 struct admission { /* kept with an exchange */
     struct as_auth *auth;
@@ -48,16 +48,46 @@ struct as_auth {
     struct as_auth_limit *limit;
     struct as_reviewer *reviewer;
     struct as_passwords *passwords; /* made when the first is to be checked */
-    uint64_t denied_count;          /* not recorded so far */
-    as_mono_time denied_recorded;
-    bool has_denied;
+    /* refusals: a wrong password in a loop must fill neither log nor disk */
+    struct as_throttle denied_log, denied_record;
+    const char *denied_handler; /* of the last one */
+    int denied_status;
 };
+
+static bool log_denied(const void *context, const struct as_throttle *denied)
+{
+    const struct as_auth *auth = context;
+    as_log(AS_LOG_WARN, "request denied", AS_F("remote", denied->remote),
+           AS_F("handler", auth->denied_handler), AS_F("error", denied->error),
+           AS_FI("count", denied->count));
+    return true;
+}
+
+static bool record_denied(const void *context, const struct as_throttle *denied)
+{
+    const struct as_auth *auth = context;
+    const struct as_denied_record record = {
+        .remote = denied->remote,
+        .handler = auth->denied_handler,
+        .error = denied->error,
+        .status = auth->denied_status,
+        .count = denied->count,
+    };
+    return auth->config.denied(auth->config.context, &record);
+}
+
+static as_mono_time get_now(const struct as_auth *auth)
+{
+    return auth->config.clock->get_mono(auth->config.clock);
+}
 
 struct as_auth *as_auth_new(const struct as_auth_config *config)
 {
     struct as_auth *auth = as_xcalloc(1, sizeof(*auth));
     auth->config = *config;
     auth->limit = as_auth_limit_new();
+    auth->denied_log = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_denied, auth);
+    auth->denied_record = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, record_denied, auth);
     return auth;
 }
 
@@ -65,6 +95,7 @@ struct as_auth *as_auth_free(struct as_auth *auth)
 {
     if (!auth)
         return NULL;
+    as_throttle_end(&auth->denied_log, get_now(auth));
     as_reviewer_free(auth->reviewer);
     as_passwords_free(auth->passwords);
     as_auth_limit_free(auth->limit);
@@ -115,33 +146,28 @@ const char *as_auth_get_credential(const struct as_http_exchange *exchange)
     return admission ? admission->credential : "";
 }
 
-static as_mono_time get_now(const struct as_auth *auth)
+static void deny(struct admission *admission, int status, const char *problem)
 {
-    return auth->config.clock->get_mono(auth->config.clock);
+    struct as_auth *auth = admission->auth;
+    const char *remote = as_http_exchange_get_remote(admission->exchange);
+    auth->denied_handler = admission->handler;
+    auth->denied_status = status;
+    as_throttle_add(&auth->denied_log, remote, problem, get_now(auth));
+    as_throttle_add(&auth->denied_record, remote, problem, get_now(auth));
 }
 
-/* Counted, and recorded once in a while: a wrong password in a loop must not fill the disk. */
-static void record_denied(struct as_auth *auth, const struct as_http_exchange *exchange,
-                          const char *handler, int status, const char *problem)
+void as_auth_look(struct as_auth *auth)
 {
-    const as_mono_time now = get_now(auth);
-    auth->denied_count++;
-    if (auth->has_denied && now.us - auth->denied_recorded.us < DENIED_EVERY_US)
-        return;
-    const struct as_denied_record record = {
-        .remote = as_http_exchange_get_remote(exchange),
-        .handler = handler,
-        .error = problem,
-        .status = status,
-        .count = auth->denied_count,
-    };
-    if (!auth->config.denied(auth->config.context, &record))
-        return;
-    as_log(AS_LOG_WARN, "request denied", AS_F("remote", record.remote), AS_F("handler", handler),
-           AS_F("error", problem), AS_FI("count", record.count));
-    auth->has_denied = true;
-    auth->denied_count = 0;
-    auth->denied_recorded = now;
+    as_throttle_look(&auth->denied_log, get_now(auth));
+    as_throttle_look(&auth->denied_record, get_now(auth));
+    if (auth->reviewer)
+        as_reviewer_look(auth->reviewer);
+}
+
+void as_auth_conclude(struct as_auth *auth)
+{
+    as_throttle_end(&auth->denied_log, get_now(auth));
+    as_throttle_end(&auth->denied_record, get_now(auth));
 }
 
 /* Answers */
@@ -175,7 +201,7 @@ static void refuse(struct admission *admission, int status, const char *problem)
         (void)snprintf(headers, sizeof(headers), "%s%s",
                        is_bearer ? "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n" : "",
                        is_basic ? "WWW-Authenticate: Basic realm=\"alertscaler\"\r\n" : "");
-    record_denied(auth, admission->exchange, admission->handler, status, problem);
+    deny(admission, status, problem);
     reply(admission->exchange, status, headers[0] ? headers : NULL, problem);
 }
 
@@ -233,8 +259,7 @@ static void refuse_busy(struct admission *admission, int64_t wait_us)
 {
     char headers[HEADERS_MAX];
     const int64_t seconds = wait_us / AS_US_PER_S + 1;
-    record_denied(admission->auth, admission->exchange, admission->handler, 503,
-                  "too many wrong credentials to check this one");
+    deny(admission, 503, "too many wrong credentials to check this one");
     (void)snprintf(headers, sizeof(headers), "Retry-After: %lld\r\n", (long long)seconds);
     reply(admission->exchange, 503, headers,
           "there were too many wrong credentials to check this one now: send it again");

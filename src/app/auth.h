@@ -31,7 +31,7 @@ struct as_auth_config {
     const struct as_clock *clock;
     struct event_base *base;
     bool enable_admin_api; /* --web.enable-admin-api */
-    /* Refusals, to be recorded once in a while; false: not taken, they come with the next. */
+    /* Refusals, to be recorded once in a while; false: not taken, they are tried again. */
     bool (*denied)(void *context, const struct as_denied_record *record);
     void *context;
 };
@@ -59,6 +59,12 @@ enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchan
 /* For as_http_handler.handle, before anything else: false after replying 401 to a body whose
  * signature is wrong. */
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange) AS_MUST_USE;
+
+/* Once a second or so: says and records the refusals that came since it was done last, when their
+ * time has come. */
+void as_auth_look(struct as_auth *auth);
+/* Likewise those that are left, whatever the time: before the last record of all. */
+void as_auth_conclude(struct as_auth *auth);
 
 /* The name of the credential that was admitted: "" where none was needed. Good until the reply. */
 const char *as_auth_get_credential(const struct as_http_exchange *exchange);

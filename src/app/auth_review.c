@@ -18,12 +18,12 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/throttle.h>
 
 #include "credentials.h"
 
-#define PATH         "/apis/authentication.k8s.io/v1/tokenreviews"
-#define REQUEST_MAX  ((size_t)64 * 1024)
-#define LOG_EVERY_US (60 * AS_US_PER_S)
+#define PATH        "/apis/authentication.k8s.io/v1/tokenreviews"
+#define REQUEST_MAX ((size_t)64 * 1024)
 
 struct as_review_wait {
     LIST_ENTRY(as_review_wait) link;
@@ -63,10 +63,22 @@ struct as_reviewer {
     size_t asking_count, wait_count;
     struct known known[AS_REVIEWS_REMEMBER];
     size_t known_count, known_next;
-    size_t failures; /* not logged so far */
-    as_mono_time failure_logged;
-    bool has_failed;
+    struct as_throttle failures;
 };
+
+static as_mono_time get_now(const struct as_reviewer *reviewer)
+{
+    return reviewer->env->clock->get_mono(reviewer->env->clock);
+}
+
+/* Anybody can show tokens: many failures are one line once in a while. */
+static bool log_failures(const void *context, const struct as_throttle *failures)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", failures->error),
+           AS_FI("count", failures->count));
+    return true;
+}
 
 /* That a request with the longest token has room. */
 static int check_size(const struct as_token_review_settings *settings, struct as_error *error)
@@ -100,6 +112,7 @@ int as_reviewer_new(const struct as_token_review_settings *settings,
         audiences[i] = as_arena_strdup(&reviewer->arena, settings->audiences[i]);
     reviewer->audiences = audiences;
     reviewer->audience_count = settings->audience_count;
+    reviewer->failures = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_failures, NULL);
     reviewer->env = env;
     reviewer->access = access;
     as_kube_client_init(&reviewer->client, env, access);
@@ -151,6 +164,7 @@ struct as_reviewer *as_reviewer_free(struct as_reviewer *reviewer)
     struct asking *asking;
     while ((asking = LIST_FIRST(&reviewer->asking)))
         give_up(asking);
+    as_throttle_end(&reviewer->failures, get_now(reviewer));
     as_kube_client_deinit(&reviewer->client);
     as_kube_access_free(reviewer->access);
     for (size_t i = 0; i < reviewer->known_count; i++)
@@ -159,11 +173,6 @@ struct as_reviewer *as_reviewer_free(struct as_reviewer *reviewer)
     OPENSSL_cleanse(reviewer, sizeof(*reviewer));
     free(reviewer);
     return NULL;
-}
-
-static as_mono_time get_now(const struct as_reviewer *reviewer)
-{
-    return reviewer->env->clock->get_mono(reviewer->env->clock);
 }
 
 static void digest_token(const char *token, unsigned char digest_out[SHA256_DIGEST_LENGTH])
@@ -214,18 +223,14 @@ static void remember(struct as_reviewer *reviewer, const struct asking *asking,
                                            .group_count = reviewed->group_count};
 }
 
-/* Anybody can show tokens: many failures are one line once in a while. */
-static void log_failure(struct as_reviewer *reviewer, const char *text)
+static void add_failure(struct as_reviewer *reviewer, const char *text)
 {
-    const as_mono_time now = get_now(reviewer);
-    reviewer->failures++;
-    if (reviewer->has_failed && now.us - reviewer->failure_logged.us < LOG_EVERY_US)
-        return;
-    as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", text),
-           AS_FI("count", reviewer->failures));
-    reviewer->has_failed = true;
-    reviewer->failure_logged = now;
-    reviewer->failures = 0;
+    as_throttle_add(&reviewer->failures, "", text, get_now(reviewer));
+}
+
+void as_reviewer_look(struct as_reviewer *reviewer)
+{
+    as_throttle_look(&reviewer->failures, get_now(reviewer));
 }
 
 struct result { /* whom an answer is for */
@@ -261,7 +266,7 @@ static void on_response(void *context, const struct as_http_response *response, 
         r = as_token_review_decode(response->body, response->body_size, reviewer->audiences,
                                    reviewer->audience_count, on_reviewed, &result, &error);
     if (r != 0) { /* then nobody has been told, and the reviewer is there */
-        log_failure(reviewer, error.text);
+        add_failure(reviewer, error.text);
         tell(asking, NULL);
     }
     asking_free(asking);
@@ -271,7 +276,7 @@ static void on_timeout(void *context)
 {
     struct asking *asking = context;
     asking->timer = NULL;
-    log_failure(asking->reviewer, "the API server has not answered in time");
+    add_failure(asking->reviewer, "the API server has not answered in time");
     give_up(asking);
 }
 

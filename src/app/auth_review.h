@@ -42,6 +42,10 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
                                        as_review_fn *done, void *context) AS_MUST_USE;
 void as_review_wait_cancel(struct as_review_wait *wait);
 
+/* Once a second or so: says how many could not be reviewed since that was said last, when it is
+ * time. */
+void as_reviewer_look(struct as_reviewer *reviewer);
+
 /* Whether it made the API server be asked; false: it joined another. */
 bool as_review_wait_is_first(const struct as_review_wait *wait);
 

@@ -36,6 +36,7 @@ static void finish(struct daemon *daemon)
 {
     struct as_error error = AS_ERROR_INIT;
     int status = daemon->failed ? 1 : 0;
+    as_auth_conclude(daemon->auth);
     if (daemon->shell && !daemon->failed) {
         as_shell_record_stop(daemon->shell);
         daemon_limit_patience(daemon, daemon->config->settings.state.lease.renew_deadline_us / 2);
@@ -131,6 +132,7 @@ static void make_events(struct daemon *daemon)
     daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
     daemon->web_timer = new_timer(daemon, daemon_on_web_timer);
     daemon->locks_timer = new_timer(daemon, daemon_on_locks_timer);
+    daemon->auth_timer = new_timer(daemon, daemon_on_auth_timer);
 }
 
 static void free_events(struct daemon *daemon)
@@ -144,6 +146,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->halt_timer);
     event_free(daemon->web_timer);
     event_free(daemon->locks_timer);
+    event_free(daemon->auth_timer);
     event_base_free(daemon->base);
 }
 

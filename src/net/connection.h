@@ -20,6 +20,7 @@
 #include <event2/util.h>
 
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/throttle.h>
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
 
@@ -97,13 +98,10 @@ struct as_http_server {
         unsigned count;
     } queues[AS_CONNECTION_STATES];
     unsigned connections; /* but the closed ones */
-    struct event *reap;
+    struct event *reap, *losses_timer;
     unsigned accepted;          /* since the others had their turn */
     size_t bodies_held, unsent; /* memory of all connections */
-    struct as_http_losses {     /* since `logged_us`, which is when that was said last */
-        unsigned count;
-        int64_t logged_us;
-    } losses[AS_HTTP_DROP_LIMIT + 1];
+    struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
     char *extra_headers;
     bool has_own_nosniff; /* X-Content-Type-Options is among them */
     struct as_buf out;    /* the head of the answer that is being made */
@@ -135,7 +133,9 @@ void as_http_exchange_drop_data(struct as_http_exchange *exchange);
 /* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
 
-/* crowd.c: who has to go. Drops are counted, and logged once a minute. */
+/* crowd.c: who has to go. Drops are counted, and logged once an interval. */
+void as_http_server_init_losses(struct as_http_server *server);
+void as_http_server_deinit_losses(struct as_http_server *server); /* logs what is left */
 void as_connection_drop(struct as_connection *connection, enum as_http_drop kind,
                         const char *error);
 bool as_http_server_make_room(struct as_http_server *server);    /* for one more connection */

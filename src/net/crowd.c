@@ -6,12 +6,14 @@
  * come in the time of its request as there are places.
  */
 #include <assert.h>
+#include <stdlib.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/event.h>
 
 #include <alertscaler/base/log.h>
-#include <alertscaler/base/time.h>
+#include <alertscaler/base/throttle.h>
 
 #include "connection.h"
 
@@ -25,20 +27,64 @@ static const struct drop_kind {
     [AS_HTTP_DROP_LIMIT] = {"limit", "connections closed to make room for others"},
 };
 
-/* Anybody can bring these about: one line a minute says how many there were. */
+static bool log_losses(const void *context, const struct as_throttle *losses)
+{
+    const struct drop_kind *kind = context;
+    as_log(AS_LOG_WARN, kind->event, AS_FI("count", losses->count),
+           AS_F("last_remote", losses->remote), AS_F("last_reason", losses->error));
+    return true;
+}
+
+static as_mono_time get_now(void)
+{
+    return (as_mono_time){as_http_server_now()};
+}
+
+/* The timer is needed while some are left that have not been said. */
+static void watch_losses(struct as_http_server *server)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++) {
+        const int64_t wait = as_throttle_get_wait(&server->losses[i], get_now());
+        const struct timeval delay = {wait / AS_US_PER_S, wait % AS_US_PER_S + 1};
+        if (wait >= 0 && !evtimer_pending(server->losses_timer, NULL) &&
+            evtimer_add(server->losses_timer, &delay) != 0)
+            as_log(AS_LOG_ERROR, "cannot set a timer", AS_FI("delay_us", wait));
+    }
+}
+
+static void on_losses(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_server *server = context;
+    (void)fd;
+    (void)what;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++)
+        as_throttle_look(&server->losses[i], get_now());
+    watch_losses(server);
+}
+
+void as_http_server_init_losses(struct as_http_server *server)
+{
+    server->losses_timer = evtimer_new(server->base, on_losses, server);
+    if (!server->losses_timer)
+        abort(); /* at the start, and only without memory */
+    for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++)
+        server->losses[i] =
+            AS_THROTTLE_INIT(server->config.losses_every_us, log_losses, &drop_kinds[i]);
+}
+
+void as_http_server_deinit_losses(struct as_http_server *server)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++)
+        as_throttle_end(&server->losses[i], get_now());
+    event_free(server->losses_timer);
+}
+
 void as_connection_drop(struct as_connection *connection, enum as_http_drop kind, const char *error)
 {
     assert(connection); /* who asks for room has counted somebody who holds it */
     struct as_http_server *server = connection->server;
-    struct as_http_losses *losses = &server->losses[kind];
-    int64_t now = as_http_server_now();
-    losses->count++;
-    if (losses->logged_us == 0 || now - losses->logged_us >= AS_US_PER_MIN) {
-        as_log(AS_LOG_WARN, drop_kinds[kind].event, AS_FI("count", losses->count),
-               AS_F("last_remote", connection->exchange.remote), AS_F("last_reason", error));
-        losses->count = 0;
-        losses->logged_us = now;
-    }
+    as_throttle_add(&server->losses[kind], connection->exchange.remote, error, get_now());
+    watch_losses(server);
     as_connection_enter(connection, AS_CONNECTION_CLOSED);
     if (server->handler.dropped)
         server->handler.dropped(server->handler.context, drop_kinds[kind].name);

@@ -39,6 +39,7 @@ const struct as_http_server_config as_http_server_config_default = {
     .body_timeout_us = 30 * AS_US_PER_S,
     .write_timeout_us = 30 * AS_US_PER_S,
     .idle_timeout_us = 6 * AS_US_PER_MIN, /* Alertmanager keeps its connections for five */
+    .losses_every_us = AS_THROTTLE_EVERY_US,
 };
 
 int64_t as_http_server_now(void)
@@ -218,6 +219,7 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->reap = make_event(base, on_reap, server);
     server->resume = make_event(base, on_resume, server);
     init_queues(server);
+    as_http_server_init_losses(server);
     server->listener = evconnlistener_new(base, on_accept, server,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
     if (!server->listener) {
@@ -280,6 +282,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
         }
         event_free(queue->timer);
     }
+    as_http_server_deinit_losses(server);
     event_free(server->reap);
     event_free(server->resume);
     as_buf_deinit(&server->out);

@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import hmac
 import json
+import re
 import subprocess
 import threading
 import time
@@ -271,6 +272,10 @@ def test_many_wrong_passwords_lock_nobody_out(make):
     assert slowest[0] < 2
     denied = daemon.records("denied")
     assert len(denied) == 1 and daemon.process.log_text().count("request denied") == 1
+    # How many there were in all is known in the end, although no other has come.
+    daemon.stop()
+    assert sum(record["count"] for record in daemon.records("denied")) == len(statuses)
+    assert sum(int(count) for count in re.findall(r'msg="request denied" .*count=(\d+)', daemon.process.log_text())) == len(statuses)
 
 
 def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, make_alertmanager, tmp_path):

@@ -40,6 +40,7 @@ struct as_http_server_config {
     size_t max_bodies; /* of all connections together; at least one of max_body fits */
     size_t max_unsent; /* answers that peers do not take, together; the oldest is given up */
     int64_t head_timeout_us, body_timeout_us, write_timeout_us, idle_timeout_us;
+    int64_t losses_every_us;   /* connections without an answer are logged so often, counted */
     struct as_tls_server *tls; /* borrowed; NULL: plain */
     const char *extra_headers; /* "Name: value\r\n" lines of every answer, or NULL; copied */
 };

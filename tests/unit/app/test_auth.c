@@ -4,6 +4,8 @@
  */
 #include "auth_gate.h"
 
+#include <alertscaler/base/log.h>
+
 TestSuite(auth, .init = setup, .fini = teardown);
 
 static void open_gate(bool enable_admin_api, struct as_token_settings *tokens, size_t count)
@@ -119,13 +121,52 @@ Test(auth, refusals_are_recorded_once_in_a_while_with_their_count)
     }
     cr_expect_eq(record_count, 1);
     cr_expect_eq(record_status, 401);
+    as_auth_look(auth);
+    cr_expect_eq(record_count, 1);
+    now.us += 59 * AS_US_PER_S;
+    as_auth_look(auth); /* the attack has ended, and its size is known all the same */
+    cr_expect_eq(record_count, 2);
+    cr_expect_eq(record_sum, 1000);
     now.us += 60 * AS_US_PER_S;
-    takes_records = false; /* nowhere to put it: it comes with the next */
+    takes_records = false; /* nowhere to put it: it is tried again */
     cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
     takes_records = true;
+    as_auth_look(auth);
+    cr_expect_eq(record_count, 3);
+    cr_expect_eq(record_sum, 1001);
     cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
-    cr_expect_eq(record_count, 2);
+    as_auth_conclude(auth); /* the end does not wait */
+    cr_expect_eq(record_count, 4);
     cr_expect_eq(record_sum, 1002);
+}
+
+/* A standby keeps no action log, and is attacked all the same. */
+Test(auth, refusals_are_logged_where_they_cannot_be_recorded)
+{
+    char name[] = "/tmp/test-auth-log-XXXXXX", text[4096] = "";
+    const int fd = mkstemp(name);
+    cr_assert_geq(fd, 0);
+    (void)unlink(name);
+    as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, fd);
+    open_three(true);
+    takes_records = false;
+    for (int i = 0; i < 300; i++)
+        cr_assert_eq(ask("/webhook", "Bearer wrong", AS_PERMISSION_NOTIFY), 401);
+    now.us += 60 * AS_US_PER_S;
+    as_auth_look(auth);
+    cr_assert_eq(ask("/webhook", "Bearer wrong", AS_PERMISSION_NOTIFY), 401);
+    auth = as_auth_free(auth);
+    as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, STDERR_FILENO);
+    cr_assert_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
+    unsigned lines = 0, sum = 0;
+    for (const char *at = text; (at = strstr(at, "request denied")); at++) {
+        lines++;
+        at = strstr(at, "count=");
+        sum += (unsigned)strtoul(at + 6, NULL, 10);
+    }
+    cr_expect_eq(lines, 3, "%s", text);
+    cr_expect_eq(sum, 301, "%s", text);
+    close(fd);
 }
 
 /* What was asked last, when its password has been checked. */

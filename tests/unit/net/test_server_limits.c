@@ -117,6 +117,48 @@ Test(server_limits, makes_room_beside_peers_that_do_not_read)
 }
 
 /* Of what one peer has sent ahead only a few requests are handled before others have their turn. */
+/* The sum of the counts in the log so far. */
+static unsigned sum_losses(int log, unsigned *lines_out)
+{
+    char text[8192] = "";
+    unsigned sum = 0;
+    cr_assert_geq(pread(log, text, sizeof(text) - 1, 0), 0);
+    *lines_out = 0;
+    for (const char *at = text; (at = strstr(at, "make room for others\" count=")); at++) {
+        at = strstr(at, "count=");
+        sum += (unsigned)strtoul(at + 6, NULL, 10);
+        ++*lines_out;
+    }
+    return sum;
+}
+
+Test(server_limits, says_how_many_had_to_go_although_no_other_has_to)
+{
+    struct as_http_server_config config = short_config();
+    config.max_connections = MANY;
+    config.losses_every_us = 300 * MS;
+    start(config);
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    const int log = fileno(file);
+    as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, log);
+    int hogs[3 * MANY];
+    unsigned lines = 0;
+    for (size_t i = 0; i < 2 * MANY; i++)
+        hogs[i] = dial();
+    WAIT_FOR(dropped_count == MANY);
+    WAIT_FOR(sum_losses(log, &lines) == MANY);
+    cr_expect_eq(lines, 2);
+    for (size_t i = 2 * MANY; i < 3 * MANY; i++)
+        hogs[i] = dial();
+    WAIT_FOR(dropped_count == 2 * MANY);
+    stop(); /* at the end the interval does not matter */
+    as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, STDERR_FILENO);
+    cr_expect_eq(sum_losses(log, &lines), 2 * MANY);
+    close_all(hogs, AS_ARRAY_SIZE(hogs));
+    (void)fclose(file);
+}
+
 Test(server_limits, a_pipeline_takes_turns_with_others)
 {
     enum { COUNT = 60 };
