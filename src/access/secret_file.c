@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
@@ -22,18 +21,6 @@ void as_secret_file_deinit(struct as_secret_file *file)
     as_wipe_free(file->text);
     free(file->path);
     *file = (struct as_secret_file){0};
-}
-
-static bool is_same_time(struct timespec a, struct timespec b)
-{
-    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-static bool is_same(const struct as_secret_file *file, const struct stat *now)
-{
-    return file->text && file->device == now->st_dev && file->inode == now->st_ino &&
-           file->size == now->st_size && is_same_time(file->modified, now->st_mtim) &&
-           is_same_time(file->changed, now->st_ctim);
 }
 
 static int check_text(const char *text, size_t size, const char *path, struct as_error *error)
@@ -74,25 +61,21 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
 /* Looks before it reads: a change in between is then seen the next time. */
 static int refresh(struct as_secret_file *file, struct as_error *error)
 {
-    struct stat now;
+    struct as_file_stamp now;
     char *text;
-    if (stat(file->path, &now) < 0) {
-        int code = -errno;
+    int code = as_file_stamp_take(file->path, &now);
+    if (code) {
         as_error_set_errno(error, code, "%s", file->path);
         return code;
     }
-    if (is_same(file, &now))
+    if (file->text && as_file_stamp_is_same(&file->stamp, &now))
         return 0;
-    int code = read_text(file->path, &text, error);
+    code = read_text(file->path, &text, error);
     if (code)
         return code;
     as_wipe_free(file->text);
     file->text = text;
-    file->device = now.st_dev;
-    file->inode = now.st_ino;
-    file->size = now.st_size;
-    file->modified = now.st_mtim;
-    file->changed = now.st_ctim;
+    file->stamp = now;
     return 0;
 }
 
@@ -109,6 +92,8 @@ int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t ch
         if (code && !file->is_stale)
             as_log(AS_LOG_WARN, "secret file unreadable, using its last content",
                    AS_F("error", problem.text));
+        if (!code && file->is_stale)
+            as_log(AS_LOG_INFO, "secret file read again", AS_F("file", file->path));
         file->is_stale = code != 0;
         file->check_at.us = as_time_add(now.us, check_every_us);
     }
@@ -119,6 +104,5 @@ int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t ch
 void as_secret_file_expire(struct as_secret_file *file)
 {
     file->check_at.us = INT64_MIN;
-    file->inode = 0;
-    file->size = -1;
+    file->stamp = (struct as_file_stamp){.size = -1};
 }

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -15,6 +14,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
@@ -23,9 +23,8 @@
 struct token {
     struct as_credential credential;
     const char *name, *file;
-    struct timespec changed;
-    ino_t inode;
-    off_t size;
+    struct as_file_stamp stamp; /* of what was read */
+    bool is_stale;              /* the file as it is now cannot be used, which was said */
     unsigned char digest[SHA256_DIGEST_LENGTH];
 };
 
@@ -82,18 +81,21 @@ static int token_read(struct token *token, struct as_error *error)
     return usable ? 0 : -EINVAL;
 }
 
-static bool token_has_changed(struct token *token)
+/* Looks before it reads: a change in between is then seen the next time. */
+static int token_refresh(struct token *token, struct as_error *error)
 {
-    struct stat st;
-    if (stat(token->file, &st) != 0)
-        return false; /* keeps what it has; a file that is being replaced comes back */
-    const bool changed = st.st_ino != token->inode || st.st_size != token->size ||
-                         st.st_mtim.tv_sec != token->changed.tv_sec ||
-                         st.st_mtim.tv_nsec != token->changed.tv_nsec;
-    token->inode = st.st_ino;
-    token->size = st.st_size;
-    token->changed = st.st_mtim;
-    return changed;
+    struct as_file_stamp now;
+    int r = as_file_stamp_take(token->file, &now);
+    if (r != 0) {
+        as_error_set_errno(error, r, "token file %s", token->file);
+        return r;
+    }
+    if (as_file_stamp_is_same(&token->stamp, &now))
+        return 0;
+    r = token_read(token, error);
+    if (r == 0)
+        token->stamp = now;
+    return r;
 }
 
 static const char *const *copy_texts(struct as_arena *arena, const char *const *texts, size_t count)
@@ -132,8 +134,7 @@ static int add_tokens(struct as_credentials *credentials,
         token->credential = add(credentials, from->name, &from->access);
         token->name = token->credential.name;
         token->file = as_arena_strdup(&credentials->arena, from->file);
-        (void)token_has_changed(token);
-        const int r = token_read(token, error);
+        const int r = token_refresh(token, error);
         if (r != 0)
             return r;
     }
@@ -164,11 +165,6 @@ static void add_users(struct as_credentials *credentials,
             .credential = add(credentials, from->name, find_access(settings, from->name)),
             .hash = as_arena_strdup(&credentials->arena, from->hash),
         };
-    }
-    for (size_t i = 0; i < settings->user_count; i++) {
-        if (!as_credentials_find_user(credentials, settings->users[i].name))
-            as_log(AS_LOG_WARN, "receiver.users names a user that the web configuration lacks",
-                   AS_F("user", settings->users[i].name));
     }
 }
 
@@ -228,6 +224,16 @@ static void add_reviews(struct as_credentials *credentials,
     }
 }
 
+static void warn_users(const struct as_credentials *credentials,
+                       const struct as_receiver_settings *settings)
+{
+    for (size_t i = 0; i < settings->user_count; i++) {
+        if (!as_credentials_find_user(credentials, settings->users[i].name))
+            as_log(AS_LOG_WARN, "receiver.users names a user that the web configuration lacks",
+                   AS_F("user", settings->users[i].name));
+    }
+}
+
 /* The configuration's own names differ; its users' come from another file. */
 static int check_names(const struct as_credentials *credentials, struct as_error *error)
 {
@@ -269,6 +275,7 @@ int as_credentials_new(const struct as_receiver_settings *settings,
     r = check_names(credentials, error);
     if (r != 0)
         return r;
+    warn_users(credentials, settings);
     *credentials_out = credentials;
     credentials = NULL;
     return 0;
@@ -319,6 +326,8 @@ bool as_credentials_has_permission(const struct as_credentials *credentials,
     return credentials->permissions & 1U << permission;
 }
 
+/* A file that cannot be used is tried at each look: what keeps us from it may end without a trace
+ * on it. */
 static void look_at_files(struct as_credentials *credentials, as_mono_time now)
 {
     if (now.us - credentials->looked.us < LOOK_EVERY_US)
@@ -327,9 +336,14 @@ static void look_at_files(struct as_credentials *credentials, as_mono_time now)
     for (size_t i = 0; i < credentials->token_count; i++) {
         struct token *token = &credentials->tokens[i];
         struct as_error error = AS_ERROR_INIT;
-        if (token_has_changed(token) && token_read(token, &error) != 0)
+        const bool is_stale = token_refresh(token, &error) != 0;
+        if (is_stale && !token->is_stale)
             as_log(AS_LOG_WARN, "token file not usable, keeping the old token",
                    AS_F("name", token->name), AS_F("error", error.text));
+        else if (!is_stale && token->is_stale)
+            as_log(AS_LOG_INFO, "token file read again, the old token has ended",
+                   AS_F("name", token->name));
+        token->is_stale = is_stale;
     }
 }
 

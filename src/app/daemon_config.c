@@ -50,9 +50,10 @@ static void set_error(struct as_error *error, const struct as_diagnostic *first,
 }
 
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
-                         struct as_diagnostics *diagnostics, int r, struct as_error *error)
+                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
+                         struct as_error *error)
 {
-    if (diagnostics->count > 0)
+    if (diagnostics->count > 0 && !is_repeat)
         log_diagnostics(diagnostics);
     const struct as_diagnostic *first = find_error(diagnostics);
     if (r != 0 && first)
@@ -72,7 +73,7 @@ static struct as_config *load_config(const struct daemon *daemon, struct as_erro
     struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     const int r = as_config_load(path, &config, &diagnostics);
-    return daemon_conclude_load(daemon, path, &diagnostics, r, error) == 0 ? config : NULL;
+    return daemon_conclude_load(daemon, path, &diagnostics, false, r, error) == 0 ? config : NULL;
 }
 
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
@@ -138,7 +139,7 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
     struct daemon_web web;
     if (!config)
         return -EINVAL;
-    int r = daemon_web_load(daemon, &web, error);
+    int r = daemon_web_load(daemon, false, &web, error);
     if (r != 0)
         return r;
     const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
@@ -236,7 +237,7 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
         return -EINVAL;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
     struct as_credentials *credentials;
-    int r = daemon_web_load(daemon, &daemon->web, error);
+    int r = daemon_web_load(daemon, false, &daemon->web, error);
     if (r != 0)
         return r;
     const struct as_web_settings *web = daemon_web_get_settings(&daemon->web);

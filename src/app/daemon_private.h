@@ -14,7 +14,6 @@
 #define ALERTSCALER_APP_DAEMON_PRIVATE_H
 
 #include <sys/queue.h>
-#include <sys/stat.h>
 
 #include <event2/event.h>
 
@@ -24,6 +23,7 @@
 #include <alertscaler/app/metrics.h>
 #include <alertscaler/app/shell.h>
 #include <alertscaler/app/storage.h>
+#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/net/tls_server.h>
@@ -49,6 +49,7 @@ STAILQ_HEAD(retired_list, retired);
 struct daemon_web { /* of --web.config.file; all NULL where there is none */
     struct as_web_config *config;
     struct as_tls_server *tls; /* NULL: plain */
+    struct as_file_stamp stamp;
 };
 
 struct daemon {
@@ -74,7 +75,8 @@ struct daemon {
     struct as_shell *shell;
     struct as_auth *auth;
     struct daemon_web web;
-    struct stat web_stat; /* of its file, when it was looked at last */
+    struct as_file_stamp web_tried; /* its file, when it was tried last */
+    struct as_error web_error;      /* why the changed one is not in force, which was said; or "" */
     struct as_receiver *receiver;
     struct as_operators *operators;
     struct as_kill_switch *kill_switch;
@@ -144,13 +146,15 @@ int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_
 int daemon_reload(struct daemon *daemon, const char *credential,
                   struct as_error *error) AS_MUST_USE;
 
-/* 0 or `r`, with an error, after all that is wrong has been printed; frees the diagnostics. */
+/* 0 or `r`, with an error, after all that is wrong has been printed, unless it is a repeat of what
+ * was; frees the diagnostics. */
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
-                         struct as_diagnostics *diagnostics, int r,
+                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
                          struct as_error *error) AS_MUST_USE;
 
 /* daemon_web.c */
-int daemon_web_load(struct daemon *daemon, struct daemon_web *web_out,
+/* `is_repeat`: the same file was tried before, and what is wrong in it printed. */
+int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web *web_out,
                     struct as_error *error) AS_MUST_USE;
 void daemon_web_use(struct daemon *daemon, struct daemon_web web); /* takes it over */
 struct daemon_web daemon_web_free(struct daemon_web web);

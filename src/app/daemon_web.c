@@ -1,14 +1,14 @@
 /*
  * The file of --web.config.file: loaded with the configuration, and again by itself when it has
  * changed, looked at once a second. Everything new is made before anything old is let go; while the
- * changed file is wrong the old one holds, which is said once.
+ * changed file, or one that it names, is wrong or cannot be read the old one holds, which is said
+ * once, and is tried again at each look: what keeps us from it may end without a trace on the file.
  */
 #include "daemon_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/log.h>
@@ -31,7 +31,8 @@ const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *w
     return web->config ? as_web_config_get(web->config) : &none;
 }
 
-int daemon_web_load(struct daemon *daemon, struct daemon_web *web_out, struct as_error *error)
+int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web *web_out,
+                    struct as_error *error)
 {
     const char *path = daemon->options->web_config_file;
     struct daemon_web web = {0};
@@ -40,8 +41,10 @@ int daemon_web_load(struct daemon *daemon, struct daemon_web *web_out, struct as
         *web_out = web;
         return 0;
     }
-    int r = as_web_config_load(path, &web.config, &diagnostics);
-    r = daemon_conclude_load(daemon, path, &diagnostics, r, error);
+    int r = as_file_stamp_take(path, &web.stamp); /* before it is read: see there */
+    if (r == 0)
+        r = as_web_config_load(path, &web.config, &diagnostics);
+    r = daemon_conclude_load(daemon, path, &diagnostics, is_repeat, r, error);
     if (r == 0)
         r = as_web_tls_new(&daemon_web_get_settings(&web)->tls, &web.tls, error);
     if (r != 0) {
@@ -101,29 +104,17 @@ void daemon_web_use(struct daemon *daemon, struct daemon_web web)
         as_http_server_set_tls(daemon->server, web.tls);
     struct daemon_web old = daemon->web;
     daemon->web = web;
+    daemon->web_error = (struct as_error)AS_ERROR_INIT;
     (void)daemon_web_free(old);
     daemon_web_warn_open(daemon);
 }
 
-static bool has_changed(struct daemon *daemon)
-{
-    struct stat st;
-    if (stat(daemon->options->web_config_file, &st) != 0)
-        return false; /* it is being replaced, or gone: the old one holds */
-    const struct stat *old = &daemon->web_stat;
-    const bool is_same = st.st_ino == old->st_ino && st.st_size == old->st_size &&
-                         st.st_mtim.tv_sec == old->st_mtim.tv_sec &&
-                         st.st_mtim.tv_nsec == old->st_mtim.tv_nsec;
-    daemon->web_stat = st;
-    return !is_same;
-}
-
 /* Its users, with what the configuration in force says of them. */
-static int reload(struct daemon *daemon, struct as_error *error)
+static int reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
 {
     struct daemon_web web;
     struct as_credentials *credentials;
-    int r = daemon_web_load(daemon, &web, error);
+    int r = daemon_web_load(daemon, is_repeat, &web, error);
     if (r != 0)
         return r;
     r = as_credentials_new(&daemon->config->settings.receiver, daemon_web_get_settings(&web),
@@ -150,12 +141,23 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     daemon_arm(daemon->web_timer, LOOK_EVERY_US);
-    if (daemon->stopping || !has_changed(daemon))
+    if (daemon->stopping)
         return;
-    const int r = reload(daemon, &error);
+    struct as_file_stamp now = {0};
+    if (as_file_stamp_take(daemon->options->web_config_file, &now) == 0 &&
+        as_file_stamp_is_same(&now, &daemon->web.stamp))
+        return; /* the one in force */
+    const bool is_repeat =
+        daemon->web_error.text[0] && as_file_stamp_is_same(&now, &daemon->web_tried);
+    daemon->web_tried = now;
+    const int r = reload(daemon, is_repeat, &error);
+    if (r != 0 && strcmp(error.text, daemon->web_error.text) == 0)
+        return; /* that was said */
     as_metrics_on_reload(daemon->metrics, r == 0, as_system_clock.get_wall(&as_system_clock));
+    daemon->web_error = error;
     if (r != 0)
-        as_log(AS_LOG_ERROR, "the changed web configuration is wrong, going on with the old one",
+        as_log(AS_LOG_ERROR,
+               "the changed web configuration cannot be used, going on with the old one",
                AS_F("error", error.text));
     else
         as_log(AS_LOG_INFO, "web configuration loaded");
@@ -165,6 +167,5 @@ void daemon_web_watch(struct daemon *daemon)
 {
     if (!daemon->options->web_config_file)
         return;
-    (void)has_changed(daemon);
     daemon_arm(daemon->web_timer, LOOK_EVERY_US);
 }

@@ -14,13 +14,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
@@ -29,17 +29,12 @@
 
 #define FILE_MAX   ((size_t)1024 * 1024)
 #define LOOK_EVERY AS_US_PER_S
-
-struct stamp {
-    struct timespec changed, modified;
-    ino_t inode;
-    off_t size;
-};
+#define FILES      3 /* certificate, key, CAs of clients */
 
 struct as_tls_server {
     struct as_tls_server_config config; /* its texts are ours */
     struct as_tls_context *context;
-    struct stamp stamps[3];
+    struct as_file_stamp stamps[FILES];
     int64_t looked_us;
     bool failing; /* the files as they are now cannot be used, and that was logged */
 };
@@ -279,31 +274,34 @@ static int make_context(const struct as_tls_server_config *config,
     return 0;
 }
 
-static void take_stamps(const struct as_tls_server *tls, struct stamp stamps[3])
+static void take_stamps(const struct as_tls_server *tls, struct as_file_stamp stamps[FILES])
 {
-    const char *const paths[] = {tls->config.cert_file, tls->config.key_file,
-                                 tls->config.client_ca_file};
-    memset(stamps, 0, 3 * sizeof(*stamps)); /* with the gaps, for memcmp */
-    for (size_t i = 0; i < 3; i++) {
-        struct stat found;
-        if (!paths[i] || stat(paths[i], &found) != 0)
-            continue;
-        stamps[i].changed = found.st_ctim;
-        stamps[i].modified = found.st_mtim;
-        stamps[i].inode = found.st_ino;
-        stamps[i].size = found.st_size;
+    const char *const paths[FILES] = {tls->config.cert_file, tls->config.key_file,
+                                      tls->config.client_ca_file};
+    for (size_t i = 0; i < FILES; i++) {
+        stamps[i] = (struct as_file_stamp){0};
+        if (paths[i] && as_file_stamp_take(paths[i], &stamps[i]) != 0)
+            stamps[i].size = -1; /* gone */
     }
+}
+
+static bool are_same(const struct as_file_stamp a[FILES], const struct as_file_stamp b[FILES])
+{
+    bool same = true;
+    for (size_t i = 0; i < FILES; i++)
+        same &= as_file_stamp_is_same(&a[i], &b[i]);
+    return same;
 }
 
 /* Files that cannot be used are tried at each look: what keeps them from it may be something else
  * than what is in them. */
 static void look(struct as_tls_server *tls)
 {
-    struct stamp stamps[3];
+    struct as_file_stamp stamps[FILES];
     struct as_error error = AS_ERROR_INIT;
     struct as_tls_context *context;
     take_stamps(tls, stamps);
-    if (!tls->failing && memcmp(stamps, tls->stamps, sizeof(stamps)) == 0)
+    if (!tls->failing && are_same(stamps, tls->stamps))
         return;
     memcpy(tls->stamps, stamps, sizeof(stamps));
     if (make_context(&tls->config, &context, &error) != 0) {

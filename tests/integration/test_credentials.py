@@ -192,6 +192,45 @@ def test_the_web_configuration_is_read_again_when_it_changes(make, authority, tm
     eventually(over_tls, what="it speaks TLS")
 
 
+def test_what_cannot_be_read_at_once_is_read_as_soon_as_it_can(make, authority, tmp_path):
+    """A rotation by "write, move, then chmod", and a certificate that comes after the file that names it."""
+    token, web = tmp_path / "token", tmp_path / "web.yml"
+    token.write_text("first")
+    daemon = make({"receiver": {"tokens": [{"name": "am", "file": str(token)}]}}, web={"basic_auth_users": {USER: BCRYPT}})
+    said = lambda text: daemon.process.log_text().count(text)
+
+    def status(headers):
+        return request("GET", daemon.url + "/metrics", headers=headers, timeout=60).status
+
+    first, second = {"Authorization": "Bearer first"}, {"Authorization": "Bearer second"}
+    assert status(first) == 200 and status(basic(USER, PASSWORD)) == 200
+    replace(token, "second", mode=0)
+    replace(web, yaml.safe_dump({"basic_auth_users": {"another": OTHER_BCRYPT}}), mode=0)
+    unusable, kept = "token file not usable, keeping the old token", "web configuration cannot be used, going on with the old one"
+    eventually(lambda: status(first) == 200 and said(unusable) and said(kept), what="both are missed")
+    time.sleep(2.5)     # some looks
+    assert status(first) == 200 and status(second) == 401 and status(basic(USER, PASSWORD)) == 200
+    token.chmod(0o600)
+    eventually(lambda: status(first) == 401, what="the token is read at last")
+    assert status(second) == 200
+    web.chmod(0o600)
+    eventually(lambda: said("web configuration loaded"), what="the users are read at last")
+    assert status(basic("another", PASSWORD)) == 200
+    assert status(first) == 401 and status(basic(USER, PASSWORD)) == 401
+    assert (said(unusable), said(kept), said("token file read again"), said("web configuration loaded")) == (1, 1, 1, 1)
+    # web.yml does not change any more: what it names comes.
+    certificate, key = authority.issue("later")
+    away = key.rename(key.with_suffix(".away"))
+    replace(web, yaml.safe_dump({"tls_server_config": {"cert_file": str(certificate), "key_file": str(key)}}))
+    eventually(lambda: said(kept) == 2, what="the key is missed")
+    time.sleep(2.5)
+    away.rename(key)
+    eventually(lambda: said("web configuration loaded") == 2, what="it has come")
+    assert said(kept) == 2
+    daemon.url = daemon.url.replace("http://127.0.0.1", "https://localhost")
+    assert request("GET", daemon.url + "/metrics", headers=second, tls=authority.context()).ok
+
+
 def sign(secret, body, timestamp=None):
     text = (f"{timestamp}:".encode() if timestamp is not None else b"") + body
     return hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()

@@ -11,11 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <time.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/time.h>
 
 #define AS_SECRET_FILE_MAX ((size_t)64 * 1024) /* bytes of its content */
@@ -25,10 +24,7 @@ struct as_secret_file {
     char *text;    /* NULL until it was read once */
     bool is_stale; /* the file cannot be read any more, which was said */
     as_mono_time check_at;
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec modified, changed;
+    struct as_file_stamp stamp;
 };
 
 void as_secret_file_init(struct as_secret_file *file, const char *path); /* copies */

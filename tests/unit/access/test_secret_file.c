@@ -83,8 +83,8 @@ Test(secret_file, after_a_refusal_the_file_is_read_whatever_it_looks_like)
     fclose(out);
     struct stat now;
     cr_assert_eq(stat(path, &now), 0);
-    file.modified = now.st_mtim;
-    file.changed = now.st_ctim;
+    file.stamp.modified = now.st_mtim;
+    file.stamp.changed = now.st_ctim;
     cr_assert_eq(get(10, &text), 0);
     cr_assert_str_eq(text, "one");
     as_secret_file_expire(&file);

@@ -2,10 +2,15 @@
  * Bearer tokens: whose they are, and what happens when their files change.
  */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <alertscaler/base/log.h>
 
 #include "credentials.h"
 
@@ -121,6 +126,56 @@ Test(credentials, while_a_file_cannot_be_used_the_old_token_stays)
     cr_expect_str_eq(find(credentials, "first-token", 2), "old");
     cr_assert_eq(unlink(paths[0]), 0);
     cr_expect_str_eq(find(credentials, "first-token", 4), "old");
+    as_credentials_free(credentials);
+}
+
+static unsigned count(int log, const char *what)
+{
+    char text[8192] = "";
+    unsigned found = 0;
+    cr_assert_geq(pread(log, text, sizeof(text) - 1, 0), 0);
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        found++;
+    return found;
+}
+
+/* What keeps us from a file may end without a trace on it. */
+Test(credentials, a_file_that_could_not_be_read_is_tried_until_it_can)
+{
+    struct as_credentials *credentials = make_two();
+    struct rlimit files, none;
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    const int log = fileno(file);
+    as_log_configure(AS_LOG_INFO, AS_LOG_LOGFMT, log);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files;
+    none.rlim_cur = 0;
+    write_file(paths[0], "third-token");
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int64_t at = 2; at < 8; at++)
+        cr_expect_str_eq(find(credentials, "first-token", at), "old");
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    cr_expect_str_eq(find(credentials, "first-token", 9), "");
+    cr_expect_str_eq(find(credentials, "third-token", 9), "old");
+    cr_expect_eq(count(log, "token file not usable, keeping the old token"), 1);
+    cr_expect_eq(count(log, "token file read again"), 1);
+    as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, STDERR_FILENO);
+    as_credentials_free(credentials);
+    (void)fclose(file);
+}
+
+/* As many as before, in place, at a time that was set back: only the inode's own time differs. */
+Test(credentials, a_file_that_differs_only_by_its_inodes_time_has_changed)
+{
+    struct as_credentials *credentials = make_two();
+    struct stat before;
+    cr_assert_eq(stat(paths[0], &before), 0);
+    FILE *file = fopen(paths[0], "w");
+    cr_assert(file && fputs("other-token\n", file) >= 0 && fclose(file) == 0);
+    const struct timespec times[] = {before.st_atim, before.st_mtim};
+    cr_assert_eq(utimensat(AT_FDCWD, paths[0], times, 0), 0);
+    cr_expect_str_eq(find(credentials, "other-token", 2), "old");
     as_credentials_free(credentials);
 }
 

@@ -1,0 +1,33 @@
+/*
+ * What a file looks like from outside: see the header. Apart from file.c, which reads.
+ */
+#include <alertscaler/base/file_stamp.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+
+int as_file_stamp_take(const char *path, struct as_file_stamp *stamp_out)
+{
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return -errno;
+    *stamp_out = (struct as_file_stamp){
+        .device = found.st_dev,
+        .inode = found.st_ino,
+        .size = found.st_size,
+        .modified = found.st_mtim,
+        .changed = found.st_ctim,
+    };
+    return 0;
+}
+
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool as_file_stamp_is_same(const struct as_file_stamp *a, const struct as_file_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           is_same_time(a->modified, b->modified) && is_same_time(a->changed, b->changed);
+}
