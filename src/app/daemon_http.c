@@ -88,10 +88,14 @@ static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchan
     reply_line(exchange, 500, NULL, text);
 }
 
-/* What a load balancer or kubelet asks, which have no credential. It tells nothing but that. */
-static bool is_health(const char *path)
+/* What a load balancer or kubelet asks, which have no credential. It tells nothing but that, and is
+ * answered on its head: a body of anybody's would take the room of those that belong to somebody,
+ * and costs its sender the connection. */
+static bool answer_health(struct daemon *daemon, struct as_http_exchange *exchange)
 {
-    return strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0;
+    const char *path = as_http_exchange_get_path(exchange);
+    const bool is_health = strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0;
+    return is_health && as_api_handle(daemon->api, exchange, "");
 }
 
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
@@ -102,8 +106,8 @@ static enum as_http_admission on_admit(void *context, struct as_http_exchange *e
         return as_receiver_admit(daemon->receiver, exchange);
     if (is_reload(exchange))
         return admit_reload(daemon, exchange);
-    if (is_health(path))
-        return AS_HTTP_ADMITTED;
+    if (answer_health(daemon, exchange))
+        return AS_HTTP_REPLIED;
     if (as_operators_is_path(exchange))
         return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
     const char *handler = as_api_find_handler(path);

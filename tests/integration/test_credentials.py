@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -229,6 +230,30 @@ def test_what_cannot_be_read_at_once_is_read_as_soon_as_it_can(make, authority, 
     assert said(kept) == 2
     daemon.url = daemon.url.replace("http://127.0.0.1", "https://localhost")
     assert request("GET", daemon.url + "/metrics", headers=second, tls=authority.context()).ok
+
+
+@pytest.mark.parametrize("path", ["/-/healthy", "/-/ready"])
+def test_health_is_answered_before_a_body_that_anybody_may_send(make, tmp_path, path):
+    """Else whoever has no credential could fill the room for bodies of those who have one."""
+    (tmp_path / "token").write_text("sesame")
+    daemon = make({"receiver": {"tokens": [{"name": "am", "file": str(tmp_path / "token")}]}})
+    host, port = daemon.url.removeprefix("http://").split(":")
+
+    def ask(method, fields=""):
+        """The answer to a head: not a byte of a body follows it."""
+        peer.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n".encode())
+        return peer.recv(65536).decode()
+
+    for method, status, allow in (("GET", 200, False), ("POST", 405, True), ("PUT", 405, True), ("DELETE", 405, True)):
+        for fields in ("Content-Length: 16777216\r\n", "Transfer-Encoding: chunked\r\n"):
+            with socket.create_connection((host, int(port)), timeout=10) as peer:
+                answer = ask(method, fields)
+            assert answer.startswith(f"HTTP/1.1 {status} ") and "Connection: close" in answer, (method, fields, answer)
+            assert ("Allow: GET, HEAD\r\n" in answer) == allow
+    with socket.create_connection((host, int(port)), timeout=10) as peer:     # who sends none keeps the connection
+        for method in ("GET", "HEAD", "GET"):
+            answer = ask(method)
+            assert answer.startswith("HTTP/1.1 200 ") and "Connection: close" not in answer
 
 
 def sign(secret, body, timestamp=None):
