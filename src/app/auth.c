@@ -5,6 +5,8 @@
  * A credential that is given decides: with a wrong token a certificate beside it does not help.
  * What an address may have checked that costs something is limited (auth_limit.h); each counts as
  * wrong from its beginning until it is known to be right, so that many at once are no way around.
+ * What costs nothing (a token that is compared, a header that is none) does not count: it would
+ * only keep others of the address from being checked. Nor is who was right lately held up.
  */
 #include "auth.h"
 
@@ -25,6 +27,7 @@
 #include "auth_passwords.h"
 #include "auth_review.h"
 #include "auth_signature.h"
+#include "auth_trust.h"
 
 #define HEADERS_MAX 256
 #define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
@@ -39,13 +42,16 @@ struct admission { /* kept with an exchange */
     char *user, *hash; /* whose password is being checked, and against what */
     struct as_password_wait *wait;
     struct as_review_wait *review;
-    bool is_counted; /* as a failure, until it is known to be none */
+    struct as_auth_digest digest; /* of the token that is being reviewed */
+    bool has_cost;                /* a check was made for it alone, */
+    bool is_counted;              /* and as a failure, until it is known to be none */
 };
 
 struct as_auth {
     struct as_auth_config config;
     struct as_credentials *credentials;
     struct as_auth_limit *limit;
+    struct as_auth_trust *trust;
     struct as_reviewer *reviewer;
     struct as_passwords *passwords; /* made when the first is to be checked */
     /* refusals: a wrong password in a loop must fill neither log nor disk */
@@ -86,6 +92,7 @@ struct as_auth *as_auth_new(const struct as_auth_config *config)
     struct as_auth *auth = as_xcalloc(1, sizeof(*auth));
     auth->config = *config;
     auth->limit = as_auth_limit_new();
+    auth->trust = as_auth_trust_new();
     auth->denied_log = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_denied, auth);
     auth->denied_record = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, record_denied, auth);
     return auth;
@@ -99,6 +106,7 @@ struct as_auth *as_auth_free(struct as_auth *auth)
     as_reviewer_free(auth->reviewer);
     as_passwords_free(auth->passwords);
     as_auth_limit_free(auth->limit);
+    as_auth_trust_free(auth->trust);
     as_credentials_free(auth->credentials);
     free(auth);
     return NULL;
@@ -208,6 +216,7 @@ static void refuse(struct admission *admission, int status, const char *problem)
 static void count_failure(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
+    admission->has_cost = true;
     if (!admission->is_counted)
         as_auth_limit_add_failure(auth->limit, as_http_exchange_get_remote(admission->exchange),
                                   get_now(auth));
@@ -222,10 +231,12 @@ static void take_back_failure(struct admission *admission)
     admission->is_counted = false;
 }
 
-/* A credential that is none. It counts against its address. */
+/* A credential that is none. It counts against its address where it cost a check: one that was only
+ * compared keeps nobody else's from being checked. */
 static void refuse_wrong(struct admission *admission, const char *problem)
 {
-    count_failure(admission);
+    if (admission->has_cost)
+        count_failure(admission);
     refuse(admission, 401, problem);
 }
 
@@ -370,13 +381,17 @@ static enum as_http_admission check_basic(struct admission *admission, const cha
 static enum as_http_admission use_review(struct admission *admission,
                                          const struct as_reviewed *reviewed)
 {
+    struct as_auth *auth = admission->auth;
     const struct as_credential *found =
         reviewed->authenticated
-            ? as_credentials_find_review(admission->auth->credentials, reviewed->user,
-                                         reviewed->groups, reviewed->group_count)
+            ? as_credentials_find_review(auth->credentials, reviewed->user, reviewed->groups,
+                                         reviewed->group_count)
             : NULL;
-    if (found)
+    if (found) {
+        as_auth_trust_add(auth->trust, &admission->digest, get_now(auth));
         return grant(admission, found);
+    }
+    as_auth_trust_remove(auth->trust, &admission->digest);
     refuse_wrong(admission, reviewed->authenticated
                                 ? "the token's owner is not among receiver.token_review.allow"
                                 : "the bearer token is none that is known");
@@ -400,14 +415,19 @@ static enum as_http_admission review(struct admission *admission, const char *gi
 {
     struct as_auth *auth = admission->auth;
     const struct as_reviewed *known = as_reviewer_find(auth->reviewer, given);
+    admission->digest = as_auth_trust_digest(given);
     if (known)
         return use_review(admission, known);
     const char *remote = as_http_exchange_get_remote(admission->exchange);
-    const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
+    const bool is_trusted = as_auth_trust_has(auth->trust, &admission->digest, get_now(auth));
+    const int64_t wait =
+        is_trusted ? 0 : as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
     if (wait == 0)
-        admission->review = as_reviewer_ask(auth->reviewer, given, on_review, admission);
+        admission->review =
+            as_reviewer_ask(auth->reviewer, given, is_trusted, on_review, admission);
     if (admission->review) {
-        if (as_review_wait_is_first(admission->review))
+        admission->has_cost = as_review_wait_is_first(admission->review);
+        if (admission->has_cost && !is_trusted)
             count_failure(admission);
         return AS_HTTP_PENDING;
     }

@@ -1,8 +1,11 @@
 /*
  * How many wrong credentials an address may give: after AS_AUTH_FAILURES of them what costs
  * something to check is not checked any more for that address until some have been forgotten, one
- * every AS_AUTH_FORGET_US. What is cheap to check (a token, a password that is remembered) is
- * always checked: whoever shares the address with an attacker goes on being served.
+ * every AS_AUTH_FORGET_US. What is cheap to check (a token in a file, a password that is
+ * remembered) is always checked and never counts, and so is a token that was right lately
+ * (auth_trust.h): whoever shares the address with an attacker goes on being served. Only who comes
+ * for the first time since the start, or with a new password or token, may have to wait until the
+ * attack has ended.
  *
  * Addresses are IPv4 addresses and IPv6 /64 networks. The table is bounded; beyond it the address
  * with the oldest failure is forgotten.

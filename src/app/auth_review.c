@@ -319,15 +319,20 @@ static struct asking *start(struct as_reviewer *reviewer, const char *token)
     return asking;
 }
 
+static size_t get_limit(size_t places, bool is_trusted)
+{
+    return is_trusted ? places : places - places / AS_REVIEWS_KEPT;
+}
+
 struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char *token,
-                                       as_review_fn *done, void *context)
+                                       bool is_trusted, as_review_fn *done, void *context)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     digest_token(token, digest);
     struct asking *asking = find_asking(reviewer, digest);
     const bool is_first = !asking;
-    if (reviewer->wait_count == AS_REVIEWS_WAITING ||
-        (is_first && reviewer->asking_count == AS_REVIEWS_UNDER_WAY))
+    if (reviewer->wait_count >= get_limit(AS_REVIEWS_WAITING, is_trusted) ||
+        (is_first && reviewer->asking_count >= get_limit(AS_REVIEWS_UNDER_WAY, is_trusted)))
         return NULL;
     if (!asking)
         asking = start(reviewer, token);

@@ -14,6 +14,7 @@
 
 #define AS_REVIEWS_UNDER_WAY   16
 #define AS_REVIEWS_WAITING     256 /* for those under way; each is a connection that stays */
+#define AS_REVIEWS_KEPT        4   /* one of so many of both is kept for tokens that are trusted */
 #define AS_REVIEWS_REMEMBER    256
 #define AS_REVIEW_REMEMBER_US  (10 * AS_US_PER_S)
 #define AS_REVIEW_REMEMBER_MAX ((size_t)16 * 1024) /* bytes of names: with more, not remembered */
@@ -37,9 +38,11 @@ typedef void as_review_fn(void *context, const struct as_reviewed *reviewed);
 const struct as_reviewed *as_reviewer_find(struct as_reviewer *reviewer, const char *token);
 
 /* `done` comes once, in a later turn of the loop and within the time-out, unless it is cancelled
- * first; it may free the reviewer. NULL: too many are under way, or wait. */
+ * first; it may free the reviewer. NULL: too many are under way, or wait. `is_trusted`: the token
+ * was right lately, and has places that others cannot take. */
 struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char *token,
-                                       as_review_fn *done, void *context) AS_MUST_USE;
+                                       bool is_trusted, as_review_fn *done,
+                                       void *context) AS_MUST_USE;
 void as_review_wait_cancel(struct as_review_wait *wait);
 
 /* Once a second or so: says how many could not be reviewed since that was said last, when it is

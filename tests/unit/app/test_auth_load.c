@@ -167,6 +167,98 @@ Test(auth_load, reviews_of_who_is_right_or_cannot_be_asked_about_are_not_held_ag
     close_with_reviews();
 }
 
+static int get_one(size_t at, const char *authorization)
+{
+    if (begin_one(at, authorization) == AS_HTTP_PENDING)
+        world_run(&world);
+    const int status = many[at].admitted ? 200 : many[at].status;
+    return status != 0 ? status : 200; /* admitted at once */
+}
+
+static struct world_answer serve_some(void *context, const struct world_request *request)
+{
+    (void)context;
+    return strstr(request->body, "alices.token") ? review_answer : NOBODYS;
+}
+
+static void advance(int64_t us)
+{
+    now.us += us;
+    world.mono.us += us;
+}
+
+/* Who knows nothing, and shares the address of somebody who is right: an ingress, a proxy. */
+Test(auth_load, who_was_right_lately_is_reviewed_however_many_are_wrong)
+{
+    static char token[32];
+    open_with_reviews();
+    world.serve = serve_some;
+    review_answer = ALICES;
+    cr_assert_eq(get_one(0, "Bearer alices.token"), 200);
+    for (unsigned i = 0; i < 200; i++) { /* one a second */
+        advance(AS_US_PER_S);
+        (void)snprintf(token, sizeof(token), "Bearer bad%u", i);
+        (void)get_one(1, token);
+        (void)snprintf(token, sizeof(token), "Bearer worse%u", i);
+        (void)get_one(2, token);
+        cr_expect_eq(get_one(3, "Bearer alices.token"), 200, "after %u s", i);
+        forget_many();
+    }
+    cr_expect_lt(world.request_count, 10 + 40 + 21 + 1, "and guesses are as limited as before");
+    /* once it is not right any more, it is like all others */
+    review_answer = NOBODYS;
+    advance(AS_REVIEW_REMEMBER_US);
+    cr_expect_eq(get_one(0, "Bearer alices.token"), 401);
+    forget_many();
+    for (unsigned i = 0; i < 2; i++) { /* what was forgotten meanwhile is used up */
+        (void)snprintf(token, sizeof(token), "Bearer last%u", i);
+        (void)get_one(i, token);
+    }
+    cr_expect_eq(get_one(3, "Bearer alices.token"), 503);
+    forget_many();
+    close_with_reviews();
+}
+
+/* What is only compared says nothing of who shares the address. */
+Test(auth_load, what_costs_nothing_keeps_nobody_from_being_checked)
+{
+    struct as_credentials *both;
+    open_with(&reader_reads, &with_users);
+    write_token("am", "sesame");
+    struct as_token_settings token = {.name = "am", .file = path, .access.permissions = 1};
+    const struct as_receiver_settings settings = {
+        .users = user_access, .user_count = 1, .tokens = &token, .token_count = 1};
+    cr_assert_eq(as_credentials_new(&settings, &with_users, &both, NULL), 0);
+    as_credentials_free(as_auth_swap_credentials(auth, both));
+    static const char *const rows[] = {"Bearer wrong", "Basic ====", "Basic YQ=="};
+    for (unsigned i = 0; i < 100; i++) {
+        cr_assert_eq(begin_one(0, rows[i % AS_ARRAY_SIZE(rows)]), AS_HTTP_REPLIED);
+        cr_assert_eq(many[0].status, 401);
+        forget_many();
+    }
+    cr_expect_eq(begin_one(0, BASIC_READER), AS_HTTP_PENDING);
+    forget_many();
+}
+
+/* Who joins a check costs none. */
+Test(auth_load, the_same_wrong_password_many_times_at_once_counts_once)
+{
+    open_with(&reader_reads, &with_users);
+    for (size_t i = 0; i < MANY; i++)
+        cr_expect_eq(begin_one(i, BASIC_WRONG), AS_HTTP_PENDING);
+    for (size_t i = 0; i < MANY; i++) {
+        while (many[i].admitted + many[i].replies == 0)
+            cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
+        cr_expect_eq(many[i].status, 401);
+    }
+    forget_many();
+    unsigned pending = 0;
+    for (unsigned i = 0; i < AS_AUTH_FAILURES; i++)
+        pending += begin_one(i, encode("reader", i)) == AS_HTTP_PENDING;
+    cr_expect_eq(pending, AS_AUTH_FAILURES - 1);
+    forget_many();
+}
+
 /* Anything else is no token (RFC 6750), and would make the API server say 400 of our request. */
 Test(auth_load, only_what_can_be_a_token_is_shown_to_the_api_server)
 {

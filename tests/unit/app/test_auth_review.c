@@ -65,7 +65,7 @@ static void on_reviewed(void *context, const struct as_reviewed *reviewed)
 
 static bool ask(struct asker *asker, const char *token)
 {
-    asker->wait = as_reviewer_ask(reviewer, token, on_reviewed, asker);
+    asker->wait = as_reviewer_ask(reviewer, token, true, on_reviewed, asker);
     cr_assert_eq(asker->told, 0, "told in the same turn");
     return asker->wait;
 }
@@ -252,6 +252,31 @@ Test(auth_review, so_many_at_once_and_those_of_one_token_share_a_request)
     cr_assert(ask(&more, "one more"));
     world_run(&world);
     cr_expect_eq(more.told, 1);
+}
+
+/* Else guesses from many addresses would take all of them while the API server is slow. */
+Test(auth_review, some_places_are_kept_for_tokens_that_were_right_lately)
+{
+    static struct asker askers[AS_REVIEWS_WAITING];
+    unsigned under_way = 0, waiting = 0;
+    char token[16];
+    world.serve = serve_alice;
+    world.serve_context = (void *)(uintptr_t)NOBODY;
+    for (unsigned i = 0; i < AS_REVIEWS_UNDER_WAY; i++) {
+        snprintf(token, sizeof(token), "t%u", i);
+        askers[i].wait = as_reviewer_ask(reviewer, token, false, on_reviewed, &askers[i]);
+        under_way += askers[i].wait != NULL;
+    }
+    cr_expect_eq(under_way, AS_REVIEWS_UNDER_WAY - AS_REVIEWS_UNDER_WAY / AS_REVIEWS_KEPT);
+    for (unsigned i = under_way; i < AS_REVIEWS_WAITING; i++) {
+        askers[i].wait = as_reviewer_ask(reviewer, "t0", false, on_reviewed, &askers[i]);
+        waiting += askers[i].wait != NULL;
+    }
+    cr_expect_eq(under_way + waiting, AS_REVIEWS_WAITING - AS_REVIEWS_WAITING / AS_REVIEWS_KEPT);
+    struct asker trusted = {0};
+    cr_expect(ask(&trusted, "lately"));
+    world_run(&world);
+    cr_expect_eq(trusted.told, 1);
 }
 
 /* Each of them is a connection that waits, and while the API server hangs all of them do. */

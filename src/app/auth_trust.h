@@ -1,0 +1,41 @@
+/*
+ * Tokens that were right lately, as SHA-256 digests: they let nobody in, they are only checked
+ * before others where the checks of an address or of all together are limited. So an attacker who
+ * shares the address of somebody who is right, and knows no token, keeps nobody out.
+ *
+ * The table is bounded; beyond it the one that was right for longest ago is forgotten.
+ */
+#ifndef ALERTSCALER_APP_AUTH_TRUST_H
+#define ALERTSCALER_APP_AUTH_TRUST_H
+
+#include <stdbool.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+
+#define AS_AUTH_TRUST_US (1 * AS_US_PER_H) /* a service account's token is renewed about as often  \
+                                            */
+#define AS_AUTH_TRUSTED 256
+
+struct as_auth_trust;
+
+struct as_auth_trust *as_auth_trust_new(void) AS_MUST_USE;
+struct as_auth_trust *as_auth_trust_free(struct as_auth_trust *trust);
+
+struct as_auth_digest {
+    unsigned char bytes[32];
+};
+
+/* By which a token is known here. */
+struct as_auth_digest as_auth_trust_digest(const char *token);
+bool as_auth_trust_has(const struct as_auth_trust *trust, const struct as_auth_digest *digest,
+                       as_mono_time now);
+/* It was just found right; */
+void as_auth_trust_add(struct as_auth_trust *trust, const struct as_auth_digest *digest,
+                       as_mono_time now);
+/* ... or wrong. */
+void as_auth_trust_remove(struct as_auth_trust *trust, const struct as_auth_digest *digest);
+
+AS_DEFINE_CLEANUP(struct as_auth_trust *, as_auth_trust_free)
+
+#endif
