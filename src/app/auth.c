@@ -330,9 +330,14 @@ static enum as_http_admission check_password(struct admission *admission, const 
     }
     admission->user = as_xstrdup(name);
     admission->hash = hash ? as_xstrdup(hash) : NULL;
-    switch (as_passwords_check(auth->passwords, name, hash,
-                               as_credentials_find_any_hash(auth->credentials), password,
-                               on_password, admission, &admission->wait)) {
+    const struct as_password_guess guess = {
+        .user = name,
+        .hash = hash,
+        .like = as_credentials_find_any_hash(auth->credentials),
+        .password = password,
+        .is_suspect = as_auth_limit_has_failures(auth->limit, remote, get_now(auth)),
+    };
+    switch (as_passwords_check(auth->passwords, &guess, on_password, admission, &admission->wait)) {
     case AS_PASSWORD_RIGHT: return grant(admission, &user->credential);
     case AS_PASSWORD_PENDING:
         if (as_password_wait_is_first(admission->wait))

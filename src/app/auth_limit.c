@@ -78,6 +78,15 @@ int64_t as_auth_limit_get_wait(const struct as_auth_limit *limit, const char *re
     return wait > 0 ? wait : 0;
 }
 
+bool as_auth_limit_has_failures(const struct as_auth_limit *limit, const char *remote,
+                                as_mono_time now)
+{
+    unsigned char bytes[8];
+    parse(remote, bytes);
+    const struct address *address = find(limit, bytes);
+    return address && address->empty_us > now.us;
+}
+
 static struct address *make(struct as_auth_limit *limit, const unsigned char bytes[8])
 {
     struct address *place = &limit->addresses[0];

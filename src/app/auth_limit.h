@@ -32,6 +32,9 @@ struct as_auth_limit *as_auth_limit_free(struct as_auth_limit *limit);
  * for this address; 0: now. */
 int64_t as_auth_limit_get_wait(const struct as_auth_limit *limit, const char *remote,
                                as_mono_time now);
+/* Some have not been forgotten yet. */
+bool as_auth_limit_has_failures(const struct as_auth_limit *limit, const char *remote,
+                                as_mono_time now);
 void as_auth_limit_add_failure(struct as_auth_limit *limit, const char *remote, as_mono_time now);
 /* One that was added before it was known was none. */
 void as_auth_limit_take_back(struct as_auth_limit *limit, const char *remote);

@@ -1,6 +1,6 @@
 /*
- * The loop owns everything but the two lists under the lock: jobs go to the thread by `queued`, and
- * come back by `ended` and a byte in the event's counter. A job is never touched by both.
+ * The loop owns everything but the three lists under the lock: jobs go to the thread by `queued`,
+ * and come back by `ended` and a byte in the event's counter. A job is never touched by both.
  */
 #include "auth_passwords.h"
 
@@ -43,6 +43,7 @@ struct job {
     struct wait_list waits;
     char *hash, *password; /* the thread's, between queued and ended */
     bool is_user;          /* false: right or not, it is nobody's */
+    bool is_suspect;
     bool is_right;
 };
 TAILQ_HEAD(job_list, job);
@@ -53,13 +54,15 @@ struct as_passwords {
     unsigned char remembered[AS_PASSWORDS_REMEMBER][KEY_SIZE];
     size_t remembered_count, remembered_next;
     struct job_list under_way;
-    size_t job_count, wait_count;
+    size_t job_counts[2]; /* by is_suspect, as `queued` */
+    size_t wait_count;
     struct event *event;
     int fd;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct job_queue queued, ended;
+    struct job_queue queued[2], ended;
+    bool suspect_is_next;
     bool stopping;
 };
 
@@ -79,7 +82,7 @@ static void job_free(struct as_passwords *passwords, struct job *job)
         free(wait);
     }
     TAILQ_REMOVE(&passwords->under_way, job, under_way);
-    passwords->job_count--;
+    passwords->job_counts[job->is_suspect]--;
     wipe(job->hash);
     wipe(job->password);
     explicit_bzero(job->key, sizeof(job->key));
@@ -98,6 +101,19 @@ static void compute(struct job *job, struct crypt_data *data)
     explicit_bzero(data, sizeof(*data));
 }
 
+/* Under the lock. The queues take turns; NULL: both are empty. */
+static struct job *take_queued(struct as_passwords *passwords)
+{
+    bool is_suspect = passwords->suspect_is_next;
+    if (STAILQ_EMPTY(&passwords->queued[is_suspect]))
+        is_suspect = !is_suspect;
+    struct job *job = STAILQ_FIRST(&passwords->queued[is_suspect]);
+    if (job)
+        STAILQ_REMOVE_HEAD(&passwords->queued[is_suspect], link);
+    passwords->suspect_is_next = !is_suspect;
+    return job;
+}
+
 static void *run(void *context)
 {
     struct as_passwords *passwords = context;
@@ -105,12 +121,11 @@ static void *run(void *context)
     const uint64_t one = 1;
     pthread_mutex_lock(&passwords->lock);
     while (!passwords->stopping) {
-        struct job *job = STAILQ_FIRST(&passwords->queued);
+        struct job *job = take_queued(passwords);
         if (!job) {
             pthread_cond_wait(&passwords->wake, &passwords->lock);
             continue;
         }
-        STAILQ_REMOVE_HEAD(&passwords->queued, link);
         pthread_mutex_unlock(&passwords->lock);
         compute(job, data);
         pthread_mutex_lock(&passwords->lock);
@@ -180,7 +195,8 @@ struct as_passwords *as_passwords_new(struct event_base *base)
 {
     struct as_passwords *passwords = as_xcalloc(1, sizeof(*passwords));
     TAILQ_INIT(&passwords->under_way);
-    STAILQ_INIT(&passwords->queued);
+    STAILQ_INIT(&passwords->queued[false]);
+    STAILQ_INIT(&passwords->queued[true]);
     STAILQ_INIT(&passwords->ended);
     passwords->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     passwords->event = event_new(base, passwords->fd, EV_READ | EV_PERSIST, on_ended, passwords);
@@ -259,41 +275,42 @@ static struct job *find_job(struct as_passwords *passwords, const unsigned char 
 }
 
 static struct job *start_job(struct as_passwords *passwords, const unsigned char key[KEY_SIZE],
-                             const char *hash, const char *like, const char *password)
+                             const struct as_password_guess *guess)
 {
     struct job *job = as_xcalloc(1, sizeof(*job));
     memcpy(job->key, key, KEY_SIZE);
-    job->is_user = hash != NULL;
-    job->hash = as_xstrdup(hash ? hash : like);
-    job->password = as_xstrdup(password);
+    job->is_user = guess->hash != NULL;
+    job->is_suspect = guess->is_suspect;
+    job->hash = as_xstrdup(guess->hash ? guess->hash : guess->like);
+    job->password = as_xstrdup(guess->password);
     LIST_INIT(&job->waits);
     TAILQ_INSERT_TAIL(&passwords->under_way, job, under_way);
-    passwords->job_count++;
+    passwords->job_counts[job->is_suspect]++;
     pthread_mutex_lock(&passwords->lock);
-    STAILQ_INSERT_TAIL(&passwords->queued, job, link);
+    STAILQ_INSERT_TAIL(&passwords->queued[job->is_suspect], job, link);
     pthread_cond_signal(&passwords->wake);
     pthread_mutex_unlock(&passwords->lock);
     return job;
 }
 
-enum as_password_outcome as_passwords_check(struct as_passwords *passwords, const char *user,
-                                            const char *hash, const char *like,
-                                            const char *password, as_password_fn *done,
-                                            void *context, struct as_password_wait **wait_out)
+enum as_password_outcome as_passwords_check(struct as_passwords *passwords,
+                                            const struct as_password_guess *guess,
+                                            as_password_fn *done, void *context,
+                                            struct as_password_wait **wait_out)
 {
     unsigned char key[KEY_SIZE];
-    if (strlen(password) > AS_PASSWORD_MAX)
+    if (strlen(guess->password) > AS_PASSWORD_MAX)
         return AS_PASSWORD_WRONG;
-    make_key(passwords, user, hash, password, key);
-    if (hash && is_remembered(passwords, key))
+    make_key(passwords, guess->user, guess->hash, guess->password, key);
+    if (guess->hash && is_remembered(passwords, key))
         return AS_PASSWORD_RIGHT;
     struct job *job = find_job(passwords, key);
     const bool is_first = !job;
     if (passwords->wait_count == AS_PASSWORDS_WAITING ||
-        (!job && passwords->job_count == AS_PASSWORDS_QUEUED))
+        (!job && passwords->job_counts[guess->is_suspect] == AS_PASSWORDS_QUEUED))
         return AS_PASSWORD_BUSY;
     if (!job)
-        job = start_job(passwords, key, hash, like, password);
+        job = start_job(passwords, key, guess);
     explicit_bzero(key, sizeof(key));
     struct as_password_wait *wait = as_xcalloc(1, sizeof(*wait));
     *wait = (struct as_password_wait){

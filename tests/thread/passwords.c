@@ -40,7 +40,12 @@ static void ask(struct as_passwords *passwords, struct heard *heard, unsigned nu
     char user[16], password[16];
     snprintf(user, sizeof(user), "user%u", number % 90);
     snprintf(password, sizeof(password), is_right ? "sesame" : "wrong%u", number);
-    switch (as_passwords_check(passwords, user, HASH, HASH, password, on_done, heard, &wait)) {
+    const struct as_password_guess guess = {.user = user,
+                                            .hash = HASH,
+                                            .like = HASH,
+                                            .password = password,
+                                            .is_suspect = number % 2 == 0};
+    switch (as_passwords_check(passwords, &guess, on_done, heard, &wait)) {
     case AS_PASSWORD_RIGHT:
         expect(is_right, "what is remembered was right");
         heard->at_once++;

@@ -31,6 +31,19 @@ Test(auth_limit, after_ten_an_address_waits_and_no_other)
     as_auth_limit_free(limit);
 }
 
+Test(auth_limit, an_address_is_clean_again_when_all_are_forgotten)
+{
+    struct as_auth_limit *limit = as_auth_limit_new();
+    cr_expect_not(as_auth_limit_has_failures(limit, "192.0.2.1:1000", at(100)));
+    fail(limit, "192.0.2.1:1000", 2, 100);
+    cr_expect(as_auth_limit_has_failures(limit, "192.0.2.1:2000", at(109)));
+    cr_expect_not(as_auth_limit_has_failures(limit, "192.0.2.1:2000", at(110)));
+    fail(limit, "192.0.2.1:1000", 1, 120);
+    as_auth_limit_take_back(limit, "192.0.2.1:1000");
+    cr_expect_not(as_auth_limit_has_failures(limit, "192.0.2.1:2000", at(120)));
+    as_auth_limit_free(limit);
+}
+
 /* A million failures are forgotten as soon as ten. */
 Test(auth_limit, nobody_waits_for_ever)
 {

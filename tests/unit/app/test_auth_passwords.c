@@ -38,10 +38,18 @@ static void on_done(void *context, bool is_right)
     right += is_right;
 }
 
+static bool is_suspect; /* where what is asked comes from */
+
 static enum as_password_outcome ask(const char *user, const char *hash, const char *password)
 {
     struct as_password_wait *wait;
-    return as_passwords_check(passwords, user, hash, HASH, password, on_done, NULL, &wait);
+    return as_passwords_check(passwords,
+                              &(struct as_password_guess){.user = user,
+                                                          .hash = hash,
+                                                          .like = HASH,
+                                                          .password = password,
+                                                          .is_suspect = is_suspect},
+                              on_done, NULL, &wait);
 }
 
 static void wait_for(unsigned count)
@@ -114,6 +122,58 @@ Test(auth_passwords, a_flood_finds_an_end)
     cr_expect_eq(ask("reader", HASH, "sesame"), AS_PASSWORD_PENDING); /* there is room again */
 }
 
+/* Of cost 8, so that the flood takes longer than to ask for all of it. */
+#define DEAR_HASH "$2b$08$ABpxdbZS3aRuCeVrPHD29.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+static unsigned told_before;
+
+static void on_first(void *context, bool is_right)
+{
+    told_before = told;
+    on_done(context, is_right);
+}
+
+/* Many addresses that guess, each within its own limit. */
+Test(auth_passwords, who_comes_for_the_first_time_is_not_behind_all_who_were_wrong)
+{
+    struct as_password_wait *wait;
+    unsigned pending = 0;
+    is_suspect = true;
+    for (int i = 0; i < 1000; i++) {
+        char password[32];
+        (void)snprintf(password, sizeof(password), "wrong-%d", i);
+        pending += ask("reader", DEAR_HASH, password) == AS_PASSWORD_PENDING;
+    }
+    cr_expect_eq(pending, AS_PASSWORDS_QUEUED);
+    cr_assert_eq(as_passwords_check(passwords,
+                                    &(struct as_password_guess){
+                                        .user = "reader", .hash = HASH, .password = "sesame"},
+                                    on_first, NULL, &wait),
+                 AS_PASSWORD_PENDING);
+    wait_for(pending + 1);
+    cr_expect_eq(right, 1);
+    cr_expect_lt(told_before, pending - 1);
+}
+
+/* Else who shares an address with a guesser would never be checked. */
+Test(auth_passwords, those_who_were_wrong_have_their_turn_too)
+{
+    struct as_password_wait *wait;
+    for (int i = 0; i < 1000; i++) {
+        char password[32];
+        (void)snprintf(password, sizeof(password), "wrong-%d", i);
+        (void)ask("reader", DEAR_HASH, password);
+    }
+    cr_assert_eq(as_passwords_check(
+                     passwords,
+                     &(struct as_password_guess){
+                         .user = "reader", .hash = HASH, .password = "sesame", .is_suspect = true},
+                     on_first, NULL, &wait),
+                 AS_PASSWORD_PENDING);
+    wait_for(AS_PASSWORDS_QUEUED + 1);
+    cr_expect_lt(told_before, AS_PASSWORDS_QUEUED - 1);
+}
+
 Test(auth_passwords, one_that_is_too_long_is_wrong_at_once)
 {
     char password[AS_PASSWORD_MAX + 2];
@@ -125,9 +185,11 @@ Test(auth_passwords, one_that_is_too_long_is_wrong_at_once)
 Test(auth_passwords, who_gives_up_is_not_told)
 {
     struct as_password_wait *wait;
-    cr_assert_eq(
-        as_passwords_check(passwords, "reader", HASH, HASH, "sesame", on_done, NULL, &wait),
-        AS_PASSWORD_PENDING);
+    cr_assert_eq(as_passwords_check(passwords,
+                                    &(struct as_password_guess){
+                                        .user = "reader", .hash = HASH, .password = "sesame"},
+                                    on_done, NULL, &wait),
+                 AS_PASSWORD_PENDING);
     as_password_wait_cancel(wait);
     cr_assert_eq(ask("reader", HASH, "another"), AS_PASSWORD_PENDING);
     wait_for(1);
@@ -136,7 +198,7 @@ Test(auth_passwords, who_gives_up_is_not_told)
 
 Test(auth_passwords, the_end_may_come_while_many_wait)
 {
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < AS_PASSWORDS_QUEUED; i++) {
         char password[32];
         (void)snprintf(password, sizeof(password), "wrong-%d", i);
         cr_assert_eq(ask("reader", HASH, password), AS_PASSWORD_PENDING);
