@@ -6,6 +6,7 @@
  */
 #include "daemon_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include <alertscaler/app/web_tls.h>
 
 #define LOOK_EVERY_US (1 * AS_US_PER_S)
-#define HEADERS_MAX   ((size_t)16 * 1024)
 
 struct daemon_web daemon_web_free(struct daemon_web web)
 {
@@ -58,7 +58,7 @@ int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_w
 /* The server says nosniff by itself. */
 static char *make_headers(const struct as_web_settings *settings)
 {
-    struct as_buf text = AS_BUF_INIT(HEADERS_MAX);
+    struct as_buf text = AS_BUF_INIT(AS_WEB_HEADERS_MAX + 1);
     for (size_t i = 0; i < settings->header_count; i++) {
         const struct as_web_header *header = &settings->headers[i];
         if (strcmp(header->name, "X-Content-Type-Options") == 0)
@@ -69,7 +69,8 @@ static char *make_headers(const struct as_web_settings *settings)
         as_buf_append_str(&text, "\r\n");
     }
     as_buf_append_char(&text, '\0');
-    char *headers = as_buf_check(&text) == 0 && text.size > 1 ? as_buf_take(&text, NULL) : NULL;
+    assert(as_buf_check(&text) == 0); /* else it was not loaded */
+    char *headers = text.size > 1 ? as_buf_take(&text, NULL) : NULL;
     as_buf_deinit(&text);
     return headers;
 }

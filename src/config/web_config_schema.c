@@ -200,11 +200,22 @@ static void parse_headers(struct loader *loader, const struct as_yaml_node *valu
     if (!schema_is_kind(loader, value, AS_YAML_MAP))
         return;
     settings->headers = as_arena_alloc(loader->arena, value->count, sizeof(*settings->headers));
+    size_t size = 0;
     for (uint32_t i = 0; i < value->count; i++) {
-        const struct header_row *row = find_header(loader, value->pairs[i].key);
-        if (row && parse_header(loader, row, value->pairs[i].value,
-                                &settings->headers[settings->header_count]))
-            settings->header_count++;
+        const struct as_yaml_pair *pair = &value->pairs[i];
+        const struct header_row *row = find_header(loader, pair->key);
+        struct as_web_header *header = &settings->headers[settings->header_count];
+        if (!row || !parse_header(loader, row, pair->value, header))
+            continue;
+        settings->header_count++;
+        size += strlen(header->name) + strlen(": ") + strlen(header->value) + strlen("\r\n");
+        if (size > AS_WEB_HEADERS_MAX) {
+            loader_report(loader, pair->value,
+                          "the headers together take more than the %zu bytes that an answer has "
+                          "room for: shorten %s",
+                          AS_WEB_HEADERS_MAX, header->name);
+            return;
+        }
     }
 }
 

@@ -34,6 +34,8 @@ struct as_web_tls_settings {
     bool prefer_server_cipher_suites;
 };
 
+#define AS_WEB_HEADERS_MAX ((size_t)16 * 1024) /* of all together, as lines of an answer */
+
 struct as_web_header { /* of http_server_config.headers */
     const char *name, *value;
 };

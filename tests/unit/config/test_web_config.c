@@ -144,6 +144,26 @@ Test(web_config, what_is_wrong_is_said_where_it_stands)
     }
 }
 
+/* They would not fit into an answer, and were left out without a word. */
+Test(web_config, headers_have_a_size_that_they_may_reach)
+{
+    static const char begin[] = "http_server_config:\n  headers:\n    X-Frame-Options: deny\n"
+                                "    Content-Security-Policy: \"";
+    const size_t others = strlen("X-Frame-Options: deny\r\nContent-Security-Policy: \r\n");
+    for (size_t beyond = 0; beyond < 2; beyond++) {
+        char text[AS_WEB_HEADERS_MAX + 256];
+        const size_t size = AS_WEB_HEADERS_MAX - others + beyond;
+        memcpy(text, begin, sizeof(begin) - 1);
+        memset(text + sizeof(begin) - 1, 'x', size);
+        (void)snprintf(text + sizeof(begin) - 1 + size, 4, "\"\n");
+        cr_expect_eq(load(text) < 0, beyond > 0);
+        cr_assert_eq(diagnostics.count, beyond);
+    }
+    cr_expect(strstr(diagnostics.items[0].message, "shorten Content-Security-Policy"), "%s",
+              diagnostics.items[0].message);
+    cr_expect_eq(diagnostics.items[0].line, 4);
+}
+
 Test(web_config, neither_hash_nor_key_is_shown)
 {
     cr_assert_lt(load("basic_auth_users:\n  alice: $2b$04$not-quite-a-hash\n"
