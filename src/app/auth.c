@@ -333,7 +333,7 @@ static enum as_http_admission check_password(struct admission *admission, const 
     const struct as_password_guess guess = {
         .user = name,
         .hash = hash,
-        .like = as_credentials_find_any_hash(auth->credentials),
+        .like = as_credentials_find_dearest_hash(auth->credentials),
         .password = password,
         .is_suspect = as_auth_limit_has_failures(auth->limit, remote, get_now(auth)),
     };

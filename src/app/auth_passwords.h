@@ -6,7 +6,7 @@
  *
  * What is remembered is an HMAC of user, hash and password under a random key that lives as long as
  * the process, never a password; a changed hash is therefore another entry. A user that there is
- * not takes as long as one that there is.
+ * not takes as long as the one whose hash is given in its place.
  */
 #ifndef ALERTSCALER_APP_AUTH_PASSWORDS_H
 #define ALERTSCALER_APP_AUTH_PASSWORDS_H

@@ -373,9 +373,15 @@ const struct as_credential_user *as_credentials_find_user(const struct as_creden
     return NULL;
 }
 
-const char *as_credentials_find_any_hash(const struct as_credentials *credentials)
+const char *as_credentials_find_dearest_hash(const struct as_credentials *credentials)
 {
-    return credentials->user_count > 0 ? credentials->users[0].hash : NULL;
+    const char *dearest = NULL;
+    for (size_t i = 0; i < credentials->user_count; i++) {
+        const char *hash = credentials->users[i].hash; /* "$2b$10$": two digits of cost, always */
+        if (!dearest || strncmp(hash + 4, dearest + 4, 2) > 0)
+            dearest = hash;
+    }
+    return dearest;
 }
 
 const struct as_credential *as_credentials_find_certificate(

@@ -68,8 +68,8 @@ const struct as_credential *as_credentials_find_token(struct as_credentials *cre
                                                       const char *token, as_mono_time now);
 const struct as_credential_user *as_credentials_find_user(const struct as_credentials *credentials,
                                                           const char *name); /* NULL: none */
-/* Some user's, for what it costs to check one; NULL: there are no users. */
-const char *as_credentials_find_any_hash(const struct as_credentials *credentials);
+/* The one that costs most to check; NULL: there are no users. */
+const char *as_credentials_find_dearest_hash(const struct as_credentials *credentials);
 /* For whom a verified certificate names; NULL: none. */
 const struct as_credential *as_credentials_find_certificate(
     const struct as_credentials *credentials, const char *subject);

@@ -129,6 +129,24 @@ Test(credentials, while_a_file_cannot_be_used_the_old_token_stays)
     as_credentials_free(credentials);
 }
 
+/* Else the time of an answer to nobody would be that of whoever is named first. */
+Test(credentials, nobodys_password_costs_as_much_as_the_dearest)
+{
+#define REST "ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"
+    struct as_web_user users[] = {
+        {"a", "$2b$04$" REST}, {"b", "$2y$12$" REST}, {"c", "$2b$09$" REST}};
+    const struct as_web_settings web = {.users = users, .user_count = 3};
+    struct as_credentials *credentials = NULL;
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, &web, &credentials, NULL),
+                 0);
+    cr_expect_str_eq(as_credentials_find_dearest_hash(credentials), users[1].hash);
+    as_credentials_free(credentials);
+    cr_assert_eq(as_credentials_new(&(struct as_receiver_settings){0}, NULL, &credentials, NULL),
+                 0);
+    cr_expect_null(as_credentials_find_dearest_hash(credentials));
+    as_credentials_free(credentials);
+}
+
 static unsigned count(int log, const char *what)
 {
     char text[8192] = "";
