@@ -132,7 +132,7 @@ static void make_events(struct daemon *daemon)
     daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
     daemon->web_timer = new_timer(daemon, daemon_on_web_timer);
     daemon->locks_timer = new_timer(daemon, daemon_on_locks_timer);
-    daemon->auth_timer = new_timer(daemon, daemon_on_auth_timer);
+    daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
 
 static void free_events(struct daemon *daemon)
@@ -146,7 +146,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->halt_timer);
     event_free(daemon->web_timer);
     event_free(daemon->locks_timer);
-    event_free(daemon->auth_timer);
+    event_free(daemon->look_timer);
     event_base_free(daemon->base);
 }
 

@@ -151,13 +151,14 @@ bool daemon_on_denied(void *context, const struct as_denied_record *record)
     return true;
 }
 
-void daemon_on_auth_timer(evutil_socket_t fd, short what, void *context)
+void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     (void)fd;
     (void)what;
     as_auth_look(daemon->auth);
-    daemon_arm(daemon->auth_timer, LOOK_EVERY_US);
+    as_receiver_look(daemon->receiver);
+    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
 }
 
 int daemon_open_server(struct daemon *daemon, struct as_error *error)
@@ -181,6 +182,6 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     as_log(AS_LOG_INFO, "listening", AS_F("address", config.listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
            AS_F("tls", daemon->web.tls ? "yes" : "no"));
-    daemon_arm(daemon->auth_timer, LOOK_EVERY_US);
+    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
     return 0;
 }

@@ -58,7 +58,7 @@ struct daemon {
     struct event_base *base;
     struct event *signals[4];
     struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
-    struct event *locks_timer, *auth_timer;
+    struct event *locks_timer, *look_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
@@ -167,7 +167,7 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_look(void *context, struct as_view *view_out);
-void daemon_on_auth_timer(evutil_socket_t fd, short what, void *context);
+void daemon_on_look_timer(evutil_socket_t fd, short what, void *context);
 bool daemon_on_denied(void *context, const struct as_denied_record *record);
 
 #endif

@@ -14,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/throttle.h>
 #include <alertscaler/wire/payload.h>
 #include <alertscaler/wire/record.h>
 
@@ -39,7 +40,21 @@ struct as_receiver {
     uint64_t next_request;
     struct waiting_list waiting;
     size_t waiting_count;
+    struct as_throttle refused; /* bodies that are no notification: anybody may send them */
 };
+
+static bool log_refused(const void *context, const struct as_throttle *refused)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "notification refused", AS_F("remote", refused->remote),
+           AS_F("error", refused->error), AS_FI("count", refused->count));
+    return true;
+}
+
+static as_mono_time get_now(const struct as_receiver *receiver)
+{
+    return receiver->config.clock->get_mono(receiver->config.clock);
+}
 
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
 {
@@ -48,6 +63,7 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     receiver->why_not = "starting";
     as_random_init(&receiver->random, config->seed);
     TAILQ_INIT(&receiver->waiting);
+    receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
     return receiver;
 }
 
@@ -56,8 +72,14 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
     if (!receiver)
         return NULL;
     as_receiver_fail_waiting(receiver);
+    as_throttle_end(&receiver->refused, get_now(receiver));
     free(receiver);
     return NULL;
+}
+
+void as_receiver_look(struct as_receiver *receiver)
+{
+    as_throttle_look(&receiver->refused, get_now(receiver));
 }
 
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
@@ -178,8 +200,8 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     struct as_error error = AS_ERROR_INIT;
     if (as_payload_decode(body, size, &notification, &error) != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
-        as_log(AS_LOG_WARN, "notification refused",
-               AS_F("remote", as_http_exchange_get_remote(exchange)), AS_F("error", error.text));
+        as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
+                        get_now(receiver));
         reply_text(exchange, 400, NULL, error.text);
         return;
     }

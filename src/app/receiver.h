@@ -52,6 +52,10 @@ void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
 /* Answers all that wait with 503: they will not become durable. */
 void as_receiver_fail_waiting(struct as_receiver *receiver);
 
+/* Once a second or so: logs how many bodies were refused since it was said last, when it is time.
+ */
+void as_receiver_look(struct as_receiver *receiver);
+
 size_t as_receiver_count_waiting(const struct as_receiver *receiver);
 
 #endif

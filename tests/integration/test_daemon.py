@@ -467,6 +467,16 @@ def test_odd_but_right_bodies_are_taken(daemon):
     verify(daemon)
 
 
+def test_what_anybody_sends_does_not_fill_the_log(daemon):
+    """The first at once, the others when the minute is over or at the stop; and how many there were is known."""
+    for _ in range(50):
+        assert post_bytes(daemon, b"{").status == 400
+    refused = lambda: [int(count) for count in re.findall(r'msg="notification refused" .*count=(\d+)', daemon.process.log_text())]
+    assert refused() == [1]
+    daemon.stop()
+    assert refused() == [1, 49]
+
+
 @pytest.mark.parametrize("data, status", [
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"),
     (b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", "400"),
