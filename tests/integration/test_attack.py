@@ -1,5 +1,6 @@
 """Attacks of every kind beside a real Alertmanager: its notifications are answered all the while, memory stays below the
 ceiling that docs/receiver.md states, and afterwards nothing of it is left."""
+import base64
 import pathlib
 import resource
 import time
@@ -12,6 +13,7 @@ from harness.daemon import ROOT, dump_yaml
 from harness.http import request
 from harness.metrics import Metrics
 from harness.notification import alert, notification
+from harness.protection import BCRYPT, PASSWORD, USER
 from harness.wait import eventually
 
 MIB = 1 << 20
@@ -118,7 +120,7 @@ def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_aler
     sender.wait_all_sent(20)
     own = highest = daemon.process.resident_bytes()
     for kind in KINDS:
-        if kind == "half-handshakes":
+        if kind in ("half-handshakes", "wrong-passwords"):      # tests of their own
             continue
         under_way = attack(kind, port_of(daemon), SECONDS)
         while under_way.running:
@@ -177,6 +179,38 @@ def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanag
     check_all_gone(daemon, sender)
     assert daemon.metrics().sum("alertscaler_http_connections_dropped_total", reason="handshake") > 100
     assert_once_a_minute(daemon, "TLS handshakes failed", began)
+
+
+@pytest.mark.seconds(200)
+def test_a_first_password_is_checked_among_many_wrong_ones(daemon, make_alertmanager, attack, tmp_path):
+    """From 200 addresses some hundred guesses a second, and an Alertmanager that has shown its password to nobody yet."""
+    web = tmp_path / "web.yml"
+    web.write_text(dump_yaml({"basic_auth_users": {USER: BCRYPT}}))
+    daemon = daemon(flags=[f"--web.config.file={web}"])
+    daemon.headers = {"Authorization": "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()}
+    daemon.start()
+    sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook",
+                                      http_config={"basic_auth": {"username": USER, "password": PASSWORD}}))
+    own = highest = daemon.process.resident_bytes()
+    under_way = attack("wrong-passwords", port_of(daemon), 15)
+    time.sleep(2)
+    sender.fire()
+    sender.wait_all_sent(LATENCY)
+    while under_way.running:
+        sender.fire()
+        highest = max(highest, daemon.process.resident_bytes())
+        time.sleep(0.2)
+    came = under_way.wait()
+    sender.wait_all_sent(LATENCY)
+    print(f"wrong passwords: {came}, {(highest - own) / MIB:.0f} MiB more")
+    assert {"401"} <= set(came["answers"]) <= {"401", "503"}, came
+    assert came["answers"]["401"] >= 100, came
+    assert highest - own < ceiling(300, 4 * MIB, 8 * MIB)
+    sender.check()
+    daemon.stop()
+    denied = daemon.records("denied")
+    assert 1 <= len(denied) <= 3, denied
+    assert sum(record["count"] for record in denied) >= sum(came["answers"].values()), "each is counted, though few are told"
 
 
 @pytest.mark.seconds(400)

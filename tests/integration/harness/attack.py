@@ -3,6 +3,7 @@
 Only ever towards loopback, bounded in time, in connections at a time and in connections a second. Prints at its end, as
 JSON, how many connections it opened, how many of them the server closed, and how often it was answered what.
 """
+import base64
 import collections
 import json
 import os
@@ -48,6 +49,8 @@ KINDS = {
     "pipelines": Kind(2000 * (b"GET /metrics HTTP/1.1\r\n" + HOST + b"\r\n"), takes=False, connections=100),
     "half-handshakes": Kind(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 100 * b"r"),
     "garbage": Kind(bytes(range(256)) * 8, connections=100),
+    "wrong-passwords": Kind(post(b"Authorization: Basic " + base64.b64encode(b"alertmanager:guessed") +
+                                 b"\r\nConnection: close\r\nContent-Length: 2\r\n") + b"{}", connections=100, a_second=300),
 }
 
 
