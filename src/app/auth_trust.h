@@ -13,10 +13,9 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 
-#define AS_AUTH_TRUST_US                                                                           \
-    (1 * AS_US_PER_H) /* a service account's token is renewed about as often                       \
-                       */
-#define AS_AUTH_TRUSTED 256
+/* A service account's token is renewed about as often. */
+#define AS_AUTH_TRUST_US (1 * AS_US_PER_H)
+#define AS_AUTH_TRUSTED  256
 
 struct as_auth_trust;
 
