@@ -229,7 +229,7 @@ static int load_all(const char *path, const char *const *rules, size_t count,
     loading.has_other_rules = rules != NULL;
     if (path)
         loading.folder = rule_files_copy_folder(path);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; rules && i < count; i++)
         rule_files_add(&loading.files, rules[i]);
     if (path && !rules)
         find_rule_files(&loading);

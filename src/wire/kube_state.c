@@ -157,10 +157,9 @@ static bool parse_flags(struct cursor line, struct as_kube_state_piece *piece, b
     uint64_t index = 1, count = 1;
     *is_hex_out = false;
     if (take_prefix(&line, "part ")) {
-        const char *word = line.at;
         if (!take_number(&line, '/', &index))
             return false;
-        word = line.at;
+        const char *word = line.at;
         while (line.at < line.end && *line.at != ' ')
             line.at++;
         if (!parse_number(word, (size_t)(line.at - word), &count) || count < 2)
