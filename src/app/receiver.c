@@ -41,6 +41,7 @@ struct as_receiver {
     struct waiting_list waiting;
     size_t waiting_count;
     struct as_throttle refused; /* bodies that are no notification: anybody may send them */
+    struct as_throttle crowded; /* notifications that there was no room for */
 };
 
 static bool log_refused(const void *context, const struct as_throttle *refused)
@@ -48,6 +49,14 @@ static bool log_refused(const void *context, const struct as_throttle *refused)
     (void)context;
     as_log(AS_LOG_WARN, "notification refused", AS_F("remote", refused->remote),
            AS_F("error", refused->error), AS_FI("count", refused->count));
+    return true;
+}
+
+static bool log_crowded(const void *context, const struct as_throttle *crowded)
+{
+    (void)context;
+    as_log(AS_LOG_ERROR, "notification not taken", AS_F("remote", crowded->remote),
+           AS_F("reason", crowded->error), AS_FI("count", crowded->count));
     return true;
 }
 
@@ -64,6 +73,7 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     as_random_init(&receiver->random, config->seed);
     TAILQ_INIT(&receiver->waiting);
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
+    receiver->crowded = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_crowded, NULL);
     return receiver;
 }
 
@@ -73,6 +83,7 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
         return NULL;
     as_receiver_fail_waiting(receiver);
     as_throttle_end(&receiver->refused, get_now(receiver));
+    as_throttle_end(&receiver->crowded, get_now(receiver));
     free(receiver);
     return NULL;
 }
@@ -80,6 +91,7 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 void as_receiver_look(struct as_receiver *receiver)
 {
     as_throttle_look(&receiver->refused, get_now(receiver));
+    as_throttle_look(&receiver->crowded, get_now(receiver));
 }
 
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
@@ -207,8 +219,11 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     }
     complete(receiver, exchange, body, size, notification);
     if (!as_engine_has_room(as_shell_get_engine(receiver->shell), notification)) {
-        reply_unavailable(receiver, exchange,
-                          "incidents take all the memory that receiver.max_incident_memory gives");
+        static const char why[] =
+            "incidents take all the memory that receiver.max_incident_memory gives";
+        as_throttle_add(&receiver->crowded, as_http_exchange_get_remote(exchange), why,
+                        get_now(receiver));
+        reply_unavailable(receiver, exchange, why);
         return;
     }
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);

@@ -259,13 +259,14 @@ static void scale(struct as_engine *engine, struct deed *deed)
 static void refuse_name(struct as_engine *engine, struct deed *deed, size_t count)
 {
     const char *name = deed->record->order->target;
-    bool is_entry = false;
+    bool is_templated = false;
     for (size_t i = 0; i < engine->ruleset->target_count; i++)
-        is_entry = is_entry || strcmp(engine->ruleset->targets[i].name, name) == 0;
+        is_templated = is_templated || (engine->ruleset->targets[i].is_templated &&
+                                        strcmp(engine->ruleset->targets[i].name, name) == 0);
     if (count > 1)
         refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
                "%zu targets come from %s: name one by its id", count, name);
-    else if (is_entry)
+    else if (is_templated)
         refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
                "no target has come from %s yet: it has templates, so name one by its id", name);
     else

@@ -359,7 +359,7 @@ struct as_engine {
     struct deadline_tree deadlines;
     struct ticket_tree tickets;
     struct target_list gone; /* freed at the next step */
-    size_t target_count, busy_count, refreshed_count;
+    size_t target_count, busy_count, named_count;
     struct budget budget;
     struct member_list *members;  /* one an entry of the rule set */
     struct target_list held_back; /* for those in their `after`; in the order in which they were */

@@ -51,9 +51,11 @@ void room_give_back(struct as_engine *engine, struct incident *incident)
     incident->bytes = 0;
 }
 
+/* Targets with an address of their own do not count: the rule files say how many there are. */
 size_t room_get_used(const struct as_engine *engine)
 {
-    return engine->incident_bytes + engine->target_count * TARGET_BYTES;
+    const size_t templated = engine->target_count - engine->named_count;
+    return engine->incident_bytes + templated * TARGET_BYTES;
 }
 
 /* Something would be remembered, or more of it. */

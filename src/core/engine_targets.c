@@ -198,7 +198,7 @@ void target_evaluate(struct as_engine *engine, struct target *target)
 
 static int64_t get_refresh_us(const struct as_engine *engine)
 {
-    const int64_t paced = (int64_t)engine->refreshed_count * (AS_US_PER_S / REFRESH_PER_SECOND);
+    const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 
@@ -465,7 +465,7 @@ void targets_stop_sampling(struct as_engine *engine)
  * address is theirs. */
 void targets_make_named(struct as_engine *engine)
 {
-    engine->refreshed_count = 0;
+    engine->named_count = 0;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
         const struct as_target_config *config = &engine->ruleset->targets[i];
         if (config->is_templated)
@@ -476,6 +476,6 @@ void targets_make_named(struct as_engine *engine)
         struct target *target = target_get(engine, ref);
         target_set_config(engine, target, config);
         target->dirty = true;
-        engine->refreshed_count++;
+        engine->named_count++;
     }
 }

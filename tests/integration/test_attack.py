@@ -106,6 +106,20 @@ def assert_once_a_minute(daemon, words, began):
     assert 1 <= daemon.process.log_text().count(words) <= 1 + minutes, "logged once a minute"
 
 
+def endure(daemon, sender, under_way):
+    """Notifications are sent and answered while it lasts; what came of it, and the most memory that was seen."""
+    highest = 0
+    while under_way.running:
+        sender.fire()
+        highest = max(highest, daemon.process.resident_bytes())
+        time.sleep(0.2)
+    came = under_way.wait()
+    sender.wait_all_sent(LATENCY)
+    print(f"{under_way.kind}: {came}, {highest / MIB:.0f} MiB")
+    assert came["opened"] >= 60, came
+    return came, highest
+
+
 def check_all_gone(daemon, sender):
     sender.alertmanager.stop()      # it keeps as many as it needed at a time, for 5 minutes
     eventually(lambda: connections(daemon) <= 2, what="all connections but that of the question are gone")
@@ -122,15 +136,8 @@ def test_notifications_are_answered_under_every_kind_of_attack(daemon, make_aler
     for kind in KINDS:
         if kind in ("half-handshakes", "wrong-passwords"):      # tests of their own
             continue
-        under_way = attack(kind, port_of(daemon), SECONDS)
-        while under_way.running:
-            sender.fire()
-            highest = max(highest, daemon.process.resident_bytes())
-            time.sleep(0.2)
-        came = under_way.wait()
-        sender.wait_all_sent(LATENCY)
-        print(f"{kind}: {came}, {highest / MIB:.0f} MiB")
-        assert came["opened"] >= 60, came
+        came, seen = endure(daemon, sender, attack(kind, port_of(daemon), SECONDS))
+        highest = max(highest, seen)
         answers = set(came["answers"]) - {"503"}
         if kind in ANSWERS:
             assert answers <= ANSWERS[kind], came
@@ -163,15 +170,8 @@ def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanag
     sender.wait_all_sent(20)
     own = highest = daemon.process.resident_bytes()
     for kind in TLS_KINDS:
-        under_way = attack(kind, port_of(daemon), SECONDS)
-        while under_way.running:
-            sender.fire()
-            highest = max(highest, daemon.process.resident_bytes())
-            time.sleep(0.2)
-        came = under_way.wait()
-        sender.wait_all_sent(LATENCY)
-        print(f"{kind}: {came}, {highest / MIB:.0f} MiB")
-        assert came["opened"] >= 60, came
+        came, seen = endure(daemon, sender, attack(kind, port_of(daemon), SECONDS))
+        highest = max(highest, seen)
         assert (came["answers"].get("tls", 0) >= 60) == (kind == "handshakes"), came
     mean = sender.check()
     print(f"{sender.fired} notifications, {mean * 1000:.1f} ms on average; at most {(highest - own) / MIB:.0f} MiB more")
@@ -191,18 +191,12 @@ def test_a_first_password_is_checked_among_many_wrong_ones(daemon, make_alertman
     daemon.start()
     sender = Sender(make_alertmanager(webhook=daemon.url + "/webhook",
                                       http_config={"basic_auth": {"username": USER, "password": PASSWORD}}))
-    own = highest = daemon.process.resident_bytes()
+    own = daemon.process.resident_bytes()
     under_way = attack("wrong-passwords", port_of(daemon), 15)
     time.sleep(2)
     sender.fire()
     sender.wait_all_sent(LATENCY)
-    while under_way.running:
-        sender.fire()
-        highest = max(highest, daemon.process.resident_bytes())
-        time.sleep(0.2)
-    came = under_way.wait()
-    sender.wait_all_sent(LATENCY)
-    print(f"wrong passwords: {came}, {(highest - own) / MIB:.0f} MiB more")
+    came, highest = endure(daemon, sender, under_way)
     assert {"401"} <= set(came["answers"]) <= {"401", "503"}, came
     assert came["answers"]["401"] >= 100, came
     assert highest - own < ceiling(300, 4 * MIB, 8 * MIB)
@@ -272,6 +266,7 @@ def test_one_who_may_little_cannot_take_the_memory_of_all(make_daemon, node_grou
     assert highest - own < ceiling(300, 4 * MIB, 8 * MIB)
     refused = send("narrow", many(11))
     assert refused.status == 503 and "max_incident_memory" in refused.text
+    assert daemon.process.log_text().count("notification not taken") == 1, "logged once a minute"
     assert send("narrow", many(0)).status == 200, "what is remembered may be repeated"
     daemon.headers = {"Authorization": "Bearer the secret of whole"}
     used = daemon.metrics().sum("alertscaler_incident_memory_bytes")

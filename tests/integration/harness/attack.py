@@ -186,7 +186,7 @@ class Attack:
 
     def __init__(self, kind, port, seconds, *connections):
         argv = [sys.executable, pathlib.Path(__file__), kind, port, seconds, *connections]
-        self.seconds = seconds
+        self.kind, self.seconds = kind, seconds
         self.popen = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
 
     @property

@@ -56,6 +56,20 @@ Test(engine_room, counts_what_comes_and_goes)
     harness_stop(&h);
 }
 
+Test(engine_room, targets_of_the_rule_files_take_none)
+{
+    static const struct spec named = {
+        .targets = {{.name = "web", .min = 1, .up = 60}, {.name = "db", .min = 1, .up = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
+    };
+    WITH(h, named);
+    cr_assert_eq(used(&h), 0);
+    harness_reload(&h, &templated);
+    tick(&h, 86400);
+    cr_assert_eq(used(&h), 0, "they are forgotten");
+    harness_stop(&h);
+}
+
 Test(engine_room, at_the_limit_only_what_brings_more_is_refused)
 {
     struct harness h = {.config = {.incident_bytes_max = 8000}};
