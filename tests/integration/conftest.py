@@ -17,6 +17,7 @@ from harness.kubelets import Kubelets  # noqa: E402
 from harness.node_group import HttpNodeGroup  # noqa: E402
 from harness.process import Process  # noqa: E402
 from harness.prometheus import Prometheus  # noqa: E402
+from harness.wait import eventually  # noqa: E402
 from harness.webhook import Webhook  # noqa: E402
 
 TEST_SECONDS = 300
@@ -100,7 +101,7 @@ def namespace(control_plane):
     """A namespace of the test's own, ready for pods."""
     name = f"test-{next(_namespaces)}"
     control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    control_plane.admin.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default", lambda a: a.get("secrets"))
+    eventually(lambda: control_plane.has_account(name), what=f"pods can be created in {name}")
     yield name
     control_plane.ensure_running()
     control_plane.admin.delete(f"/api/v1/namespaces/{name}")

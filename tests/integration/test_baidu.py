@@ -5,7 +5,7 @@ import pytest
 
 from harness.baidu import KEY, PREFIX, SECRET, SESSION, Baidu
 from harness.cloud import Fault
-from harness.nodes import is_in_service, is_marked, make_budget, make_pod
+from harness.nodes import budget_path, is_in_service, is_marked, make_budget, make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -211,8 +211,7 @@ def test_a_size_that_changes_while_a_node_is_emptied_keeps_the_node(make, make_n
     eventually(lambda: [n for n in group.nodes if is_marked(control_plane, n.id)], 60, what="a node is drained")
     with baidu.lock:
         group.set_size(3, 0.0)
-    path = f"/apis/policy/v1beta1/namespaces/{namespace}/poddisruptionbudgets/web"
-    control_plane.admin.patch(path, {"spec": {"minAvailable": 1}})
+    control_plane.admin.patch(budget_path(control_plane, namespace), {"spec": {"minAvailable": 1}})
     record = wait_words(daemon, "the group has changed since it was looked at: its size is 3")
     assert (record["outcome"], record["from"], record["to"]) == ("conflict", 2, 1)
     eventually(lambda: group.size == 2, 60, what="one of three is gone")

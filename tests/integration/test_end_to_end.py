@@ -109,7 +109,7 @@ def world(session_control_plane, tmp_path_factory):
         admin.create(WORKERS)
         eventually(lambda: admin.request("GET", "/apis/example.com/v1/workers").ok, what="workers are served")
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    admin.wait(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", lambda a: a.get("secrets"))
+    eventually(lambda: session_control_plane.has_account(NAMESPACE), what="pods can be created")
     world = World(session_control_plane, tmp_path_factory.mktemp("end-to-end"))
     yield world
     world.stop()

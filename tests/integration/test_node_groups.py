@@ -8,7 +8,7 @@ import pytest
 
 from harness.auto_scaling import REGION, SHORTAGE, AutoScaling
 from harness.azure import CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure
-from harness.nodes import is_in_service, is_marked, make_budget, make_pod
+from harness.nodes import budget_path, is_in_service, is_marked, make_budget, make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
@@ -162,7 +162,7 @@ class Workers:
 
     def __init__(self, plane, namespace, nodes, group):
         self.plane, self.namespace, self.nodes, self.group = plane, namespace, nodes, group
-        self.path = f"/apis/policy/v1beta1/namespaces/{namespace}/poddisruptionbudgets/web"
+        self.path = budget_path(plane, namespace)
         self.left_with_pods = []
         for number, name in enumerate(nodes):
             make_pod(plane, namespace, name, f"web-{number}")

@@ -96,7 +96,7 @@ def world(session_control_plane, tmp_path_factory):
             pytest.skip(reason)
     admin = session_control_plane.admin
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    admin.wait(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", lambda a: a.get("secrets"))
+    eventually(lambda: session_control_plane.has_account(NAMESPACE), what="pods can be created")
     world = World(session_control_plane, tmp_path_factory.mktemp("track"))
     admin.create(deployment("memory", 3))
     admin.create(deployment("rate", 2))

@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, kube-apiserver with RBAC, kube-controller-manager.
 
-The programs of Kubernetes come from tests/integration/build-kubernetes. There are no kubelets (see kubelets.py) and no
-scheduler. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
+The programs of Kubernetes come from tests/integration/peers; $KUBERNETES says which of them: `kubernetes`, the newest,
+unless it is `kubernetes-oldest`. There are no kubelets (see kubelets.py) and no scheduler. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
 """
 import json
 import os
@@ -12,6 +12,7 @@ import subprocess
 
 import yaml
 
+from . import peers
 from .certificates import Authority, write_key_pair
 from .files import replace
 from .http import request
@@ -20,33 +21,28 @@ from .ports import free_port
 from .process import Process
 from .wait import eventually
 
-BUILD = pathlib.Path(__file__).parent.parent / "build-kubernetes"
+PEER = os.environ.get("KUBERNETES", "kubernetes")
 ADMIN_TOKEN = "admin-token"
 
-# Controllers that need kubelets or a cloud would fight the tests.
-CONTROLLERS = "*,-nodelifecycle,-nodeipam,-cloud-node-lifecycle,-route,-service,-attachdetach,-horizontalpodautoscaling"
-
-
-def find_programs():
-    """The folder of the Kubernetes programs, or None where they have not been built."""
-    found = subprocess.run([BUILD, "--path"], stdout=subprocess.PIPE, text=True, check=False)
-    return pathlib.Path(found.stdout.strip()) if found.returncode == 0 else None
+# Those that the tests need, by the names that old and new versions know. Others would fight the tests, as they need kubelets,
+# or only take time.
+CONTROLLERS = ["daemonset", "deployment", "disruption", "garbagecollector", "job", "namespace", "replicaset",
+               "replicationcontroller", "root-ca-cert-publisher", "serviceaccount", "serviceaccount-token", "statefulset"]
 
 
 def missing():
     """Why there can be no control plane on this machine; None when there can."""
     if shutil.which("etcd") is None:
         return "etcd is not installed: run tests/install"
-    if find_programs() is None:
-        return "Kubernetes is not built: run tests/integration/build-kubernetes"
-    return None
+    return None if peers.find(PEER) else peers.how_to_build(PEER)
 
 
 class ControlPlane:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.programs = find_programs()
+        self.programs = peers.find(PEER)
+        self.minor = self._read_minor()
         self.authority = Authority(self.directory / "pki")
         self.url = f"https://127.0.0.1:{free_port()}"
         self.admin = self.client(ADMIN_TOKEN)
@@ -60,9 +56,7 @@ class ControlPlane:
         self.start_etcd()
         self.start_apiserver()
         self.controller_manager.start()
-        # The last of what it does for a new namespace: from here on, pods can be created.
-        default_account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self.controller_manager.wait_ready(lambda: self.admin.get(default_account).get("secrets"), timeout=120)
+        self.controller_manager.wait_ready(lambda: self.has_account("default"), timeout=120)
         return self
 
     def start_etcd(self):
@@ -127,10 +121,25 @@ class ControlPlane:
             f"--kubeconfig={kubeconfig}",
             f"--service-account-private-key-file={self.account_key}",
             f"--root-ca-file={self.authority.certificate}",
-            f"--controllers={CONTROLLERS}",
-            "--leader-elect=false", "--port=0", "--secure-port=0",
+            f"--controllers={','.join(CONTROLLERS)}",
+            "--leader-elect=false", "--secure-port=0", *(["--port=0"] if self.minor < 24 else []),
             "--kube-api-qps=500", "--kube-api-burst=500",
         ], self.directory)
+
+    # What differs between versions
+
+    def _read_minor(self):
+        words = subprocess.run([self.programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
+        return int(words.stdout.split(".")[1])
+
+    @property
+    def policy_version(self):
+        return "policy/v1" if self.minor >= 21 else "policy/v1beta1"
+
+    def has_account(self, namespace):
+        """Whether pods can be created in a new namespace: its account is the last of what it gets, before 1.24 with a token."""
+        account = self.admin.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+        return self.minor >= 24 or bool(account.get("secrets"))
 
     # Users
 
@@ -195,7 +204,7 @@ class ControlPlane:
         return path
 
     def kubectl(self, *arguments, check=True, stdin=None):
-        """Debian's kubectl of the same version, as the administrator."""
+        """kubectl of the same version, as the administrator."""
         kubeconfig = self.write_kubeconfig("kubectl", token=ADMIN_TOKEN)
         stdin = json.dumps(stdin) if stdin is not None and not isinstance(stdin, str) else stdin
         return subprocess.run(

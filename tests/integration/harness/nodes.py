@@ -1,4 +1,5 @@
 """What is on nodes, for tests that drain them."""
+from .kube import path_of
 
 TAINT = "alertscaler.io/draining"
 MARK = "alertscaler.io/drain"
@@ -19,9 +20,13 @@ def make_pod(plane, namespace, node, name, **annotations):
 
 
 def make_budget(plane, namespace, least):
-    plane.admin.create({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget",
+    plane.admin.create({"apiVersion": plane.policy_version, "kind": "PodDisruptionBudget",
                         "metadata": {"namespace": namespace, "name": "web"},
                         "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "web"}}}})
+
+
+def budget_path(plane, namespace):
+    return path_of(plane.policy_version, "PodDisruptionBudget", namespace, "web")
 
 
 def read(plane, name):
