@@ -1,6 +1,7 @@
 """Fixtures of the integration tests. A server that cannot be had on this machine skips its tests, with the reason."""
 import itertools
 import pathlib
+import re
 import signal
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from harness import alertmanager, control_plane as kubernetes, daemon, prometheus  # noqa: E402
+from harness import alertmanager, control_plane as kubernetes, daemon, prometheus, workers  # noqa: E402
 from harness.alertmanager import Alertmanager, start_cluster  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
 from harness.deploy import install  # noqa: E402
@@ -22,7 +23,9 @@ from harness.webhook import Webhook  # noqa: E402
 
 TEST_SECONDS = 300
 
-# What a failed test shows: what every server logged since the test began.
+# What a failed test shows: the end of what every server logged since the test began. The whole logs are in build/failed.
+
+LOG_LINES = 40
 
 _offsets = {}
 
@@ -36,11 +39,18 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
-    if report.failed:
-        for process in Process.everyone:
-            text = process.log_text(_offsets.get(process, 0))
-            if text:
-                report.sections.append((f"{process.name}: {process.log}", text[-process.log_tail:]))
+    if not report.failed:
+        return
+    folder = daemon.ROOT / "build/failed" / re.sub(r"[^\w.-]+", "-", item.name)
+    for process in Process.everyone:
+        text = process.log_text(_offsets.get(process, 0))
+        if text:
+            folder.mkdir(parents=True, exist_ok=True)
+            kept = folder / f"{process.name}.log"
+            kept.write_text(text)
+            end = "\n".join(text.splitlines()[-LOG_LINES:])
+            # As text: sections are not in the JUnit file, from which tests/run tells at its end what has failed.
+            report.longrepr = f"{report.longrepr}\n--- {process.name}: the end of {kept.relative_to(daemon.ROOT)}\n{end}"
 
 
 # No test may hang.
@@ -61,8 +71,22 @@ def pytest_runtest_call(item):
     signal.signal(signal.SIGALRM, previous)
 
 
+# Which tests run where, and together.
+
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "seconds(n): this test may take n seconds instead of %d" % TEST_SECONDS)
+    for line in ("seconds(n): this test may take n seconds instead of %d" % TEST_SECONDS,
+                 "deep: takes long, and runs in stages of `tests/run --all` only",
+                 "kubernetes: needs Kubernetes (every test that has its control plane)",
+                 "monitoring: needs Prometheus or Alertmanager"):
+        config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        workers.place(item)
+    items.sort(key=workers.get_order)
 
 
 def _need(reason):

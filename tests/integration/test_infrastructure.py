@@ -1,5 +1,6 @@
 """The peers and servers that the other tests rely on do what those tests take for granted."""
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from harness.daemon import Daemon, dump_yaml, environment
+from harness.daemon import ROOT, Daemon, dump_yaml, environment
 from harness.http import request
 from harness.kube import MERGE_PATCH, KubeError, path_of
 from harness.kubelets import is_ready
@@ -296,6 +297,69 @@ class TestProcess:
         assert not process.running
         assert process.start().running
         assert process.kill() == -signal.SIGKILL
+
+
+class TestRoom:
+    """tests/run runs in one: whatever ends it, nothing of it stays."""
+
+    LEAVES = ('echo "$TMPDIR"; touch "$TMPDIR/file"; (trap "" TERM HUP INT; exec setsid sleep 1234.5) & '
+              'mkdir "$TMPDIR/mounted"; mount -t tmpfs none "$TMPDIR/mounted" 2>&1 | grep -v denied; ')
+
+    @pytest.fixture
+    def room(self, tmp_path):
+        def start(script):
+            popen = subprocess.Popen([ROOT / "tests/room", "bash", "-c", self.LEAVES + script], text=True,
+                                     stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
+            started.append(popen)
+            return popen, popen.stdout.readline().strip()
+
+        started = []
+        yield start
+        for popen in started:
+            popen.kill()
+            popen.wait()
+            popen.stdout.close()
+
+    @staticmethod
+    def sleepers(folder):
+        """Processes whose environment names the folder."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if f"TMPDIR={folder}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def check_gone(self, folder, tmp_path):
+        eventually(lambda: not self.sleepers(folder), 30, what="its processes are gone")
+        assert folder not in pathlib.Path("/proc/mounts").read_text()
+        assert not list(tmp_path.glob("as-tests-*"))
+
+    def test_an_end(self, room, tmp_path):
+        popen, folder = room("exit 3")
+        assert popen.wait(60) == 3
+        self.check_gone(folder, tmp_path)
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal(self, room, tmp_path, number):
+        popen, folder = room("trap 'exit 130' TERM; sleep 1000 & wait")
+        eventually(lambda: len(self.sleepers(folder)) >= 3, what="it sleeps")
+        popen.send_signal(number)
+        assert popen.wait(60) == 130
+        self.check_gone(folder, tmp_path)
+
+    def test_kill_9(self, room, tmp_path):
+        popen, folder = room("sleep 1000")
+        popen.kill()
+        popen.wait()
+        eventually(lambda: not self.sleepers(folder), 30, what="its processes are gone at once")
+        assert pathlib.Path(folder).exists()
+        other, its_folder = room("exit 0")
+        assert other.wait(60) == 0
+        self.check_gone(folder, tmp_path)
 
 
 STAND_IN = """#!/usr/bin/python3

@@ -75,7 +75,6 @@ class Daemon:
             self.binary, "serve", f"--config.file={self.config_file}", f"--web.listen-address={self.address}",
             f"--log.level={log_level}", *flags,
         ], self.directory, environment(HOME=self.directory, **(env or {})))
-        self.process.log_tail = 60000
 
     # Its files
 

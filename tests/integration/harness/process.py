@@ -13,7 +13,6 @@ class Process:
     # The kernel says nothing of a parent that was gone before it was asked to: so the parent is looked at after it.
     guarded = ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", 'test "$PPID" = "$0" && exec "$@"']
     everyone = []
-    log_tail = 6000             # how many characters of its log a failed test shows
 
     def __init__(self, name, argv, directory, env=None):
         self.name = name
