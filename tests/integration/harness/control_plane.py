@@ -115,15 +115,19 @@ class ControlPlane:
         ], self.directory)
 
     def _prepare_controller_manager(self):
-        kubeconfig = self.write_kubeconfig("kube-controller-manager", token=ADMIN_TOKEN)
-        return Process("kube-controller-manager", [
+        return self.prepare_controller_manager("kube-controller-manager", CONTROLLERS)
+
+    def prepare_controller_manager(self, name, controllers, *flags):
+        """A controller manager, not started, that runs these controllers. There may be several, with different controllers."""
+        kubeconfig = self.write_kubeconfig(name, token=ADMIN_TOKEN)
+        return Process(name, [
             self.programs / "kube-controller-manager",
             f"--kubeconfig={kubeconfig}",
             f"--service-account-private-key-file={self.account_key}",
             f"--root-ca-file={self.authority.certificate}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(controllers)}",
             "--leader-elect=false", "--secure-port=0", *(["--port=0"] if self.minor < 24 else []),
-            "--kube-api-qps=500", "--kube-api-burst=500",
+            "--kube-api-qps=500", "--kube-api-burst=500", *flags,
         ], self.directory)
 
     # What differs between versions
