@@ -1,21 +1,21 @@
 """`alertscaler backtest` and real Prometheus: history written in advance by promtool, and history that is just made."""
 import json
-import shutil
 import subprocess
 import time
 import xml.etree.ElementTree
 
 import pytest
 
+from harness import monitoring
 from harness.daemon import dump_yaml, environment, find_binary
 from harness.exporter import Exporter
 from harness.http import Server, request
 from harness.ports import free_port
 from harness.process import Process
-from harness.prometheus import missing
 from harness.wait import eventually
 
-pytestmark = pytest.mark.skipif(bool(missing()) or not shutil.which("promtool"), reason="prometheus is not installed: run tests/install")
+MISSING = monitoring.missing("prometheus", "promtool")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
 
 START = 1_700_000_040           # a whole minute
 SECONDS = 2 * 3600
@@ -70,12 +70,12 @@ def prometheus(tmp_path_factory):
     """With the history above."""
     folder = tmp_path_factory.mktemp("history")
     write_history(folder / "history.om")
-    subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", folder / "history.om", folder / "data"],
+    subprocess.run([monitoring.program("promtool"), "tsdb", "create-blocks-from", "openmetrics", folder / "history.om", folder / "data"],
                    check=True, capture_output=True, timeout=60)
     (folder / "prometheus.yml").write_text("global: {}\n")
     url = f"http://127.0.0.1:{free_port()}"
     process = Process("prometheus", [
-        "prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+        monitoring.program("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
         "--storage.tsdb.retention.time=100y", f"--web.listen-address={url.removeprefix('http://')}", "--query.lookback-delta=20s",
     ], folder)
     process.start().wait_ready(lambda: request("GET", url + "/-/ready").ok)

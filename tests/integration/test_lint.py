@@ -2,11 +2,11 @@
 import json
 import os
 import random
-import shutil
 import subprocess
 
 import pytest
 
+from harness import monitoring
 from harness.daemon import ROOT, find_binary
 
 SEED = int(os.environ.get("LINT_SEED", "7"))
@@ -15,7 +15,8 @@ ALERTS = 8
 LABELS, VALUES = "abc", ["x", "y", "z"]
 MATCHERS = ['{0}="{1}"', '{0}!="{1}"', '{0}=~"{1}|{2}"', '{0}!~"{1}|{2}"', '{0}=""', '{0}=~".*"', '{0}=~"{1}.*"', "{0}={1}"]
 
-pytestmark = pytest.mark.skipif(not shutil.which("amtool"), reason="amtool is not installed: run tests/install")
+MISSING = monitoring.missing("amtool", "promtool")
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
 
 
 def make_route(numbers, depth):
@@ -51,10 +52,10 @@ def rule_for(number, alert):
 
 
 def ask_amtool(path, alert):
-    done = subprocess.run(["amtool", "config", "routes", "test", f"--config.file={path}",
+    done = subprocess.run([monitoring.program("amtool"), "config", "routes", "test", f"--config.file={path}",
                            *(f"{name}={value}" for name, value in alert.items())],
                           capture_output=True, text=True, check=True)
-    return "alertscaler" in done.stdout.strip().split(",")
+    return "alertscaler" in monitoring.answer_of_amtool(done.stdout).split(",")
 
 
 @pytest.mark.seconds(300)
@@ -83,8 +84,8 @@ def test_lint_knows_where_alertmanager_sends_alerts(tmp_path):
 
 def test_amtool_accepts_what_people_are_told_to_write(tmp_path):
     text = (ROOT / "docs/lint.md").read_text(encoding="utf-8")
-    for name, tool in (("alertmanager.yml", ["amtool", "check-config"]), ("alerts.yml", ["promtool", "check", "rules"])):
+    for name, tool, *words in (("alertmanager.yml", "amtool", "check-config"), ("alerts.yml", "promtool", "check", "rules")):
         block = text.split(f"```yaml\n# {name}\n")[1].split("```")[0]
         (tmp_path / name).write_text(block, encoding="utf-8")
-        done = subprocess.run([*tool, tmp_path / name], capture_output=True, text=True, check=False)
+        done = subprocess.run([monitoring.program(tool), *words, tmp_path / name], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ import urllib.parse
 
 import pytest
 
+from harness import monitoring
 from harness.daemon import environment
 from harness.http import request
 from harness.notification import alert, notification
@@ -156,7 +157,7 @@ def test_metrics_satisfy_promtool_and_agree_with_what_happened(daemon, group):
     assert metrics.value("alertscaler_action_log_bytes") > 0
     assert metrics.value("alertscaler_config_last_reload_successful") == 1
     assert 0 < metrics.value("process_resident_memory_bytes")
-    checked = subprocess.run(["promtool", "check", "metrics"], input=daemon.get("/metrics").body, capture_output=True)
+    checked = subprocess.run([monitoring.program("promtool"), "check", "metrics"], input=daemon.get("/metrics").body, capture_output=True)
     assert checked.returncode == 0, checked.stderr.decode()
     text = request("GET", daemon.url + "/metrics", headers=OPENMETRICS)
     assert text.headers["Content-Type"].startswith("application/openmetrics-text")

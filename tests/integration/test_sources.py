@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness import monitoring
 from harness.files import replace
 from harness.http import HangUp, Server
 from harness.notification import alert, notification
@@ -208,7 +209,7 @@ def test_the_list_of_a_real_alertmanager(make_alertmanager, make_driver):
     alertmanager.fire(alertname="Cause")
     alertmanager.fire(alertname="Gone")
     alertmanager.resolve(alertname="Gone")
-    subprocess.run(["amtool", f"--alertmanager.url={alertmanager.url}", "silence", "add", "alertname=Quiet",
+    subprocess.run([monitoring.program("amtool"), f"--alertmanager.url={alertmanager.url}", "silence", "add", "alertname=Quiet",
                     "--author=test", "--comment=test", "--duration=5m"], check=True, capture_output=True)
     seen = eventually(lambda: (a := names(driver.list()))["Quiet"]["suppressed"] and a["Symptom"]["suppressed"] and a,
                       what="the silence and the inhibition are in the list")

@@ -1,10 +1,10 @@
-"""Debian's Alertmanager with intervals short enough for tests; several of them form a cluster."""
+"""Alertmanager with intervals short enough for tests; several of them form a cluster."""
 import datetime
 import pathlib
-import shutil
 
 import yaml
 
+from . import monitoring
 from .http import request
 from .ports import free_port
 from .process import Process
@@ -12,7 +12,7 @@ from .wait import eventually
 
 
 def missing():
-    return None if shutil.which("prometheus-alertmanager") else "prometheus-alertmanager is not installed: run tests/install"
+    return monitoring.missing("alertmanager", "amtool")
 
 
 def _time(seconds_from_now):
@@ -38,7 +38,7 @@ class Alertmanager:
                 {"url": webhook, "send_resolved": send_resolved, "http_config": http_config or {}}]}],
         }))
         argv = [
-            "prometheus-alertmanager", f"--config.file={self.config}", f"--storage.path={self.directory / 'data'}",
+            monitoring.program("alertmanager"), f"--config.file={self.config}", f"--storage.path={self.directory / 'data'}",
             f"--web.listen-address={self.url.removeprefix('http://')}", "--log.level=debug",
             f"--cluster.listen-address={self.cluster_address}",
         ]

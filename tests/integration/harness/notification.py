@@ -1,4 +1,4 @@
-"""Notifications as Alertmanager sends them, for tests that play Alertmanager."""
+"""Notifications as Alertmanager of today sends them, for tests that play Alertmanager."""
 import datetime
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -31,13 +31,15 @@ def _common(maps):
     return {k: v for k, v in maps[0].items() if all(m.get(k) == v for m in maps)} if maps else {}
 
 
-def notification(*alerts, receiver="alertscaler", group=None, truncated=0):
+def notification(*alerts, receiver="alertscaler", group=None, truncated=0, reason=None):
     labels = group if group is not None else _common([a["labels"] for a in alerts])
     inner = ", ".join(f'{k}="{v}"' for k, v in sorted(labels.items()))
+    firing = any(a["status"] == "firing" for a in alerts)
     return {
-        "receiver": receiver, "status": "firing" if any(a["status"] == "firing" for a in alerts) else "resolved",
-        "alerts": list(alerts), "groupLabels": labels, "commonLabels": _common([a["labels"] for a in alerts]),
+        "receiver": receiver, "status": "firing" if firing else "resolved", "alerts": list(alerts),
+        "notification_reason": reason or ("first notification" if firing else "all alerts resolved"),
+        "groupLabels": labels, "commonLabels": _common([a["labels"] for a in alerts]),
         "commonAnnotations": _common([a["annotations"] for a in alerts]),
-        "externalURL": "http://alertmanager.example:9093", "version": "4",
+        "routeLabels": {}, "externalURL": "http://alertmanager.example:9093", "version": "4",
         "groupKey": "{}:{" + inner + "}", "truncatedAlerts": truncated,
     }

@@ -1,21 +1,21 @@
-"""Debian's Prometheus with intervals short enough for tests.
+"""Prometheus with intervals short enough for tests.
 
 A scrape that takes longer than its time-out is as if the target were gone: its series end, and its alerts are resolved. So the
 time-out is a whole second, which a busy machine keeps, and no scrape may take longer than the interval.
 """
 import pathlib
-import shutil
 from urllib.parse import quote
 
 import yaml
 
+from . import monitoring
 from .http import request
 from .ports import free_port
 from .process import Process
 
 
 def missing():
-    return None if shutil.which("prometheus") else "prometheus is not installed: run tests/install"
+    return monitoring.missing("prometheus", "promtool")
 
 
 class Prometheus:
@@ -35,7 +35,7 @@ class Prometheus:
         self.write_rules(rules)
         self._write_config()
         self.process = Process(name, [
-            "prometheus", f"--config.file={self.directory / 'prometheus.yml'}",
+            monitoring.program("prometheus"), f"--config.file={self.directory / 'prometheus.yml'}",
             f"--storage.tsdb.path={self.directory / 'data'}", f"--web.listen-address={self.address}",
             "--web.enable-lifecycle", "--rules.alert.resend-delay=1s", "--log.level=info",
             *([f"--web.config.file={protection.file}"] if protection else []),

@@ -1,22 +1,31 @@
 """Which tests run together on one worker of pytest-xdist, and in which order they begin.
 
 Most tests run wherever a worker is free. Those of a file that has a world of its own, told once, stay together. A control
-plane takes a worker some seconds to start and a processor all the while: so its tests share a few workers, file by file.
+plane takes seconds to start and a share of a processor all the while: so the tests that use one share a few workers.
 """
+import zlib
+
 import pytest
 
-CONTROL_PLANES = 3
-ALONE = 60.0            # s: a test that may take longer begins first
+CONTROL_PLANES = 4
+MONITORING = {"make_prometheus", "make_alertmanager", "make_alertmanager_cluster"}
 
 
 def place(item):
     """Gives a test its marks and its group."""
     fixtures = item._fixtureinfo.name2fixturedefs
+    has_world = any(definition.scope == "module" for definitions in fixtures.values() for definition in definitions)
+    place_of = str(item.path) if has_world else item.nodeid
+    if MONITORING & fixtures.keys():
+        item.add_marker(pytest.mark.monitoring)
     if "session_control_plane" in fixtures:
         item.add_marker(pytest.mark.kubernetes)
-    if {"make_prometheus", "make_alertmanager", "make_alertmanager_cluster"} & fixtures.keys():
-        item.add_marker(pytest.mark.monitoring)
+        item.add_marker(pytest.mark.xdist_group(f"kubernetes-{zlib.crc32(place_of.encode()) % CONTROL_PLANES}"))
+    elif has_world:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def get_order(item):
-    return 0
+    """What takes longest begins first: the tests of the control planes, then those that ask for more time than others."""
+    seconds = item.get_closest_marker("seconds")
+    return item.get_closest_marker("kubernetes") is None, -(seconds.args[0] if seconds else 0)
