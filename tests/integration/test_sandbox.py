@@ -1,6 +1,5 @@
 """What the daemon gives up after its start is given up, and everything goes on working: with the release build all of it,
 with sanitizers what these leave (they need system calls and maps of their own)."""
-import ctypes
 import os
 import pathlib
 import shlex
@@ -11,6 +10,7 @@ import textwrap
 import pytest
 import yaml
 
+from harness import allowed
 from harness.daemon import find_binary, has_sanitizers
 from harness.http import Server
 from harness.notification import alert, notification
@@ -18,8 +18,6 @@ from harness.wait import eventually
 
 STRICT = not has_sanitizers()
 NOBODY = 65534
-LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1)     # landlock_create_ruleset: which level the kernel has
-needs_landlock = pytest.mark.skipif(LANDLOCK <= 0, reason="this kernel has no Landlock")
 
 
 def rules_for(url):
@@ -39,16 +37,22 @@ def busy(n):
     return notification(alert({"alertname": "Busy", "n": str(n)}))
 
 
+def read_status(task):
+    return dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+
+
+OURS = read_status(pathlib.Path("/proc/self"))      # a container has a filter of system calls already
+
+
 def statuses(daemon):
     """/proc/PID/status of all threads."""
     tasks = list(pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir())
     assert len(tasks) > 1
     for task in tasks:
         try:
-            text = (task / "status").read_text()
+            yield read_status(task)
         except (FileNotFoundError, ProcessLookupError):
             continue        # a thread that has just ended
-        yield dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
 def test_no_thread_has_rights_left(make_daemon, group):
@@ -56,7 +60,7 @@ def test_no_thread_has_rights_left(make_daemon, group):
     for status in statuses(daemon):
         assert {status[key] for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
         assert status["NoNewPrivs"] == "1"
-        assert status["Seccomp"] == ("2" if STRICT else "0")
+        assert status["Seccomp"] == ("2" if STRICT else OURS["Seccomp"])
     said = daemon.process.log_text()
     assert ('msg="sandbox in force" capabilities=none system_calls="allowed by list" landlock=' if STRICT else
             'msg="sandbox in force in part" capabilities=none system_calls=any landlock=') in said
@@ -158,9 +162,9 @@ def with_link(daemon, folder):
     return {}
 
 
-@needs_landlock
 @pytest.mark.parametrize("change", [with_rules, with_secret, with_certificate, with_kubeconfig, with_link])
 def test_a_reload_says_what_needs_a_restart(make_daemon, group, tmp_path, change):
+    allowed.need(allowed.landlock)
     daemon = make_daemon(config=PROVIDERS, rules=rules_for(group.url))
     folder = other_folder(tmp_path)
     daemon.write_config({**PROVIDERS, **change(daemon, folder)})
@@ -231,7 +235,7 @@ def test_credential_plugins_run(make_daemon, api_server):
     assert not STRICT or ('system_calls="forbidden by list"' in said and "plugin" in said.split("programs=")[1])
     for status in statuses(daemon):
         assert (status["CapEff"], status["NoNewPrivs"]) == ("0" * 16, "1")
-        assert status["Seccomp"] == ("2" if STRICT else "0")
+        assert status["Seccomp"] == ("2" if STRICT else OURS["Seccomp"])
 
 
 def test_a_new_credential_plugin_needs_a_restart(make_daemon, group, api_server):
@@ -247,7 +251,7 @@ def test_a_new_credential_plugin_needs_a_restart(make_daemon, group, api_server)
 def test_it_can_be_off(make_daemon, group):
     daemon = make_daemon(config=PROVIDERS, rules=rules_for(group.url), flags=["--sandbox=off"])
     for status in statuses(daemon):
-        assert (status["Seccomp"], status["NoNewPrivs"]) == ("0", "0")
+        assert (status["Seccomp"], status["NoNewPrivs"]) == (OURS["Seccomp"], OURS["NoNewPrivs"])
     assert "no sandbox" in daemon.process.log_text()
     daemon.notify(busy(1))
     eventually(lambda: group.size == 2)
@@ -269,6 +273,7 @@ def test_it_can_be_required(make_daemon, group):
 
 def make_unprivileged(make_daemon, group, tmp_path, *, name="unprivileged"):
     """Under an account that nothing belongs to, without capabilities, on a file system that is read-only but for its folder."""
+    allowed.need(allowed.mounts)
     os.chmod(tmp_path, 0o711)
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.getuid() and parent != pathlib.Path("/"):
@@ -279,10 +284,12 @@ def make_unprivileged(make_daemon, group, tmp_path, *, name="unprivileged"):
     binary = tmp_path / "alertscaler-binary"
     subprocess.run(["install", "-m", "755", find_binary(), binary], check=True)
     here = shlex.quote(str(daemon.directory))
-    script = (f"mount --make-rprivate / && mount --bind {here} {here} && mount -o remount,bind,ro / && cd {here} && "
+    copy_root = 'mount --rbind / /proc && mount --make-rprivate /proc && exec chroot /proc "$@"'
+    script = (f"mount --bind {here} {here} && mount -o remount,bind,ro / && cd {here} && "
               "exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all "
               "--pdeathsig=KILL -- \"$@\"")
-    daemon.process.argv = ["unshare", "--mount", "sh", "-c", script, "sh", str(binary), *daemon.process.argv[1:]]
+    daemon.process.argv = [*allowed.PRIVATE_MOUNTS, "sh", "-c", copy_root, "sh", "sh", "-c", script, "sh", str(binary),
+                           *daemon.process.argv[1:]]
     return daemon.start()
 
 

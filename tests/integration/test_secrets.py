@@ -10,6 +10,7 @@ import signal
 import pytest
 import yaml
 
+from harness import allowed
 from harness.daemon import has_sanitizers
 from harness.files import replace
 from harness.http import Server, request
@@ -190,6 +191,7 @@ def test_no_secret_is_written_anywhere(setup):
 @needs_release
 def test_memory_holds_no_secret_that_is_not_needed(setup):
     """The receiver's token is kept as a digest only; a secret that was rotated, or was wrong, is gone after its use."""
+    allowed.need(allowed.memory_of_others)
     daemon, secrets = setup.daemon, setup.secrets
     setup.use_everything()
     old = {name: secrets[name] for name in ("group", "header", "prometheus", "alertmanager", "second")}

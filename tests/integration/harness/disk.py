@@ -1,19 +1,25 @@
-"""Small file systems of a test's own: memory, or ext4 in a file. Needs root and loop devices; where they cannot be had, skips."""
+"""Small file systems of a test's own: memory, or ext4 in a file. Where they are not allowed, the test is skipped."""
 import pathlib
 import subprocess
 import time
 
-import pytest
+from . import allowed
 
 
 def _run(*command):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
 
 
+def _must(*command):
+    done = _run(*command)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stderr.strip()}"
+
+
 class Disk:
     """A mounted file system. `data` is a folder in it: not there while nothing is mounted."""
 
     def __init__(self, place, kind="ext4", kib=4096, inodes=64):
+        allowed.need(allowed.loop_devices if kind == "ext4" else allowed.mounts)
         self.place, self.kind = pathlib.Path(place), kind
         self.place.mkdir()
         self.image = self.place.with_suffix(".img")
@@ -21,20 +27,15 @@ class Disk:
         if kind == "ext4":
             with open(self.image, "wb") as image:
                 image.truncate(kib * 1024)
-            self._must("mkfs.ext4", "-q", "-b", 1024, "-N", inodes, "-m", 0, self.image)
+            _must("mkfs.ext4", "-q", "-b", 1024, "-N", inodes, "-m", 0, self.image)
             self.options = "loop,errors=remount-ro"
         self.mount()
         self.data = self.place / "data"
         self.data.mkdir()
         self.fillers = []
 
-    def _must(self, *command):
-        done = _run(*command)
-        if done.returncode:
-            pytest.skip(f"no small file system here: {' '.join(map(str, command))}: {done.stderr.strip()}")
-
     def mount(self):
-        self._must("mount", "-t", self.kind, "-o", self.options, self.image if self.kind == "ext4" else "tmpfs", self.place)
+        _must("mount", "-t", self.kind, "-o", self.options, self.image if self.kind == "ext4" else "tmpfs", self.place)
 
     # Full
 
@@ -68,12 +69,9 @@ class Disk:
 
     def break_down(self):
         """The kernel finds an error, as of a bad block: from then on the file system is read-only, for open files too."""
+        allowed.need(allowed.ext4_errors)
         device = _run("findmnt", "-n", "-o", "SOURCE", self.place).stdout.strip()
-        trigger = pathlib.Path("/sys/fs/ext4") / pathlib.Path(device).name / "trigger_fs_error"
-        try:
-            trigger.write_text("test")
-        except OSError as error:
-            pytest.skip(f"no file system error on demand: {error}")
+        (pathlib.Path("/sys/fs/ext4") / pathlib.Path(device).name / "trigger_fs_error").write_text("test")
 
     def repair(self):
         """Unmounted, as soon as nobody has a file open in it; checked; mounted again."""
