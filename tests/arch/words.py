@@ -10,8 +10,8 @@ import arch
 FORBIDDEN = [
     (re.compile(r"(?<![\w.\-${}])/(?:" + "|".join(["wo" "rk", "ro" "ot", "ho" "me/[a-z]", "Us" "ers", "bu" "ilds"]) + r")(?=/|\b[^-\w.])"), "a path of one machine"),
     (re.compile(r"(?<![\w.-])/tmp/(?!\$|[\w.-]*X{6})[\w.-]"), "a fixed path in a folder that everybody shares"),
-    (re.compile(r"\b(?:" + "|".join([r"py" r"pi\.", r"np" r"mjs\.", r"crates\." "io", r"proxy\.go" "lang", r"(?:docker|gh" r"cr|quay|gcr|k8s)\." "io/[a-z-]+/[a-z]",
-                                    r"(?:deb|ftp|security|snapshot)\.deb" "ian"]) + r")"), "a host of packages"),
+    (re.compile(r"\b(?:" + "|".join([r"py" r"pi\.", r"np" r"mjs\.", r"crates\." "io", r"proxy\.go" "lang",
+                                    r"(?:docker|gh" r"cr|quay|gcr|registry\.k" r"8s)\." "io/[a-z-]+/[a-z]", r"(?:deb|ftp|security|snapshot)\.deb" "ian"]) + r")"), "a host of packages"),
     (re.compile(r"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE), "a mark of a merge"),
 ]
 
@@ -31,10 +31,11 @@ def check(root):
 
 def self_test():
     good = {"a.md": "framework/x, /workloads, /rooted, $dir/wo" "rk/, https://github.com/prometheus/alertmanager\n"
-                    "apiVersion: autoscaling.k8s.io/v1, /tmp/x.XXXXXX, ======= is a line\n"}
+                    "apiVersion: autoscaling.k8s.io/v1, k8s.io/kubernetes/cmd, /tmp/x.XXXXXX, ======= is a line\n"}
     bad = [({"b.md": "\n" + text + "\n"}, f"b.md:2: {text!r} is {what}") for text, what in [
         ("/wo" "rk", "a path"), ("/ro" "ot", "a path"), ("/ho" "me/j", "a path"), ("/tmp" "/x", "a fixed path"),
-        ("py" "pi.", "a host"), ("gh" "cr." "io/x/y", "a host"), ("deb.deb" "ian", "a host"), ("<" * 7, "a mark")]]
+        ("py" "pi.", "a host"), ("gh" "cr." "io/x/y", "a host"), ("registry.k" "8s.io/x/y", "a host"),
+        ("deb.deb" "ian", "a host"), ("<" * 7, "a mark")]]
     return arch.self_test_on_trees(check, good, bad)
 
 
