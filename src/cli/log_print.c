@@ -150,6 +150,7 @@ static void print_notification(const struct print *print, json_t *record)
     put_text(print, log_get_text(record, "receiver"));
     put_text_after(print, " from ", log_get_text(record, "remote"));
     put_text_after(print, " as ", log_get_text(record, "credential"));
+    put_text_after(print, ", ", log_get_text(record, "notification_reason"));
     fprintf(print->out, ", %zu alert%s:", count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && i < ALERTS_SHOWN; i++) {
         const json_t *alert = json_array_get(alerts, i);

@@ -26,7 +26,7 @@ def make_alert(name="Slow", outcome="queued", rules=("slow",), **labels):
 def make_notification(*alerts):
     return {"kind": "notification", "alerts": list(alerts), "body_sha256": DIGEST, "body_size": 812,
             "credential": "alertmanager", "groupKey": "{}:{}", "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC",
-            "notification_reason": "", "receiver": "scaler", "remote": "10.1.2.3:41234", "traceparent": "",
+            "notification_reason": "new alerts added", "receiver": "scaler", "remote": "10.1.2.3:41234", "traceparent": "",
             "truncated": 0}
 
 
@@ -111,7 +111,7 @@ def log(tmp_path):
 def test_what_people_read(run, log):
     assert run(log).stdout == """\
 2026-11-20T14:00:01.123Z  start        alertscaler 0.1.0 on host-1: 2 rules, 1 targets, 0 open incidents, 0 unfinished actions
-2026-11-20T14:00:02.123Z  notification scaler from 10.1.2.3:41234 as alertmanager, 2 alerts: Slow{deployment="checkout",namespace="shop"} firing queued for slow; Other firing no_rule
+2026-11-20T14:00:02.123Z  notification scaler from 10.1.2.3:41234 as alertmanager, new alerts added, 2 alerts: Slow{deployment="checkout",namespace="shop"} firing queued for slow; Other firing no_rule
 2026-11-20T14:00:03.123Z  incident     Slow opened, firing since 2026-11-20T13:59:00Z: kubernetes/default/apps/v1/Deployment/shop/checkout at 4 by rule slow
 2026-11-20T14:00:04.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: scaled, rule slow, limited by max
 2026-11-20T14:00:05.123Z  action       checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: applied, rule slow, HTTP 200, 14 ms

@@ -35,7 +35,7 @@ static const char newest[] =
     "\"groupLabels\":{\"alertname\":\"HighCPU\"},\"commonLabels\":{},\"commonAnnotations\":{},"
     "\"externalURL\":\"http://am:9093\",\"version\":\"4\","
     "\"groupKey\":\"{}:{alertname=\\\"HighCPU\\\"}\",\"truncatedAlerts\":3,"
-    "\"notification_reason\":\"group_interval\",\"routeLabels\":{\"team\":\"a\"}}\n";
+    "\"notification_reason\":\"new alerts added\",\"routeLabels\":{\"team\":\"a\"}}\n";
 
 Test(payload, reads_all_that_alertmanager_says)
 {
@@ -43,7 +43,7 @@ Test(payload, reads_all_that_alertmanager_says)
 
     cr_assert_str_eq(n->receiver, "web.hook");
     cr_assert_str_eq(n->group_key, "{}:{alertname=\"HighCPU\"}");
-    cr_assert_str_eq(n->reason, "group_interval");
+    cr_assert_str_eq(n->reason, "new alerts added");
     cr_assert_eq(n->truncated, 3);
     cr_assert_eq(n->alert_count, 2);
     cr_assert_eq(n->alerts[0].status, AS_ALERT_FIRING);
@@ -426,6 +426,19 @@ Test(payload, sizes_of_labels_have_their_limits)
         struct as_buf body = make_label(rows[i].name, rows[i].value);
         if (rows[i].error)
             check_refused(body.data, body.size, rows[i].error);
+        else
+            as_notification_free(decode(body.data));
+        as_buf_deinit(&body);
+    }
+}
+
+Test(payload, the_size_of_the_reason_has_its_limit)
+{
+    for (size_t size = AS_PAYLOAD_TEXT_MAX; size <= AS_PAYLOAD_TEXT_MAX + 1; size++) {
+        struct as_buf body =
+            repeat("{\"version\":\"4\",\"alerts\":[],\"notification_reason\":\"", "r", size, "\"}");
+        if (size > AS_PAYLOAD_TEXT_MAX)
+            check_refused(body.data, body.size, "notification_reason: longer than 65536 bytes");
         else
             as_notification_free(decode(body.data));
         as_buf_deinit(&body);

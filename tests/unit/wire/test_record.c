@@ -257,6 +257,7 @@ Test(record, texts_from_outside_are_cut_between_characters_and_say_so)
         value[3 * AS_RECORD_TEXT_MAX - 3] = '\0';
     SEALED(sealed);
     make_notified(&notified, value);
+    notified.notification.reason = value;
     as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
     const json_t *alert = json_array_get(json_object_get(seal(&sealed)->json, "alerts"), 0);
     const char *cut = json_string_value(json_object_get(json_object_get(alert, "labels"), "zone"));
@@ -265,6 +266,7 @@ Test(record, texts_from_outside_are_cut_between_characters_and_say_so)
     cr_assert_gt(kept, AS_RECORD_TEXT_MAX - 3);
     cr_assert_eq(kept % 3, 0);
     cr_assert_str_eq(cut + kept, AS_RECORD_CUT);
+    cr_assert_str_eq(text_of(&sealed, "notification_reason"), cut);
     sealed_deinit(&sealed);
     notified_deinit(&notified);
     free(value);
