@@ -19,6 +19,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 
+#include "source_root.h"
+
 #define GOLDEN TEST_SOURCE_ROOT "/tests/golden/kubeconfig/"
 
 static void print_text(struct as_buf *out, const char *key, const char *value)

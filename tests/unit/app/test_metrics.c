@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/str.h>
 
+#include "source_root.h"
 #include "world.h"
 
 extern char **environ;

@@ -12,6 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "cli.h"
+#include "source_root.h"
 
 #define PAGE     TEST_SOURCE_ROOT "/docs/man/alertscaler.8"
 #define PAGE_MAX ((size_t)1024 * 1024)

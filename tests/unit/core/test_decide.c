@@ -14,6 +14,8 @@
 #include <alertscaler/core/decide.h>
 #include <alertscaler/wire/decision.h>
 
+#include "source_root.h"
+
 #define NOW "2026-11-20T10:00:00Z"
 
 /* Short names for the members that rows change most. */

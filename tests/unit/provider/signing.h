@@ -11,6 +11,7 @@
 
 #include <alertscaler/provider/sign.h>
 
+#include "source_root.h"
 #include "talker.h"
 
 static inline const char *signing_get(const json_t *row, const char *name)

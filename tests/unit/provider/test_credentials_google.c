@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 
 #include "jwt.h"
+#include "source_root.h"
 #include "talker.h"
 
 #define FILE_PATH "/etc/google.json"
