@@ -139,6 +139,10 @@ class Scenario:
     pod: dict = dataclasses.field(default_factory=dict)             # spec of the pods, over the usual one
     differs: str = ""
 
+    @property
+    def weight(self):
+        return sum(1 + len(stage.path or ()) for stage in self.stages) + (10 if self.behavior == {} else 0)
+
 
 # One side of a scenario
 
@@ -172,7 +176,8 @@ class Twin:
         if self.deployment is None:
             return False
         status = self.deployment.get("status", {})
-        active = [p for p in self.pods.values() if "deletionTimestamp" not in p["metadata"] and p["status"].get("phase") != "Failed"]
+        active = [pod for pod in self.pods.values() if "deletionTimestamp" not in pod["metadata"]
+                  and pod["status"].get("phase") not in ("Failed", "Succeeded")]
         return (status.get("observedGeneration") == self.deployment["metadata"]["generation"]
                 and status.get("replicas", 0) == self.size == len(active)
                 and all(self.played.get(uid) == want for uid, want in self.wanted()))
@@ -410,7 +415,8 @@ class World:
 
     def play(self):
         """All of them, some at a time; what came of each is in `outcomes`."""
-        waiting = collections.deque({twin.scenario.name: twin.scenario for twin in self.twins.values()}.values())
+        scenarios = {twin.scenario.name: twin.scenario for twin in self.twins.values()}.values()
+        waiting = collections.deque(sorted(scenarios, key=lambda one: one.weight, reverse=True))     # what takes long, first
         running = []
 
         def is_over():
