@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import monitoring
+from harness import kwok, monitoring
 from harness.daemon import ROOT, Daemon, dump_yaml, environment
 from harness.http import request
 from harness.kube import MERGE_PATCH, KubeError, path_of
@@ -159,6 +159,35 @@ def custom_resource_definition():
             }],
         },
     }
+
+
+@pytest.mark.skipif(bool(kwok.missing()), reason=str(kwok.missing()))
+class TestKwok:
+    @pytest.fixture
+    def player(self, control_plane, started, tmp_path):
+        player = started(kwok.Kwok(control_plane, tmp_path / "kwok")).start()
+        yield player
+        assert player.stop() == 0
+
+    def test_nodes_and_pods_live(self, control_plane, namespace, player):
+        admin = control_plane.admin
+        for name in ("kwok-a", "kwok-b"):
+            player.make_node(name)
+            admin.wait(f"/api/v1/nodes/{name}", is_ready)
+        for name in ("one", "two", "three"):
+            player.make_pod(namespace, name, "kwok-a")
+            pod = admin.wait(path_of("v1", "Pod", namespace, name), is_ready)
+            assert pod["status"]["phase"] == "Running" and pod["spec"]["nodeName"] == "kwok-a"
+        admin.delete(path_of("v1", "Pod", namespace, "two"))
+        admin.wait_gone(path_of("v1", "Pod", namespace, "two"))
+        assert is_ready(admin.get(path_of("v1", "Pod", namespace, "one")))
+
+    def test_what_is_not_its_own_is_left_alone(self, control_plane, namespace, player):
+        admin = control_plane.admin
+        player.make_pod(namespace, "web", "node-0")         # one of harness/kubelets.py
+        player.make_node("kwok-a")
+        admin.wait("/api/v1/nodes/kwok-a", is_ready)
+        assert admin.get(path_of("v1", "Pod", namespace, "web"))["status"]["phase"] == "Pending"
 
 
 class TestMonitoring:
