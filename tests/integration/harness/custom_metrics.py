@@ -1,7 +1,7 @@
-"""The metrics APIs of Kubernetes, as an adapter and a metrics-server would serve them, from what a test says.
+"""The metrics APIs of Kubernetes, as an adapter and metrics-server serve them, from a table that a test has.
 
-Registered with the API server's aggregation layer: three APIServices lead to a Service that names this machine. So a client
-(the HPA controller) asks the API server, and the API server asks here, with TLS.
+They are registered with the API server's aggregation layer: three APIServices lead to a Service that names this machine.
+The HPA controller asks the API server, and the API server asks here, over TLS.
 """
 import base64
 import datetime
@@ -15,18 +15,18 @@ REGISTRATION = "apiregistration.k8s.io/v1"
 
 
 class Table:
-    """What there is to read; a test overrides what it needs. Numbers are quantities: "150", "450m", "64Mi"."""
+    """A test overrides what it needs. Numbers are quantities: "150", "450m", "64Mi"."""
 
     def pods(self, namespace, metric, selector):
-        """Of a metric of single pods: {pod: quantity}."""
+        """A metric of single pods: {pod: quantity}."""
         return {}
 
     def object(self, namespace, resource, name, metric):
-        """Of a metric of one object ("services", "web"): a quantity; None: there is none."""
+        """A metric of one object ("services", "web"): a quantity, or None."""
         return None
 
     def external(self, namespace, metric):
-        """Of an external metric: a list of quantities, one a series."""
+        """An external metric: a list of quantities, one for each series."""
         return []
 
     def usage(self, namespace, selector):
@@ -35,7 +35,7 @@ class Table:
 
 
 class Usage:
-    """containers: {name: {"cpu": quantity, "memory": quantity}}, measured over `window` seconds up to `ago` seconds ago."""
+    """containers: {name: {"cpu": quantity, "memory": quantity}}, measured `ago` seconds ago, over `window` seconds."""
 
     def __init__(self, containers, ago=0, window=0):
         self.containers = containers
@@ -69,7 +69,7 @@ class MetricsApis:
         return self
 
     def stop(self):
-        """Registered APIs that do not answer would keep namespaces from being deleted: first they go, then the server."""
+        """First the registrations go, then the server: no namespace can be deleted while a registered API does not answer."""
         for group_version in (CUSTOM, EXTERNAL, RESOURCE):
             self.admin.request("DELETE", self._path(group_version))
         eventually(lambda: not any(self._is_served(one) for one in (CUSTOM, EXTERNAL, RESOURCE)), what="the APIs are gone")
@@ -117,8 +117,8 @@ class MetricsApis:
 
     @staticmethod
     def _discovery(api):
-        names = {CUSTOM: ("pods/*", "MetricValueList"), EXTERNAL: ("*", "ExternalMetricValueList"), RESOURCE: ("pods", "PodMetrics")}
-        name, kind = names[api]
+        name, kind = {CUSTOM: ("pods/*", "MetricValueList"), EXTERNAL: ("*", "ExternalMetricValueList"),
+                      RESOURCE: ("pods", "PodMetrics")}[api]
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api,
                 "resources": [{"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["get"]}]}
 

@@ -1,11 +1,13 @@
-"""Twins: one Deployment that Kubernetes' own HPA scales, and one that our `track` scales, which both see the same readings.
+"""Twins: one Deployment that Kubernetes' own HPA scales, and one that our `track` scales. Both see the same readings.
 
-Of each scenario `World.play` makes the pair and tells its stages. In a stage, both sides first find no reading at all, until
-the pods are as the stage wants them and both have looked again; then they find the readings. As a rule they find them only
-until their size has changed, so that a stage is one decision, whose outcome can be computed by hand; with `again=True` until the
-next stage. A stage ends when both have the size that it expects, or the one that differs, and have looked three more times.
+`World.play` plays scenarios, some at a time. Each has a pair of Deployments and goes through stages. A stage:
 
-The pods are played here and not by kubelets.py: what a stage says of the n-th pod becomes true of whichever is the n-th.
+1. Neither side finds a reading. So neither changes its size while the pods become what the stage wants.
+2. Both sides find the readings until their size has changed. So a stage is one decision, which can be computed by hand. With
+   `again=True` they find them until the next stage.
+3. The stage is over when both sides have the size that it expects, and have kept it over LOOKS further looks.
+
+The pods are played here, not by kubelets.py. What a stage says of the n-th pod is made true of whichever pod is the n-th.
 """
 import collections
 import dataclasses
@@ -25,11 +27,11 @@ from .notification import alert, notification, timestamp
 from .wait import PATIENCE, eventually
 
 NAMESPACE = "twins"
-SCHEDULER = "twins"                         # nobody's: so that nobody else plays these pods
+SCHEDULER = "twins"                         # no such scheduler: kubelets.py leaves its pods alone
 FINALIZER = "alertscaler.test/stays"
 AT_ONCE = 40                                # scenarios
-LOOKS = 3                                   # so many more with the same outcome: it is one
-CPU_INITIALIZATION, INITIAL_READINESS_DELAY = 1800, 20          # s, on both sides; neither is a default
+LOOKS = 3
+CPU_INITIALIZATION, INITIAL_READINESS_DELAY = 1800, 20          # s, on both sides; not the defaults
 LONG_AGO = 3600                             # s
 
 HPA_FLAGS = ["--horizontal-pod-autoscaler-sync-period=1s", "--concurrent-horizontal-pod-autoscaler-syncs=10",
@@ -42,20 +44,21 @@ HPA_FLAGS = ["--horizontal-pod-autoscaler-sync-period=1s", "--concurrent-horizon
 
 def policies(*rows, select=None, window=None):
     """One direction of a `behavior`. rows: (type, value, seconds)."""
-    found = {"policies": [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in rows]} if rows else {}
-    return found | ({"selectPolicy": select} if select else {}) | ({} if window is None else {"stabilizationWindowSeconds": window})
+    said = {"policies": [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in rows],
+            "selectPolicy": select, "stabilizationWindowSeconds": window}
+    return {key: value for key, value in said.items() if value not in (None, [])}
 
 
-UP, DOWN = policies(("Pods", 100, 1)), policies(("Percent", 100, 1), window=0)      # all of it at once
+UP, DOWN = policies(("Pods", 100, 1)), policies(("Percent", 100, 1), window=0)      # any change, at once
 FREE = {"scaleUp": UP, "scaleDown": DOWN}
 
 @dataclasses.dataclass(frozen=True)
 class Pod:
-    """value: what it reads, None: nothing. age, changed: s since it started and since its readiness changed; None: never.
-    sampled: s since its value was measured, which only HPA is told."""
+    """value: its reading, None: it has none. ready: None: it has no such condition. age: s since its start, None: not started.
+    changed: s since its readiness changed. sampled: s since its value was measured; only HPA can know that."""
 
     value: object = None
-    ready: object = True                    # None: unknown, the condition is missing
+    ready: object = True
     phase: str = "Running"
     age: object = LONG_AGO
     changed: object = LONG_AGO
@@ -65,7 +68,7 @@ class Pod:
 
 @dataclasses.dataclass
 class Metric:
-    """kind: external, object, pods, resource or container; one of value, average_value (decimal text) and utilization (%)."""
+    """kind: external, object, pods, resource or container. The goal is one of value, average_value (texts), utilization (%)."""
 
     kind: str
     value: object = None
@@ -80,7 +83,9 @@ class Metric:
     def target(self):
         if self.utilization is not None:
             return {"type": "Utilization", "averageUtilization": self.utilization}
-        return {"type": "Value", "value": self.value} if self.value else {"type": "AverageValue", "averageValue": self.average_value}
+        if self.value is not None:
+            return {"type": "Value", "value": self.value}
+        return {"type": "AverageValue", "averageValue": self.average_value}
 
     def in_hpa(self, twin, number):
         name = {"name": f"{twin.scenario.name}-{number}"}
@@ -106,8 +111,9 @@ class Metric:
 
 @dataclasses.dataclass
 class Stage:
-    """size: what both come to. ours: what we come to where it is another. readings: one for each metric that is a number; None:
-    no data. pods, new: the first pods and all others. set: somebody sets both sizes before. path: all sizes on the way."""
+    """size: the size that both come to. ours: the size that we come to, where it is another. readings: one for each metric that
+    is a number, None: no data. pods: the first ones, new: all others. set: somebody sets both sizes before. path: all sizes on
+    the way. disabled: HPA does not ask for metrics."""
 
     size: int
     readings: object = ()
@@ -117,7 +123,7 @@ class Stage:
     path: object = None
     set: object = None
     ours: object = None
-    disabled: bool = False                  # HPA does not look at its metrics
+    disabled: bool = False
 
     def pod(self, index):
         return self.pods[index] if index < len(self.pods) else self.new
@@ -125,7 +131,8 @@ class Stage:
 
 @dataclasses.dataclass
 class Scenario:
-    """behavior: HPA's; ours is the same unless our_behavior is given. differs: why the two do not agree, where they do not."""
+    """behavior: of both sides, unless our_behavior is given. tolerance: {"up": %, "down": %}. pod: parts of the pods' spec.
+    differs: why the two sides do not agree, where they do not."""
 
     name: str
     size: int
@@ -135,8 +142,8 @@ class Scenario:
     max: int = 20
     behavior: object = dataclasses.field(default_factory=lambda: FREE)      # None: an HPA without it
     our_behavior: object = None
-    tolerance: dict = dataclasses.field(default_factory=dict)       # {"up": %, "down": %}
-    pod: dict = dataclasses.field(default_factory=dict)             # spec of the pods, over the usual one
+    tolerance: dict = dataclasses.field(default_factory=dict)
+    pod: dict = dataclasses.field(default_factory=dict)
     differs: str = ""
 
     @property
@@ -154,12 +161,12 @@ class Twin:
         self.name = f"{scenario.name}-{side}"
         self.path = path_of("apps/v1", "Deployment", NAMESPACE, self.name)
         self.deployment = None              # as last seen
-        self.sizes = []                     # all there were, in order, without repeats
-        self.pods = {}                      # uid -> Pod as last seen, in the order in which they came
-        self.played = {}                    # uid -> what has been made of it
+        self.sizes = []                     # all that were seen, in order, without repeats
+        self.pods = {}                      # uid -> as last seen, in the order in which they came
+        self.played = {}                    # uid -> the Pod that has been made of it
         self.stage = None
-        self.lit = False                    # there is something to read
-        self.until = None                   # as long as this is its size; None: always
+        self.has_readings = False
+        self.until = None                   # readings only as long as this is its size; None: always
         self.looks = 0
         self.disabled_since = None
 
@@ -172,7 +179,7 @@ class Twin:
         return self.deployment["spec"]["replicas"] if self.deployment else None
 
     def is_settled(self):
-        """Whether its pods are there and as the stage wants them, as far as we see."""
+        """Whether its pods are there, and as the stage wants them."""
         if self.deployment is None:
             return False
         status = self.deployment.get("status", {})
@@ -186,27 +193,27 @@ class Twin:
         return [(uid, self.stage.pod(index)) for index, uid in enumerate(list(self.pods))]
 
     def values(self):
-        """{pod's name: its Pod} of those with a value."""
+        """{name: Pod} of its pods that have a value."""
         return {self.pods[uid]["metadata"]["name"]: want for uid, want in self.wanted() if want.value is not None}
 
 
-# What both read
+# What both sides read
 
 
 class Readings(Table):
-    """The table that HPA's metrics APIs and the Prometheus that we ask are made of."""
+    """The table behind the metrics APIs, for HPA, and behind Prometheus' API, for us."""
 
     def __init__(self, world):
         self.world = world
         self.prometheus = Server(self._answer_query)
 
     def _read(self, twin, number):
-        """What there is to read now: a number, {pod: Pod}, or None."""
+        """The reading of one metric: a number, {name: Pod}, or None."""
         metric = twin.scenario.metrics[number]
-        lit = twin.lit and (twin.until is None or self.world.ask_size(twin) == twin.until)
+        has_reading = twin.has_readings and (twin.until is None or self.world.ask_size(twin) == twin.until)
         if number == 0:
             twin.looks += 1
-        if not lit:
+        if not has_reading:
             return None
         return twin.values() if metric.is_per_pod else twin.stage.readings[number]
 
@@ -234,7 +241,8 @@ class Readings(Table):
         resource = twin.scenario.metrics[0].resource
         spec = twin.deployment["spec"]["template"]["spec"]
         names = [one["name"] for one in spec["containers"] + spec.get("initContainers", [])]
-        return {name: Usage({container: {resource: pod.value if container == "web" else "0"} for container in names}, pod.sampled)
+        idle = {container: {resource: "0"} for container in names}
+        return {name: Usage({**idle, "web": {resource: pod.value}}, pod.sampled)
                 for name, pod in (self._read(twin, 0) or {}).items()}
 
     # For us
@@ -256,6 +264,11 @@ class Readings(Table):
 # The world
 
 
+def connect(client, timeout=30):
+    server = urllib.parse.urlsplit(client.url)
+    return http.client.HTTPSConnection(server.hostname, server.port, timeout=timeout, context=client.tls)
+
+
 class Line:
     """Requests to the API server over one connection."""
 
@@ -268,8 +281,7 @@ class Line:
         for attempt in (1, 2):
             try:
                 if self.connection is None:
-                    server = urllib.parse.urlsplit(self.client.url)
-                    self.connection = http.client.HTTPSConnection(server.hostname, server.port, timeout=30, context=self.client.tls)
+                    self.connection = connect(self.client)
                 self.connection.request(method, path, None if body is None else json.dumps(body), headers)
                 answer = self.connection.getresponse()
                 return answer.status, json.loads(answer.read())
@@ -283,8 +295,8 @@ class World:
     def __init__(self, plane, directory, scenarios):
         self.admin = plane.admin
         self.twins = {twin.name: twin for s in scenarios for twin in (Twin(s, "hpa"), Twin(s, "ours"))}
-        self.outcomes = {}                  # scenario -> None, or what went wrong
-        self._firing = {}                   # scenario -> its alert
+        self.outcomes = {}                  # scenario's name -> None, or what went wrong
+        self._firing = {}                   # scenario's name -> its alert
         self._notified = 0
         self._lock = threading.RLock()
         self._local = threading.local()
@@ -299,7 +311,8 @@ class World:
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}}, "prometheus": {"url": self.readings.prometheus.url}})
         self.hpa = plane.prepare_controller_manager("hpa-controller", ["horizontalpodautoscaling"], *HPA_FLAGS)
         self._threads = [threading.Thread(target=target, args=args, daemon=True) for target, args in (
-            (self._watch, ("/apis/apps/v1", "deployments", self._see_deployment)), (self._watch, ("/api/v1", "pods", self._see_pod)),
+            (self._watch, ("/apis/apps/v1", "deployments", self._see_deployment)),
+            (self._watch, ("/api/v1", "pods", self._see_pod)),
             (self._play_pods, ()), (self._play_pods, ()))]
 
     def start(self):
@@ -320,8 +333,9 @@ class World:
             if pod["metadata"].get("finalizers"):
                 self.admin.request("PATCH", pod_path(pod), {"metadata": {"finalizers": None}}, MERGE_PATCH)
         self.admin.delete(f"/api/v1/namespaces/{NAMESPACE}")
+        if self.daemon.process.running:
+            self.daemon.stop()
         self.readings.prometheus.stop()
-        self.daemon.stop()
 
     @property
     def line(self):
@@ -330,7 +344,7 @@ class World:
         return self._local.line
 
     def ask_size(self, twin):
-        """Not as seen some time ago, but now."""
+        """Its size as the API server has it now: what was seen last may be old."""
         return self.line.request("GET", twin.path + "/scale")[1]["spec"].get("replicas", 0)
 
     # What is there
@@ -347,8 +361,7 @@ class World:
                 time.sleep(0.1)
 
     def _follow(self, path, see):
-        server = urllib.parse.urlsplit(self.admin.url)
-        connection = http.client.HTTPSConnection(server.hostname, server.port, timeout=90, context=self.admin.tls)
+        connection = connect(self.admin, timeout=90)
         connection.request("GET", path, headers={"Authorization": f"Bearer {self.admin.token}"})
         answer = connection.getresponse()
         while not self._stopping and (line := answer.readline()):
@@ -414,9 +427,10 @@ class World:
     # The scenarios
 
     def play(self):
-        """All of them, some at a time; what came of each is in `outcomes`."""
+        """Plays all scenarios. What came of each is then in `outcomes`."""
         scenarios = {twin.scenario.name: twin.scenario for twin in self.twins.values()}.values()
-        waiting = collections.deque(sorted(scenarios, key=lambda one: one.weight, reverse=True))     # what takes long, first
+        # What takes longest begins first.
+        waiting = collections.deque(sorted(scenarios, key=lambda one: one.weight, reverse=True))
         running = []
 
         def is_over():
@@ -437,14 +451,14 @@ class World:
             self.daemon.notify(notification(alert(fired["labels"], "resolved", starts_at=fired["startsAt"])))
 
     def _notify(self):
-        """As an Alertmanager that repeats every second: no further step down without the alert being there."""
+        """As an Alertmanager that repeats its notifications every second."""
         if self._firing and time.monotonic() >= self._notified + 1:
             self._notified = time.monotonic()
             self.daemon.notify(notification(*self._firing.values()))
 
 
 class Play:
-    """One scenario; step() until it is true."""
+    """One scenario that is being played: step() until it says that the scenario is over."""
 
     def __init__(self, world, scenario):
         self.world = world
@@ -475,11 +489,12 @@ class Play:
         self.world.resolve(self.scenario)
         self.world.admin.request("DELETE", hpa_path(self.twins[0]))
         for twin in self.twins:
-            twin.lit = False
+            twin.has_readings = False
             self.world.admin.request("DELETE", twin.path)
 
     def _seen(self):
-        return "; ".join(f"{twin.name}: sizes {twin.sizes}, {len(twin.pods)} pods, looked {twin.looks} times" for twin in self.twins)
+        return "; ".join(f"{twin.name}: sizes {twin.sizes}, {len(twin.pods)} pods, looked {twin.looks} times"
+                         for twin in self.twins)
 
     def _tell(self):
         for twin in self.twins:
@@ -495,7 +510,7 @@ class Play:
     def _tell_stage(self, stage, what):
         for twin in self.twins:
             with self.world._lock:
-                twin.lit, twin.stage, twin.disabled_since = False, stage, None
+                twin.has_readings, twin.stage, twin.disabled_since = False, stage, None
             self.world._want_played(twin)
             if stage.set is not None:
                 self.world.admin.patch(twin.path + "/scale", {"spec": {"replicas": stage.set}})
@@ -508,18 +523,18 @@ class Play:
             with self.world._lock:
                 before.append(len(twin.sizes))
                 twin.until = None if stage.again else twin.size
-                twin.lit = True
+                twin.has_readings = True
         yield self._are_steady(), f"{what}: both stay there"
         if stage.path is not None:
             paths = [twin.sizes[count:] for twin, count in zip(self.twins, before)]
-            assert paths == [stage.path, stage.path], f"{what}: the ways are not {stage.path} but HPA's {paths[0]}, ours {paths[1]}"
+            assert paths == [stage.path, stage.path], f"{what}: not by {stage.path}: HPA by {paths[0]}, we by {paths[1]}"
 
     def _are_settled(self):
         with self.world._lock:
             return all(twin.is_settled() for twin in self.twins)
 
     def _looks(self, twin):
-        """How often it has looked. Of an HPA that is switched off we only know for how long it has been that."""
+        """How often it has asked for its first metric. An HPA that is switched off asks for none: the seconds since it is."""
         if not (twin.side == "hpa" and twin.stage.disabled):
             return twin.looks
         if twin.disabled_since is None:
@@ -534,7 +549,7 @@ class Play:
         return lambda: all(self._looks(twin) >= count + times for twin, count in zip(self.twins, before))
 
     def _are_steady(self):
-        """Both have their size, and have looked LOOKS times since anything was last another."""
+        """Whether both have the expected size, and have looked LOOKS times since anything changed."""
         seen, has_looked = None, None
 
         def probe():
@@ -561,8 +576,9 @@ def pod_path(item):
 
 
 def pod_status(want):
-    ready = [] if want.ready is None else [{"type": "Ready", "status": str(want.ready), "lastTransitionTime": _time(want.changed)}]
-    return {"phase": want.phase, "startTime": None if want.age is None else _time(want.age), "conditions": ready}
+    ready = {"type": "Ready", "status": str(want.ready), "lastTransitionTime": _time(want.changed)}
+    return {"phase": want.phase, "startTime": None if want.age is None else _time(want.age),
+            "conditions": [] if want.ready is None else [ready]}
 
 
 def deployment(twin):
@@ -592,7 +608,7 @@ def autoscaler(twin):
 
 
 def rules(scenarios):
-    """A rule file that says the same."""
+    """The rule file that says the same as the HPAs."""
     targets = {s.name: {
         "kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": f"{s.name}-ours"}, "min": s.min, "max": s.max,
         "enforce_bounds": True, "cooldown": {"up": "0s", "down": "0s"},
@@ -601,5 +617,5 @@ def rules(scenarios):
         **({"tolerance": {direction: f"{percent}%" for direction, percent in s.tolerance.items()}} if s.tolerance else {}),
     } for s in scenarios}
     return {"targets": targets, "rules": [
-        {"name": f"{s.name}-{number}", "match": ['alertname="Tracked"', f'scenario="{s.name}"'], "target": s.name, "every": "1s",
-         "track": metric.in_rule(s, number)} for s in scenarios for number, metric in enumerate(s.metrics)]}
+        {"name": f"{s.name}-{number}", "match": ['alertname="Tracked"', f'scenario="{s.name}"'], "target": s.name,
+         "every": "1s", "track": metric.in_rule(s, number)} for s in scenarios for number, metric in enumerate(s.metrics)]}
