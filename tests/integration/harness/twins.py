@@ -209,13 +209,17 @@ class Readings(Table):
 
     def _read(self, twin, number):
         """The reading of one metric: a number, {name: Pod}, or None."""
-        metric = twin.scenario.metrics[number]
-        has_reading = twin.has_readings and (twin.until is None or self.world.ask_size(twin) == twin.until)
-        if number == 0:
-            twin.looks += 1
-        if not has_reading:
-            return None
-        return twin.values() if metric.is_per_pod else twin.stage.readings[number]
+        with self.world.lock:
+            stage, until = twin.stage, twin.until
+            if number == 0:
+                twin.looks += 1
+            if not twin.has_readings:
+                return None
+        has_moved = until is not None and self.world.ask_size(twin) != until
+        with self.world.lock:
+            if has_moved or not twin.has_readings or twin.stage is not stage:
+                return None
+            return twin.values() if twin.scenario.metrics[number].is_per_pod else stage.readings[number]
 
     # For HPA
 
@@ -298,9 +302,9 @@ class World:
         self.outcomes = {}                  # scenario's name -> None, or what went wrong
         self._firing = {}                   # scenario's name -> its alert
         self._notified = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._local = threading.local()
-        self._changed = threading.Condition(self._lock)
+        self._changed = threading.Condition(self.lock)
         self._unplayed = set()
         self._stopping = False
         self._connections = []
@@ -324,7 +328,7 @@ class World:
         return self
 
     def stop(self):
-        self.hpa.stop()
+        self.hpa.kill()                     # it would take its time to end, and has nothing to lose
         self.apis.stop()
         self._stopping = True
         with self._changed:
@@ -375,7 +379,7 @@ class World:
         twin = self.twins.get(item["metadata"]["name"])
         if twin is None:
             return
-        with self._lock:
+        with self.lock:
             twin.deployment = None if kind == "DELETED" else item
             if twin.size is not None and twin.sizes[-1:] != [twin.size]:
                 twin.sizes.append(twin.size)
@@ -384,7 +388,7 @@ class World:
         twin = self.twins.get(item["metadata"].get("labels", {}).get("app"))
         if twin is None:
             return
-        with self._lock:
+        with self.lock:
             if kind == "DELETED":
                 twin.pods.pop(item["metadata"]["uid"], None)
             else:
@@ -414,7 +418,7 @@ class World:
                 except (OSError, http.client.HTTPException):
                     self._want_played(twin)
                     continue
-                with self._lock:
+                with self.lock:
                     twin.played[uid] = want
 
     def _play_pod(self, item, want):
@@ -509,7 +513,7 @@ class Play:
 
     def _tell_stage(self, stage, what):
         for twin in self.twins:
-            with self.world._lock:
+            with self.world.lock:
                 twin.has_readings, twin.stage, twin.disabled_since = False, stage, None
             self.world._want_played(twin)
             if stage.set is not None:
@@ -520,7 +524,7 @@ class Play:
         yield self._have_looked(1), f"{what}: both have looked without a reading"
         before = []
         for twin in self.twins:
-            with self.world._lock:
+            with self.world.lock:
                 before.append(len(twin.sizes))
                 twin.until = None if stage.again else twin.size
                 twin.has_readings = True
@@ -530,7 +534,7 @@ class Play:
             assert paths == [stage.path, stage.path], f"{what}: not by {stage.path}: HPA by {paths[0]}, we by {paths[1]}"
 
     def _are_settled(self):
-        with self.world._lock:
+        with self.world.lock:
             return all(twin.is_settled() for twin in self.twins)
 
     def _looks(self, twin):
@@ -554,7 +558,7 @@ class Play:
 
         def probe():
             nonlocal seen, has_looked
-            with self.world._lock:
+            with self.world.lock:
                 now = [(twin.size, twin.is_settled()) for twin in self.twins]
             if now != seen or has_looked is None:
                 seen, has_looked = now, self._have_looked(LOOKS)
