@@ -14,6 +14,8 @@ from harness.wait import eventually
 
 BUILD_SECONDS = 600
 
+pytestmark = pytest.mark.xdist_group("demo")    # one at a time: it takes the ports that users expect, where they are free
+
 
 class Demo:
     def __init__(self, directory, *options):
