@@ -447,7 +447,8 @@ class World:
         eventually(is_over, timeout=1200, interval=0.1, what="all scenarios are over")
 
     def fire(self, scenario):
-        self._firing[scenario.name] = alert({"alertname": "Tracked", "scenario": scenario.name}, starts_at=timestamp(-1))
+        labels = {"alertname": "Tracked", "scenario": scenario.name, "deployment": f"{scenario.name}-ours"}
+        self._firing[scenario.name] = alert(labels, starts_at=timestamp(-1))
 
     def resolve(self, scenario):
         fired = self._firing.pop(scenario.name, None)
@@ -612,9 +613,10 @@ def autoscaler(twin):
 
 
 def rules(scenarios):
-    """The rule file that says the same as the HPAs."""
+    """The rule file that says the same as the HPAs. The alert names the Deployment: until then, ours is not looked at either."""
     targets = {s.name: {
-        "kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": f"{s.name}-ours"}, "min": s.min, "max": s.max,
+        "kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": "{{ .Labels.deployment }}"},
+        "allow": {"names": [f"{s.name}-ours"]}, "min": s.min, "max": s.max,
         "enforce_bounds": True, "cooldown": {"up": "0s", "down": "0s"},
         "behavior": s.our_behavior if s.our_behavior is not None else s.behavior,
         "cpu_initialization": f"{CPU_INITIALIZATION}s", "initial_readiness_delay": f"{INITIAL_READINESS_DELAY}s",
