@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import allowed
-from harness.attack import KINDS, Attack
+from harness.attack import KINDS, LEAST, Attack
 from harness.certificates import Authority
 from harness.daemon import ROOT, dump_yaml
 from harness.http import request
@@ -117,7 +117,7 @@ def endure(daemon, sender, under_way):
     came = under_way.wait()
     sender.wait_all_sent(LATENCY)
     print(f"{under_way.kind}: {came}, {highest / MIB:.0f} MiB")
-    assert came["opened"] >= 60, came
+    assert came["opened"] >= LEAST, came
     return came, highest
 
 
@@ -173,7 +173,7 @@ def test_notifications_are_answered_under_attacks_on_tls(daemon, make_alertmanag
     for kind in TLS_KINDS:
         came, seen = endure(daemon, sender, attack(kind, port_of(daemon), SECONDS))
         highest = max(highest, seen)
-        assert (came["answers"].get("tls", 0) >= 60) == (kind == "handshakes"), came
+        assert (came["answers"].get("tls", 0) >= LEAST) == (kind == "handshakes"), came
     mean = sender.check()
     print(f"{sender.fired} notifications, {mean * 1000:.1f} ms on average; at most {(highest - own) / MIB:.0f} MiB more")
     assert highest - own < ceiling(300, 4 * MIB, 8 * MIB, each=128 * 1024)

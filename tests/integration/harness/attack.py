@@ -19,6 +19,8 @@ import time
 HOST = b"Host: a\r\n"
 LARGE = 3 << 20
 ZEROS = bytes(65536)
+LEAST = 60          # connections: what is an attack at all
+PATIENCE = 60.0     # s: how long a busy machine may take to make them
 
 
 class Kind:
@@ -54,13 +56,19 @@ KINDS = {
 }
 
 
+def goes_on(began, seconds, count):
+    """So long, and on a busy machine until it is an attack at all."""
+    now = time.monotonic() - began
+    return now < seconds or (count < LEAST and now < PATIENCE)
+
+
 def shake_hands(port, seconds):
     """As many TLS handshakes as one process can do, one after the other; each is one opened and, where it succeeded, one
     answer "tls"."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     began, opened, answers = time.monotonic(), 0, collections.Counter()
-    while time.monotonic() - began < seconds:
+    while goes_on(began, seconds, answers["tls"]):
         opened += 1
         with socket.socket() as peer:
             peer.settimeout(seconds)
@@ -149,7 +157,8 @@ class Attacker:
 
     def run(self, seconds):
         began, turn = time.monotonic(), 0
-        while (now := time.monotonic() - began) < seconds:
+        while goes_on(began, seconds, self.opened):
+            now = time.monotonic() - began
             if now >= turn:
                 self.drip()
                 turn += 1
@@ -195,7 +204,7 @@ class Attack:
 
     def wait(self):
         """What came of it."""
-        output, _ = self.popen.communicate(timeout=self.seconds + 30)
+        output, _ = self.popen.communicate(timeout=self.seconds + 2 * PATIENCE)
         assert self.popen.returncode == 0, output
         return json.loads(output)
 

@@ -125,10 +125,10 @@ class Daemon:
 
     # What it says
 
-    def get(self, path, timeout=10):
+    def get(self, path, timeout=PATIENCE):
         return request("GET", self.url + path, headers=self.headers, tls=self.tls, timeout=timeout)
 
-    def post(self, path, body, timeout=10):
+    def post(self, path, body, timeout=PATIENCE):
         return request("POST", self.url + path, body, self.headers, tls=self.tls, timeout=timeout)
 
     def notify(self, notification):

@@ -8,6 +8,8 @@ import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from .wait import PATIENCE
+
 
 @dataclasses.dataclass
 class Answer:
@@ -33,7 +35,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def request(method, url, body=None, headers=None, tls=None, timeout=10):
+def request(method, url, body=None, headers=None, tls=None, timeout=PATIENCE):
     """An Answer for every status; only a failed connection raises, an OSError. A body that is not bytes is sent as JSON."""
     headers = dict(headers or {})
     if body is not None and not isinstance(body, bytes):

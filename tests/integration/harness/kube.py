@@ -35,7 +35,7 @@ class KubeClient:
         self.tls = tls
         self.token = token
 
-    def request(self, method, path, body=None, content_type="application/json", timeout=10):
+    def request(self, method, path, body=None, content_type="application/json", timeout=PATIENCE):
         """An Answer, whatever its status."""
         headers = {"Accept": "application/json"}
         if self.token:

@@ -26,6 +26,7 @@ def place(item):
 
 
 def get_order(item):
-    """What takes longest begins first: the tests of the control planes, then those that ask for more time than others."""
+    """Groups begin first, in the order that their files have; then the tests that ask for more time than others."""
     seconds = item.get_closest_marker("seconds")
-    return item.get_closest_marker("kubernetes") is None, -(seconds.args[0] if seconds else 0)
+    is_grouped = item.get_closest_marker("xdist_group") is not None
+    return not is_grouped, 0 if is_grouped or not seconds else -seconds.args[0]
