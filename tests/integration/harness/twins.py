@@ -613,7 +613,7 @@ def autoscaler(twin):
 
 
 def rules(scenarios):
-    """The rule file that says the same as the HPAs. The alert names the Deployment: until then, ours is not looked at either."""
+    """The rule file that says the same as the HPAs. The alert names the Deployment, so we do not look at it before either."""
     targets = {s.name: {
         "kubernetes": {"kind": "Deployment", "namespace": NAMESPACE, "name": "{{ .Labels.deployment }}"},
         "allow": {"names": [f"{s.name}-ours"]}, "min": s.min, "max": s.max,
