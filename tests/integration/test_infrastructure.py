@@ -1,6 +1,7 @@
 """The peers and servers that the other tests rely on do what those tests take for granted."""
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -490,6 +491,15 @@ class TestFormats:
     def test_environment_is_clean(self, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", "/somewhere")
         assert "KUBECONFIG" not in environment(HOME="/x")
+
+
+def test_readme_says_which_versions_are_tested():
+    readme = (ROOT / "README.md").read_text()
+    for peer, name in (("kubernetes", "Kubernetes"), ("kubernetes-oldest", "Kubernetes"), ("prometheus", "Prometheus"),
+                       ("alertmanager", "Alertmanager")):
+        recipe = (ROOT / "tests/integration/peers" / peer / "recipe").read_text()
+        minor = re.search(r"^version=(\d+\.\d+)", recipe, re.MULTILINE)[1]
+        assert re.search(rf"{name} [\d. and]*\b{re.escape(minor)}\b", readme), f"{name} {minor}"
 
 
 def test_ports_are_free():
