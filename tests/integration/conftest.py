@@ -23,9 +23,10 @@ from harness.webhook import Webhook  # noqa: E402
 
 TEST_SECONDS = 300
 
-# What a failed test shows: the end of what every server logged since the test began. The whole logs are in build/failed.
+# What a failed test shows: the end of what it printed (seeds, figures) and of what every server logged since it began. The whole
+# logs are in build/failed.
 
-LOG_LINES = 40
+LAST_LINES = 40
 
 _offsets = {}
 
@@ -41,6 +42,9 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if not report.failed:
         return
+    # As text of the failure: sections are not in the JUnit file, from which tests/run tells at its end what has failed.
+    if report.capstdout:
+        report.longrepr = f"{report.longrepr}\n--- printed\n{_last_lines(report.capstdout)}"
     folder = daemon.ROOT / "build/failed" / re.sub(r"[^\w.-]+", "-", item.name)
     for process in Process.everyone:
         text = process.log_text(_offsets.get(process, 0))
@@ -48,9 +52,12 @@ def pytest_runtest_makereport(item, call):
             folder.mkdir(parents=True, exist_ok=True)
             kept = folder / f"{process.name}.log"
             kept.write_text(text)
-            end = "\n".join(text.splitlines()[-LOG_LINES:])
-            # As text: sections are not in the JUnit file, from which tests/run tells at its end what has failed.
-            report.longrepr = f"{report.longrepr}\n--- {process.name}: the end of {kept.relative_to(daemon.ROOT)}\n{end}"
+            shown = kept.relative_to(daemon.ROOT)
+            report.longrepr = f"{report.longrepr}\n--- {process.name}: the end of {shown}\n{_last_lines(text)}"
+
+
+def _last_lines(text):
+    return "\n".join(text.splitlines()[-LAST_LINES:])
 
 
 # No test may hang.
