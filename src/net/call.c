@@ -307,11 +307,20 @@ static bool has_sent(const struct as_http_call *call)
     return curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &size) != CURLE_OK || size > 0;
 }
 
+/* A 401 is whole without its body: nothing was done, and other credentials are needed. Kubernetes
+ * closes the connection of who sent wrong ones, at times before the body is through
+ * (UnauthenticatedHTTP2DOSMitigation). */
+static bool is_whole(const struct as_http_call *call, CURLcode result, long status)
+{
+    return result == CURLE_OK ||
+           (status == 401 && !call->too_large && result != CURLE_OPERATION_TIMEDOUT);
+}
+
 void as_http_call_settle(struct as_http_call *call, CURLcode result)
 {
     long status = 0;
-    if (result == CURLE_OK &&
-        curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status > 0) {
+    if (curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status > 0 &&
+        is_whole(call, result, status)) {
         call->outcome = AS_HTTP_ANSWERED;
         call->status = (int)status;
         call->error[0] = '\0';
