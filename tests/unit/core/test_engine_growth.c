@@ -93,6 +93,26 @@ Test(engine_growth, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hou
     harness_stop(&h);
 }
 
+Test(engine_growth, a_failure_while_the_group_backs_off_does_not_double_it)
+{
+    WITH(h, workers);
+    start(&h);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    fire(&h, "Busy", 990);
+    cr_assert_gt(get_up_lock(&h), 290);
+    tick(&h, 100);
+    for (int i = 0; i < 3; i++) {
+        harness_script(&h,
+                       (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+        harness_order(&h,
+                      (struct as_order){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 9});
+        tick(&h, 10);
+    }
+    const int64_t lock = get_up_lock(&h);
+    cr_expect(lock > 250 && lock <= 300, "5 minutes from the last one: %lld", (long long)lock);
+    harness_stop(&h);
+}
+
 Test(engine_growth, an_increase_that_comes_ends_the_back_off)
 {
     WITH(h, workers);
