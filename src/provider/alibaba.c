@@ -369,9 +369,11 @@ static void hear_instances(struct as_talk *talk)
             return;
     }
     state->seen += count;
-    if (count > 0 && state->seen < (size_t)total)
+    const bool is_last = count == 0 || state->seen >= (size_t)total;
+    const json_t *first = answer_at(document, "ScalingInstances", 0);
+    if (!is_last && as_talk_turn_page(talk, answer_text(first, "InstanceId")))
         ask_for_instances(talk);
-    else
+    else if (is_last)
         verbs[get_group(talk)->verb](talk);
 }
 

@@ -199,9 +199,10 @@ static void hear_pools(struct as_talk *talk)
     }
     if (!answer_find(document, "node_pools"))
         (void)answer_misses(talk, "node_pools");
-    else if (*answer_text(document, "links.pages.next"))
+    else if (*answer_text(document, "links.pages.next") &&
+             as_talk_turn_page(talk, answer_text(answer_at(document, "node_pools", 0), "id")))
         ask_for_pools(talk);
-    else
+    else if (!*answer_text(document, "links.pages.next"))
         as_talk_fail(talk, AS_TALK_GONE, "the cluster has no node pool %s", wanted);
 }
 

@@ -92,6 +92,7 @@ static void look_again(struct as_talk *talk)
     struct state *state = get_state(talk);
     get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
     talk->is_ambiguous = false;
+    as_talk_begin_list(talk);
     state->page = 0;
     state->made_count = 0;
     state->next = 0;
@@ -331,9 +332,11 @@ static void hear_devices(struct as_talk *talk)
         if (is_member(get_state(talk), device) && !add_device(talk, device))
             return;
     }
-    if (*answer_text(document, "meta.next.href"))
+    const bool is_last = !*answer_text(document, "meta.next.href");
+    const char *first = answer_text(answer_at(document, "devices", 0), "id");
+    if (!is_last && as_talk_turn_page(talk, first))
         ask_for_devices(talk);
-    else
+    else if (is_last)
         verbs[get_group(talk)->verb](talk);
 }
 

@@ -113,7 +113,7 @@ Test(equinix, pages_that_never_end_do)
     struct as_talk *talk = begin(&given, AS_GROUP_READ);
     while (talk->want == AS_TALK_SEND)
         talker_answer(talk, 200, LIST("", "{\"href\":\"/again\"}"));
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
     talker_end(&given);
 }
 
