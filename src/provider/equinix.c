@@ -57,7 +57,7 @@ static const struct {
     {"provisionable", AS_TALK_CAPACITY},  {"not available", AS_TALK_CAPACITY},
     {"unavailable", AS_TALK_CAPACITY},    {"no hardware reservation", AS_TALK_CAPACITY},
     {"maximum number", AS_TALK_CAPACITY}, {"quota", AS_TALK_CAPACITY},
-    {"capacity", AS_TALK_CAPACITY},       {"while", AS_TALK_BUSY}, /* it is provisioned */
+    {"capacity", AS_TALK_CAPACITY},       {"while it is provisioning", AS_TALK_BUSY},
 };
 
 /* {"errors": ["..."]} or {"error": "..."} */
