@@ -164,11 +164,14 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
     return false;
 }
 
+/* After a failure for want of capacity the provider's lists have a moment to catch up. */
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct growth *growth = &target->growth;
     const int64_t patience = target_get_nodes(target)->ready_timeout_us;
-    return growth->is_refused || as_time_add(growth->since.mono.us, patience) <= engine->mono.us;
+    return as_time_add(growth->since.mono.us, patience) <= engine->mono.us ||
+           (growth->is_refused &&
+            as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);
 }
 
 /* What is there, and what was there before the increase, stays. */
