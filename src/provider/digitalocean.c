@@ -118,8 +118,12 @@ static void delete_next(struct as_talk *talk)
 
 static void hear_deleted(struct as_talk *talk)
 {
-    if (!is_good(talk) && talk->http_status != 404)
+    const bool is_gone = !is_good(talk);
+    if (is_gone && talk->http_status != 404)
         return;
+    if (is_gone)
+        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
+    get_group(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }

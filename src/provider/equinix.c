@@ -110,6 +110,7 @@ static void hear_made(struct as_talk *talk)
             as_talk_wait(talk, WAIT_US, look_again);
         return;
     }
+    get_group(talk)->has_begun = true;
     state->made_count++;
     state->next++;
     make_next(talk);
@@ -204,8 +205,12 @@ static void delete_next(struct as_talk *talk)
 
 static void hear_deleted(struct as_talk *talk)
 {
-    if (!is_good(talk) && talk->http_status != 404)
+    const bool is_gone = !is_good(talk);
+    if (is_gone && talk->http_status != 404)
         return;
+    if (is_gone)
+        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
+    get_group(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }

@@ -289,7 +289,7 @@ static bool take_operation(struct as_talk *talk, const char *place)
         group->started =
             as_talk_print(talk, "%s%s%s/operations/%s", group->started ? group->started : "",
                           group->started ? " " : "", place, name);
-        work->has_begun = true;
+        work->has_begun = group->has_begun = true;
         return true;
     }
     talk->is_ambiguous = talk->is_ambiguous || work->has_begun;
