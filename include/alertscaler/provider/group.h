@@ -84,10 +84,10 @@ struct as_group_talk {
     /* found; memory of the talk */
     struct as_group_view view;
     const char *started; /* the operation to be polled; NULL: none, it is done */
-    bool has_begun;      /* of a change of several requests one was accepted: a failure is in part */
-    bool *are_gone;      /* REMOVE: by `instances`, which were not there any more; NULL: none */
-    bool is_done;        /* POLL: it is over; with a fault, it failed */
-    void *state;         /* the provider's own; memory of the talk */
+    bool has_begun; /* of a change of several requests one was accepted: a failure is in part */
+    bool *are_gone; /* REMOVE: by `instances`, which were not there any more; NULL: none */
+    bool is_done;   /* POLL: it is over; with a fault, it failed */
+    void *state;    /* the provider's own; memory of the talk */
 };
 
 struct as_group_provider {
