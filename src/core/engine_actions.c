@@ -259,15 +259,11 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
     return due.us < next.us ? due : next;
 }
 
-/* The size is set: starts the lock, and has the outcome committed before anything else happens to
- * the target. */
+/* The size is set, or a change to it was accepted: starts the lock, and has the outcome committed
+ * before anything else happens to the target. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
                   struct as_action_record *record)
 {
-    const char *told =
-        growth_on_applied(engine, target, intent, record->is_late ? "" : record->message);
-    if (told)
-        record->message = told;
     const bool is_up = intent->to > intent->from;
     *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
     set_cause(target, intent);
@@ -334,52 +330,72 @@ static bool is_final(enum as_reason outcome)
            outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
 }
 
+/* It is done, or was accepted: then it may have failed afterwards, for `result->outcome`. */
+static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
+                    const struct as_scale_result *result, struct as_action_record *record)
+{
+    const bool is_taken_back = growth_is_taken_back(target, intent);
+    if (result->is_partial)
+        intent->to = record->to = result->reached;
+    const char *told = growth_on_applied(engine, target, intent, record->message);
+    if (told)
+        record->message = told;
+    if (result->is_shortage && intent->to > intent->from)
+        growth_refuse(engine, target);
+    if (is_taken_back && is_final(result->outcome))
+        growth_give_up(engine, target);
+    /* an earlier request was conditional on an older version: it cannot win any more */
+    target->maybe = intent_free(target->maybe);
+    apply(engine, target, intent, record);
+    intent_free(intent);
+}
+
+static void on_failure(struct as_engine *engine, struct target *target, struct intent *intent,
+                       const struct as_scale_result *result)
+{
+    const bool was_ordered = orders_is_of(target, intent);
+    growth_begin(engine, target, intent); /* a part of it may come all the same */
+    if (result->is_shortage)
+        growth_refuse(engine, target);
+    if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        growth_give_up(engine, target);
+    if (target->growth.is_open)
+        effect_put_target(engine, target);
+    target->failure = result->outcome;
+    if (result->is_ambiguous) {
+        intent_free(target->maybe);
+        target->maybe = intent;
+        intent->outcome = result->outcome;
+        intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
+    } else {
+        limits_note_ended(engine, target, intent->from, intent->to, false);
+        intent_free(intent);
+    }
+    store_maybe(engine, target);
+    if (was_ordered && !result->is_ambiguous &&
+        orders_on_failure(engine, target, result->outcome, true))
+        effect_put_target(engine, target);
+    target_back_off(engine, target, result->outcome, result->retry_after_us);
+}
+
 void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result)
 {
     struct intent *intent = target->intent;
-    const bool was_ordered = orders_is_of(target, intent);
+    const bool is_step = result->outcome == AS_REASON_APPLIED || result->is_accepted;
+    struct as_action_record *record =
+        record_action(engine, target, intent, is_step ? AS_REASON_APPLIED : result->outcome);
     target->intent = NULL;
-    if (result->is_partial && result->outcome == AS_REASON_APPLIED)
-        intent->to = result->reached;
-    struct as_action_record *record = record_action(engine, target, intent, result->outcome);
     record->http_status = result->http_status;
     record->message = as_arena_strdup(&engine->arena, result->message);
     record->method = as_arena_strdup(&engine->arena, result->method);
     record->path = as_arena_strdup(&engine->arena, result->path);
     record->request_id = as_arena_strdup(&engine->arena, result->request_id);
     record->attempts = result->attempts;
-
-    if (result->outcome == AS_REASON_APPLIED) {
-        /* an earlier request was conditional on an older version: it cannot win any more */
-        target->maybe = intent_free(target->maybe);
-        apply(engine, target, intent, record);
-        intent_free(intent);
-    } else {
-        growth_begin(engine, target, intent); /* a part of it may come all the same */
-        if (result->is_shortage)
-            growth_refuse(engine, target);
-        if (growth_is_taken_back(target, intent) && !result->is_ambiguous &&
-            is_final(result->outcome))
-            growth_give_up(engine, target);
-        if (target->growth.is_open)
-            effect_put_target(engine, target);
-        target->failure = result->outcome;
-        if (result->is_ambiguous) {
-            intent_free(target->maybe);
-            target->maybe = intent;
-            intent->outcome = result->outcome;
-            intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
-        } else {
-            limits_note_ended(engine, target, intent->from, intent->to, false);
-            intent_free(intent);
-        }
-        store_maybe(engine, target);
-        if (was_ordered && !result->is_ambiguous &&
-            orders_on_failure(engine, target, result->outcome, true))
-            effect_put_target(engine, target);
-        target_back_off(engine, target, result->outcome, result->retry_after_us);
-    }
+    if (is_step)
+        on_step(engine, target, intent, result, record);
+    else
+        on_failure(engine, target, intent, result);
     await_outcome(engine, target);
 }
 
@@ -412,6 +428,9 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         record->is_late = true;
         record->message = "found to be done when the target was observed again";
         target->maybe = NULL;
+        const char *told = growth_on_applied(engine, target, maybe, "");
+        if (told)
+            record->message = told;
         apply(engine, target, maybe, record);
         intent_free(maybe);
         await_outcome(engine, target);

@@ -40,13 +40,16 @@ struct locks growth_get_locks(const struct target *target, as_mono_time now)
     return locks;
 }
 
+/* A failure while the group backs off already (of an order, say) begins the time anew. */
 static void back_off(struct as_engine *engine, struct target *target)
 {
     struct growth *growth = &target->growth;
-    const bool is_first =
-        !as_moment_is_set(growth->failed) ||
-        as_time_add(growth->failed.mono.us, BACK_OFF_FORGET_US) <= engine->mono.us;
-    growth->back_off_us = is_first ? BACK_OFF_FIRST_US : 2 * growth->back_off_us;
+    const int64_t failed_us = growth->failed.mono.us;
+    if (!as_moment_is_set(growth->failed) ||
+        as_time_add(failed_us, BACK_OFF_FORGET_US) <= engine->mono.us)
+        growth->back_off_us = BACK_OFF_FIRST_US;
+    else if (as_time_add(failed_us, growth->back_off_us) <= engine->mono.us)
+        growth->back_off_us *= 2;
     if (growth->back_off_us > BACK_OFF_MAX_US)
         growth->back_off_us = BACK_OFF_MAX_US;
     growth->failed = moment_now(engine);
@@ -161,11 +164,14 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
     return false;
 }
 
+/* After a failure for want of capacity the provider's lists have a moment to catch up. */
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct growth *growth = &target->growth;
     const int64_t patience = target_get_nodes(target)->ready_timeout_us;
-    return growth->is_refused || as_time_add(growth->since.mono.us, patience) <= engine->mono.us;
+    return as_time_add(growth->since.mono.us, patience) <= engine->mono.us ||
+           (growth->is_refused &&
+            as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);
 }
 
 /* What is there, and what was there before the increase, stays. */

@@ -241,6 +241,11 @@ static void remove_next(struct as_talk *talk);
 
 static void hear_removal(struct as_talk *talk);
 
+static int64_t get_pause(const struct as_talk *talk)
+{
+    return talk->retry_after_us > LOOK_EVERY_US ? talk->retry_after_us : LOOK_EVERY_US;
+}
+
 static void look_at_removal(struct as_talk *talk)
 {
     ask_for_activity(talk, get_group(talk)->started, hear_removal);
@@ -252,7 +257,7 @@ static void hear_removal(struct as_talk *talk)
     if (!activity)
         return;
     if (has_status(activity, "InProgress"))
-        as_talk_wait(talk, LOOK_EVERY_US, look_at_removal);
+        as_talk_wait(talk, get_pause(talk), look_at_removal);
     else if (has_failed(activity) && !has_status(activity, "Warning"))
         fail_activity(talk, activity);
     else
@@ -266,10 +271,11 @@ static void hear_removed(struct as_talk *talk)
     if (!document)
         return;
     get_group(talk)->started = take_started(talk, document);
+    get_group(talk)->has_begun = true;
     if (get_state(talk)->left == 0 || !get_group(talk)->started)
         remove_next(talk);
     else
-        as_talk_wait(talk, LOOK_EVERY_US, look_at_removal);
+        as_talk_wait(talk, get_pause(talk), look_at_removal);
 }
 
 static void remove_next(struct as_talk *talk)
@@ -369,9 +375,11 @@ static void hear_instances(struct as_talk *talk)
             return;
     }
     state->seen += count;
-    if (count > 0 && state->seen < (size_t)total)
+    const bool is_last = count == 0 || state->seen >= (size_t)total;
+    const json_t *first = answer_at(document, "ScalingInstances", 0);
+    if (!is_last && as_talk_turn_page(talk, answer_text(first, "InstanceId")))
         ask_for_instances(talk);
-    else
+    else if (is_last)
         verbs[get_group(talk)->verb](talk);
 }
 

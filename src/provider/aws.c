@@ -310,6 +310,9 @@ static void hear_terminated(struct as_talk *talk)
             group->started = group->started ? as_talk_print(talk, "%s %s", group->started, id)
                                             : as_talk_print(talk, "%s", id);
     }
+    if (is_gone)
+        as_group_note_gone(group, get_state(talk)->removed);
+    group->has_begun = true;
     get_state(talk)->removed++;
     terminate_next(talk);
 }

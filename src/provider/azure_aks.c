@@ -110,6 +110,7 @@ static void hear_pool(struct as_talk *talk)
     } else if (strcasecmp(answer_text(pool, "properties.mode"), "System") == 0) {
         view->min = 1; /* a system pool cannot be empty */
     }
+    as_talk_begin_list(talk);
     as_talk_ask(talk, "GET", "%s/machines?api-version=%s", state->resource, state->version);
     as_talk_send_question(talk, "list_machines", hear_machines);
 }

@@ -72,8 +72,10 @@ bool azure_ask_next_page(struct as_talk *talk, const json_t *document, const cha
                      operation, next);
         return true;
     }
-    as_talk_ask(talk, "GET", "%s", next);
-    as_talk_send_question(talk, operation, hear);
+    if (as_talk_turn_page(talk, next)) {
+        as_talk_ask(talk, "GET", "%s", next);
+        as_talk_send_question(talk, operation, hear);
+    }
     return true;
 }
 

@@ -113,6 +113,7 @@ static void hear_machines(struct as_talk *talk)
 static void ask_machines(struct as_talk *talk, bool is_flexible)
 {
     const struct azure_state *state = azure_get_state(talk);
+    as_talk_begin_list(talk);
     if (is_flexible) {
         const char *filter = as_talk_print(talk, "'virtualMachineScaleSet/id' eq '%s'", state->id);
         as_talk_ask(talk, "GET",
@@ -158,6 +159,7 @@ static void ask_autoscale(struct as_talk *talk)
         state->then(talk);
         return;
     }
+    as_talk_begin_list(talk);
     as_talk_ask(talk, "GET",
                 "%s/providers/Microsoft.Insights/autoscalesettings?api-version=" AUTOSCALE_VERSION,
                 state->scope);

@@ -278,10 +278,12 @@ static void hear_nodes(struct as_talk *talk)
             return;
     }
     /* a page may be shorter than was asked for */
-    if (count > 0 &&
-        (int32_t)get_group(talk)->view.instance_count < answer_size(page, "totalCount", 0))
+    const int32_t seen = (int32_t)get_group(talk)->view.instance_count;
+    const bool is_last = count == 0 || seen >= answer_size(page, "totalCount", 0);
+    const char *first = answer_text(answer_at(page, "list", 0), "spec.cceInstanceID");
+    if (!is_last && as_talk_turn_page(talk, first))
         ask_for_nodes(talk);
-    else
+    else if (is_last)
         go_on(talk);
 }
 

@@ -192,9 +192,9 @@ static void hear_machines(struct as_talk *talk)
             return;
     }
     const char *next = answer_text(list, "metadata.continue");
-    if (*next)
+    if (*next && as_talk_turn_page(talk, next))
         ask_for_machines(talk, as_arena_strdup(&talk->arena, next));
-    else
+    else if (!*next)
         end_reading(talk);
 }
 

@@ -118,8 +118,12 @@ static void delete_next(struct as_talk *talk)
 
 static void hear_deleted(struct as_talk *talk)
 {
-    if (!is_good(talk) && talk->http_status != 404)
+    const bool is_gone = !is_good(talk);
+    if (is_gone && talk->http_status != 404)
         return;
+    if (is_gone)
+        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
+    get_group(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }
@@ -199,9 +203,10 @@ static void hear_pools(struct as_talk *talk)
     }
     if (!answer_find(document, "node_pools"))
         (void)answer_misses(talk, "node_pools");
-    else if (*answer_text(document, "links.pages.next"))
+    else if (*answer_text(document, "links.pages.next") &&
+             as_talk_turn_page(talk, answer_text(answer_at(document, "node_pools", 0), "id")))
         ask_for_pools(talk);
-    else
+    else if (!*answer_text(document, "links.pages.next"))
         as_talk_fail(talk, AS_TALK_GONE, "the cluster has no node pool %s", wanted);
 }
 

@@ -57,7 +57,7 @@ static const struct {
     {"provisionable", AS_TALK_CAPACITY},  {"not available", AS_TALK_CAPACITY},
     {"unavailable", AS_TALK_CAPACITY},    {"no hardware reservation", AS_TALK_CAPACITY},
     {"maximum number", AS_TALK_CAPACITY}, {"quota", AS_TALK_CAPACITY},
-    {"capacity", AS_TALK_CAPACITY},       {"while", AS_TALK_BUSY}, /* it is provisioned */
+    {"capacity", AS_TALK_CAPACITY},       {"while it is provisioning", AS_TALK_BUSY},
 };
 
 /* {"errors": ["..."]} or {"error": "..."} */
@@ -92,6 +92,7 @@ static void look_again(struct as_talk *talk)
     struct state *state = get_state(talk);
     get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
     talk->is_ambiguous = false;
+    as_talk_begin_list(talk);
     state->page = 0;
     state->made_count = 0;
     state->next = 0;
@@ -109,6 +110,7 @@ static void hear_made(struct as_talk *talk)
             as_talk_wait(talk, WAIT_US, look_again);
         return;
     }
+    get_group(talk)->has_begun = true;
     state->made_count++;
     state->next++;
     make_next(talk);
@@ -203,8 +205,12 @@ static void delete_next(struct as_talk *talk)
 
 static void hear_deleted(struct as_talk *talk)
 {
-    if (!is_good(talk) && talk->http_status != 404)
+    const bool is_gone = !is_good(talk);
+    if (is_gone && talk->http_status != 404)
         return;
+    if (is_gone)
+        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
+    get_group(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }
@@ -331,9 +337,11 @@ static void hear_devices(struct as_talk *talk)
         if (is_member(get_state(talk), device) && !add_device(talk, device))
             return;
     }
-    if (*answer_text(document, "meta.next.href"))
+    const bool is_last = !*answer_text(document, "meta.next.href");
+    const char *first = answer_text(answer_at(document, "devices", 0), "id");
+    if (!is_last && as_talk_turn_page(talk, first))
         ask_for_devices(talk);
-    else
+    else if (is_last)
         verbs[get_group(talk)->verb](talk);
 }
 

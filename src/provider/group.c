@@ -68,6 +68,14 @@ bool as_group_keep_present(struct as_group_talk *talk)
     return false;
 }
 
+void as_group_note_gone(struct as_group_talk *talk, size_t index)
+{
+    if (!talk->are_gone)
+        talk->are_gone =
+            as_arena_alloc(&talk->talk.arena, talk->instance_count, sizeof(*talk->are_gone));
+    talk->are_gone[index] = true;
+}
+
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)
 {
     struct as_arena *arena = &talk->talk.arena;

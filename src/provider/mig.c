@@ -160,6 +160,8 @@ static void hear_instances(struct as_talk *talk);
 
 static void ask_instances(struct as_talk *talk, const char *page)
 {
+    if (!*page)
+        as_talk_begin_list(talk);
     ask(talk, "POST", get_mig(talk),
         as_talk_print(talk, "/listManagedInstances?maxResults=%d%s%s", PAGE_SIZE,
                       *page ? "&pageToken=" : "", as_talk_escaped(talk, page)));
@@ -178,7 +180,8 @@ static void hear_instances(struct as_talk *talk)
     }
     const char *page = answer_text(document, "nextPageToken");
     if (*page) {
-        ask_instances(talk, as_talk_print(talk, "%s", page));
+        if (as_talk_turn_page(talk, page))
+            ask_instances(talk, as_talk_print(talk, "%s", page));
         return;
     }
     get_work(talk)->at++;
@@ -286,7 +289,7 @@ static bool take_operation(struct as_talk *talk, const char *place)
         group->started =
             as_talk_print(talk, "%s%s%s/operations/%s", group->started ? group->started : "",
                           group->started ? " " : "", place, name);
-        work->has_begun = true;
+        work->has_begun = group->has_begun = true;
         return true;
     }
     talk->is_ambiguous = talk->is_ambiguous || work->has_begun;

@@ -155,13 +155,39 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
 
 /* ---- turns ---- */
 
+/* To ask at once for all of it again leads nowhere. */
+static void fail_endless(struct as_talk *talk, const char *what, unsigned count)
+{
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "given up after %u %s: it never ends", count, what);
+    talk->retry_after_us = AS_TALK_ENDLESS_US;
+}
+
+void as_talk_begin_list(struct as_talk *talk)
+{
+    talk->mark_count = 0;
+}
+
+bool as_talk_turn_page(struct as_talk *talk, const char *mark)
+{
+    bool is_known = false;
+    if (!talk->marks)
+        talk->marks = as_arena_alloc(&talk->arena, AS_TALK_PAGES_MAX, sizeof(*talk->marks));
+    for (unsigned i = 0; i < talk->mark_count; i++)
+        is_known = is_known || strcmp(talk->marks[i], mark) == 0;
+    if (is_known || talk->mark_count == AS_TALK_PAGES_MAX - 1) {
+        fail_endless(talk, "pages", talk->mark_count + 1);
+        return false;
+    }
+    talk->marks[talk->mark_count++] = as_arena_strdup(&talk->arena, mark);
+    return true;
+}
+
 static void hear(struct as_talk *talk, as_wall_time now)
 {
     as_talk_hear_fn *const hears = talk->hear;
     talk->now = now;
     if (++talk->turns > AS_TALK_TURNS_MAX)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "given up after %d answers: it never ends",
-                     AS_TALK_TURNS_MAX);
+        fail_endless(talk, "answers", AS_TALK_TURNS_MAX);
     else
         hears(talk);
     talk->answer = NULL;

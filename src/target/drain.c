@@ -244,11 +244,11 @@ static void evict_next(struct as_drain *drain)
     send(drain, &spec, &path, write_eviction_path(pod, &path), evicted);
 }
 
-/* On a node that nobody hears of, pods are never seen to end. */
+/* Its kubelet does not end it, or a finalizer keeps its object: nobody knows for how long. */
 static bool is_lost(const struct as_drain *drain, const struct as_kube_node_pod *pod)
 {
     const struct as_clock *clock = drain->owner->client->env->clock;
-    return !drain->node_is_ready && pod->gone_at.set &&
+    return pod->gone_at.set &&
            clock->get_wall(clock).us - pod->gone_at.at.us >= AS_DRAIN_LOST_POD_US;
 }
 
@@ -400,10 +400,8 @@ static void node_read(void *context, const struct as_http_response *response, un
         return;
     }
     const char *objection = error.text;
-    if (as_kube_node_decode(response->body, response->body_size, &arena, &node, &error) == 0) {
+    if (as_kube_node_decode(response->body, response->body_size, &arena, &node, &error) == 0)
         objection = find_objection(drain, &node, text);
-        drain->node_is_ready = node.is_ready;
-    }
     as_arena_deinit(&arena);
     if (objection) {
         fail(drain, AS_REASON_REJECTED, objection);

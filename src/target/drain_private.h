@@ -53,8 +53,7 @@ struct as_drain {
     bool is_undoing;
     unsigned undo_tries;
 
-    struct as_buf body; /* the Node as it was read, for the patch */
-    bool node_is_ready;
+    struct as_buf body;                /* the Node as it was read, for the patch */
     struct as_kube_node_pods to_evict; /* copies; of this round */
     size_t next_pod;
     int64_t wait_us;                /* until the next round, as the API server asked for */

@@ -46,6 +46,33 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
     outcome_out->retry_after_us = talk->talk.retry_after_us;
 }
 
+static void accept(struct as_outcome *outcome, const char *how)
+{
+    struct as_error words = AS_ERROR_INIT;
+    as_error_set(&words, "%s: %s", how, outcome->message);
+    as_outcome_set_message(outcome, words.text);
+    outcome->is_accepted = true;
+    outcome->is_ambiguous = false;
+}
+
+void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outcome_out)
+{
+    struct as_provider_call poll;
+    as_fault_take(talk, outcome_out, &poll);
+    accept(outcome_out, "accepted, then failed");
+}
+
+void as_fault_accept_part(struct as_outcome *outcome)
+{
+    accept(outcome, "accepted in part");
+}
+
+int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us)
+{
+    const int64_t asked_us = talk->talk.retry_after_us;
+    return asked_us > least_us ? asked_us : least_us;
+}
+
 bool as_fault_is_open(const struct as_group_talk *talk)
 {
     const enum as_talk_fault fault = talk->talk.fault;

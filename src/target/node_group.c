@@ -22,7 +22,7 @@
 #include "shrink.h"
 
 /* How often an operation that a change has begun is asked after, and how long: an error of the
- * provider's (no quota, no machines) is the action's outcome when it comes so soon. */
+ * provider's (no quota, no machines) is told with the action when it comes so soon. */
 #define POLL_EVERY_US (2 * AS_US_PER_S)
 #define POLL_MAX_US   (60 * AS_US_PER_S)
 
@@ -52,11 +52,11 @@ struct call {
     struct as_timer *timer;
     int32_t ready;   /* instances that run, and are ready nodes where they are nodes */
     char *operation; /* that the change has begun; NULL: none */
-    as_mono_time poll_until;
+    as_mono_time poll_at, poll_until;
     char shortage[AS_MESSAGE_SIZE]; /* why what is taken back did not come; "" */
     unsigned attempts;
     int32_t to;      /* that is asked of the provider: wanted, or as low as it can be for now */
-    int32_t reached; /* by a scale-down */
+    int32_t reached; /* where it is a step */
     struct as_provider_call request;
     struct as_outcome outcome;
 };
@@ -112,10 +112,10 @@ static void tell_observed(const struct call *call)
 
 static void tell_scaled(const struct call *call)
 {
+    const bool is_step = call->outcome.reason == AS_REASON_APPLIED || call->outcome.is_accepted;
     struct as_scale_result result = {
         .attempts = call->attempts,
-        .is_partial = call->outcome.reason == AS_REASON_APPLIED &&
-                      call->wanted.to < call->wanted.from && call->reached != call->wanted.to,
+        .is_partial = is_step && call->reached != call->wanted.to,
         .reached = call->reached,
     };
     as_outcome_fill_result(&call->outcome, &result);
@@ -152,45 +152,93 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
     call->transfer = as_account_start(call->owner->account, group, done, call);
 }
 
-static void poll_again(void *context);
-
-static void polled(void *context)
+static as_mono_time get_mono(const struct call *call)
 {
-    struct call *call = context;
-    const struct as_access_env *env = call->owner->env;
-    call->transfer = NULL;
-    if (as_fault_is_open(&call->talk) &&
-        env->clock->get_mono(env->clock).us < call->poll_until.us) {
-        call->timer = env->loop->start_timer(env->loop, POLL_EVERY_US, poll_again, call);
-        return;
-    }
+    return call->owner->env->clock->get_mono(call->owner->env->clock);
+}
+
+static void end_polling(struct call *call)
+{
     if (as_fault_has_failed(&call->talk))
-        take_outcome(call);
+        as_fault_take_end(&call->talk, &call->outcome);
     else if (call->talk.talk.fault != AS_TALK_OK)
         as_outcome_set_message(&call->outcome, call->talk.talk.message);
     finish(call);
 }
 
+static void wait_to_poll(struct call *call);
+
+static void polled(void *context)
+{
+    struct call *call = context;
+    call->transfer = NULL;
+    call->poll_at.us =
+        as_time_add(get_mono(call).us, as_fault_get_pause(&call->talk, POLL_EVERY_US));
+    if (as_fault_is_open(&call->talk) && call->poll_at.us <= call->poll_until.us)
+        wait_to_poll(call);
+    else
+        end_polling(call);
+}
+
+/* A stop does not wait for the end of what is accepted already. */
 static void poll_again(void *context)
 {
     struct call *call = context;
     call->timer = NULL;
-    talk(call, AS_GROUP_POLL, polled);
+    if (as_access_get_permit(call->owner->env) == AS_PERMIT_FINISH)
+        end_polling(call);
+    else if (get_mono(call).us < call->poll_at.us)
+        wait_to_poll(call);
+    else
+        talk(call, AS_GROUP_POLL, polled);
+}
+
+/* In short steps, so that a stop is noticed. */
+static void wait_to_poll(struct call *call)
+{
+    struct as_loop *loop = call->owner->env->loop;
+    const int64_t left_us = call->poll_at.us - get_mono(call).us;
+    const int64_t step_us = left_us < POLL_EVERY_US ? left_us : POLL_EVERY_US;
+    call->timer = loop->start_timer(loop, step_us, poll_again, call);
+}
+
+/* How far a change has come of which only a part was accepted: where that cannot be seen, it is
+ * looked for by the next observations. */
+static void part_read(void *context)
+{
+    struct call *call = context;
+    const struct as_group_view *view = &call->talk.view;
+    call->transfer = NULL;
+    call->attempts += call->talk.talk.sent;
+    if (call->talk.talk.fault == AS_TALK_OK && view->size > call->wanted.from &&
+        view->size <= call->wanted.to) {
+        call->reached = view->size;
+        as_fault_accept_part(&call->outcome);
+    }
+    finish(call);
 }
 
 static void changed(void *context)
 {
     struct call *call = context;
-    const struct as_access_env *env = call->owner->env;
     call->transfer = NULL;
     take_outcome(call);
+    if (call->outcome.reason != AS_REASON_APPLIED && call->talk.has_begun &&
+        call->wanted.to > call->wanted.from) {
+        talk(call, AS_GROUP_READ, part_read);
+        return;
+    }
     if (call->outcome.reason != AS_REASON_APPLIED || !call->talk.started) {
         finish(call);
         return;
     }
     call->operation = as_xstrdup(call->talk.started);
-    call->poll_until.us = as_time_add(env->clock->get_mono(env->clock).us, POLL_MAX_US);
-    poll_again(call);
+    call->poll_at.us = as_time_add(get_mono(call).us, as_fault_get_pause(&call->talk, 0));
+    call->poll_until.us = as_time_add(get_mono(call).us, POLL_MAX_US);
+    if (call->poll_at.us <= call->poll_until.us)
+        wait_to_poll(call);
+    else
+        finish(call);
 }
 
 static bool has_changed(const struct as_group_view *view, const struct as_scale_request *wanted)
@@ -387,7 +435,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     struct call *call = new_call(self, ticket, ref, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
-    call->to = request->to;
+    call->to = call->reached = request->to;
     talk(call, AS_GROUP_READ, was_read);
 }
 

@@ -98,6 +98,7 @@ void as_outcome_fill_result(const struct as_outcome *outcome, struct as_scale_re
     result->outcome = outcome->reason;
     result->is_ambiguous = outcome->is_ambiguous;
     result->is_shortage = outcome->is_shortage;
+    result->is_accepted = outcome->is_accepted;
     result->http_status = outcome->http_status;
     result->retry_after_us = outcome->retry_after_us;
     memcpy(result->request_id, outcome->request_id, sizeof(result->request_id));

@@ -15,7 +15,8 @@
 struct as_outcome {
     enum as_reason reason;
     bool is_ambiguous; /* the request may have been carried out all the same */
-    bool is_shortage;  /* refused for want of capacity */
+    bool is_shortage;  /* for want of capacity */
+    bool is_accepted;  /* the change was accepted, and failed afterwards: it counts as done */
     int http_status;   /* 0: no answer */
     int64_t retry_after_us;
     char request_id[AS_REQUEST_ID_SIZE]; /* the other side's name for the request; "": none */

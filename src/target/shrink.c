@@ -38,6 +38,7 @@ struct as_shrink {
     struct leaving *leaving;
     size_t leaving_count, draining, drained;
     const char **ids;            /* of those that are deleted */
+    bool *are_gone;              /* by `ids`: the provider said so of the call; NULL */
     const char *operation;       /* that deletes them, until it is over; NULL */
     const char **nodes;          /* their names; NULL where they are no nodes */
     char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
@@ -45,7 +46,7 @@ struct as_shrink {
     struct as_group_talk talk;
     struct as_account_call *call;
     struct as_timer *timer;
-    as_mono_time look_until;
+    as_mono_time look_at, look_until;
     struct as_shrink_result result;
 };
 
@@ -129,35 +130,62 @@ static bool is_there(const struct as_group_view *view, const char *id)
     return view->node_label ? view->in_progress : as_group_is_present(view, id);
 }
 
+/* How many that were to leave the provider still lists, by the last READ. One of which it said that
+ * it has it no more is not waited for: its list is behind. */
+static size_t count_left(const struct as_shrink *shrink)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < shrink->drained; i++)
+        left += !(shrink->are_gone && shrink->are_gone[i]) &&
+                is_there(&shrink->talk.view, shrink->ids[i]);
+    return left;
+}
+
 static void look_again(void *context);
 
-static void look_later(struct as_shrink *shrink)
+/* In short steps, so that a stop is noticed. */
+static void wait_to_look(struct as_shrink *shrink)
 {
     struct as_loop *loop = shrink->request.env->loop;
-    shrink->timer = loop->start_timer(loop, LOOK_EVERY_US, look_again, shrink);
+    const int64_t left_us = shrink->look_at.us - get_mono(shrink).us;
+    const int64_t step_us = left_us < LOOK_EVERY_US ? left_us : LOOK_EVERY_US;
+    shrink->timer = loop->start_timer(loop, step_us, look_again, shrink);
+}
+
+/* False: it has taken too long. */
+static bool look_later(struct as_shrink *shrink, int64_t least_us)
+{
+    shrink->look_at.us =
+        as_time_add(get_mono(shrink).us, as_fault_get_pause(&shrink->talk, least_us));
+    if (shrink->look_at.us > shrink->look_until.us)
+        return false;
+    wait_to_look(shrink);
+    return true;
+}
+
+/* The provider has accepted the call: it sees to the rest. */
+static void leave(struct as_shrink *shrink)
+{
+    let_go(shrink, true);
+    as_outcome_set_message(&shrink->result.outcome, shrink->words);
+    finish(shrink);
 }
 
 static void looked(void *context)
 {
     struct as_shrink *shrink = context;
-    size_t left = 0;
+    const size_t left = count_left(shrink);
     shrink->call = NULL;
     shrink->result.attempts += shrink->talk.talk.sent;
-    for (size_t i = 0; i < shrink->drained; i++)
-        left += is_there(&shrink->talk.view, shrink->ids[i]);
     const bool is_gone = shrink->talk.talk.fault == AS_TALK_GONE ||
                          (shrink->talk.talk.fault == AS_TALK_OK && left == 0);
-    if (!is_gone && get_mono(shrink).us < shrink->look_until.us) {
-        look_later(shrink);
+    if (!is_gone && look_later(shrink, LOOK_EVERY_US))
         return;
-    }
     if (!is_gone)
         snprintf(shrink->words, sizeof(shrink->words),
                  "the provider took the call, but %zu of %zu instances are not gone yet", left,
                  shrink->drained);
-    let_go(shrink, true);
-    as_outcome_set_message(&shrink->result.outcome, shrink->words);
-    finish(shrink);
+    leave(shrink);
 }
 
 static void followed(void *context);
@@ -166,26 +194,34 @@ static void look_again(void *context)
 {
     struct as_shrink *shrink = context;
     shrink->timer = NULL;
-    if (shrink->operation)
+    if (as_access_get_permit(shrink->request.env) == AS_PERMIT_FINISH) {
+        snprintf(shrink->words, sizeof(shrink->words),
+                 "the provider took the call; alertscaler stops before the instances are gone");
+        leave(shrink);
+    } else if (get_mono(shrink).us < shrink->look_at.us) {
+        wait_to_look(shrink);
+    } else if (shrink->operation) {
         talk(shrink, AS_GROUP_POLL, followed);
-    else
+    } else {
         talk(shrink, AS_GROUP_READ, looked);
+    }
 }
 
 /* Some instances may be gone although the removal failed: then what was decided on is done in part,
- * and begun anew it would take too many. Those that are there still stay. */
+ * and begun anew it would take too many. Those that are there still stay. What was accepted and
+ * removed nobody is a step all the same. */
 static void judged(void *context)
 {
     struct as_shrink *shrink = context;
     struct as_outcome *outcome = &shrink->result.outcome;
     const size_t wanted = shrink->drained;
     const bool is_known = shrink->talk.talk.fault == AS_TALK_OK;
-    size_t left = 0;
+    const size_t left = is_known ? count_left(shrink) : wanted;
     shrink->call = NULL;
     shrink->result.attempts += shrink->talk.talk.sent;
-    for (size_t i = 0; is_known && i < wanted; i++)
-        left += is_there(&shrink->talk.view, shrink->ids[i]);
     if (!is_known || left == wanted) {
+        if (is_known)
+            shrink->result.reached = shrink->request.wanted->from;
         let_go(shrink, false);
         finish(shrink);
         return;
@@ -212,7 +248,6 @@ static void judged(void *context)
 
 static void judge(struct as_shrink *shrink)
 {
-    as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
     const bool may_be_done = shrink->drained > 1 || shrink->operation; /* in part at least */
     if (may_be_done && !shrink->request.view->node_label) {
         talk(shrink, AS_GROUP_READ, judged);
@@ -229,15 +264,27 @@ static void followed(void *context)
     shrink->call = NULL;
     shrink->result.attempts += shrink->talk.talk.sent;
     if (as_fault_has_failed(&shrink->talk)) {
+        as_fault_take_end(&shrink->talk, &shrink->result.outcome);
         judge(shrink);
         return;
     }
-    if (as_fault_is_open(&shrink->talk) && get_mono(shrink).us < shrink->look_until.us) {
-        look_later(shrink);
+    if (as_fault_is_open(&shrink->talk) && look_later(shrink, LOOK_EVERY_US))
         return;
-    }
     shrink->operation = NULL;
+    shrink->look_at = get_mono(shrink);
     look_again(shrink);
+}
+
+static void keep_gone(struct as_shrink *shrink)
+{
+    const struct as_group_talk *group = &shrink->talk;
+    if (!group->are_gone)
+        return;
+    shrink->are_gone = as_arena_alloc(&shrink->arena, shrink->drained, sizeof(*shrink->are_gone));
+    for (size_t i = 0; i < group->instance_count; i++) {
+        for (size_t j = 0; j < shrink->drained && group->are_gone[i]; j++)
+            shrink->are_gone[j] |= strcmp(shrink->ids[j], group->instances[i]) == 0;
+    }
 }
 
 static void removed(void *context)
@@ -245,16 +292,20 @@ static void removed(void *context)
     struct as_shrink *shrink = context;
     shrink->call = NULL;
     shrink->result.attempts += shrink->talk.talk.sent;
+    as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
+    keep_gone(shrink);
     if (shrink->talk.talk.fault != AS_TALK_OK) {
+        if (shrink->talk.has_begun)
+            as_fault_accept_part(&shrink->result.outcome);
         judge(shrink);
         return;
     }
-    as_fault_take(&shrink->talk, &shrink->result.outcome, &shrink->result.call);
     if (shrink->talk.started)
         shrink->operation = as_arena_strdup(&shrink->arena, shrink->talk.started);
     shrink->result.reached = shrink->request.wanted->from - (int32_t)shrink->drained;
     shrink->look_until.us = as_time_add(get_mono(shrink).us, LOOK_MAX_US);
-    look_again(shrink);
+    if (!look_later(shrink, 0))
+        leave(shrink);
 }
 
 /* ---- draining ---- */

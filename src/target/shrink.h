@@ -30,7 +30,7 @@ struct as_shrink_request { /* borrowed until it is done or cancelled */
 
 struct as_shrink_result {
     struct as_outcome outcome; /* applied: at least one instance left */
-    int32_t reached;           /* the size that the provider was told, where applied */
+    int32_t reached;           /* the size that came of it, where applied or accepted */
     unsigned attempts;         /* requests to the provider */
     struct as_provider_call call;
 };

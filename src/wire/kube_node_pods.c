@@ -27,6 +27,7 @@
 #define BLOCKING_SIZE      640
 #define SAFE_TO_EVICT      "cluster-autoscaler.kubernetes.io/safe-to-evict"
 #define SAFE_LOCAL_VOLUMES "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+#define DAEMONSET_POD      "cluster-autoscaler.kubernetes.io/daemonset-pod"
 #define MIRROR             "kubernetes.io/config.mirror"
 
 static const char *const resource_names[AS_RESOURCE_COUNT] = {
@@ -136,6 +137,7 @@ static bool stays(const json_t *metadata, const json_t *annotations, const json_
 {
     const char *controller = find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
+           as_str_equal(as_field_find_string(annotations, DAEMONSET_POD), "true") ||
            json_object_get(annotations, MIRROR) || is_finished(status);
 }
 

@@ -30,13 +30,13 @@ def add(azure):
 
 @pytest.fixture
 def make(azure, make_daemon):
-    def start(where, env=None, name="web", provider=None, nodes=None, **config):
+    def start(where, env=None, name="web", provider=None, nodes=None, cooldown="1s", max_steps=1, **config):
         node_group = {"provider": "azure", "resource_group": "rg-1", "name": name, **where}
         rules = {
             "targets": {"web": {"node_group": node_group, "max": 20, "nodes": {"cluster": "none", **(nodes or {})},
-                                "cooldown": {"up": "1s", "down": "1s"}}},
+                                "cooldown": {"up": cooldown, "down": "1s"}}},
             "rules": [
-                {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": 1},
+                {"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}, "max_steps": max_steps},
                 {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}, "max_steps": 1},
             ],
         }
@@ -85,7 +85,7 @@ def test_a_removal_that_fails_later_is_told_and_the_node_takes_pods_again(make, 
     daemon = make(where, nodes={"cluster": "default"}, clusters=make_nodes(nodes))
     fire(daemon, "Idle")
     record = wait_words(daemon, ": ".join(group.stays))
-    assert record["outcome"] == "unreachable" and group.size == 2
+    assert (record["outcome"], record["from"], record["to"]) == ("applied", 2, 2) and group.size == 2
     eventually(lambda: all(is_in_service(control_plane, name) for name in nodes), 60, what="the nodes take pods again")
 
 
@@ -192,6 +192,22 @@ def test_what_is_refused_is_told(make, add, azure, code, status, message):
     fire(daemon, "Busy")
     wait_words(daemon, f"{code}: {message}")
     assert group.size == 2
+
+
+@pytest.mark.parametrize("kind", ["uniform", "pool"])
+@pytest.mark.parametrize("cooldown, max_steps", [("1s", 1), ("3m", 10)], ids=["once", "locked"])
+@pytest.mark.parametrize("end", [("VMExtensionProvisioningError", "VM has reported a failure."),
+                                 ("OperationPreempted", "The operation was preempted by a later one.")], ids=lambda e: e[0])
+def test_what_was_accepted_is_one_step_whatever_its_operation_ends_with(make, add, azure, kind, cooldown, max_steps, end):
+    """The machines come, and the operation fails all the same."""
+    group, where = add(kind)
+    group.ends = end
+    daemon = make(where, cooldown=cooldown, max_steps=max_steps)
+    fire(daemon, "Busy")
+    record = wait_words(daemon, ": ".join(end))
+    assert (record["outcome"], record["from"], record["to"]) == ("applied", 2, 4)
+    assert record["message"].startswith("accepted, then failed: ")
+    steadily(lambda: group.size == 4 and len(azure.requests(CHANGE)) == 1, 8, what="no further step")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@
 
 #define STALE_MAX (20 * SECOND) /* how long a cache may show the size of before */
 
-enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE, STALE };
+enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE, STALE, ENDED_BADLY };
 
 struct call {
     bool is_scale;
@@ -25,6 +25,7 @@ struct call {
     int64_t sent_at;
     struct as_cooldown cooldown;
     enum fault fault;
+    bool is_undone; /* ENDED_BADLY: by the cloud itself */
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -69,6 +70,21 @@ static void print_version(const struct server_target *target, char *version_out)
         (void)snprintf(version_out, AS_VERSION_SIZE, "%llu", (unsigned long long)target->version);
 }
 
+static void change_size(struct world *world, struct server_target *target, int32_t size,
+                        bool is_ours);
+
+/* The cloud's operation has failed, and the size is what it was before. */
+static void undo(struct world *world, const struct call *call)
+{
+    struct server_target *target = call->target;
+    if (target->size != call->request.to)
+        return;
+    change_size(world, target, call->request.from, false);
+    target->last.overwritten = true;
+    trouble_note(world, TROUBLE_ENDED_BADLY_UNDONE);
+    trace(world, "server: %s is %d again", target->id, target->size);
+}
+
 static void on_answer(struct world *world, void *subject, uint64_t argument)
 {
     struct call *call = subject;
@@ -78,6 +94,8 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
     }
     if (!daemon_enter(world, call->port, on_answer, call, argument))
         return;
+    if (call->is_undone)
+        undo(world, call);
     if (call->is_scale) {
         world->daemon.scales--;
         call->scaled(call->context, call->ticket, &call->result);
@@ -186,6 +204,26 @@ static void observe_before(struct world *world, struct call *call)
     print_version(&old, call->observation.version);
 }
 
+/* A cloud accepts the change, and its operation fails seconds later. */
+static void end_badly(struct world *world, struct call *call)
+{
+    static const enum as_reason ends[] = {AS_REASON_UNREACHABLE, AS_REASON_CONFLICT,
+                                          AS_REASON_REJECTED,    AS_REASON_FORBIDDEN,
+                                          AS_REASON_TIMEOUT,     AS_REASON_TARGET_NOT_FOUND};
+    carry_out(world, call);
+    if (call->result.outcome != AS_REASON_APPLIED) {
+        later(world, latency(world), on_answer, call, 0);
+        return;
+    }
+    call->result.is_accepted = true;
+    call->result.outcome = ends[between(world, 0, (int64_t)AS_ARRAY_SIZE(ends) - 1)];
+    call->result.is_shortage = call->result.outcome == AS_REASON_REJECTED && chance(world, 500);
+    call->is_undone = chance(world, 500);
+    trouble_note(world, TROUBLE_ENDED_BADLY);
+    trace(world, "server: the operation on %s will fail", call->target->id);
+    later(world, between(world, 1, 60) * SECOND, on_answer, call, 0);
+}
+
 static void on_arrival(struct world *world, void *subject, uint64_t argument)
 {
     static const enum as_reason refusals[] = {AS_REASON_UNREACHABLE, AS_REASON_THROTTLED,
@@ -195,6 +233,10 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
     (void)argument;
     if (call->fault == SILENT || call->fault == SILENT_BUT_DONE || call->fault == SILENT_AND_LATE) {
         be_silent(world, call);
+        return;
+    }
+    if (call->fault == ENDED_BADLY) {
+        end_badly(world, call);
         return;
     }
     if (call->fault == REFUSED) {
@@ -265,6 +307,9 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     trace(port->world, "daemon: set %s from %d to %d by %s", ref->id, request->from, request->to,
           request->rule);
     check_request(port->world, call->target, request);
+    if (call->fault == NO_FAULT && ref->kind == AS_TARGET_NODE_GROUP && !world->is_calm &&
+        chance(world, 150))
+        call->fault = ENDED_BADLY;
     if (world->daemon.until != INT64_MAX && chance(world, 600)) /* cut off: it may leave late */
         call->fault = SILENT_AND_LATE;
     later(world, latency(world), on_arrival, call, 0);

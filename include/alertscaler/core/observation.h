@@ -70,8 +70,9 @@ struct as_scale_result {
     enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
                                throttled, rejected, timeout */
     bool is_ambiguous;      /* not applied as far as known, but it may have been */
-    bool is_shortage;       /* not applied for want of capacity */
-    bool is_partial;        /* applied, but only as far as `reached`; the message says why */
+    bool is_shortage;       /* failed for want of capacity */
+    bool is_accepted;       /* the other side had accepted it, and failed afterwards: a step */
+    bool is_partial;        /* a step, but only as far as `reached`; the message says why */
     int32_t reached;
     int http_status;
     int64_t retry_after_us;

@@ -84,8 +84,10 @@ struct as_group_talk {
     /* found; memory of the talk */
     struct as_group_view view;
     const char *started; /* the operation to be polled; NULL: none, it is done */
-    bool is_done;        /* POLL: it is over; with a fault, it failed */
-    void *state;         /* the provider's own; memory of the talk */
+    bool has_begun; /* of a change of several requests one was accepted: a failure is in part */
+    bool *are_gone; /* REMOVE: by `instances`, which were not there any more; NULL: none */
+    bool is_done;   /* POLL: it is over; with a fault, it failed */
+    void *state;    /* the provider's own; memory of the talk */
 };
 
 struct as_group_provider {
@@ -115,6 +117,10 @@ bool as_group_is_present(const struct as_group_view *view, const char *id) AS_MU
  * has: what is gone or leaving is what was asked for. False after failing the talk: somebody else
  * has set another size since the removal was decided on, and too many might go. */
 bool as_group_keep_present(struct as_group_talk *talk) AS_MUST_USE;
+
+/* REMOVE: the provider says that it does not have this one of `instances` (any more): what it lists
+ * is not waited for. */
+void as_group_note_gone(struct as_group_talk *talk, size_t index);
 
 /* Adds an instance to the view; texts are copied. False after failing the talk: too many. */
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance);

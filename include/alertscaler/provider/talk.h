@@ -25,7 +25,9 @@
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/http_fields.h>
 
-#define AS_TALK_TURNS_MAX    500 /* answers in one talk: pages that never end do */
+#define AS_TALK_TURNS_MAX    500                  /* answers in one talk */
+#define AS_TALK_PAGES_MAX    200                  /* of one list */
+#define AS_TALK_ENDLESS_US   (10 * AS_US_PER_MIN) /* not again before, after more than that */
 #define AS_TALK_HEADERS_MAX  24
 #define AS_TALK_BODY_MAX     ((size_t)256 * 1024)
 #define AS_TALK_ANSWER_MAX   ((size_t)4 * 1024 * 1024) /* bytes of one answer */
@@ -101,6 +103,8 @@ struct as_talk {
     char request_id[AS_TALK_ID_SIZE]; /* the other side's, of the last answer that had one */
     char message[AS_TALK_MESSAGE_SIZE];
     unsigned turns, sent;
+    const char **marks; /* of the pages of the present list */
+    unsigned mark_count;
 };
 
 /* ---- for the owner ---- */
@@ -137,6 +141,14 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
 /* Whether there is an answer with a status below 300. Where not, the fault is set by the transport
  * and the status, with Retry-After; a provider that knows better calls as_talk_fail afterwards. */
 bool as_talk_is_good(struct as_talk *talk) AS_MUST_USE;
+
+/* A list in pages, before its first one. */
+void as_talk_begin_list(struct as_talk *talk);
+
+/* Before the next page is asked for: `mark` is what tells it from the others, as its token, or what
+ * the page before it begins with where pages only have numbers. False after failing the talk: there
+ * was such a page already, or there are too many. */
+bool as_talk_turn_page(struct as_talk *talk, const char *mark) AS_MUST_USE;
 
 /* The other side's name for the request, where a body has it; NULL and "" change nothing. */
 void as_talk_take_request_id(struct as_talk *talk, const char *id);

@@ -33,14 +33,14 @@
 #define AS_NODES_TIMEOUT_US (2 * AS_US_PER_MIN)
 
 /* Nodes of a cluster that are drained at a time; how often is looked whether the pods are gone; how
- * often and how long undoing is tried; after which time pods that should be gone count as gone
- * where their node is not ready, and so nobody can tell. */
+ * often and how long undoing is tried; how long after the end of their grace pods that are being
+ * deleted count as gone, as Cluster Autoscaler has it. */
 #define AS_DRAINS_MAX        5
 #define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
 #define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
 #define AS_DRAIN_UNDO_TRIES  10
 #define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until what was left behind is looked for again */
-#define AS_DRAIN_LOST_POD_US AS_US_PER_MIN
+#define AS_DRAIN_LOST_POD_US (30 * AS_US_PER_S)
 #define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
 
 /* Events on scaled objects: under way at a time, and per second on average (with a burst). */

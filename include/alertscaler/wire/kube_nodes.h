@@ -74,7 +74,7 @@ int as_kube_node_unmark_encode(const char *json, size_t size, struct as_buf *pat
 enum as_kube_pod_fate {
     AS_KUBE_POD_EVICT,
     AS_KUBE_POD_GOING, /* it is being deleted */
-    AS_KUBE_POD_STAYS  /* of a DaemonSet, a mirror pod, or finished */
+    AS_KUBE_POD_STAYS  /* of a DaemonSet or annotated so, a mirror pod, or finished */
 };
 
 struct as_kube_node_pod {

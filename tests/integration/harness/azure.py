@@ -66,11 +66,13 @@ class Machine:
 
 class Group:
     """What scale sets and agent pools share. room: machines that can be had; quota: that may be asked for; stays: (code,
-    words), why machines do not go after their removal was accepted."""
+    words), why machines do not go after their removal was accepted; ends: what operations of an increase end with all the
+    same."""
 
     def __init__(self, azure, path, size, room=1000, quota=1000, **properties):
         self.azure, self.path, self.room, self.quota, self.properties = azure, path, room, quota, properties
         self.size, self.version, self.machines, self.busy_until, self.stays = 0, 1, [], 0.0, ()
+        self.ends = ()
         self.numbers = itertools.count()
         self._grow(size, 0.0)
 
@@ -104,7 +106,7 @@ class Group:
         if size < self.size:    # who leaves is Azure's choice
             for machine in self.present()[size:]:
                 self._leave(machine)
-        return self.accept(self._grow(size, self.azure.delay), url, self.print)
+        return self.accept(self._grow(size, self.azure.delay) or self.ends, url, self.print)
 
     def _leave(self, machine):
         machine.state, machine.settles = "Deleting", time.monotonic() + self.azure.delay

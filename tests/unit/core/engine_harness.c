@@ -336,6 +336,9 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
         .outcome = script.outcome,
         .is_ambiguous = script.is_ambiguous,
         .is_shortage = script.is_shortage,
+        .is_accepted = script.is_accepted,
+        .is_partial = script.is_in_vain,
+        .reached = call->request.from,
         .retry_after_us = script.retry_after_us,
         .attempts = 1,
     };

@@ -41,6 +41,8 @@ struct scale_script { /* what becomes of the next request, instead of being done
     bool is_ambiguous;
     bool is_done; /* the size is set all the same */
     bool is_shortage;
+    bool is_accepted; /* it was, and failed afterwards */
+    bool is_in_vain;  /* of a decrease: it has removed nobody */
     int64_t retry_after_us;
 };
 

@@ -451,3 +451,75 @@ Test(engine_actions, a_node_group_that_looks_older_may_still_have_been_changed)
     cr_assert(strstr(said(&h), "acted pool 4>6 applied late"));
     harness_stop(&h);
 }
+
+/* ---- accepted, and failed afterwards ---- */
+
+static const struct spec once = {
+    .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .up = 180, .down = 300}},
+    .rules =
+        {{.name = "busy", .match = {"alertname=Busy"}, .target = "pool", .up = 1, .max_steps = 1},
+         {.name = "more", .match = {"alertname=More"}, .target = "pool", .up = 1},
+         {.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 1}},
+};
+
+static const enum as_reason ends[] = {
+    AS_REASON_UNREACHABLE, AS_REASON_CONFLICT,  AS_REASON_REJECTED,        AS_REASON_FORBIDDEN,
+    AS_REASON_TIMEOUT,     AS_REASON_THROTTLED, AS_REASON_TARGET_NOT_FOUND};
+
+Test(engine_actions, what_was_accepted_is_a_step_of_a_rule_that_acts_once)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ends); i++) {
+        WITH(h, once);
+        harness_target(&h, "pool")->names_instances = true;
+        harness_script(&h, (struct scale_script){ends[i], .is_accepted = true, .is_done = true});
+        fire(&h, "Busy", 990);
+        cr_expect_not_null(strstr(said(&h), "acted pool 4>5 applied"), "end %zu", i);
+        tick(&h, 3600);
+        cr_expect_eq(harness_target(&h, "pool")->size, 5, "end %zu: it acted again", i);
+        harness_stop(&h);
+    }
+}
+
+/* Also where the size has not changed in the end. */
+Test(engine_actions, what_was_accepted_starts_the_lock)
+{
+    for (size_t i = 0; i < 2 * AS_ARRAY_SIZE(ends); i++) {
+        WITH(h, once);
+        harness_target(&h, "pool")->names_instances = true;
+        harness_script(
+            &h, (struct scale_script){ends[i / 2], .is_accepted = true, .is_done = i % 2 == 0});
+        fire(&h, "More", 990);
+        (void)said(&h);
+        tick(&h, 178);
+        cr_expect_eq(count(said(&h), "scale pool"), 0, "end %zu: inside of the lock", i);
+        tick(&h, 20);
+        cr_expect_eq(count(said(&h), "scale pool"), 1, "end %zu: the lock is over", i);
+        harness_stop(&h);
+    }
+}
+
+Test(engine_actions, a_removal_that_was_accepted_in_vain_starts_the_lock_too)
+{
+    WITH(h, once);
+    harness_script(
+        &h, (struct scale_script){AS_REASON_UNREACHABLE, .is_accepted = true, .is_in_vain = true});
+    fire(&h, "Idle", 990);
+    cr_expect_not_null(strstr(said(&h), "acted pool 4>4 applied"));
+    tick(&h, 298);
+    cr_expect_eq(count(said(&h), "scale pool"), 0, "inside of the lock");
+    tick(&h, 10);
+    cr_expect_eq(count(said(&h), "scale pool 4>3"), 1);
+    harness_stop(&h);
+}
+
+Test(engine_actions, a_crash_forgets_no_step_that_was_accepted)
+{
+    WITH(h, once);
+    harness_script(
+        &h, (struct scale_script){AS_REASON_UNREACHABLE, .is_accepted = true, .is_done = true});
+    fire(&h, "Busy", 990);
+    harness_crash(&h, 10);
+    tick(&h, 3600);
+    cr_expect_eq(harness_target(&h, "pool")->size, 5);
+    harness_stop(&h);
+}

@@ -93,6 +93,26 @@ Test(engine_growth, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hou
     harness_stop(&h);
 }
 
+Test(engine_growth, a_failure_while_the_group_backs_off_does_not_double_it)
+{
+    WITH(h, workers);
+    start(&h);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    fire(&h, "Busy", 990);
+    cr_assert_gt(get_up_lock(&h), 290);
+    tick(&h, 100);
+    for (int i = 0; i < 3; i++) {
+        harness_script(&h,
+                       (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+        harness_order(&h,
+                      (struct as_order){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 9});
+        tick(&h, 10);
+    }
+    const int64_t lock = get_up_lock(&h);
+    cr_expect(lock > 250 && lock <= 300, "5 minutes from the last one: %lld", (long long)lock);
+    harness_stop(&h);
+}
+
 Test(engine_growth, an_increase_that_comes_ends_the_back_off)
 {
     WITH(h, workers);
@@ -246,6 +266,42 @@ Test(engine_growth, what_was_refused_for_want_of_capacity_but_stands_in_the_size
     const int64_t lock = get_up_lock(&h);
     cr_expect(lock > 200 && lock <= 300, "one failure, not two: %lld", (long long)lock);
     cr_expect_not_null(strstr(h.last_message, "in the next 5 minutes"), "%s", h.last_message);
+    harness_stop(&h);
+}
+
+Test(engine_growth, what_was_accepted_and_failed_for_want_of_capacity_is_taken_back_soon)
+{
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    harness_script(&h, (struct scale_script){AS_REASON_REJECTED, .is_accepted = true,
+                                             .is_shortage = true, .is_done = true});
+    fire(&h, "Busy", 990);
+    cr_assert(has(said(&h), "acted pool 4>7 applied"));
+    fire(&h, "Idle", 990); /* another look */
+    tick(&h, 13);
+    cr_expect_not(has(said(&h), "take back"), "the provider's lists have a moment to catch up");
+    tick(&h, 17);
+    cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 applied"));
+    const int64_t lock = get_up_lock(&h);
+    cr_expect(lock > 240 && lock <= 300, "one failure, not two: %lld", (long long)lock);
+    harness_stop(&h);
+}
+
+Test(engine_growth, a_taking_back_that_was_accepted_in_vain_does_not_hold_up_the_group_for_ever)
+{
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    fire(&h, "Busy", 990);
+    harness_script(
+        &h, (struct scale_script){AS_REASON_REJECTED, .is_accepted = true, .is_in_vain = true});
+    tick(&h, READY_TIMEOUT + 20);
+    cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>7 applied"));
+    cr_expect_gt(get_up_lock(&h), 200, "it backs off all the same");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 5});
+    tick(&h, 60);
+    cr_expect_eq(pool->size, 5, "%s", said(&h));
     harness_stop(&h);
 }
 

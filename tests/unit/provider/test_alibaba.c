@@ -239,7 +239,7 @@ Test(alibaba, pages_that_never_end_do)
     answer_group(DESIRED(2));
     while (talk->want == AS_TALK_SEND)
         answer_instances(1000000, INSTANCE("i-1", "InService"));
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
     talker_end(&given);
     begin(AS_GROUP_READ);
     answer_group(DESIRED(0));

@@ -106,7 +106,9 @@ Test(baidu, reads_page_after_page)
         char url[256];
         snprintf(url, sizeof(url), GROUP "/instances?pageNo=%d&pageSize=100", page);
         talker_expect(talk, "GET", url, "");
-        answer_nodes(3, NODE("n", "i", "running", ""));
+        answer_nodes(3, page == 1   ? NODE("n-1", "i", "running", "")
+                        : page == 2 ? NODE("n-2", "i", "running", "")
+                                    : NODE("n-3", "i", "running", ""));
     }
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_eq(given.talk.view.instance_count, 3);
@@ -127,7 +129,7 @@ Test(baidu, gives_up_pages_that_never_end)
     answer_group(2, 2, "", "");
     while (talk->want == AS_TALK_SEND)
         answer_nodes(2000000000, NODE("n", "i", "running", ""));
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
 }
 
 Test(baidu, knows_what_becomes_of_a_node)

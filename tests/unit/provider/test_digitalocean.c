@@ -127,7 +127,7 @@ Test(digitalocean, pages_that_never_end_do)
     begin(AS_GROUP_READ);
     while (talk->want == AS_TALK_SEND)
         talker_answer(talk, 200, NEXT);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
+    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
 }
 
 Test(digitalocean, answers_that_make_no_sense)

@@ -205,6 +205,38 @@ Test(talk, what_never_ends_is_given_up)
     talker_expect_end(&talk, AS_TALK_CONFIGURATION, "given up after 500 answers: it never ends");
 }
 
+static void ask_next_page(struct as_talk *heard_talk)
+{
+    char mark[16];
+    snprintf(mark, sizeof(mark), "p-%u", ++heard);
+    if (as_talk_turn_page(heard_talk, mark)) {
+        as_talk_ask(heard_talk, "GET", "http://h/%s", mark);
+        as_talk_send(heard_talk, "list", ask_next_page);
+    }
+}
+
+/* Whatever they are called; and nobody asks for all of them again the next minute. */
+Test(talk, a_list_has_only_so_many_pages)
+{
+    ask_next_page(&talk);
+    while (talk.want == AS_TALK_SEND)
+        talker_answer(&talk, 200, "");
+    cr_expect_eq(heard, AS_TALK_PAGES_MAX);
+    talker_expect_end(&talk, AS_TALK_CONFIGURATION, "given up after 200 pages: it never ends");
+    cr_expect_eq(talk.retry_after_us, AS_TALK_ENDLESS_US);
+}
+
+Test(talk, a_page_that_was_there_before_ends_the_list)
+{
+    cr_expect(as_talk_turn_page(&talk, "a"));
+    cr_expect(as_talk_turn_page(&talk, "b"));
+    cr_expect_not(as_talk_turn_page(&talk, "a"));
+    talker_expect_end(&talk, AS_TALK_CONFIGURATION, "given up after 3 pages: it never ends");
+    cr_expect_eq(talk.retry_after_us, AS_TALK_ENDLESS_US);
+    as_talk_begin_list(&talk); /* another list, or the same once more */
+    cr_expect(as_talk_turn_page(&talk, "a"));
+}
+
 Test(talk, a_request_that_is_too_large_is_not_sent)
 {
     as_talk_ask(&talk, "POST", "http://h/");

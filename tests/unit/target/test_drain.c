@@ -36,6 +36,8 @@
     "\",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"controller\":true}]" more "}}"
 #define POD(name)   POD_WITH(name, "")
 #define GOING(name) POD_WITH(name, ",\"deletionTimestamp\":\"2026-11-21T10:00:00Z\"")
+/* With a grace of an hour. */
+#define GOING_SLOWLY(name) POD_WITH(name, ",\"deletionTimestamp\":\"2026-11-21T11:00:00Z\"")
 #define DAEMON                                                                                     \
     "{\"metadata\":{\"name\":\"log\",\"namespace\":\"kube-system\",\"uid\":\"u\","                 \
     "\"ownerReferences\":[{\"kind\":\"DaemonSet\",\"controller\":true}]}}"
@@ -275,19 +277,32 @@ Test(drain, a_conflict_at_the_mark_reads_the_node_again)
     cr_expect_eq(end, AS_DRAIN_DONE);
 }
 
-Test(drain, pods_that_nobody_hears_of_count_as_gone)
+/* deletionTimestamp is the end of the grace. */
+static void expect_not_held_up(const char *node)
 {
-    static const char node[] = NODE_WITH("n1", "", "", "Unknown");
+    told = 0;
     answer_questions(node, PODS(GOING("a")));
     answer("PATCH", NODE_PATH, 200, MARKED);
     answer("GET", PODS_PATH, 200, PODS(GOING("a")));
     start();
-    cr_expect_eq(told, 0);
-    world.wall.us += AS_DRAIN_LOST_POD_US;
+    world.wall.us += AS_DRAIN_LOST_POD_US - AS_DRAIN_POLL_US - AS_US_PER_S;
+    answer("GET", PODS_PATH, 200, PODS(GOING("a")));
+    pass(AS_DRAIN_POLL_US);
+    cr_expect_eq(told, 0, "too early");
     answer("GET", PODS_PATH, 200, PODS(GOING("a")));
     pass(AS_DRAIN_POLL_US);
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_DONE);
+}
+
+Test(drain, pods_that_are_going_for_longer_than_their_grace_and_30_s_count_as_gone)
+{
+    expect_not_held_up(NODE);
+}
+
+Test(drain, so_do_pods_of_a_node_that_nobody_hears_of)
+{
+    expect_not_held_up(NODE_WITH("n1", "", "", "Unknown"));
 }
 
 Test(drain, there_may_be_no_node)
@@ -451,7 +466,7 @@ Test(drain, has_a_deadline)
 static struct world_answer serve_going(void *context, const struct world_request *request)
 {
     if (strstr(request->url, "/pods?"))
-        return (struct world_answer){.status = 200, .body = PODS(GOING("a"))};
+        return (struct world_answer){.status = 200, .body = PODS(GOING_SLOWLY("a"))};
     return (struct world_answer){.status = 200, .body = MARKED};
 }
 

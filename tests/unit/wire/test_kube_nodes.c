@@ -342,6 +342,14 @@ Test(kube_node_pods, have_a_fate)
         {POD_WITH(",\"ownerReferences\":[{\"kind\":\"DaemonSet\"}]", "", ""), AS_KUBE_POD_EVICT},
         {POD_WITH(OWNED("Node"), "", "\"phase\":\"Running\""), AS_KUBE_POD_STAYS},
         {POD_WITH(ANNOTATED("\"kubernetes.io/config.mirror\":\"x\""), "", ""), AS_KUBE_POD_STAYS},
+        {POD_WITH(OWNED("ReplicaSet")
+                      ANNOTATED("\"cluster-autoscaler.kubernetes.io/daemonset-pod\":\"true\""),
+                  "", ""),
+         AS_KUBE_POD_STAYS},
+        {POD_WITH(OWNED("ReplicaSet")
+                      ANNOTATED("\"cluster-autoscaler.kubernetes.io/daemonset-pod\":\"false\""),
+                  "", ""),
+         AS_KUBE_POD_EVICT},
         {POD_WITH(OWNED("Job"), "", "\"phase\":\"Succeeded\""), AS_KUBE_POD_STAYS},
         {POD_WITH(OWNED("Job"), "", "\"phase\":\"Failed\""), AS_KUBE_POD_STAYS},
         {POD_WITH(",\"deletionTimestamp\":null", "", ""), AS_KUBE_POD_EVICT},
