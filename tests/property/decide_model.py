@@ -346,7 +346,7 @@ def pass_gates(document, results, now):
     replicas = document["observed"]["replicas"]
     low, high = target.get("min", 1), target["max"]
     answer = {
-        "v": 1,
+        "v": document["v"],
         "replicas": replicas,
         "desired": replicas,
         "reason": None,
