@@ -128,7 +128,7 @@ class Examples(unittest.TestCase):
         self.try_blocks("rules", ALERTSCALER, "check")
 
     def test_configurations(self):
-        self.try_blocks("configuration", ALERTSCALER, "check")
+        self.try_blocks("configuration", ALERTSCALER, "check", "--syntax-only")
 
     def test_web_configurations(self):
         for name in ("server", "clients"):
@@ -187,7 +187,7 @@ class Examples(unittest.TestCase):
                 file.write_text(text, encoding="utf-8")
             for file in [folder / "alertscaler.yaml"] if (folder / "alertscaler.yaml").exists() else folder.glob("*.yaml"):
                 with self.subTest(page.name):
-                    self.run_tool(ALERTSCALER, "check", file)
+                    self.run_tool(ALERTSCALER, "check", "--syntax-only", file)
 
     def test_names_are_given_once(self):
         names = [block.name for block in self.blocks if block.name]
