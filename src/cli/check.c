@@ -16,6 +16,7 @@
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/wire/json_writer.h>
 
+#include "check_files.h"
 #include "cli.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
@@ -26,7 +27,8 @@ struct check {
     struct as_lint *lint;      /* NULL: its files are wrong */
     size_t target_count, rule_count, file_count;
     bool is_unreadable;
-    bool is_web_alone; /* nothing else is there to be checked */
+    bool is_web_alone;   /* nothing else is there to be checked */
+    bool is_syntax_only; /* files that a configuration names are not looked at */
 };
 
 static void add_result(struct check *check, int result, const struct as_config *config)
@@ -46,6 +48,8 @@ static void check_settings(struct check *check, const char *path)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     int result = as_config_load(path, &config, &check->diagnostics);
+    if (config && !check->is_syntax_only)
+        check_files(config, &check->diagnostics);
     add_result(check, result, config);
 }
 
@@ -128,10 +132,10 @@ static void print_summary(const struct check *check, const struct as_args *args)
 static void check_web(struct check *check, const char *path)
 {
     const int r = as_web_config_load(path, &check->web, &check->diagnostics);
-    if (r != 0) {
+    if (r != 0)
         check->is_unreadable = check->is_unreadable || r != -EINVAL;
+    if (r != 0 || check->is_syntax_only)
         return;
-    }
     AS_CLEANUP(as_tls_server_free_p) struct as_tls_server *tls = NULL;
     struct as_error error = AS_ERROR_INIT;
     if (as_web_tls_new(&as_web_config_get(check->web)->tls, &tls, &error) != 0)
@@ -183,7 +187,9 @@ static bool is_web_alone(const struct as_args *args)
 
 static int run(const struct as_args *args)
 {
-    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT, .is_web_alone = is_web_alone(args)};
+    struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT,
+                          .is_web_alone = is_web_alone(args),
+                          .is_syntax_only = as_args_has(args, "syntax-only")};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
@@ -229,6 +235,8 @@ static const struct as_option options[] = {
      .value = "PATTERN",
      .repeats = true,
      .help = "Prometheus' rule files to compare with; quote a pattern"},
+    {.name = "syntax-only",
+     .help = "reads no other file that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},
     {0},
 };
@@ -241,6 +249,8 @@ const struct as_command as_command_check = {
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
         "checked together, without what only a configuration says (clusters, providers).\n"
         "The file of --web.config.file is checked alone where there is no alertscaler.yaml.\n"
+        "So are the files that a configuration names (tokens, certificates, kubeconfig): an error\n"
+        "where the daemon would not start, else a warning; --syntax-only leaves them out.\n"
         "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
         "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
         "are not checked for anything else: amtool and promtool do that). Exit status 0: no "

@@ -96,6 +96,15 @@ const struct as_yaml_node *lint_get_matcher(const struct lint_rule *rule, size_t
     return is_there ? list->items[index] : rule->node;
 }
 
+bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver)
+{
+    for (size_t i = 0; i < rule->rule->receiver_count; i++) {
+        if (strcmp(rule->rule->receivers[i], receiver) == 0)
+            return true;
+    }
+    return rule->rule->receiver_count == 0;
+}
+
 const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                              char text_out[LINT_PLACE_SIZE])
 {

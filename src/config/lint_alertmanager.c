@@ -105,6 +105,18 @@ static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *r
     }
 }
 
+/* Of all kinds: `slack_configs`, `email_configs`, ... */
+static bool has_others(const struct lint_receiver *receiver, const struct as_yaml_node *map)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_node *list = map->pairs[i].value;
+        if (strstr(map->pairs[i].key->text, "_configs") && list->kind == AS_YAML_LIST)
+            count += list->count;
+    }
+    return count > receiver->webhook_count;
+}
+
 static void read_receivers(struct lint_alertmanager *out, const struct as_yaml_node *list)
 {
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
@@ -115,6 +127,7 @@ static void read_receivers(struct lint_alertmanager *out, const struct as_yaml_n
         receiver->name = name->text;
         receiver->name_node = name;
         read_webhooks(out, receiver, as_yaml_find(list->items[i], "webhook_configs"));
+        receiver->has_others = has_others(receiver, list->items[i]);
         HASH_ADD_KEYPTR(hh, out->receivers, receiver->name, strlen(receiver->name), receiver);
     }
 }

@@ -27,7 +27,7 @@ struct lint_receiver {
     const struct as_yaml_node **webhooks; /* of those whose url is ours */
     size_t webhook_count;
     const struct as_yaml_node *unknown; /* the url of one that cannot be told; NULL: none */
-    bool is_routed;
+    bool has_others;                    /* it tells somebody else too, or one that cannot be told */
     UT_hash_handle hh;
 };
 

@@ -45,6 +45,13 @@ static bool is_open(const struct lint_run *run)
     return as_web_is_open(sources->web ? sources->web : &none, settings);
 }
 
+bool lint_asks_for_credential(const struct lint_run *run)
+{
+    static const struct as_web_settings none = {0};
+    const struct as_web_settings *web = run->lint->sources.web;
+    return !as_web_is_open(web ? web : &none, &run->config->settings.receiver);
+}
+
 static void warn_open(struct lint_run *run, const struct as_yaml_node *root)
 {
     const bool has_web = run->lint->sources.web;

@@ -63,12 +63,26 @@ void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *nod
 const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                              char text_out[LINT_PLACE_SIZE]);
 
+/* Whether the rule takes alerts that come by this receiver. */
+bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
+
+/* A number that is 0, which Alertmanager takes for none; also nothing at all. */
+bool lint_is_zero(const struct as_yaml_node *node);
+
+/* Whether it is certain that alertscaler asks senders for a credential. */
+bool lint_asks_for_credential(const struct lint_run *run);
+
+/* A route that brings alerts to us and to nobody else (lint_people.c). */
+void lint_check_people(struct lint_run *run, const struct lint_route *route);
+
 /* Credentials (lint_credentials.c); rules by themselves and against each other (lint_rules.c),
  * against Prometheus' alerting rules (lint_alerts.c), against Alertmanager's configuration
- * (lint_routes.c). */
+ * (lint_routes.c, lint_webhooks.c). */
 void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
+void lint_check_bounds(struct lint_run *run, const struct lint_rule *rule);
 void lint_check_alerts(struct lint_run *run);
+void lint_check_webhooks(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);
 
 #endif

@@ -4,21 +4,11 @@
  */
 #include <string.h>
 
-#include <alertscaler/base/number.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/template.h>
 
 #include "lint_private.h"
 #include "schema.h"
-
-static bool takes_receiver(const struct lint_rule *rule, const char *receiver)
-{
-    for (size_t i = 0; i < rule->rule->receiver_count; i++) {
-        if (strcmp(rule->rule->receivers[i], receiver) == 0)
-            return true;
-    }
-    return rule->rule->receiver_count == 0;
-}
 
 /* The receivers that a rule names */
 
@@ -53,89 +43,6 @@ static void check_receiver_names(struct lint_run *run)
         const struct as_yaml_node *list = as_yaml_find(run->rules[i].node, "receivers");
         for (uint32_t k = 0; list && list->kind == AS_YAML_LIST && k < list->count; k++)
             check_receiver_name(run, &run->rules[i], list->items[k]);
-    }
-}
-
-/* The webhooks to us */
-
-static bool is_word(const struct as_yaml_node *node, const char *const *words)
-{
-    for (; node && node->kind == AS_YAML_SCALAR && *words; words++) {
-        if (strcmp(node->text, *words) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* The first rule that does something when its alert is resolved; NULL where none does. */
-static const struct lint_rule *find_ending(const struct lint_run *run, const char *receiver)
-{
-    for (size_t i = 0; i < run->rule_count; i++) {
-        const struct lint_rule *rule = &run->rules[i];
-        const struct as_yaml_node *ending = as_yaml_find(rule->node, "on_resolved");
-        if (ending && !is_word(ending, (const char *const[]){"nothing", NULL}) &&
-            takes_receiver(rule, receiver))
-            return rule;
-    }
-    return NULL;
-}
-
-static void check_send_resolved(struct lint_run *run, const struct lint_receiver *receiver,
-                                const struct as_yaml_node *webhook)
-{
-    static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
-                                     "off",   "Off",   "OFF",   "n",  "N",  NULL};
-    const struct as_yaml_node *value = as_yaml_find(webhook, "send_resolved");
-    const struct lint_rule *rule = find_ending(run, receiver->name);
-    const char *resync = run->config->settings.alertmanager.url_count > 0
-                             ? ", and finds out only by `alertmanager.urls`"
-                             : "";
-    char place[LINT_PLACE_SIZE];
-    if (!is_word(value, no))
-        return;
-    if (rule)
-        lint_warn_alertmanager(run, value,
-                               "alertscaler is not told that an alert has ended%s: `on_resolved` "
-                               "of rule `%s` (%s) needs `send_resolved: true`",
-                               resync, rule->rule->name,
-                               lint_print_place(rule->tree, rule->node, place));
-    else
-        lint_warn_alertmanager(run, value,
-                               "alertscaler is not told that an alert has ended%s%s: remove this "
-                               "line",
-                               resync, *resync ? "" : ", and rules go on until incidents expire");
-}
-
-static bool is_zero(const struct as_yaml_node *node)
-{
-    int64_t number = 1;
-    return !node || node->kind != AS_YAML_SCALAR || as_yaml_is_null(node) ||
-           as_number_parse_i64(node->text, node->size, &number) < 0 || number == 0;
-}
-
-static void check_webhook(struct lint_run *run, const struct lint_receiver *receiver,
-                          const struct as_yaml_node *webhook)
-{
-    const struct as_yaml_node *max_alerts = as_yaml_find(webhook, "max_alerts");
-    const struct as_yaml_node *payload = as_yaml_find(webhook, "payload");
-    check_send_resolved(run, receiver, webhook);
-    if (!is_zero(max_alerts))
-        lint_warn_alertmanager(run, max_alerts,
-                               "of a group of more than %s alerts alertscaler never sees the "
-                               "rest: remove `max_alerts`",
-                               max_alerts->text);
-    if (payload && !as_yaml_is_null(payload))
-        lint_warn_alertmanager(run, schema_find_key(webhook, "payload"),
-                               "alertscaler understands Alertmanager's own payload only and "
-                               "answers 400 to this: remove `payload`");
-}
-
-static void check_webhooks(struct lint_run *run)
-{
-    const struct lint_receiver *receiver = run->lint->alertmanager->receivers;
-    for (; receiver; receiver = receiver->hh.next) {
-        for (size_t i = 0; i < receiver->webhook_count; i++)
-            check_webhook(run, receiver, receiver->webhooks[i]);
     }
 }
 
@@ -301,7 +208,7 @@ static bool is_reached(struct lint_run *run, const struct ways *ways, const stru
     *obstacle_out = (struct obstacle){.route = NULL};
     for (size_t i = 0; i < ways->count; i++) {
         const struct lint_route *route = ways->routes[i];
-        if (!takes_receiver(rule, route->receiver->name))
+        if (!lint_takes_receiver(rule, route->receiver->name))
             continue;
         obstacle_out->route = route;
         if (!lint_spend(run, LINT_DEAR) ||
@@ -458,7 +365,7 @@ static void report_grouping(const struct grouping *grouping)
     const struct lint_receiver *receiver = route->receiver;
     const struct as_yaml_node *max_alerts = NULL;
     char place[LINT_PLACE_SIZE], interval[AS_DURATION_SIZE];
-    for (size_t i = 0; i < receiver->webhook_count && is_zero(max_alerts); i++)
+    for (size_t i = 0; i < receiver->webhook_count && lint_is_zero(max_alerts); i++)
         max_alerts = as_yaml_find(receiver->webhooks[i], "max_alerts");
     as_duration_print(route->group_interval.us, interval);
     lint_warn_alertmanager(
@@ -469,7 +376,7 @@ static void report_grouping(const struct grouping *grouping)
         grouping->missing, grouping->rule->rule->name,
         lint_print_place(grouping->rule->tree, grouping->rule->node, place),
         route->group_key ? "" : " (there is none)", interval,
-        is_zero(max_alerts) ? "" : " and is cut off where max_alerts is reached");
+        lint_is_zero(max_alerts) ? "" : " and is cut off where max_alerts is reached");
 }
 
 static void check_grouping(struct lint_run *run, const struct lint_route *route)
@@ -481,7 +388,7 @@ static void check_grouping(struct lint_run *run, const struct lint_route *route)
         const struct lint_rule *rule = &run->rules[i];
         struct lint_way way;
         if (!rule->is_dead && rule->target->is_templated &&
-            takes_receiver(rule, route->receiver->name) && lint_spend(run, LINT_DEAR) &&
+            lint_takes_receiver(rule, route->receiver->name) && lint_spend(run, LINT_DEAR) &&
             lint_find_way(route, rule->rule->matchers, rule->rule->matcher_count, &way) ==
                 LINT_REACHED)
             find_missing(&grouping, rule);
@@ -497,13 +404,14 @@ void lint_check_routes(struct lint_run *run)
     if (!run->lint->alertmanager)
         return;
     check_receiver_names(run);
-    check_webhooks(run);
+    lint_check_webhooks(run);
     find_ways(run, &arena, &ways);
     for (size_t i = 0; i < ways.count; i++) {
         if (!lint_is_ours(ways.routes[i]->receiver))
             continue;
         check_repeat(run, ways.routes[i]);
         check_grouping(run, ways.routes[i]);
+        lint_check_people(run, ways.routes[i]);
     }
     for (size_t i = 0; i < run->rule_count && ways.count > 0; i++) {
         if (!run->rules[i].is_dead)

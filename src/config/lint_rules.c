@@ -27,6 +27,22 @@ static void check_matchers(struct lint_run *run, struct lint_rule *rule)
                   matcher_print(list.items[pair[0]], text));
 }
 
+/* Where `=` stands and a pattern was meant, nothing ever matches, and nobody hears of it. */
+static void check_patterns(struct lint_run *run, const struct lint_rule *rule)
+{
+    char text[MATCHER_TEXT_SIZE];
+    for (size_t i = 0; i < rule->rule->matcher_count; i++) {
+        const struct as_matcher *matcher = &rule->rule->matchers[i];
+        const bool is_negative = matcher->op == AS_MATCHER_NOT_EQUAL;
+        if ((matcher->op == AS_MATCHER_EQUAL || is_negative) &&
+            (strstr(matcher->value, ".*") || strstr(matcher->value, ".+") ||
+             strchr(matcher->value, '|')))
+            lint_warn(run, rule->tree, lint_get_matcher(rule, i),
+                      "`%s` compares the value as it is written: a pattern needs `%s`",
+                      matcher_print(matcher, text), is_negative ? "!~" : "=~");
+    }
+}
+
 /* Through which the same alert may come: any, or one that both name. */
 static bool shares_receiver(const struct as_rule *a, const struct as_rule *b)
 {
@@ -155,7 +171,12 @@ static void check_pairs(struct lint_run *run)
 
 void lint_check_rules(struct lint_run *run)
 {
-    for (size_t i = 0; i < run->rule_count; i++)
+    for (size_t i = 0; i < run->rule_count; i++) {
         check_matchers(run, &run->rules[i]);
+        check_patterns(run, &run->rules[i]);
+        lint_check_bounds(run, &run->rules[i]);
+    }
+    if (run->watchdog.rule)
+        check_patterns(run, &run->watchdog);
     check_pairs(run);
 }

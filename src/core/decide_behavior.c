@@ -1,8 +1,10 @@
 /*
  * HPA's `behavior`: stabilization windows, scaling policies, and when the two will next let the
- * size change. In distances (decide_private.h), and in integers.
+ * size change. In distances (decide_private.h), and in integers but for percentages.
  */
 #include "decide_private.h"
+
+#include <math.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -64,6 +66,22 @@ struct period {
     int32_t allowance;
 };
 
+/*
+ * HPA's ceil(start x (1 + value/100)) and trunc(start x (1 - value/100)), in doubles as there
+ * (calculateScaleUpLimitWithScalingRules, calculateScaleDownLimitWithBehaviors). v: 1 was exact.
+ */
+static __int128 apply_percent(const struct as_decide_input *input, bool up, int64_t start,
+                              int32_t percent)
+{
+    if (input->version < 2) {
+        __int128 scaled = (__int128)start * (up ? 100 + (int64_t)percent : 100 - (int64_t)percent);
+        return scaled / 100 + (up && scaled % 100 > 0);
+    }
+    double part = (double)percent / 100;
+    double size = (double)start * (up ? 1 + part : 1 - part);
+    return (__int128)(up ? ceil(size) : size);
+}
+
 /* The distance that one policy allows. Saturation of the size it leads to cannot shorten a distance
  * that is wanted, which never leads beyond 0 or the largest size. */
 static int32_t compute_allowance(const struct as_decide_input *input, enum as_direction direction,
@@ -73,13 +91,10 @@ static int32_t compute_allowance(const struct as_decide_input *input, enum as_di
     int64_t start = input->replicas - period->up + period->down; /* as the period began */
     __int128 size;
 
-    if (policy->type == AS_POLICY_PODS) {
+    if (policy->type == AS_POLICY_PODS)
         size = up ? start + policy->value : start - policy->value;
-    } else {
-        __int128 scaled =
-            (__int128)start * (up ? 100 + (int64_t)policy->value : 100 - (int64_t)policy->value);
-        size = scaled / 100 + (up && scaled % 100 > 0); /* up: ceil; down: truncate */
-    }
+    else
+        size = apply_percent(input, up, start, policy->value);
     __int128 distance = up ? size - input->replicas : input->replicas - size;
     return as_decide_saturate(distance);
 }

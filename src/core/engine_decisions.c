@@ -35,6 +35,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     const struct as_moment down =
         dry_run ? moment_get_later(locks.down, target->dry_last_down) : locks.down;
     *input = (struct as_decide_input){
+        .version = AS_DECIDE_VERSION,
         .now = engine->wall,
         .target = target->ref->id,
         .config = target->config->bounds,

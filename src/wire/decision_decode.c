@@ -441,10 +441,12 @@ static int decode_root(struct decoder *decoder, struct as_error *error)
 
     if ((code = as_strict_init(&root, decoder->document->root, error)) ||
         (code = as_strict_require(&root, "v")) ||
-        (code = as_strict_take_i64(&root, "v", 1, 1, &version)) ||
+        (code = as_strict_take_i64(&root, "v", AS_DECIDE_OLDEST_VERSION, AS_DECIDE_VERSION,
+                                   &version)) ||
         (code = as_strict_require(&root, "now")) ||
         (code = as_strict_take_time(&root, "now", &now)))
         return code;
+    input->version = (int32_t)version;
     input->now = now.at;
     input->config = default_config;
     if ((code = decode_target(&root, input)) || (code = decode_observed(decoder, &root)) ||

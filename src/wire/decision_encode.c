@@ -335,7 +335,7 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
     as_json_end_array(&json);
     as_json_write_key(&json, "target");
     write_target(&json, input);
-    as_json_write_member_i64(&json, "v", 1);
+    as_json_write_member_i64(&json, "v", input->version);
     as_json_end_object(&json);
 }
 
@@ -414,7 +414,7 @@ void as_decision_encode_output(const struct as_decide_input *input,
         as_json_end_object(&json);
     }
     as_json_end_array(&json);
-    as_json_write_member_i64(&json, "v", 1);
+    as_json_write_member_i64(&json, "v", input->version);
     if (decision->has_would)
         as_json_write_member_i64(&json, "would", decision->would);
     as_json_end_object(&json);

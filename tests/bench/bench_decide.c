@@ -11,14 +11,14 @@
 #include "clock.h"
 
 static const char step_rule[] =
-    "{\"v\": 1, \"now\": \"2026-11-20T10:00:00Z\", \"target\": {\"min\": 1, \"max\": 10,"
+    "{\"v\": 2, \"now\": \"2026-11-20T10:00:00Z\", \"target\": {\"min\": 1, \"max\": 10,"
     " \"cooldown\": {\"up\": 180, \"down\": 300}}, \"observed\": {\"replicas\": 3},"
     " \"history\": {\"last_down\": \"2026-11-20T09:58:00Z\"},"
     " \"proposals\": [{\"rule\": \"slow\", \"action\": {\"scale_up\": {\"by\": \"50%\","
     " \"at_least\": 2}}}]}";
 
 static const char example[] =
-    "{\"v\": 1, \"now\": \"2026-11-20T10:00:00Z\", \"target\": {"
+    "{\"v\": 2, \"now\": \"2026-11-20T10:00:00Z\", \"target\": {"
     "\"id\": \"kubernetes/default/apps/v1/Deployment/shop/checkout\", \"min\": 1, \"max\": 10,"
     " \"cooldown\": {\"up\": 180, \"down\": 300, \"up_after_down\": 0},"
     " \"tolerance\": {\"up\": 0.1, \"down\": 0.1}, \"enforce_bounds\": false, \"dry_run\": false,"

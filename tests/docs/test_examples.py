@@ -87,6 +87,15 @@ def complete_rule(block):
             "  - name: part\n    target: part\n" + match + action + indent(block.text, 4))
 
 
+def find_routes_to_us(route, above=()):
+    """Labels that lead to each route to alertscaler: its matchers are equalities in the pages."""
+    labels = [*above, *(re.fullmatch(r'(\w+)="?([^"]*)"?', matcher).expand(r"\1=\2") for matcher in route.get("matchers", []))]
+    if route.get("receiver") == "alertscaler":
+        yield labels
+    for child in route.get("routes", []):
+        yield from find_routes_to_us(child, labels)
+
+
 def find_queries(value):
     """Every PromQL query in what was read from a file."""
     if isinstance(value, list):
@@ -128,7 +137,7 @@ class Examples(unittest.TestCase):
         self.try_blocks("rules", ALERTSCALER, "check")
 
     def test_configurations(self):
-        self.try_blocks("configuration", ALERTSCALER, "check")
+        self.try_blocks("configuration", ALERTSCALER, "check", "--syntax-only")
 
     def test_web_configurations(self):
         for name in ("server", "clients"):
@@ -162,6 +171,22 @@ class Examples(unittest.TestCase):
             return yaml.safe_dump(both)
         self.try_blocks("alertmanager", "amtool", "check-config", complete=complete)
 
+    def test_people_are_told_too(self):
+        """What alertscaler gets by a route in the pages, people get as well: Alertmanager's own tool says so."""
+        files = {block.where: block.text for block in self.blocks if block.kind == "alertmanager" and "route" in block.keys}
+        demo = ROOT / "deploy/demo.d/alertmanager.yml"
+        files[str(demo.relative_to(ROOT))] = demo.read_text(encoding="utf-8")
+        self.assertGreater(len(files), 3)
+        for where, text in files.items():
+            given = yaml.safe_load(text)
+            (self.folder / "alertmanager.yml").write_text(text, encoding="utf-8")
+            for labels in find_routes_to_us(given["route"]):
+                with self.subTest(where, labels=labels):
+                    said = self.run_tool("amtool", "config", "routes", "test", "--config.file=alertmanager.yml", *labels)
+                    receivers = said.stdout.strip().split(",")
+                    self.assertIn("alertscaler", receivers)
+                    self.assertNotEqual(set(receivers), {"alertscaler"}, "nobody else hears of it")
+
     def test_queries_are_promql(self):
         texts = [block.text for block in self.blocks if block.kind in ("rules", "rule", "target")]
         texts += [file.read_text(encoding="utf-8") for file in (ROOT / "rules").glob("*.yaml")]
@@ -187,7 +212,7 @@ class Examples(unittest.TestCase):
                 file.write_text(text, encoding="utf-8")
             for file in [folder / "alertscaler.yaml"] if (folder / "alertscaler.yaml").exists() else folder.glob("*.yaml"):
                 with self.subTest(page.name):
-                    self.run_tool(ALERTSCALER, "check", file)
+                    self.run_tool(ALERTSCALER, "check", "--syntax-only", file)
 
     def test_names_are_given_once(self):
         names = [block.name for block in self.blocks if block.name]

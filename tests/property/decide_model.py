@@ -302,7 +302,12 @@ def stabilize(history, behavior, now, replicas, combined):
     return min(max(replicas, lo), hi)
 
 
-def policy_limit(history, rules, now, replicas, is_up):
+def percent_part(version, value):
+    """Version 1 is exact; from 2 on it is a double, and so is what comes of it."""
+    return Fraction(value, 100) if version == 1 else value / 100
+
+
+def policy_limit(version, history, rules, now, replicas, is_up):
     """The size at which the policies end a scale-up or scale-down."""
     if rules["selectPolicy"] == "Disabled":
         return replicas
@@ -316,13 +321,13 @@ def policy_limit(history, rules, now, replicas, is_up):
             if policy["type"] == "Pods":
                 limits.append(saturate(start + policy["value"]))
             else:
-                limits.append(saturate(math.ceil(start * (1 + Fraction(policy["value"], 100)))))
+                limits.append(saturate(math.ceil(start * (1 + percent_part(version, policy["value"])))))
         else:
             start = replicas + downs - ups
             if policy["type"] == "Pods":
                 limits.append(saturate(start - policy["value"]))
             else:
-                limits.append(saturate(truncate(start * (1 - Fraction(policy["value"], 100)))))
+                limits.append(saturate(truncate(start * (1 - percent_part(version, policy["value"])))))
     if is_up:
         return max(max(limits) if rules["selectPolicy"] == "Max" else min(limits), replicas)
     return min(min(limits) if rules["selectPolicy"] == "Max" else max(limits), replicas)
@@ -346,7 +351,7 @@ def pass_gates(document, results, now):
     replicas = document["observed"]["replicas"]
     low, high = target.get("min", 1), target["max"]
     answer = {
-        "v": 1,
+        "v": document["v"],
         "replicas": replicas,
         "desired": replicas,
         "reason": None,
@@ -403,7 +408,7 @@ def pass_gates(document, results, now):
                     hold = "stabilized"
             if size != replicas:
                 is_up = size > replicas
-                limit = policy_limit(history, behavior[0 if is_up else 1], now, replicas, is_up)
+                limit = policy_limit(document["v"], history, behavior[0 if is_up else 1], now, replicas, is_up)
                 limited = min(size, limit) if is_up else max(size, limit)
                 if limited != size:
                     size = limited

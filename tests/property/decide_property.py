@@ -226,7 +226,7 @@ class Generator:
         self.maybe(observed, "status_replicas", 0.3, self.size)
         self.maybe(observed, "pods", 0.6, lambda: [self.pod(i) for i in self.random.sample(range(20), self.pick(0, 1, 2, 3, 5, 8))])
         document = {
-            "v": 1,
+            "v": self.pick(1, 2),
             "now": NOW.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "target": self.target(),
             "observed": observed,

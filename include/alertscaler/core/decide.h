@@ -51,7 +51,14 @@ struct as_recommendation {
     int32_t replicas;
 };
 
+/*
+ * Versions of the input document. A document is answered by the rules of its own version, for ever
+ * (docs/decision.md#versions): a new field or other arithmetic comes with the next version.
+ */
+enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 2 };
+
 struct as_decide_input {
+    int32_t version; /* AS_DECIDE_VERSION, or that of the document that was read */
     as_wall_time now;
     const char *target; /* its id; NULL where not given */
     struct as_bounds_config config;

@@ -592,8 +592,11 @@ Test(api, keeps_long_decisions_without_their_record)
     memset(incident, 'i', sizeof(incident) - 1);
     const struct as_proposal proposal = {.rule = "slow", .incident = incident};
     const struct as_proposal_result result = {0};
-    const struct as_decide_input input = {
-        .now = {WORLD_START_US}, .target = "t", .proposals = &proposal, .proposal_count = 1};
+    const struct as_decide_input input = {.version = AS_DECIDE_VERSION,
+                                          .now = {WORLD_START_US},
+                                          .target = "t",
+                                          .proposals = &proposal,
+                                          .proposal_count = 1};
     const struct as_decision output = {.reason = AS_REASON_AT_MAX, .rule = "slow"};
     const struct as_decision_record record = {.id = "01ARZ3NDEKTSV4RRFFQ69G5FAV",
                                               .target = "t",

@@ -227,8 +227,8 @@ static void check_row(const char *base, char *row, const char *sentence, const c
     cr_assert(arrow, "%s: no \" -> \": %s", where, row);
     *arrow = '\0';
     json_t *document =
-        json_pack("{s:i, s:s, s:{s:i, s:i}, s:{s:i}, s:[]}", "v", 1, "now", NOW, "target", "min", 1,
-                  "max", 10, "observed", "replicas", 3, "proposals");
+        json_pack("{s:i, s:s, s:{s:i, s:i}, s:{s:i}, s:[]}", "v", AS_DECIDE_VERSION, "now", NOW,
+                  "target", "min", 1, "max", 10, "observed", "replicas", 3, "proposals");
     apply(document, base, where);
     apply(document, row, where);
     char *text = answer_document(document);
@@ -291,3 +291,4 @@ FILE_TEST(stabilize)
 FILE_TEST(policies)
 FILE_TEST(locks)
 FILE_TEST(next_evaluation)
+FILE_TEST(versions)

@@ -15,6 +15,7 @@ static const struct as_bounds_config config = {.min = 1, .max = 10};
 static struct as_decide_input make_input(void)
 {
     return (struct as_decide_input){
+        .version = AS_DECIDE_VERSION,
         .now = {INT64_C(1795168800) * AS_US_PER_S},
         .config = config,
         .replicas = 3,
@@ -36,7 +37,7 @@ Test(decision, an_input_is_written_with_sorted_keys_and_every_default)
                   "\"target\":{\"cooldown\":{\"down\":0,\"up\":0,\"up_after_down\":0},"
                   "\"cpu_initialization_seconds\":0,\"dry_run\":false,\"enforce_bounds\":false,"
                   "\"initial_readiness_delay_seconds\":0,\"max\":10,\"min\":1,"
-                  "\"tolerance\":{\"down\":0,\"up\":0}},\"v\":1}");
+                  "\"tolerance\":{\"down\":0,\"up\":0}},\"v\":2}");
     as_buf_deinit(&out);
 }
 
@@ -144,7 +145,7 @@ Test(decision, durations_and_times_survive_to_the_microsecond)
 Test(decision, lists_are_put_in_order)
 {
     static const char json[] =
-        "{\"v\":1,\"now\":\"2026-11-20T10:00:00Z\",\"target\":{\"max\":9},\"observed\":{"
+        "{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"target\":{\"max\":9},\"observed\":{"
         "\"replicas\":3,\"pods\":[{\"name\":\"b\"},{\"name\":\"a\"}]},\"history\":{"
         "\"scale_events\":[{\"at\":\"2026-11-20T09:59:00Z\",\"change\":1},"
         "{\"at\":\"2026-11-20T09:58:00Z\",\"change\":2}],\"recommendations\":["

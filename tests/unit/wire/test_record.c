@@ -298,7 +298,8 @@ Test(record, decision_holds_its_whole_input_and_output)
         .action = {.kind = AS_ACTION_SCALE_UP, .amount = {.size = 2, .at_least = 1}}};
     static const char ids[1][AS_ULID_SIZE] = {"01J00000000000000000000000"};
     static const uint64_t incidents[] = {UINT64_C(0x0123456789abcdef)};
-    const struct as_decide_input input = {.now = header.time,
+    const struct as_decide_input input = {.version = AS_DECIDE_VERSION,
+                                          .now = header.time,
                                           .target = "kubernetes/a",
                                           .config = {.min = 1, .max = 10},
                                           .replicas = 4,
