@@ -187,6 +187,8 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
     effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
+    for (uint32_t i = 0; i < incident->binding_count; i++)
+        target_hasten(engine, incident->bindings[i].group->target);
     touch_targets(engine, cause, incident);
     return outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
 }

@@ -50,6 +50,9 @@
 #define BACKOFF_REFUSED_US                                                                         \
     (15 * AS_US_PER_S) /* first wait after forbidden, not found, rejected                          \
                         */
+/* A new incident does not wait so long for a target that was not found: it may be there by now.
+ * However many come, the target is not looked at more often than this. */
+#define NOT_FOUND_LOOK_US  (5 * AS_US_PER_S)
 #define RETRY_AFTER_MAX_US (10 * AS_US_PER_MIN)
 #define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
 #define KEEP_LOCKS_US      AS_US_PER_DAY
@@ -286,7 +289,8 @@ struct target {
     struct intent *maybe;    /* answered by nobody, may still be carried out */
     struct lock_cause cause; /* of the last change of the size */
     unsigned failures, conflicts;
-    as_mono_time retry; /* not before, whatever comes */
+    as_mono_time failed; /* the last time */
+    as_mono_time retry;  /* after that; not before, whatever comes */
     enum as_reason failure;
     uint64_t failure_repeats;
     struct pause pause;
@@ -516,6 +520,7 @@ const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
 void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);
+void target_hasten(struct as_engine *engine, struct target *target);
 void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
                      int64_t retry_after_us);
 void target_set_keep(const struct as_engine *engine, struct target *target);

@@ -3,7 +3,7 @@
  * -> idle. Whatever comes while it is not idle marks it dirty and is decided afterwards.
  *
  * A target that failed waits for its deadline, whatever comes: a broken API server is not asked
- * more often because more alerts arrive.
+ * more often because more alerts arrive. One that was not found waits shorter for a new incident.
  */
 #include "engine_private.h"
 
@@ -320,7 +320,19 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
     if (delay < retry_after_us)
         delay = retry_after_us;
     target_set_deadline_in(engine, target, delay);
+    target->failed = engine->mono;
     target->retry = target->deadline;
+}
+
+/* For a new incident, which is evaluated when it is committed. */
+void target_hasten(struct as_engine *engine, struct target *target)
+{
+    const as_mono_time early = {as_time_add(target->failed.us, NOT_FOUND_LOOK_US)};
+    if (target->failure != AS_REASON_TARGET_NOT_FOUND || target->retry.us <= early.us)
+        return;
+    target->retry = early;
+    if (target->phase == PHASE_IDLE && is_waiting_after_failure(engine, target))
+        target_set_deadline(engine, target, early);
 }
 
 /* No proposal is due before `due`, the decision itself would change at `next_evaluation`. */

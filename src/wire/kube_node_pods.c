@@ -3,18 +3,17 @@
  *
  * What may be evicted is what Cluster Autoscaler's documentation says ("What types of pods can
  * prevent CA from removing a node?"), but for the pods of kube-system, whose budgets speak for
- * them: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md Requests:
- * https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
+ * them: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
  */
 #include <alertscaler/wire/kube_nodes.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/kubernetes_pods.h>
@@ -22,6 +21,7 @@
 #include "field.h"
 #include "kube_list.h"
 #include "kube_object.h"
+#include "pod_requests.h"
 
 #define NAMESPACE_MAX      63
 #define BLOCKING_SIZE      640
@@ -29,88 +29,6 @@
 #define SAFE_LOCAL_VOLUMES "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 #define DAEMONSET_POD      "cluster-autoscaler.kubernetes.io/daemonset-pod"
 #define MIRROR             "kubernetes.io/config.mirror"
-
-static const char *const resource_names[AS_RESOURCE_COUNT] = {
-    [AS_RESOURCE_CPU] = "cpu",
-    [AS_RESOURCE_MEMORY] = "memory",
-};
-
-/* Requests */
-
-static int add_requests(const json_t *quantities, double sums[], struct as_error *error)
-{
-    for (int i = 0; i < AS_RESOURCE_COUNT; i++) {
-        const json_t *value = json_object_get(quantities, resource_names[i]);
-        double number = 0;
-        if (!value || json_is_null(value))
-            continue;
-        if (!json_is_string(value) ||
-            as_quantity_parse(json_string_value(value), json_string_length(value), &number) < 0) {
-            as_error_set(error, "requests: %s: no quantity", resource_names[i]);
-            return -EBADMSG;
-        }
-        sums[i] += number;
-    }
-    return 0;
-}
-
-static int add_container(const json_t *container, double sums[], struct as_error *error)
-{
-    return add_requests(json_object_get(json_object_get(container, "resources"), "requests"), sums,
-                        error);
-}
-
-static void raise_to(double most[], const double sums[])
-{
-    for (int i = 0; i < AS_RESOURCE_COUNT; i++)
-        if (most[i] < sums[i])
-            most[i] = sums[i];
-}
-
-/* An init container runs beside the sidecars that stand before it. */
-static int read_init_containers(const json_t *spec, double sidecars[], double most[],
-                                struct as_error *error)
-{
-    const json_t *container, *list = json_object_get(spec, "initContainers");
-    size_t index;
-    json_array_foreach(list, index, container)
-    {
-        double sums[AS_RESOURCE_COUNT];
-        memcpy(sums, sidecars, sizeof(sums));
-        int code = add_container(container, sums, error);
-        if (code) {
-            as_error_wrap(error, "initContainers[%zu]", index);
-            return code;
-        }
-        if (as_str_equal(as_field_find_string(container, "restartPolicy"), "Always"))
-            memcpy(sidecars, sums, sizeof(sums));
-        raise_to(most, sums);
-    }
-    return 0;
-}
-
-/* The larger of what its containers need together and of what starting takes, and its overhead. */
-static int read_requests(const json_t *spec, double requests[], struct as_error *error)
-{
-    const json_t *container, *list = json_object_get(spec, "containers");
-    double sums[AS_RESOURCE_COUNT] = {0}, most[AS_RESOURCE_COUNT] = {0};
-    size_t index;
-    int code = read_init_containers(spec, sums, most, error);
-    if (code)
-        return code;
-    json_array_foreach(list, index, container)
-    {
-        if ((code = add_container(container, sums, error))) {
-            as_error_wrap(error, "containers[%zu]", index);
-            return code;
-        }
-    }
-    raise_to(most, sums);
-    if ((code = add_requests(json_object_get(spec, "overhead"), most, error)))
-        return code;
-    memcpy(requests, most, sizeof(most));
-    return 0;
-}
 
 /* Fates */
 
@@ -243,6 +161,16 @@ static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
 {
     const char *text = as_field_find_string(metadata, "deletionTimestamp");
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
+}
+
+/* What nobody asks for takes no room. */
+static int read_requests(const json_t *spec, double requests[], struct as_error *error)
+{
+    double read[AS_RESOURCE_COUNT];
+    int code = pod_requests_read(spec, read, error);
+    for (int i = 0; !code && i < AS_RESOURCE_COUNT; i++)
+        requests[i] = isnan(read[i]) ? 0 : read[i];
+    return code;
 }
 
 static int read_body(const json_t *item, const json_t *metadata, struct as_arena *arena,

@@ -12,6 +12,7 @@
 #include <alertscaler/wire/kubernetes_pods.h>
 
 #include "field.h"
+#include "pod_requests.h"
 
 #define SHOWN_MAX 32 /* bytes of a refused text in an error */
 
@@ -166,6 +167,25 @@ static int add_containers(const json_t *spec, const char *name, bool is_init,
     return 0;
 }
 
+/* What the pod says of itself goes before its containers. HPA: calculateRequests. */
+static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
+{
+    double limits[AS_RESOURCE_COUNT] = {0};
+    json_t *resources, *requests;
+    int code = as_field_get_object(spec, "resources", "resources", &resources, error);
+    if (code)
+        return code;
+    if ((code = as_field_get_object(resources, "requests", "requests", &requests, error)) ||
+        (code = add_quantities(resources, "limits", limits, error))) {
+        as_error_wrap(error, "resources");
+        return code;
+    }
+    for (int i = 0; i < AS_RESOURCE_COUNT; i++)
+        if (!isnan(limits[i]))
+            pod->limits[i] = limits[i];
+    return json_object_size(requests) > 0 ? pod_requests_read(spec, pod->requests, error) : 0;
+}
+
 static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
 {
     size_t counted = 0;
@@ -174,7 +194,7 @@ static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_erro
         return code;
     for (int i = 0; counted == 0 && i < AS_RESOURCE_COUNT; i++)
         pod->requests[i] = pod->limits[i] = NAN;
-    return 0;
+    return read_pod_level(spec, pod, error);
 }
 
 static int read_name(const json_t *metadata, const char **name_out, struct as_error *error)

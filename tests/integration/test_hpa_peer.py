@@ -172,6 +172,10 @@ ROWS = [
              pod={"initContainers": [{**container("proxy", cpu="500m"), "restartPolicy": "Always"}]}),
     Scenario("cpu-without-requests", 2, CPU, [pods(2, "0.900", "0.900")], pod={"containers": [container("web")]}),
     Scenario("cpu-requests-of-zero", 2, CPU, [pods(2, "0.900", "0.900")], pod={"containers": [container("web", cpu="0")]}),
+    Scenario("cpu-of-the-pod-as-a-whole", 2, CPU, [pods(4, "0.450", "0.450")],
+             pod={"resources": {"requests": {"cpu": "500m"}}, "containers": [container("web")]}),
+    Scenario("cpu-beside-memory-of-the-pod-as-a-whole", 2, CPU, [pods(4, "0.450", "0.450")],
+             pod={"resources": {"requests": {"memory": "100Mi"}}, "containers": [container("web", cpu="500m"), container("log")]}),
     Scenario("memory", 4, [utilization(80, resource="memory")], [                                       # 95 / 80 x 4
         pods(5, *["99614720"] * 3, Pod("99614720", **YOUNG))]),
     Scenario("memory-value", 2, [average("50000000", "resource", resource="memory")], [pods(3, "75000000", "75000000")]),
@@ -183,9 +187,6 @@ ROWS = [
              differs="HPA takes the requests of the container, we take those of the whole pod (docs/from-hpa.md)."),
     Scenario("cpu-value", 4, [average("0.2", "resource")], [pods(5, "0.300", "0.300", "0.300", Pod("0.900", **YOUNG), ours=9)],
              differs="Our average_value cannot say that it is cpu, so the sample of a young pod that is not ready counts."),
-    Scenario("cpu-of-the-pod-as-a-whole", 2, CPU, [pods(4, "0.450", "0.450", ours=2)],
-             pod={"resources": {"requests": {"cpu": "500m"}}, "containers": [container("web")]},
-             differs="HPA reads the requests of the pod itself (spec.resources). We read only those of its containers."),
 
     # Policies, with all sizes on the way
     Scenario("policy-pods-up", 2, SUM, [at(9, "900", again=True, path=[4, 6, 8, 9])],

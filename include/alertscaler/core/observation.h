@@ -18,7 +18,8 @@
 #define AS_MESSAGE_SIZE    256 /* of the other side's words, cut */
 #define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
 
-/* One pod of the target, with what all its containers together ask for (sidecars included). */
+/* One pod of the target, with what it asks for itself, or else all its containers together
+ * (sidecars included). */
 struct as_pod_seen {
     const char *name;
     enum as_pod_phase phase;

@@ -4,6 +4,8 @@
  */
 #include "engine_harness.h"
 
+#include <stdio.h>
+
 #include <alertscaler/base/attr.h>
 
 static const struct spec slow = {
@@ -330,6 +332,87 @@ Test(engine_actions, an_old_failure_delays_no_later_incident)
     fire(&h, "Slow,app=web", 1600);
     cr_assert(strstr(said(&h), "acted web 6>8 applied"));
     harness_stop(&h);
+}
+
+/* Ticks until the target, which fails, has just been looked at, and waits for long. */
+static void wait_for_a_look(struct harness *harness)
+{
+    tick(harness, 300);
+    do {
+        (void)said(harness);
+        tick(harness, 1);
+    } while (!strstr(said(harness), "observe web"));
+}
+
+Test(engine_actions, a_new_incident_looks_at_once_for_what_was_not_found)
+{
+    WITH(h, slow);
+    h.observation = AS_REASON_TARGET_NOT_FOUND;
+    wait_for_a_look(&h);
+    tick(&h, 5);
+    h.observation = AS_REASON_APPLIED; /* it is created, and then there is an alert for it */
+    (void)said(&h);
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 4>6 scaled by slow; "
+                "scale web 4>6; acted web 4>6 applied");
+    harness_stop(&h);
+}
+
+Test(engine_actions, a_new_incident_right_after_a_look_waits_five_seconds)
+{
+    WITH(h, slow);
+    h.observation = AS_REASON_TARGET_NOT_FOUND;
+    wait_for_a_look(&h);
+    h.observation = AS_REASON_APPLIED;
+    tick(&h, 1);
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said queued; opened; answered");
+    tick(&h, 3);
+    cr_said(&h, "");
+    tick(&h, 1);
+    cr_assert(strstr(said(&h), "acted web 4>6 applied"));
+    harness_stop(&h);
+}
+
+Test(engine_actions, a_storm_of_incidents_for_what_is_not_found_looks_every_five_seconds)
+{
+    WITH(h, slow);
+    h.observation = AS_REASON_TARGET_NOT_FOUND;
+    wait_for_a_look(&h);
+    (void)said(&h);
+    for (int i = 0; i < 300; i++) {
+        char labels[32];
+        (void)snprintf(labels, sizeof(labels), "Slow,pod=%d", i);
+        fire(&h, labels, 990);
+        fire(&h, "Slow,pod=0", 990); /* a repeat */
+        tick(&h, 1);
+    }
+    const unsigned looks = count(said(&h), "observe web");
+    cr_assert(looks >= 50 && looks <= 60, "%u", looks);
+    for (int i = 0; i < 300; i++) { /* repeats alone */
+        fire(&h, "Slow,pod=0", 990);
+        tick(&h, 1);
+    }
+    cr_assert_leq(count(said(&h), "observe web"), 10);
+    harness_stop(&h);
+}
+
+Test(engine_actions, a_new_incident_hastens_no_other_failure)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(failures); i++) {
+        if (failures[i].outcome == AS_REASON_TARGET_NOT_FOUND)
+            continue;
+        WITH(h, slow);
+        h.observation = failures[i].outcome;
+        wait_for_a_look(&h);
+        tick(&h, 6);
+        (void)said(&h);
+        fire(&h, "Slow", 990);
+        cr_said(&h, "said queued; opened; answered");
+        tick(&h, 5);
+        cr_said(&h, "");
+        harness_stop(&h);
+    }
 }
 
 Test(engine_actions, after_stop_nothing_is_begun_and_what_is_under_way_is_finished)

@@ -433,6 +433,8 @@ Test(kube_node_pods, ask_for_what_the_scheduler_counts)
         {POD_WITH(RS, MAIN(ASKS("1")) INIT(ASKS("3") "," SIDECAR("1")), ""), 3},
         {POD_WITH(RS, MAIN(ASKS("4")) INIT(ASKS("3") "," SIDECAR("1")), ""), 5},
         {POD_WITH(RS, MAIN(ASKS("1")) ",\"overhead\":{\"cpu\":\"250m\"}", ""), 1.25},
+        /* what the pod says of itself (KEP-2837) */
+        {POD_WITH(RS, MAIN(ASKS("1")) ",\"resources\":{\"requests\":{\"cpu\":\"2\"}}", ""), 2},
         {POD_WITH(OWNED("DaemonSet"), MAIN(ASKS("1")), ""), 1},
         {POD_WITH(RS, MAIN(ASKS("1")), "\"phase\":\"Succeeded\""), 0},
     };

@@ -211,8 +211,11 @@ Test(kubernetes_pods, a_deletion_time_means_deleting)
 #define CPU(text)    "\"cpu\":\"" text "\""
 #define MEMORY(text) "\"memory\":\"" text "\""
 
+#define OF_THE_POD(requests, limits)                                                               \
+    ",\"resources\":{\"requests\":{" requests "},\"limits\":{" limits "}}"
+
 /* HPA: the sum over containers and restartable init containers; one that says nothing makes the
- * pod's unknown. */
+ * pod's unknown. What the pod says of itself goes before that. */
 Test(kubernetes_pods, resources_are_sums_over_what_runs_at_the_same_time)
 {
     static const struct {
@@ -246,6 +249,23 @@ Test(kubernetes_pods, resources_are_sums_over_what_runs_at_the_same_time)
         {"\"containers\":[" CONTAINER(CPU("0") "," MEMORY("0"), "") "]", 0, 0, NAN},
         {"\"containers\":[]", NAN, NAN, NAN},
         {"\"containers\":[],\"initContainers\":[" SIDECAR(CPU("1")) "]", 1, NAN, NAN},
+        {"\"containers\":[{}]" OF_THE_POD(CPU("500m") "," MEMORY("1Mi"), CPU("2")), 0.5, 1048576,
+         2},
+        {"\"containers\":[" CONTAINER(CPU("100m"), CPU("1")) "]" OF_THE_POD(CPU("500m"), CPU("2")),
+         0.5, NAN, 2},
+        {"\"containers\":[{}]" OF_THE_POD(CPU("500m"), "") ",\"overhead\":{" CPU("250m") "}", 0.75,
+         NAN, NAN},
+        /* its limits alone change nothing of its requests */
+        {"\"containers\":[" CONTAINER(CPU("100m"),
+                                      "") "," CONTAINER("", "") "]" OF_THE_POD("", CPU("2")),
+         NAN, NAN, 2},
+        /* what it does not name is what the scheduler counts of its containers */
+        {"\"containers\":[" CONTAINER(CPU("100m"), "") ",{}]" OF_THE_POD(MEMORY("1Mi"), ""), 0.1,
+         1048576, NAN},
+        {"\"containers\":[{}]" OF_THE_POD(MEMORY("1Mi"), ""), NAN, 1048576, NAN},
+        {"\"containers\":[" CONTAINER(CPU("100m"), "") "],\"overhead\":{" CPU("250m") "}", 0.1, NAN,
+         NAN},
+        {"\"containers\":[" CONTAINER(CPU("100m"), "") "],\"resources\":{}", 0.1, NAN, NAN},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         AS_CLEANUP(as_free_p)
@@ -316,6 +336,12 @@ Test(kubernetes_pods, what_is_no_pod_is_refused_by_name)
         {LIST(POD("web-1",
                   ",\"spec\":{\"containers\":[{}],\"initContainers\":[" SIDECAR(CPU("")) "]}")),
          "pod web-1: initContainers[0]: requests: cpu: no quantity: \"\""},
+        {LIST(POD("web-1", ",\"spec\":{\"resources\":[]}")),
+         "pod web-1: resources: expected an object"},
+        {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("\"cpu\":1", "") "}")),
+         "pod web-1: resources: requests: cpu: no quantity"},
+        {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("", CPU("x")) "}")),
+         "pod web-1: resources: limits: cpu: no quantity: \"x\""},
         {LIST(POD("web-1", ",\"status\":{\"startTime\":\"yesterday\"}")),
          "pod web-1: startTime: expected an RFC 3339 time"},
         {LIST(POD("web-1", ",\"status\":{\"startTime\":7}")), "startTime"},
