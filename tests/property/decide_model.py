@@ -216,11 +216,11 @@ def track_pods(document, proposal, goal_name, goal):
 
     def ratio_of(usage):
         if not utilization:
-            return divide(truncate(Fraction(sum(usage.values()), len(usage))), goal)
+            return divide(float(truncate(Fraction(sum(usage.values()), len(usage)))), float(goal))
         total = sum(asked[i] for i in usage)
         if total == 0:
             raise Unavailable
-        return divide(truncate(Fraction(sum(usage.values()) * 100, total)) * 1000, goal)
+        return divide(float(truncate(Fraction(sum(usage.values()) * 100, total))) * 1000, float(goal))
 
     ratio = ratio_of(usage)
     if not classes["missing"] and (not classes["unready"] or ratio <= 1):
