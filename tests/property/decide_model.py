@@ -474,9 +474,20 @@ def find_next_evaluation(document, results, answer):
     return None
 
 
+def check_percentages(document):
+    """From version 2 on nothing can lose more than 100 %."""
+    for proposal in document["proposals"]:
+        body = proposal["action"].get("scale_down", {})
+        for amount in body.get("steps", [body]):
+            by = amount.get("by")
+            if document["v"] >= 2 and isinstance(by, str) and percent_of(by) > 100:
+                raise InvalidInput("more than 100 %")
+
+
 def decide(document):
     if document["target"].get("min", 1) > document["target"]["max"]:
         raise InvalidInput("min above max")
+    check_percentages(document)
     results = compute_results(document)
     answer = pass_gates(document, results, read_time(document["now"]))
     size = answer.get("would", answer["desired"])
