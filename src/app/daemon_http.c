@@ -98,6 +98,18 @@ static bool answer_health(struct daemon *daemon, struct as_http_exchange *exchan
     return is_health && as_api_handle(daemon->api, exchange, "");
 }
 
+/* Most likely a notification, by a `url` without our path; or Prometheus takes us for an
+ * Alertmanager. */
+static bool is_misdirected(const struct as_http_exchange *exchange)
+{
+    static const char *const others[] = {"/", "/api/v1/alerts", "/api/v2/alerts"};
+    const char *path = as_http_exchange_get_path(exchange);
+    bool is_other = !as_api_find_handler(path);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++)
+        is_other = is_other || strcmp(path, others[i]) == 0;
+    return is_other && strcmp(as_http_exchange_get_method(exchange), "POST") == 0;
+}
+
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
 {
     struct daemon *daemon = context;
@@ -110,6 +122,8 @@ static enum as_http_admission on_admit(void *context, struct as_http_exchange *e
         return AS_HTTP_REPLIED;
     if (as_operators_is_path(exchange))
         return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
+    if (is_misdirected(exchange))
+        return as_auth_admit(daemon->auth, exchange, "unknown", AS_PERMISSION_NOTIFY);
     const char *handler = as_api_find_handler(path);
     return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
 }
@@ -124,6 +138,8 @@ static void on_request(void *context, struct as_http_exchange *exchange)
     } else if (as_operators_is_path(exchange)) {
         as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
                             daemon->shell, daemon->storage, find_not_ready(daemon));
+    } else if (is_misdirected(exchange)) {
+        as_receiver_refuse_path(daemon->receiver, exchange);
     } else if (!as_api_handle(daemon->api, exchange, as_auth_get_credential(exchange))) {
         as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
                            as_http_exchange_get_path(exchange));

@@ -355,7 +355,13 @@ static int replay_row(void *context, const void *key, size_t key_size, const voi
 /* After the replay the log must stand where the state does; says so where it does not. */
 static void compare_heads(struct journal *journal, const struct as_audit_head *log)
 {
-    if (log->seq > journal->head.seq) {
+    if (log->seq > 0 && journal->head.seq == 0) {
+        as_log(AS_LOG_WARN,
+               "the state is new and the action log is not: the state was lost, and with it all "
+               "locks, open incidents and pauses; what fires now may scale at once",
+               AS_FI("log_seq", log->seq));
+        journal->head = *log;
+    } else if (log->seq > journal->head.seq) {
         /* records without changes of the state were the last, or the state is an old copy */
         as_log(AS_LOG_INFO, "the action log is ahead of the state: going on from the log",
                AS_FI("log_seq", log->seq), AS_FI("state_seq", journal->head.seq));

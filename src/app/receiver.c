@@ -197,6 +197,16 @@ static void complete(struct as_receiver *receiver, struct as_http_exchange *exch
     set_text(&notification->traceparent, traced ? traceparent : "");
 }
 
+void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange)
+{
+    struct as_error error = AS_ERROR_INIT;
+    as_error_set(&error, "nothing is taken at %s: notifications go to /webhook",
+                 as_http_exchange_get_path(exchange));
+    as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
+                    get_now(receiver));
+    reply_text(exchange, 404, NULL, error.text);
+}
+
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
     if (!as_auth_verify_body(receiver->config.auth, exchange))

@@ -42,6 +42,9 @@ bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
 enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
                                          struct as_http_exchange *exchange) AS_MUST_USE;
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
+/* For a POST to another path: says where notifications go, to the sender and, throttled, in the
+ * log. */
+void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
 /* For the shell. */

@@ -18,6 +18,7 @@
 #define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
 #define PAUSE_KEY       "pause" /* of all targets */
+#define DRY_KEY         "dry_run_since"
 
 struct as_shell {
     struct as_shell_config config;
@@ -28,6 +29,7 @@ struct as_shell {
     struct as_buf scratch;
     as_mono_time mono;
     as_wall_time wall;
+    as_maybe_time dry_since; /* the dry run that lasts, or that ended when this process was away */
     bool ready;
     bool is_fenced; /* nothing is carried out any more */
 };
@@ -294,6 +296,36 @@ static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kin
     append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
 }
 
+/* Remembers since when nothing is set, and forgets it when that is over. */
+static void store_dry_run(struct as_shell *shell, bool is_dry)
+{
+    char text[AS_RFC3339_SIZE];
+    if (is_dry == shell->dry_since.set)
+        return;
+    shell->batch = as_storage_batch_new(0);
+    if (is_dry) {
+        as_wall_time_print(shell->wall, text);
+        as_storage_batch_put(shell->batch, AS_STORE_META, DRY_KEY, strlen(DRY_KEY), text,
+                             strlen(text));
+    } else {
+        as_storage_batch_delete(shell->batch, AS_STORE_META, DRY_KEY, strlen(DRY_KEY));
+    }
+    submit(shell);
+    shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
+}
+
+/* What acts although nothing happens now: who ends a dry run, or a long stop, should know. */
+static void tell_incidents(const struct as_shell *shell, const char *event)
+{
+    static const as_wall_time never = {INT64_MAX};
+    const as_wall_time since = shell->dry_since.set ? shell->dry_since.at : never;
+    const struct as_acting_counts counts = as_engine_count_acting(shell->engine, since);
+    const size_t open = as_engine_get_counts(shell->engine).incidents_open;
+    if (open > 0)
+        as_log(counts.late > 0 ? AS_LOG_WARN : AS_LOG_INFO, event, AS_FI("open_incidents", open),
+               AS_FI("act_now", counts.acting), AS_FI("came_in_dry_run", counts.late));
+}
+
 struct restoring {
     struct as_shell *shell;
     struct as_state_clock clock;
@@ -360,6 +392,11 @@ static int visit_meta(void *context, const void *key, size_t key_size, const voi
                       size_t value_size)
 {
     struct restoring *restoring = context;
+    if (key_size == strlen(DRY_KEY) && memcmp(key, DRY_KEY, key_size) == 0) {
+        as_maybe_time *since = &restoring->shell->dry_since;
+        since->set = as_wall_time_parse(value, value_size, &since->at) == 0;
+        return 0;
+    }
     if (key_size != strlen(PAUSE_KEY) || memcmp(key, PAUSE_KEY, key_size) != 0)
         return 0;
     return as_state_decode_pause(value, value_size, &restoring->clock, restore_pause, restoring,
@@ -416,6 +453,8 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     }
     record_start_or_stop(shell, AS_RECORD_START, restoring.intents);
     run(shell, &(struct as_event){.kind = AS_EVENT_START});
+    tell_incidents(shell, "started with open incidents");
+    store_dry_run(shell, config->engine.dry_run);
     *shell_out = shell;
     return 0;
 }
@@ -489,6 +528,9 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     shell->config.targets = targets;
     shell->config.source = source;
     run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
+    if (shell->dry_since.set && !engine->dry_run)
+        tell_incidents(shell, "ended the dry run with open incidents");
+    store_dry_run(shell, engine->dry_run);
 }
 
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,

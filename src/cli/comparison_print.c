@@ -260,6 +260,7 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     const struct timeline_chart chart = {
         .title = label,
         .subtitle = subtitle,
+        .unit = as_str_starts_with(target->id, "node_group/") ? "nodes" : "replicas",
         .from = comparison->from,
         .to = comparison->to,
         .before = &target->lines[COMPARISON_BEFORE],

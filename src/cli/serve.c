@@ -52,7 +52,9 @@ static const struct as_option options[] = {
     {.name = "web.config.file",
      .value = "FILE",
      .help = "TLS, users and passwords: Prometheus' web configuration file."},
-    {.name = "web.enable-admin-api", .help = "Allows POST /-/reload. SIGHUP works without it."},
+    {.name = "web.enable-admin-api",
+     .help = "Allows reload, pause, resume, scale and unlock over HTTP, to credentials with the "
+             "permission admin. SIGHUP reloads without it."},
     {.name = "log.level",
      .value = "LEVEL",
      .fallback = "info",

@@ -1,6 +1,7 @@
 /*
  * Coordinates have one digit behind the point: a chart is 1200 wide and the same input gives the
- * same bytes. Colors are variables of the style sheet, which has a second set for dark pages.
+ * same bytes. Every element says its colors itself, for readers without style sheets (librsvg,
+ * Inkscape, mail); the style sheet has only the colors of dark pages.
  */
 #include "timeline_svg.h"
 
@@ -16,36 +17,55 @@
 
 #define WIDTH       1200
 #define LEFT        64.0
-#define RIGHT       1176.0
+#define RIGHT       1110.0
 #define TOP         84.0
 #define PLOT_HEIGHT 280.0
 #define BAND_TOP    36.0 /* from the plot's bottom to the first band */
-#define BAND_HEIGHT 22.0
+#define BAND_HEIGHT 34.0 /* a name, and its bar below it */
+#define BAR_TOP     16.0
+#define BAR_HEIGHT  12.0
 #define TICKS_MAX   10
 #define NAME_SHOWN  120 /* bytes of a text */
 
-static const char style[] =
-    "<style>\n"
-    "svg { --page: #ffffff; --ink: #1f2328; --dim: #656d76; --grid: #d8dee4; --before: #8250df; "
-    "--after: #0969da; --bound: #bc4c00; --alert: #cf222e;\n"
-    "  font-family: system-ui, sans-serif; font-size: 12px; }\n"
-    "@media (prefers-color-scheme: dark) {\n"
-    "  svg { --page: #0d1117; --ink: #e6edf3; --dim: #8d96a0; --grid: #30363d; --before: #bc8cff; "
-    "--after: #58a6ff; --bound: #f0883e; --alert: #ff7b72; }\n"
-    "}\n"
-    ".page { fill: var(--page); }\n"
-    "text { fill: var(--ink); }\n"
-    ".dim { fill: var(--dim); }\n"
-    ".title { font-size: 16px; font-weight: 600; }\n"
-    ".grid { stroke: var(--grid); stroke-width: 1; }\n"
-    ".bound { stroke: var(--bound); stroke-width: 1; stroke-dasharray: 2 4; }\n"
-    ".before { fill: none; stroke: var(--before); stroke-width: 2; stroke-dasharray: 6 3; }\n"
-    ".after { fill: none; stroke: var(--after); stroke-width: 2; }\n"
-    ".alert { fill: var(--alert); fill-opacity: 0.65; }\n"
-    ".lane { fill: var(--grid); fill-opacity: 0.4; }\n"
-    ".end { text-anchor: end; }\n"
-    ".middle { text-anchor: middle; }\n"
-    "</style>\n";
+static const char style[] = "<style>\n"
+                            "@media (prefers-color-scheme: dark) {\n"
+                            "  .page { fill: #0d1117; }\n"
+                            "  .text, .title { fill: #e6edf3; }\n"
+                            "  .dim { fill: #8d96a0; }\n"
+                            "  .grid { stroke: #30363d; }\n"
+                            "  .bound { stroke: #f0883e; }\n"
+                            "  .before { stroke: #bc8cff; }\n"
+                            "  .after { stroke: #58a6ff; }\n"
+                            "  .alert { fill: #ff7b72; }\n"
+                            "  .lane { fill: #30363d; }\n"
+                            "}\n"
+                            "</style>\n";
+
+/* What each class looks like on a light page. */
+static const struct look {
+    const char *class, *attributes;
+} looks[] = {
+    {"page", "fill=\"#ffffff\""},
+    {"text", "fill=\"#1f2328\""},
+    {"title", "fill=\"#1f2328\" font-size=\"16\" font-weight=\"600\""},
+    {"dim", "fill=\"#656d76\""},
+    {"dim end", "fill=\"#656d76\" text-anchor=\"end\""},
+    {"dim middle", "fill=\"#656d76\" text-anchor=\"middle\""},
+    {"grid", "stroke=\"#d8dee4\" stroke-width=\"1\""},
+    {"bound", "stroke=\"#bc4c00\" stroke-width=\"1\" stroke-dasharray=\"2 4\""},
+    {"before", "fill=\"none\" stroke=\"#8250df\" stroke-width=\"2\" stroke-dasharray=\"6 3\""},
+    {"after", "fill=\"none\" stroke=\"#0969da\" stroke-width=\"2\""},
+    {"alert", "fill=\"#cf222e\" fill-opacity=\"0.65\""},
+    {"lane", "fill=\"#d8dee4\" fill-opacity=\"0.4\""},
+};
+
+static const char *get_look(const char *class)
+{
+    const struct look *look = looks;
+    while (strcmp(look->class, class) != 0)
+        look++;
+    return look->attributes;
+}
 
 struct drawing {
     const struct timeline_chart *chart;
@@ -103,13 +123,22 @@ static double get_y(const struct drawing *drawing, int64_t size)
 static void put_line(struct as_buf *out, const char *class, double x1, double y1, double x2,
                      double y2)
 {
-    as_buf_printf(out, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-                  class, x1, y1, x2, y2);
+    as_buf_printf(out, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n",
+                  class, x1, y1, x2, y2, get_look(class));
+}
+
+static void put_rect(struct as_buf *out, const char *class, double x, double y, double width,
+                     double height)
+{
+    as_buf_printf(out,
+                  "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" %s/>\n",
+                  class, x, y, width, height, get_look(class));
 }
 
 static void put_label(struct as_buf *out, const char *class, double x, double y, const char *text)
 {
-    as_buf_printf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
+    as_buf_printf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" %s>", class, x, y,
+                  get_look(class));
     put_text(out, text);
     as_buf_append_str(out, "</text>\n");
 }
@@ -156,6 +185,7 @@ static void draw_sizes(const struct drawing *drawing)
         snprintf(text, sizeof(text), "%" PRId64, size);
         put_label(drawing->out, "dim end", LEFT - 8, y + 4, text);
     }
+    put_label(drawing->out, "dim", 8, TOP - 14, drawing->chart->unit);
 }
 
 static int64_t choose_time_step(int64_t span)
@@ -181,16 +211,16 @@ static void print_time(char *text, size_t size, int64_t at, int64_t step, bool w
     struct tm parts;
 
     gmtime_r(&seconds, &parts);
-    const int month = parts.tm_mon + 1;
     if (step >= AS_US_PER_DAY)
-        snprintf(text, size, "%d-%02d-%02d", parts.tm_year + 1900, month, parts.tm_mday);
-    else if (with_day)
-        snprintf(text, size, "%02d-%02d %02d:%02d", month, parts.tm_mday, parts.tm_hour,
-                 parts.tm_min);
+        strftime(text, size, "%Y-%m-%d", &parts);
+    else if (step >= AS_US_PER_MIN && with_day)
+        strftime(text, size, "%m-%d %H:%M", &parts);
     else if (step >= AS_US_PER_MIN)
-        snprintf(text, size, "%02d:%02d", parts.tm_hour, parts.tm_min);
+        strftime(text, size, "%H:%M", &parts);
+    else if (with_day)
+        strftime(text, size, "%m-%d %H:%M:%S", &parts);
     else
-        snprintf(text, size, "%02d:%02d:%02d", parts.tm_hour, parts.tm_min, parts.tm_sec);
+        strftime(text, size, "%H:%M:%S", &parts);
 }
 
 static void draw_times(const struct drawing *drawing)
@@ -207,6 +237,7 @@ static void draw_times(const struct drawing *drawing)
         day = at / AS_US_PER_DAY;
         put_label(drawing->out, "dim middle", x, drawing->bottom + 20, text);
     }
+    put_label(drawing->out, "dim end", WIDTH - 8, drawing->bottom + 20, "UTC");
 }
 
 /* --- what went on --- */
@@ -222,7 +253,7 @@ static void draw_bounds(const struct drawing *drawing)
         if (bounds[i] > drawing->highest)
             continue;
         put_line(drawing->out, "bound", LEFT, y, RIGHT, y);
-        put_label(drawing->out, "dim", LEFT + 4, y - 4, i == 0 ? "min" : "max");
+        put_label(drawing->out, "dim", RIGHT + 6, y + 4, i == 0 ? "min" : "max");
     }
 }
 
@@ -239,7 +270,8 @@ static void draw_line(const struct drawing *drawing, const struct timeline *line
         else
             as_buf_printf(drawing->out, "H%.1fV%.1f", x, y);
     }
-    as_buf_printf(drawing->out, "H%.1f\"/>\n", get_x(drawing, drawing->chart->to));
+    as_buf_printf(drawing->out, "H%.1f\" %s/>\n", get_x(drawing, drawing->chart->to),
+                  get_look(class));
 }
 
 static void draw_bands(const struct drawing *drawing)
@@ -249,20 +281,17 @@ static void draw_bands(const struct drawing *drawing)
     for (size_t i = 0; i < drawing->chart->band_count; i++) {
         const struct timeline_band *band = &drawing->chart->bands[i];
         const double y = drawing->bottom + BAND_TOP + (double)i * BAND_HEIGHT;
-        as_buf_printf(
-            out, "<rect class=\"lane\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
-            LEFT, y, RIGHT - LEFT, BAND_HEIGHT - 4);
-        as_buf_append_str(out, "<g class=\"alert\"><title>");
+        put_label(out, "text", LEFT, y + BAR_TOP - 4, band->name);
+        put_rect(out, "lane", LEFT, y + BAR_TOP, RIGHT - LEFT, BAR_HEIGHT);
+        as_buf_append_str(out, "<g><title>");
         put_text(out, band->name);
         as_buf_append_str(out, "</title>\n");
         for (size_t k = 0; k < band->count; k++) {
             const double x = get_x(drawing, band->intervals[k].from);
             const double width = get_x(drawing, band->intervals[k].to) - x;
-            as_buf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", x,
-                          y, width < 1 ? 1 : width, BAND_HEIGHT - 4);
+            put_rect(out, "alert", x, y + BAR_TOP, width < 1 ? 1 : width, BAR_HEIGHT);
         }
         as_buf_append_str(out, "</g>\n");
-        put_label(out, "", LEFT + 4, y + 13, band->name);
     }
 }
 
@@ -275,15 +304,13 @@ static void draw_legend(const struct drawing *drawing)
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         put_line(drawing->out, rows[i].class, x, TOP - 18, x + 28, TOP - 18);
-        put_label(drawing->out, "", x + 36, TOP - 14, rows[i].text);
+        put_label(drawing->out, "text", x + 36, TOP - 14, rows[i].text);
         x += 220;
     }
     if (drawing->chart->band_count == 0)
         return;
-    as_buf_printf(drawing->out,
-                  "<rect class=\"alert\" x=\"%.1f\" y=\"%.1f\" width=\"28\" height=\"10\"/>\n", x,
-                  TOP - 23);
-    put_label(drawing->out, "", x + 36, TOP - 14, "alerts, while they fire");
+    put_rect(drawing->out, "alert", x, TOP - 23, 28, 10);
+    put_label(drawing->out, "text", x + 36, TOP - 14, "alerts, while they fire");
 }
 
 void timeline_print_svg(const struct timeline_chart *chart, struct as_buf *out)
@@ -295,12 +322,13 @@ void timeline_print_svg(const struct timeline_chart *chart, struct as_buf *out)
     as_buf_printf(out,
                   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" "
-                  "height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n<title>",
+                  "height=\"%.0f\" viewBox=\"0 0 %d %.0f\" font-family=\"system-ui, sans-serif\" "
+                  "font-size=\"12\">\n<title>",
                   WIDTH, height, WIDTH, height);
     put_text(out, chart->title);
     as_buf_append_str(out, "</title>\n");
     as_buf_append_str(out, style);
-    as_buf_printf(out, "<rect class=\"page\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
+    put_rect(out, "page", 0, 0, WIDTH, height);
     put_label(out, "title", LEFT, 26, chart->title);
     put_label(out, "dim", LEFT, 46, chart->subtitle);
     draw_legend(&drawing);

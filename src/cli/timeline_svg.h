@@ -1,6 +1,6 @@
 /*
  * A chart of one target as SVG: its size before and under the rules that were tried, and below them
- * when which alerts fired. Self-contained, light or dark as the reader's browser prefers.
+ * when which alerts fired. Self-contained; light, or dark where the reader's browser prefers that.
  */
 #ifndef ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
 #define ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
@@ -14,6 +14,7 @@
 
 struct timeline_chart {
     const char *title, *subtitle;
+    const char *unit; /* of the sizes: "replicas", "nodes" */
     int64_t from, to; /* of the time axis */
     const struct timeline *before, *after;
     int32_t min, max; /* bounds of the target; max 0: not shown */

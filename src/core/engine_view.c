@@ -40,6 +40,32 @@ static size_t count_incidents(const struct target *target)
     return count;
 }
 
+static bool is_acting(const struct as_engine *engine, const struct incident *incident)
+{
+    if (!incident->is_open || as_moment_is_set(incident->silenced) || engine->config.dry_run)
+        return false;
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        const struct group *group = binding->group;
+        if (!group->rule->dry_run && !group->target->config->dry_run &&
+            !binding_is_used_up(binding))
+            return true;
+    }
+    return false;
+}
+
+struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, as_wall_time since)
+{
+    struct as_acting_counts counts = {0};
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
+        const bool acts = is_acting(engine, incident);
+        counts.acting += acts;
+        counts.late += acts && incident->opened.wall.us >= since.us;
+    }
+    return counts;
+}
+
 static struct as_pause_view make_pause_view(const struct pause *pause, bool is_halt,
                                             as_mono_time now, as_wall_time wall)
 {

@@ -3,7 +3,7 @@
  *
  * A call goes through discovery (mostly at hand), one request, and its answer, and with pods
  * asked for, through the list of those that the answer's selector names. It never tries again
- * by itself, but for two reasons that are the adapter's own: a 401 (in kube_request.c) and a path
+ * by itself, but for two reasons that are the adapter's own: a 401 (in kube_client.c) and a path
  * that discovery gave and that is gone (once). A scale always names the resourceVersion it rests
  * on, so that the API server refuses it where somebody else was faster.
  */

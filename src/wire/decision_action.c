@@ -11,7 +11,8 @@
 #include "decision_private.h"
 
 /* `by: N`, or `by: P%` with `at_least` */
-static int decode_amount(struct as_strict *reader, struct as_amount *amount)
+static int decode_amount(struct as_strict *reader, int64_t milli_percent_max,
+                         struct as_amount *amount)
 {
     json_t *by = json_object_get(reader->object, "by");
     int error;
@@ -28,10 +29,12 @@ static int decode_amount(struct as_strict *reader, struct as_amount *amount)
     if (as_number_parse_percent(json_string_value(by), &amount->milli_percent) != 0 ||
         amount->milli_percent < 0)
         return as_strict_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
+    if (amount->milli_percent > milli_percent_max)
+        return as_strict_fail(reader, "by", "expected at most 100%%: nothing can lose more");
     return as_strict_take_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
 }
 
-static int decode_step(struct as_strict *reader, struct as_step *step)
+static int decode_step(struct as_strict *reader, int64_t milli_percent_max, struct as_step *step)
 {
     int error;
 
@@ -39,12 +42,13 @@ static int decode_step(struct as_strict *reader, struct as_step *step)
     if (step->is_above == as_strict_has(reader, "below"))
         return as_strict_fail(reader, NULL, "expected either \"above\" or \"below\"");
     if ((error = as_strict_take_double(reader, step->is_above ? "above" : "below", &step->bound)) ||
-        (error = decode_amount(reader, &step->amount)))
+        (error = decode_amount(reader, milli_percent_max, &step->amount)))
         return error;
     return as_strict_finish(reader);
 }
 
-static int decode_steps(struct as_strict *reader, struct as_arena *arena, struct as_action *action)
+static int decode_steps(struct as_strict *reader, struct as_arena *arena, int64_t milli_percent_max,
+                        struct as_action *action)
 {
     json_t *list = NULL;
     size_t count = 0;
@@ -58,7 +62,7 @@ static int decode_steps(struct as_strict *reader, struct as_arena *arena, struct
     for (size_t i = 0; i < count; i++) {
         struct as_strict item;
         if ((error = as_strict_init_item(&item, reader, "steps", list, i)) ||
-            (error = decode_step(&item, &steps[i])))
+            (error = decode_step(&item, milli_percent_max, &steps[i])))
             return error;
     }
     action->steps = steps;
@@ -66,12 +70,15 @@ static int decode_steps(struct as_strict *reader, struct as_arena *arena, struct
     return 0;
 }
 
-/* scale_up and scale_down */
-static int decode_step_action(struct as_strict *reader, struct as_arena *arena,
+/* scale_up and scale_down; of the latter more than 100 % is refused since v: 2, as in rule files */
+static int decode_step_action(struct as_strict *reader, struct as_arena *arena, int32_t version,
                               struct as_action *action)
 {
-    int error = as_strict_has(reader, "steps") ? decode_steps(reader, arena, action)
-                                               : decode_amount(reader, &action->amount);
+    const bool is_bounded = action->kind == AS_ACTION_SCALE_DOWN && version >= 2;
+    const int64_t milli_percent_max = is_bounded ? 100000 : INT64_MAX;
+    int error = as_strict_has(reader, "steps")
+                    ? decode_steps(reader, arena, milli_percent_max, action)
+                    : decode_amount(reader, milli_percent_max, &action->amount);
     return error ? error : as_strict_finish(reader);
 }
 
@@ -143,7 +150,7 @@ static int find_kind(const struct as_strict *reader, enum as_action_kind *kind_o
                           "expected one of scale_up, scale_down, scale_to, track, pass_through");
 }
 
-int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena,
+int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena, int32_t version,
                               struct as_action *action_out)
 {
     struct as_strict reader, body;
@@ -162,7 +169,7 @@ int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena
         return error;
     switch (action_out->kind) {
     case AS_ACTION_SCALE_UP:
-    case AS_ACTION_SCALE_DOWN: error = decode_step_action(&body, arena, action_out); break;
+    case AS_ACTION_SCALE_DOWN: error = decode_step_action(&body, arena, version, action_out); break;
     case AS_ACTION_TRACK: error = decode_track(&body, &action_out->track); break;
     case AS_ACTION_SCALE_TO:
     case AS_ACTION_PASS_THROUGH:

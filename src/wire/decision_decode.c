@@ -395,7 +395,8 @@ static int decode_proposal(struct decoder *decoder, struct as_strict *reader,
         return error;
     if ((error = as_strict_take_string(reader, "rule", &proposal->rule)) ||
         (error = as_strict_take_string(reader, "incident", &proposal->incident)) ||
-        (error = as_decision_decode_action(reader, decoder->arena, &proposal->action)) ||
+        (error = as_decision_decode_action(reader, decoder->arena, decoder->document->input.version,
+                                           &proposal->action)) ||
         (error = decode_samples(decoder, reader, proposal)) ||
         (error = as_strict_take_string(reader, "error", &proposal->error)))
         return error;

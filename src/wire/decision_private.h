@@ -14,7 +14,7 @@ extern const struct as_strict_word as_decision_resources[];
 /* Actions have a decoder of their own: decision_action.c. Steps lie in the arena. */
 struct as_arena;
 struct as_action;
-int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena,
+int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena, int32_t version,
                               struct as_action *action_out) AS_MUST_USE;
 
 #endif

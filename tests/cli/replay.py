@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """replay.py ALERTSCALER ROOT: explain and replay, on the log of a real run (tests/golden/log) and on damaged copies of it."""
+import collections
 import json
 import os
 import pathlib
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+import zlib
 
 PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
 LOG = ROOT / "tests/golden/log/actions.jsonl"
@@ -22,6 +25,29 @@ WORKERS = DECISIONS[0]["target"]
 def run(*arguments, data=None, cwd=None):
     done = subprocess.run([PROGRAM, *map(str, arguments)], input=data, capture_output=True, check=False, timeout=120, text=True, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
+
+
+def read_png(data):
+    """Rows of pixels, each (red, green, blue, alpha); 8 bits each, not interlaced, as cairo writes it."""
+    chunks, at, content = {}, 8, b""
+    while at < len(data):
+        size, kind = int.from_bytes(data[at:at + 4], "big"), data[at + 4:at + 8]
+        chunks[kind] = data[at + 8:at + 8 + size]
+        content += chunks[kind] if kind == b"IDAT" else b""
+        at += size + 12
+    width, height, depth, color, *_, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    assert (depth, interlaced) == (8, 0) and color in (2, 6)
+    step, content = {2: 3, 6: 4}[color], zlib.decompress(content)
+    rows, above = [], bytes(width * step)
+    for number in range(height):
+        kind, *raw = content[number * (width * step + 1):(number + 1) * (width * step + 1)]
+        for i in range(width * step):
+            left, up, corner = raw[i - step] if i >= step else 0, above[i], above[i - step] if i >= step else 0
+            near = min((left, up, corner), key=lambda byte: abs(left + up - corner - byte))
+            raw[i] = (raw[i] + (0, left, up, (left + up) // 2, near)[kind]) % 256
+        above = raw
+        rows.append([(*raw[i:i + 3], raw[i + 3] if step == 4 else 255) for i in range(0, width * step, step)])
+    return rows
 
 
 class Explain(unittest.TestCase):
@@ -399,6 +425,30 @@ class Rules(unittest.TestCase):
         lines = {path.get("class"): path.get("d") for path in root.iter(svg + "path")}
         self.assertEqual(lines["before"].count("V"), 5)
         self.assertEqual(len([group for group in root.iter(svg + "g") if group.find(svg + "rect") is not None]), 2)
+
+    def test_the_chart_is_seen_without_style_sheets(self):
+        """librsvg knows no variables of style sheets and takes no media query: the light colors stand in the elements."""
+        self.replay(SAME, "--svg", self.folder / "charts")
+        chart = self.folder / "charts/workers.svg"
+        root = xml.etree.ElementTree.parse(chart).getroot()
+        picture = subprocess.run(["rsvg-convert", chart], capture_output=True, check=True, timeout=120).stdout
+        pixels = read_png(picture)
+        self.assertEqual((len(pixels[0]), len(pixels)), (int(root.get("width")), int(root.get("height"))))
+        colors = collections.Counter(color for row in pixels for color in row)
+        self.assertEqual(pixels[2][2], (255, 255, 255, 255))
+        self.assertGreater(colors[255, 255, 255, 255], 0.8 * len(pixels) * len(pixels[0]))
+        for color in ("#0969da", "#8250df", "#1f2328", "#656d76"):      # both lines, both kinds of text
+            self.assertGreater(colors[(*bytes.fromhex(color[1:]), 255)], 10, color)
+        bars = [rect for rect in root.iter("{http://www.w3.org/2000/svg}rect") if rect.get("class") == "alert"]
+        for bar in bars:
+            x, y, width, height = (float(bar.get(name)) for name in ("x", "y", "width", "height"))
+            red, green, blue, _ = pixels[int(y + height / 2)][int(x + width / 2)]
+            self.assertGreater(red, 1.5 * max(green, blue), bar.attrib)
+            for text in root.iter("{http://www.w3.org/2000/svg}text"):      # some 9 high, and 7 wide a letter
+                bottom, long = float(text.get("y")), 7 * len(text.text or "")
+                left = float(text.get("x")) - {"end": long, "middle": long / 2}.get(text.get("text-anchor"), 0)
+                crosses = bottom > y and bottom - 9 < y + height and left < x + width and left + long > x
+                self.assertFalse(crosses, text.text)
 
     def test_the_chart_is_xml_whatever_the_names_are(self):
         strange = r'<a href=\"x\">&amp;\u0001\u001b\uffff]]>\ud83d\ude00'

@@ -184,4 +184,17 @@ class Commands(unittest.TestCase):
         self.assertLessEqual({"status", "log", "explain", "log verify", "check", "replay"}, seen)
 
 
+class Changelog(unittest.TestCase):
+    def test_it_has_this_version_newest_first_and_what_to_do_at_an_upgrade(self):
+        text = (ROOT / "docs/changelog.md").read_text(encoding="utf-8")
+        (current,) = re.findall(r"^  version: '([\d.]+)',$", (ROOT / "meson.build").read_text(encoding="utf-8"), re.MULTILINE)
+        parts = re.findall(r"^## (\d+\.\d+\.\d+)(, in work)?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(parts), len(re.findall("^## ", text, re.MULTILINE)))
+        versions = [tuple(map(int, version.split("."))) for version, _, _ in parts]
+        self.assertEqual(versions, sorted(set(versions), reverse=True))
+        self.assertEqual(next(version for version, in_work, _ in parts if not in_work), current)
+        for version, _, body in parts[:-1]:
+            self.assertIn("### At the upgrade", body, version)
+
+
 unittest.main(argv=sys.argv[:1], verbosity=1)

@@ -180,6 +180,70 @@ def test_up_and_down_within_bounds_and_locks(make, group):
     verify(daemon)
 
 
+def said(daemon, event):
+    """Fields of the last line of the log with this event; None where there is none."""
+    lines = [line for line in daemon.process.log_text().splitlines() if f'msg="{event}' in line]
+    return lines and dict(re.findall(r'(\w+)=("[^"]*"|\S+)', lines[-1])) or None
+
+
+def test_the_end_of_a_dry_run_says_what_acts_now(make, group):
+    rules = make_rules(group)
+    rules["rules"].append({"name": "held", "match": ['alertname="Other"'], "target": "workers", "scale_up": {"by": 1}, "dry_run": True})
+    daemon = make(rules, {"dry_run": True})
+    daemon.notify(notification(busy()))
+    daemon.notify(notification(alert({"alertname": "Other"})))
+    eventually(lambda: daemon.records("decision"))
+    daemon.restart()
+    fields = said(daemon, "started with open incidents")
+    assert [fields[name] for name in ("level", "open_incidents", "act_now", "came_in_dry_run")] == ["info", "2", "0", "0"]
+    daemon.stop()
+    daemon.write_config({**PROVIDERS, "dry_run": False})
+    daemon.start()
+    eventually(lambda: group.size == 6)
+    fields = said(daemon, "started with open incidents")
+    assert [fields[name] for name in ("level", "open_incidents", "act_now", "came_in_dry_run")] == ["warn", "2", "1", "1"]
+    daemon.restart()
+    assert said(daemon, "started with open incidents")["came_in_dry_run"] == "0"
+
+
+def test_a_reload_that_ends_a_dry_run_says_so_too(make, group):
+    daemon = make(make_rules(group), {"dry_run": True})
+    daemon.notify(notification(busy()))
+    daemon.write_config({**PROVIDERS, "dry_run": False})
+    daemon.reload()
+    eventually(lambda: group.size == 6)
+    assert said(daemon, "ended the dry run with open incidents")["came_in_dry_run"] == "1"
+
+
+def test_a_lost_state_is_a_warning_that_says_what_is_gone(daemon, group):
+    daemon.notify(notification(busy()))
+    eventually(lambda: group.size == 6)
+    daemon.stop()
+    for file in daemon.directory.glob("state.db*"):
+        file.unlink()
+    daemon.start()
+    fields = said(daemon, "the state is new and the action log is not")
+    assert fields["level"] == "warn" and "locks" in fields["msg"]
+    verify(daemon)
+    daemon.restart()
+    assert len(re.findall("the state is new", daemon.process.log_text())) == 1
+
+
+@pytest.mark.parametrize("path", ["/", "/webhooks", "/api/v1/alerts", "/api/v2/alerts"])
+def test_a_notification_to_another_path_is_told_where_to_go(make, group, tmp_path, path):
+    (tmp_path / "token").write_text("secret")
+    daemon = make(make_rules(group), {"receiver": {"tokens": [
+        {"name": "alertmanager", "file": str(tmp_path / "token"), "permissions": ["notify"]}]}})
+    daemon.headers = {"Authorization": "Bearer secret"}
+    for _ in range(5):
+        answer = daemon.post(path, notification(busy()))
+        assert (answer.status, answer.text) == (404, f"nothing is taken at {path}: notifications go to /webhook\n")
+    assert said(daemon, "notification refused")["error"] == f'"nothing is taken at {path}: notifications go to /webhook"'
+    assert daemon.process.log_text().count("notifications go to /webhook") == 1
+    daemon.headers = {}
+    assert daemon.post(path, notification(busy())).status == 401
+
+
 def test_dry_run_changes_nothing(make, group):
     daemon = make(make_rules(group), flags=["--dry-run"])
     daemon.notify(notification(busy()))

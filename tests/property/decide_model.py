@@ -216,11 +216,11 @@ def track_pods(document, proposal, goal_name, goal):
 
     def ratio_of(usage):
         if not utilization:
-            return divide(truncate(Fraction(sum(usage.values()), len(usage))), goal)
+            return divide(float(truncate(Fraction(sum(usage.values()), len(usage)))), float(goal))
         total = sum(asked[i] for i in usage)
         if total == 0:
             raise Unavailable
-        return divide(truncate(Fraction(sum(usage.values()) * 100, total)) * 1000, goal)
+        return divide(float(truncate(Fraction(sum(usage.values()) * 100, total))) * 1000, float(goal))
 
     ratio = ratio_of(usage)
     if not classes["missing"] and (not classes["unready"] or ratio <= 1):
@@ -474,9 +474,20 @@ def find_next_evaluation(document, results, answer):
     return None
 
 
+def check_percentages(document):
+    """From version 2 on nothing can lose more than 100 %."""
+    for proposal in document["proposals"]:
+        body = proposal["action"].get("scale_down", {})
+        for amount in body.get("steps", [body]):
+            by = amount.get("by")
+            if document["v"] >= 2 and isinstance(by, str) and percent_of(by) > 100:
+                raise InvalidInput("more than 100 %")
+
+
 def decide(document):
     if document["target"].get("min", 1) > document["target"]["max"]:
         raise InvalidInput("min above max")
+    check_percentages(document)
     results = compute_results(document)
     answer = pass_gates(document, results, read_time(document["now"]))
     size = answer.get("would", answer["desired"])

@@ -1,6 +1,6 @@
 /*
  * The daemon's own log on standard error: an event name and fields, as logfmt or JSON. Not the
- * action log. The sink is the only global state of the program. Safe to call from both threads.
+ * action log. The sink is the only global state of the program. Safe to call from every thread.
  *
  *   as_log(AS_LOG_WARN, "scale failed", AS_F("target", id), AS_F("error", error.text));
  *   ts=2026-11-20T10:00:00.000Z level=warn msg="scale failed" target=... error="..."

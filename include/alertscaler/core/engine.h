@@ -177,6 +177,14 @@ struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 bool as_engine_has_room(const struct as_engine *engine,
                         const struct as_notification *notification) AS_MUST_USE;
 
+/* Of the open incidents, those that set a size as soon as their targets are decided and nothing
+ * else stops it: not held, and bound by a rule that is not a dry run and not used up. `late`: of
+ * these, the ones that were opened at `since` or later. */
+struct as_acting_counts {
+    size_t acting, late;
+};
+struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, as_wall_time since);
+
 struct as_pause_view {
     bool is_set;
     bool is_halt; /* the kill switch: without `since` */

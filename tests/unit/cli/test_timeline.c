@@ -135,6 +135,7 @@ Test(timeline, a_chart_has_both_lines_the_bounds_and_the_alerts)
     timeline_band_close(&band, 2 * AS_US_PER_H);
     const struct timeline_chart chart = {.title = "checkout",
                                          .subtitle = "",
+                                         .unit = "replicas",
                                          .to = 2 * AS_US_PER_H,
                                          .before = &before,
                                          .after = &after,
@@ -144,16 +145,34 @@ Test(timeline, a_chart_has_both_lines_the_bounds_and_the_alerts)
                                          .band_count = 1};
     char *svg = draw(&chart);
     cr_expect(strstr(svg, "<path class=\"before\" d=\"M64.0 "));
-    cr_expect(strstr(svg, "H620.0V")); /* halfway */
+    cr_expect(strstr(svg, "H587.0V")); /* halfway */
     cr_expect(strstr(svg, ">Slow</text>"));
     cr_expect(strstr(svg, ">max</text>"));
     cr_expect(strstr(svg, "prefers-color-scheme: dark"));
     cr_expect(strstr(svg, ">01:00</text>"));
+    cr_expect(strstr(svg, ">UTC</text>"));
+    cr_expect(strstr(svg, ">replicas</text>"));
     cr_expect_eq(strncmp(svg + strlen(svg) - 7, "</svg>\n", 7), 0);
     free(svg);
     free(band.intervals);
     timeline_deinit(&before);
     timeline_deinit(&after);
+}
+
+/* Ticks below a minute apart show seconds, also where the day stands before the time. */
+Test(timeline, times_of_a_short_chart_have_seconds)
+{
+    const struct timeline none = {0};
+    const struct timeline_chart chart = {.title = "t",
+                                         .subtitle = "",
+                                         .unit = "nodes",
+                                         .to = 20 * AS_US_PER_S,
+                                         .before = &none,
+                                         .after = &none};
+    char *svg = draw(&chart);
+    cr_expect(strstr(svg, ">01-01 00:00:00</text>"));
+    cr_expect(strstr(svg, ">00:00:05</text>"));
+    free(svg);
 }
 
 Test(timeline, texts_cannot_break_out_of_a_chart)
@@ -173,7 +192,7 @@ Test(timeline, texts_cannot_break_out_of_a_chart)
     const struct timeline none = {0};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         const struct timeline_chart chart = {
-            .title = rows[i].text, .subtitle = "", .before = &none, .after = &none};
+            .title = rows[i].text, .subtitle = "", .unit = "", .before = &none, .after = &none};
         char *svg = draw(&chart), expected[256];
         snprintf(expected, sizeof(expected), "<title>%s</title>", rows[i].shown);
         cr_expect(strstr(svg, expected), "%zu: %s", i, svg);
@@ -191,6 +210,7 @@ Test(timeline, charts_of_extremes_are_drawn)
     for (size_t i = 0; i < AS_ARRAY_SIZE(ends); i++) {
         const struct timeline_chart chart = {.title = "t",
                                              .subtitle = "",
+                                             .unit = "nodes",
                                              .to = ends[i],
                                              .before = &line,
                                              .after = &line,
