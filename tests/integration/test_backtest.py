@@ -15,7 +15,7 @@ from harness.process import Process
 from harness.wait import eventually
 
 MISSING = monitoring.missing("prometheus", "promtool")
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
+pytestmark = [pytest.mark.monitoring, pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
 
 START = 1_700_000_040           # a whole minute
 SECONDS = 2 * 3600

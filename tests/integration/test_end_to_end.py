@@ -17,6 +17,8 @@ from harness.prometheus import Prometheus
 from harness.wait import eventually, steadily
 from test_targets import WORKERS, events, install, make_workload
 
+pytestmark = pytest.mark.monitoring
+
 NAMESPACE = "end-to-end"
 KINDS = ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Worker"]
 START, MIN, MAX, LOCK = 3, 2, 6, 2

@@ -16,7 +16,7 @@ LABELS, VALUES = "abc", ["x", "y", "z"]
 MATCHERS = ['{0}="{1}"', '{0}!="{1}"', '{0}=~"{1}|{2}"', '{0}!~"{1}|{2}"', '{0}=""', '{0}=~".*"', '{0}=~"{1}.*"', "{0}={1}"]
 
 MISSING = monitoring.missing("amtool", "promtool")
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
+pytestmark = [pytest.mark.monitoring, pytest.mark.skipif(bool(MISSING), reason=str(MISSING))]
 
 
 def make_route(numbers, depth):

@@ -14,6 +14,8 @@ from harness.http import request
 from harness.notification import alert, notification
 from harness.wait import eventually
 
+pytestmark = pytest.mark.monitoring
+
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"}
 
 

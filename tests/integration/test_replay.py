@@ -9,6 +9,8 @@ from harness.daemon import dump_yaml, environment
 from harness.notification import alert, notification, timestamp
 from harness.wait import eventually
 
+pytestmark = pytest.mark.monitoring
+
 
 def make_rules(url, goal=100):
     return {

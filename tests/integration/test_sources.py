@@ -15,6 +15,8 @@ from harness.protection import PASSWORD, USER, Protection
 from harness.sources import SourceDriver
 from harness.wait import eventually
 
+pytestmark = pytest.mark.monitoring
+
 NOWHERE = "http://127.0.0.1:1/"     # where nobody listens
 
 

@@ -16,6 +16,8 @@ from harness.prometheus import Prometheus
 from harness.wait import eventually, steadily
 from test_targets import install
 
+pytestmark = pytest.mark.monitoring
+
 NAMESPACE = "track"
 MEBI = 1 << 20
 MEMORY_QUERY = f'sum by (pod) (memory{{namespace="{NAMESPACE}"}})'
