@@ -24,6 +24,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/http_fields.h>
+#include <alertscaler/provider/talk_fault.h>
 
 #define AS_TALK_TURNS_MAX    500                  /* answers in one talk */
 #define AS_TALK_PAGES_MAX    200                  /* of one list */
@@ -34,21 +35,6 @@
 #define AS_TALK_FILE_MAX     ((size_t)64 * 1024)
 #define AS_TALK_MESSAGE_SIZE 256
 #define AS_TALK_ID_SIZE      128 /* of the other side's name for the request, with NUL */
-
-/* What a failure means for what is to be done next (retries are never the talk's). */
-enum as_talk_fault {
-    AS_TALK_OK,
-    AS_TALK_RETRY,         /* unreachable, 5xx */
-    AS_TALK_THROTTLED,     /* 429 and its like: later, as retry_after_us says */
-    AS_TALK_TIMEOUT,       /* no answer in time */
-    AS_TALK_BUSY,          /* something is under way, or has changed: look again, decide again */
-    AS_TALK_CAPACITY,      /* the other side has no machines, or no quota, to give */
-    AS_TALK_UNAUTHORIZED,  /* the credentials are not accepted: other ones may be */
-    AS_TALK_PERMISSION,    /* accepted, but not for this */
-    AS_TALK_CONFIGURATION, /* nothing but a person mends it */
-    AS_TALK_GONE,          /* the group, or what was asked about, is not there */
-    AS_TALK_STOPPED        /* not sent: nothing is to be changed now (access/env.h) */
-};
 
 enum as_talk_want {
     AS_TALK_SEND, /* `request`; heard: `answer` */
