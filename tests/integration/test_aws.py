@@ -194,7 +194,7 @@ def test_the_node_of_an_instance_that_stays_takes_pods_again(make, make_nodes, c
     group.inject(Fault("TerminateInstanceInAutoScalingGroup", 403, "AccessDenied", skip=1))
     fire(daemon, "Idle")
     record = daemon.wait_record("action", outcome="applied")
-    assert record["message"] == "1 of 2 instances are removed: terminate_instance: AccessDenied: injected"
+    assert record["message"] == "1 of 2 instances are removed: accepted in part: terminate_instance: AccessDenied: injected"
 
     def closed():
         return [id for id in there if control_plane.admin.get(f"/api/v1/nodes/{id}")["spec"].get("unschedulable")]
