@@ -1,7 +1,7 @@
 """An alert scales an Auto Scaling group through the built binary, at a service that checks signatures and bounds."""
 import dataclasses
-import re
 import json
+import re
 
 import pytest
 
