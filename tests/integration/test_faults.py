@@ -338,9 +338,9 @@ def test_any_one_call_may_fail(fault_class, groups, tmp_path):
 def test_a_connection_without_memory_ends_the_program_in_order(groups, tmp_path):
     """Each of the allocations of one connection, its request and its answer: at most an abort, never a crash."""
     scenario = Scenario(tmp_path / "connection", groups, "allocations", 0)
-    ends, needed, number, failed = [], 1, 0, 0
-    scenario.start()
-    while number <= needed:
+    ends, seen, failed = [], [], 0
+
+    def connect(number):
         scenario.wait(scenario.address, "it listens")
         scenario.send("none", "of ours")    # it is at work, not at its start
         scenario.faults.choose("allocations", number)
@@ -348,16 +348,23 @@ def test_a_connection_without_memory_ends_the_program_in_order(groups, tmp_path)
             request("GET", scenario.address() + "/-/healthy", timeout=5)
         except OSError:
             pass
-        if number == 0:
-            needed = scenario.faults.count("allocations")
+
+    scenario.start()
+    for _ in range(5):          # how many there are depends on the pieces in which a request comes, and on when it is counted
+        connect(0)
+        seen.append(scenario.faults.count("allocations"))
+    for number in range(1, max(seen) + 1):
+        connect(number)
+        last = time.monotonic() + 2     # the connection may end a moment after its answer
+        while not scenario.faults.failed and time.monotonic() < last:
+            time.sleep(0.01)
         failed += bool(scenario.faults.failed)
         ends += scenario.ends
         scenario.ends.clear()
-        number += 1
     scenario.stop()
-    print(f"a connection: {needed} allocations; ends of the program: {dict(collections.Counter(ends))}")
+    print(f"a connection: {max(seen)} allocations; ends of the program: {dict(collections.Counter(ends))}")
     assert not scenario.problems, scenario.problems
-    assert ends and 10 <= failed >= 0.8 * needed, f"{failed} have failed"
+    assert ends and 10 <= failed >= 0.8 * min(seen), f"{failed} have failed"
 
 
 @pytest.mark.seconds(60 + 20 * RUNS if RUNS else 36000)
