@@ -350,8 +350,9 @@ def test_a_connection_without_memory_ends_the_program_in_order(groups, tmp_path)
             pass
 
     scenario.start()
-    for _ in range(5):          # how many there are depends on the pieces in which a request comes, and on when it is counted
+    for _ in range(5):          # how many there are depends on the pieces in which a request comes
         connect(0)
+        time.sleep(0.5)         # those of its end come after its answer
         seen.append(scenario.faults.count("allocations"))
     for number in range(1, max(seen) + 1):
         connect(number)
