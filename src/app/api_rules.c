@@ -106,6 +106,7 @@ static void write_steps(struct as_json_writer *json, const struct as_action *act
 static void write_track(struct as_json_writer *json, const struct as_track *track,
                         const struct as_source *source)
 {
+    static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
     static const char *const resources[][2] = {
         [AS_RESOURCE_CPU] = {"cpu_requests", "cpu_limits"},
         [AS_RESOURCE_MEMORY] = {"memory_requests", "memory_limits"},
@@ -118,6 +119,8 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
     case AS_GOAL_AVERAGE_VALUE:
         as_json_write_key(json, "average_value");
         as_json_write_double(json, track->value);
+        if (track->is_resource)
+            as_json_write_member(json, "resource", words[track->resource]);
         break;
     case AS_GOAL_UTILIZATION:
         write_percent(json, "utilization", track->value);

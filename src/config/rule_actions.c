@@ -258,7 +258,7 @@ struct raw_track {
     struct raw_source source;
     double value, average_value;
     int64_t utilization;
-    unsigned of;
+    unsigned of, resource;
 };
 
 static void parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out)
@@ -280,8 +280,11 @@ static void parse_average_value(struct loader *loader, const struct as_yaml_node
 }
 
 /* As parse_track takes them apart. */
-static const char *const resource_words[] = {"cpu_requests", "memory_requests", "cpu_limits",
-                                             "memory_limits", NULL};
+static const char *const of_words[] = {"cpu_requests", "memory_requests", "cpu_limits",
+                                       "memory_limits", NULL};
+
+static const char *const resource_words[] = {
+    [AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory", [AS_RESOURCE_COUNT] = NULL};
 
 static const struct schema_field track_fields[] = {
     {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
@@ -294,9 +297,10 @@ static const struct schema_field track_fields[] = {
      .offset = offsetof(struct raw_track, utilization),
      .min = 1000,
      .max = INT64_C(1000000) * 1000},
-    {.key = "of",
+    {.key = "of", .type = SCHEMA_WORD, .offset = offsetof(struct raw_track, of), .words = of_words},
+    {.key = "resource",
      .type = SCHEMA_WORD,
-     .offset = offsetof(struct raw_track, of),
+     .offset = offsetof(struct raw_track, resource),
      .words = resource_words},
     {.key = "per_pod",
      .type = SCHEMA_BOOL,
@@ -314,6 +318,7 @@ static void finish_track(struct loader *loader, const struct as_yaml_node *node,
 {
     bool is_per_pod = ((const struct raw_track *)object)->source.per_pod;
     const struct as_yaml_node *of = schema_find_key(node, "of");
+    const struct as_yaml_node *resource = schema_find_key(node, "resource");
     const struct as_yaml_node *utilization = schema_find_key(node, "utilization");
     const struct as_yaml_node *per_pod = schema_find_key(node, "per_pod");
     const struct as_yaml_node *pod_label = schema_find_key(node, "pod_label");
@@ -324,6 +329,8 @@ static void finish_track(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, utilization, "`utilization` needs `of`, such as `of: cpu_requests`");
     if (of && !utilization)
         loader_report(loader, of, "`of` goes with `utilization`");
+    if (resource && !(is_per_pod && as_yaml_find(node, "average_value")))
+        loader_report(loader, resource, "`resource` goes with `average_value` and `per_pod: true`");
     if (utilization && !is_per_pod)
         loader_report(loader, utilization, "`utilization` needs a `query` with `per_pod: true`");
     if (is_per_pod && as_yaml_find(node, "value"))
@@ -366,14 +373,16 @@ void parse_track(struct loader *loader, const struct as_yaml_node *value, void *
     rule->action.track = (struct as_track){
         .goal = goal,
         .value = goals[goal],
-        .resource = raw.of % 2 ? AS_RESOURCE_MEMORY : AS_RESOURCE_CPU,
+        .resource = goal != AS_GOAL_UTILIZATION ? (enum as_resource)raw.resource
+                    : raw.of % 2                ? AS_RESOURCE_MEMORY
+                                                : AS_RESOURCE_CPU,
         .of_limits = raw.of >= 2,
-        .is_resource = goal == AS_GOAL_UTILIZATION,
+        .is_resource = goal == AS_GOAL_UTILIZATION || as_yaml_find(value, "resource"),
     };
     rule->source = raw.source;
     const struct as_yaml_node *of = as_yaml_find(value, "of");
     if (goal == AS_GOAL_UTILIZATION && of && of->kind == AS_YAML_SCALAR &&
-        strcmp(of->text, resource_words[raw.of]) == 0)
+        strcmp(of->text, of_words[raw.of]) == 0)
         rule->resource = of;
 }
 

@@ -45,7 +45,7 @@ enum as_resource { AS_RESOURCE_CPU, AS_RESOURCE_MEMORY, AS_RESOURCE_COUNT };
 struct as_track {
     enum as_goal goal;
     double value;              /* X, or the percentage P of utilization (70 for 70%) */
-    enum as_resource resource; /* utilization only */
+    enum as_resource resource; /* utilization, and where is_resource */
     bool of_limits;            /* of: *_limits; else requests */
     bool is_resource;          /* the per-pod samples are cpu or memory (`resource`) usage */
 };

@@ -106,6 +106,8 @@ class Metric:
         else:
             goal, number = ("value", self.value) if self.value else ("average_value", self.average_value)
             track[goal] = json.loads(number)
+            if self.kind == "resource":
+                track["resource"] = self.resource
         return track | ({"per_pod": True} if self.is_per_pod else {})
 
 

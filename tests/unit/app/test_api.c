@@ -438,6 +438,9 @@ Test(api, shows_where_a_rules_value_comes_from)
     expect_rule("0.action", "{\"track\":{\"average_value\":2.5,\"query\":\"x{a=\\\"b\\\"}\"}}");
     rule->source.per_pod = true;
     rule->source.pod_label = as_xstrdup("pod");
+    rule->action.track.is_resource = true; /* the first one: cpu */
+    expect_rule("0.action", "{\"track\":{\"average_value\":2.5,\"resource\":\"cpu\",\"query\":"
+                            "\"x{a=\\\"b\\\"}\",\"per_pod\":true,\"pod_label\":\"pod\"}}");
     rule->action.track = (struct as_track){.goal = AS_GOAL_UTILIZATION,
                                            .value = 62.5,
                                            .resource = AS_RESOURCE_MEMORY,

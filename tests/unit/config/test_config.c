@@ -421,9 +421,11 @@ Test(config, track)
         "  - {name: d, match: [a=b], target: web, track: {utilization: 62.5%, of: cpu_limits,\n"
         "     query: x, per_pod: true}}\n"
         "  - {name: e, match: [a=b], target: web, track: {utilization: 80%,\n"
-        "     of: memory_requests, query: x, per_pod: true}}\n");
+        "     of: memory_requests, query: x, per_pod: true}}\n"
+        "  - {name: f, match: [a=b], target: web, track: {average_value: 0.5, resource: memory,\n"
+        "     query: x, per_pod: true}}\n");
     const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
-    const struct as_rule *d = find_rule("d"), *e = find_rule("e");
+    const struct as_rule *d = find_rule("d"), *e = find_rule("e"), *f = find_rule("f");
     assert_track(a, AS_GOAL_VALUE, 0.5);
     cr_assert_eq(a->source.kind, AS_SOURCE_ANNOTATION);
     cr_assert_str_eq(a->source.name, "load");
@@ -438,6 +440,8 @@ Test(config, track)
     cr_assert(d->action.track.of_limits && d->action.track.resource == AS_RESOURCE_CPU);
     assert_track(e, AS_GOAL_UTILIZATION, 80);
     cr_assert(!e->action.track.of_limits && e->action.track.resource == AS_RESOURCE_MEMORY);
+    cr_assert_eq(f->action.track.goal, AS_GOAL_AVERAGE_VALUE);
+    cr_assert(f->action.track.is_resource && f->action.track.resource == AS_RESOURCE_MEMORY);
 }
 
 static void assert_step(const struct as_step *step, bool is_above, double bound, int64_t size,
