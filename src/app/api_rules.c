@@ -146,6 +146,8 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
             write_source(json, source);
         else if (action->step_count > 0)
             write_steps(json, action, source);
+        else if (action->is_to)
+            as_json_write_member_i64(json, "to", action->size);
         else
             write_amount(json, &action->amount);
         as_json_end_object(json);

@@ -1,6 +1,6 @@
 /*
  * A chunk of history through the rehearsal, step by step: first what is known at that time, then
- * what is due, then alerts that begin or end.
+ * what is due, then alerts that begin, go on or end.
  *
  * A target's size follows history until the rules have acted on it for the first time: from then on
  * it is theirs.
@@ -15,6 +15,8 @@
 
 #include "rules_option.h"
 
+/* An alert that goes on firing, as the route of docs/receiver.md repeats it. */
+#define REPEAT_US (5 * AS_US_PER_MIN)
 #define YEAR_1_US INT64_C(-62135596800000000) /* what Alertmanager sends for no end */
 
 /* --- what the rehearsal says --- */
@@ -211,7 +213,7 @@ static void notify(struct backtest *backtest, struct history_alert *alert, as_wa
     if (as_labels_new(NULL, 0, &annotations) != 0)
         abort(); /* nothing is not too much */
     snprintf(notification->id, sizeof(notification->id), "%026llu",
-             (unsigned long long)++backtest->notifications);
+             (unsigned long long)++backtest->sent);
     notification->receiver = as_xstrdup(as_args_get(backtest->args, "receiver"));
     notification->group_key = as_xstrdup("");
     notification->reason = as_xstrdup("");
@@ -238,10 +240,13 @@ static void play_alerts(struct backtest *backtest, size_t step, as_wall_time at)
 
     HASH_ITER (hh, backtest->alerts, alert, next) {
         const bool fires = alert->fires && alert->fires[step];
-        if (fires == alert->is_firing)
+        const bool is_repeat = fires && alert->is_firing;
+        if (fires == alert->is_firing && !(is_repeat && at.us - alert->told.us >= REPEAT_US))
             continue;
         alert->is_firing = fires;
-        if (fires)
+        alert->told = at;
+        backtest->notifications += !is_repeat;
+        if (fires && !is_repeat)
             alert->starts_at = at;
         notify(backtest, alert, at);
     }

@@ -35,7 +35,8 @@ struct history_alert {
     struct as_labels *labels;
     as_wall_time starts_at;
     bool is_firing;
-    bool *fires; /* a step an item; NULL: not in this chunk */
+    as_wall_time told; /* last */
+    bool *fires;       /* a step an item; NULL: not in this chunk */
 };
 
 struct history_target {
@@ -86,6 +87,7 @@ struct backtest {
     struct history_target *targets;
     struct history_query *queries;
     uint64_t notifications;
+    uint64_t sent; /* with repeats */
 };
 
 /* --- backtest_history.c --- */

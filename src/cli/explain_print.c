@@ -166,6 +166,16 @@ static void print_incidents(const struct explanation *told, FILE *out)
     }
 }
 
+/* When the alert was last reported; nothing where that does not matter. */
+static void put_report(FILE *out, const json_t *proposal)
+{
+    const json_t *reported = json_object_get(proposal, "reported");
+    if (json_is_null(reported))
+        fputs(", not reported since alertscaler was started", out);
+    else
+        put(out, reported ? ", last reported at " : "", log_get_text(proposal, "reported"), "");
+}
+
 static void print_proposals(const struct explanation *told, FILE *out)
 {
     const json_t *asked = json_object_get(json_object_get(told->decision, "input"), "proposals");
@@ -180,13 +190,14 @@ static void print_proposals(const struct explanation *told, FILE *out)
         const json_t *result = json_array_get(results, i);
         const char *rule = log_get_text(item, "rule"), *reason = log_get_text(result, "reason");
         const char *error = log_get_text(item, "error");
+        const bool is_floor = strcmp(reason, "floor") == 0;
         int32_t size;
         put(out, "  ", *rule ? rule : "?", "");
         if (log_get_size(result, "desired", &size))
-            fprintf(out, " wants %" PRId32, size);
+            fprintf(out, is_floor ? " keeps at least %" PRId32 : " wants %" PRId32, size);
         else
             fputs(" wants no size", out);
-        if (*reason && strcmp(reason, "ok") != 0)
+        if (*reason && strcmp(reason, "ok") != 0 && !is_floor)
             put(out, ", ", reason, "");
         fputs(": ", out);
         put_action(out, json_object_get(item, "action"));
@@ -196,6 +207,7 @@ static void print_proposals(const struct explanation *told, FILE *out)
             fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));
         if (*error)
             put(out, ", ", error, "");
+        put_report(out, item);
         fputc('\n', out);
     }
 }
@@ -216,6 +228,7 @@ static void put_lock(FILE *out, const json_t *input)
 
 static void put_flags(FILE *out, const json_t *input)
 {
+    const char *step = log_get_text(json_object_get(input, "history"), "last_step_down");
     const char *key;
     json_t *flags = json_object_get(input, "flags"), *value;
 
@@ -224,6 +237,8 @@ static void put_flags(FILE *out, const json_t *input)
         if (json_is_true(value))
             put(out, ": ", key, "");
     }
+    if (*step)
+        put(out, ", last step down at ", step, "");
 }
 
 /* What of the input made the gate do what it did. */

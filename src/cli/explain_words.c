@@ -28,6 +28,8 @@ const char *explain_reason(enum as_reason reason)
     case AS_REASON_PAUSED: return "An operator has paused the target.";
     case AS_REASON_IN_PROGRESS: return "The last change is still being carried out.";
     case AS_REASON_GUARDED: return "The rule's guard does not allow a scale-down.";
+    case AS_REASON_UNCONFIRMED:
+        return "The rule's alert was not reported as firing since the last scale-down.";
     case AS_REASON_BUDGET: return "A limit over all targets is used up.";
     case AS_REASON_DRY_RUN: return "It would have been done, but for dry_run.";
     case AS_REASON_DISABLED:
@@ -65,7 +67,7 @@ const char *explain_gate(enum as_gate gate)
     case AS_GATE_POLICIES: return "no faster than the scaling policies allow";
     case AS_GATE_BOUNDS: return "the bound ahead";
     case AS_GATE_COOLDOWN: return "the lock after an earlier change";
-    case AS_GATE_HOLDS: return "paused, in progress, guarded or out of budget";
+    case AS_GATE_HOLDS: return "paused, in progress, guarded, unconfirmed or out of budget";
     case AS_GATE_DRY_RUN: return "nothing is set in a dry run";
     case AS_GATE_COUNT: break;
     }

@@ -27,6 +27,7 @@
 #include "log_filter.h"
 #include "log_walk.h"
 #include "replay_notification.h"
+#include "replay_reports.h"
 #include "replay_scopes.h"
 #include "replay_values.h"
 #include "rules_option.h"
@@ -72,6 +73,7 @@ struct replay {
     struct replay_scopes scopes;
     struct as_rehearsal *rehearsal;
     struct replay_values *values;
+    struct replay_reports *reports;
     struct comparison *comparison;
     struct item_tree waiting;
     size_t waiting_count;
@@ -236,6 +238,29 @@ static as_wall_time get_now(const struct replay *replay)
     return as_rehearsal_get_now(replay->rehearsal);
 }
 
+static void notify(struct replay *replay, const json_t *record)
+{
+    AS_CLEANUP(as_notification_free_p)
+    struct as_notification *notification = replay_notification_make(record, &replay->scopes);
+
+    if (notification->alert_count > 0)
+        as_rehearsal_notify(replay->rehearsal, notification);
+}
+
+/* What Alertmanager's list said by then. */
+static void play_reports(struct replay *replay, const json_t *input)
+{
+    const json_t *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
+    {
+        const json_t *opened = replay_reports_take(replay->reports, proposal);
+        if (opened)
+            notify(replay, opened);
+    }
+}
+
 static void play_decision(struct replay *replay, const struct item *item)
 {
     const char *id = log_get_text(item->record, "target");
@@ -245,6 +270,7 @@ static void play_decision(struct replay *replay, const struct item *item)
     struct logged *target;
 
     replay_values_take(replay->values, replay->rehearsal, item->record);
+    play_reports(replay, input);
     if (!log_get_size(json_object_get(input, "observed"), "replicas", &size))
         return;
     if (!log_get_size(json_object_get(input, "target"), "max", &limit))
@@ -288,11 +314,8 @@ static void play_action(struct replay *replay, const struct item *item)
 
 static void play_notification(struct replay *replay, const struct item *item)
 {
-    AS_CLEANUP(as_notification_free_p)
-    struct as_notification *notification = replay_notification_make(item->record, &replay->scopes);
-
-    if (notification->alert_count > 0)
-        as_rehearsal_notify(replay->rehearsal, notification);
+    replay_reports_note_notification(replay->reports, item->record);
+    notify(replay, item->record);
 }
 
 static void play_incident(struct replay *replay, const struct item *item)
@@ -307,7 +330,8 @@ static void play_incident(struct replay *replay, const struct item *item)
     /* of the alert's list in Alertmanager: nobody was notified */
     if (json_is_null(json_object_get(item->record, "notification")) &&
         (opens || strcmp(log_get_text(item->record, "event"), "closed") == 0))
-        play_notification(replay, item);
+        notify(replay, item->record);
+    replay_reports_note_incident(replay->reports, item->record);
 }
 
 static void play(struct replay *replay, const struct item *item)
@@ -512,6 +536,7 @@ static void clear(struct replay *replay)
     replay_scopes_deinit(&replay->scopes);
     comparison_free(replay->comparison);
     replay_values_free(replay->values);
+    replay_reports_free(replay->reports);
     as_config_free(replay->config);
 }
 
@@ -545,6 +570,7 @@ int replay_rules(const struct as_args *args, const struct log_files *files)
         return status;
     replay.scopes = replay_scopes_make(&replay.config->settings.receiver);
     replay.values = replay_values_new(replay.config->ruleset);
+    replay.reports = replay_reports_new();
     replay.comparison = comparison_new(replay.config->ruleset, as_args_has(args, "svg"));
     replay.warnings = json_array();
     status = replay_all(&replay, files, &error);

@@ -280,16 +280,18 @@ static void check_rule_reached(struct lint_run *run, const struct ways *ways,
     as_arena_deinit(&arena);
 }
 
-/* The route that brings the watchdog most often: of those that certainly do, or else may. */
-static const struct lint_route *find_watchdog(struct lint_run *run, const struct ways *ways)
+/* The route that repeats the rule's alerts most often: of those that certainly bring them, or else
+ * may. */
+static const struct lint_route *find_fastest(struct lint_run *run, const struct ways *ways,
+                                             const struct lint_rule *of)
 {
-    const struct as_rule *rule = run->watchdog.rule;
+    const struct as_rule *rule = of->rule;
     const struct lint_route *best = NULL;
     bool is_best_sure = false;
     for (size_t i = 0; i < ways->count; i++) {
         const struct lint_route *route = ways->routes[i];
         struct lint_way way;
-        if (!lint_spend(run, LINT_DEAR) ||
+        if (!lint_takes_receiver(of, route->receiver->name) || !lint_spend(run, LINT_DEAR) ||
             lint_find_way(route, rule->matchers, rule->matcher_count, &way) != LINT_REACHED)
             continue;
         bool is_sure = lint_takes_all(route, rule->matchers, rule->matcher_count);
@@ -306,7 +308,7 @@ static const struct lint_route *find_watchdog(struct lint_run *run, const struct
 static void check_watchdog(struct lint_run *run, const struct ways *ways)
 {
     const struct as_settings *settings = &run->config->settings;
-    const struct lint_route *route = find_watchdog(run, ways);
+    const struct lint_route *route = find_fastest(run, ways, &run->watchdog);
     char repeat[AS_DURATION_SIZE], within[AS_DURATION_SIZE];
     check_rule_reached(run, ways, &run->watchdog);
     if (!route || settings->alertmanager.url_count > 0 || !lint_is_ours(route->receiver) ||
@@ -319,6 +321,38 @@ static void check_watchdog(struct lint_run *run, const struct ways *ways)
                            "the watchdog is repeated every %s%s, which is not within "
                            "`receiver.watchdog.within` (%s): shorten repeat_interval",
                            repeat, written ? "" : " (the default)", within);
+}
+
+/* How soon the rule may step down again, for its alert alone; 0: once at most, or not for it. */
+static int64_t get_pace(const struct lint_rule *rule)
+{
+    const struct as_rule *what = rule->rule;
+    const int64_t lock = rule->target->bounds.cooldown.down_us;
+    if (what->action.kind != AS_ACTION_SCALE_DOWN || what->action.is_to ||
+        what->source.kind == AS_SOURCE_QUERY || what->max_steps == 1)
+        return 0;
+    return what->every_us > lock ? what->every_us : lock;
+}
+
+/* A further step down waits until the alert is reported again. */
+static void check_pace(struct lint_run *run, const struct ways *ways, const struct lint_rule *rule)
+{
+    const int64_t pace = get_pace(rule);
+    const struct lint_route *route = pace > 0 ? find_fastest(run, ways, rule) : NULL;
+    char repeat_text[AS_DURATION_SIZE], pace_text[AS_DURATION_SIZE];
+    if (!route || run->config->settings.alertmanager.url_count > 0 ||
+        !lint_is_ours(route->receiver) || lint_get_repeat(route) <= pace)
+        return;
+    const struct as_yaml_node *written = route->repeat_interval.node;
+    as_duration_print(lint_get_repeat(route), repeat_text);
+    as_duration_print(pace, pace_text);
+    lint_warn(run, rule->tree, schema_find_key(rule->node, "scale_down"),
+              "could step down every %s, but its alert is repeated every %s%s (%s:%u), and each "
+              "further step waits for that (`unconfirmed`): shorten repeat_interval, or set "
+              "`alertmanager.urls`",
+              pace_text, repeat_text, written ? "" : ", the default",
+              as_yaml_get_file(run->lint->alertmanager->tree),
+              (written ? written : route->place)->place.line);
 }
 
 /* group_by and templated targets */
@@ -414,8 +448,10 @@ void lint_check_routes(struct lint_run *run)
         lint_check_people(run, ways.routes[i]);
     }
     for (size_t i = 0; i < run->rule_count && ways.count > 0; i++) {
-        if (!run->rules[i].is_dead)
-            check_rule_reached(run, &ways, &run->rules[i]);
+        if (run->rules[i].is_dead)
+            continue;
+        check_rule_reached(run, &ways, &run->rules[i]);
+        check_pace(run, &ways, &run->rules[i]);
     }
     if (run->watchdog.rule && ways.count > 0)
         check_watchdog(run, &ways);

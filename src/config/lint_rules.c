@@ -126,11 +126,12 @@ static bool check_pair(struct lint_run *run, const struct lint_rule *up,
     return true;
 }
 
-/* It wants up as long as its alert fires; with steps, there may be none for the value. */
+/* It wants up as long as its alert fires; with steps, there may be none for the value, and with
+ * `to` it hinders none that stay above. */
 static bool always_wants_up(const struct lint_rule *rule)
 {
     return !rule->is_dead && rule->rule->action.kind == AS_ACTION_SCALE_UP &&
-           rule->rule->source.kind == AS_SOURCE_NONE;
+           rule->rule->source.kind == AS_SOURCE_NONE && !rule->rule->action.is_to;
 }
 
 static int compare_by_target(const void *left, const void *right)

@@ -95,6 +95,7 @@ struct raw_scale {
     struct raw_source value;
     struct raw_step *steps;
     size_t step_count;
+    int32_t to;
 };
 
 static void parse_above(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -142,6 +143,11 @@ static const struct schema_field scale_fields[] = {
      .offset = offsetof(struct raw_scale, steps),
      .count_offset = offsetof(struct raw_scale, step_count),
      .map = &steps},
+    {.key = "to",
+     .type = SCHEMA_INT,
+     .offset = offsetof(struct raw_scale, to),
+     .min = 0,
+     .max = AS_SIZE_MAX},
     {0},
 };
 
@@ -170,7 +176,7 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
 {
     struct raw_scale *scale = object;
     const struct as_yaml_node *list = as_yaml_find(node, "steps");
-    schema_check_one_of(loader, node, at, (const char *const[]){"by", "value", NULL}, true);
+    schema_check_one_of(loader, node, at, (const char *const[]){"by", "to", "value", NULL}, true);
     finish_amount(loader, node, &scale->amount);
     if (as_yaml_find(node, "value") && !list)
         loader_report(loader, at, "key `steps` is missing");
@@ -213,6 +219,8 @@ static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
     rule->action = (struct as_action){
         .kind = kind,
         .amount = raw.amount.by,
+        .is_to = as_yaml_find(value, "to") != NULL,
+        .size = raw.to,
         .steps = convert_steps(loader, &raw),
         .step_count = raw.step_count,
     };

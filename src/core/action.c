@@ -16,3 +16,9 @@ const char *as_action_kind_get_word(enum as_action_kind kind)
     assert((size_t)kind < AS_ACTION_KIND_COUNT);
     return words[kind];
 }
+
+bool as_action_is_absolute(const struct as_action *action)
+{
+    return action->is_to ||
+           (action->kind != AS_ACTION_SCALE_UP && action->kind != AS_ACTION_SCALE_DOWN);
+}

@@ -14,12 +14,13 @@ struct run {
     const struct as_decide_input *input;
     const struct as_proposal_result *results;
     struct as_decision *decision;
-    int32_t size;          /* as the gates have left it so far */
-    struct as_move move;   /* direction NONE: no change is wanted */
-    bool has_hold;         /* a gate has turned the wish into "stay" */
-    enum as_reason hold;   /* why */
-    bool within_tolerance; /* a winning proposal says so */
-    bool is_locked;        /* by the cooldown */
+    int32_t size;                     /* as the gates have left it so far */
+    struct as_move move;              /* direction NONE: no change is wanted */
+    bool has_hold;                    /* a gate has turned the wish into "stay" */
+    enum as_reason hold;              /* why */
+    const struct as_proposal *winner; /* NULL: none */
+    bool within_tolerance;            /* a winning proposal says so */
+    bool is_locked;                   /* by the cooldown */
     int64_t locked_until;
 };
 
@@ -124,6 +125,7 @@ static bool gate_out_of_bounds(struct run *run)
 struct tally {
     const struct as_proposal *winner; /* the first with the highest size; NULL: no sizes */
     int32_t highest;
+    int32_t floor; /* nobody's decrease ends below it */
     bool wants_down, is_missing, within_tolerance;
 };
 
@@ -135,6 +137,8 @@ static struct tally count_proposals(const struct run *run)
         const struct as_proposal_result *result = &run->results[i];
         if (!result->has_size) {
             tally.is_missing |= !result->no_opinion;
+            if (result->is_floor && result->desired > tally.floor)
+                tally.floor = result->desired;
             continue;
         }
         tally.wants_down |= result->desired < run->input->replicas;
@@ -150,7 +154,8 @@ static struct tally count_proposals(const struct run *run)
 }
 
 /* 4. The highest wins, because one rule's "enough" does not answer another's "too few". What cannot
- * be known never makes the size smaller, and is not remembered as an opinion. */
+ * be known never makes the size smaller, and is not remembered as an opinion. A floor is at most
+ * the present size: it cuts decreases only. */
 static void gate_combine(struct run *run)
 {
     const struct as_decide_input *input = run->input;
@@ -159,12 +164,13 @@ static void gate_combine(struct run *run)
     if (tally.is_missing && (!tally.winner || tally.highest < input->replicas)) {
         hold(run, AS_REASON_METRIC_UNAVAILABLE);
     } else if (tally.winner) {
-        run->size = tally.highest;
+        run->size = tally.highest > tally.floor ? tally.highest : tally.floor;
+        run->winner = tally.winner;
         run->decision->rule = tally.winner->rule;
         run->decision->has_recommendation = true;
-        run->decision->recommendation = tally.highest;
+        run->decision->recommendation = run->size;
         run->within_tolerance = tally.within_tolerance;
-        if (tally.highest == input->replicas && tally.wants_down)
+        if (run->size == input->replicas && tally.wants_down)
             hold(run, AS_REASON_VETOED);
     }
     enum as_direction direction = get_direction(run, run->size);
@@ -250,6 +256,17 @@ static bool gate_cooldown(struct run *run)
     return run->is_locked;
 }
 
+/* What an alert said before the last step down says nothing about the next one. */
+static bool is_unconfirmed(const struct run *run)
+{
+    const struct as_decide_input *input = run->input;
+    const struct as_proposal *winner = run->winner;
+
+    if (!winner || !winner->needs_news || !input->last_step_down.set)
+        return false;
+    return !winner->reported.set || winner->reported.at.us <= input->last_step_down.at.us;
+}
+
 /* 10. What others have to say about it. */
 static bool gate_holds(struct run *run)
 {
@@ -262,6 +279,7 @@ static bool gate_holds(struct run *run)
         {input->flags.paused, AS_REASON_PAUSED},
         {input->flags.in_progress, AS_REASON_IN_PROGRESS},
         {input->flags.guarded && down, AS_REASON_GUARDED},
+        {down && is_unconfirmed(run), AS_REASON_UNCONFIRMED},
         {input->flags.budget_exhausted, AS_REASON_BUDGET},
     };
 

@@ -55,11 +55,28 @@ static const struct as_amount *find_step(const struct as_action *action, double 
     return NULL;
 }
 
+/* `to: N` goes one way: at N or beyond it the size is left to others, as far as they do not undo a
+ * scale-up. */
+static struct as_proposal_result propose_to(const struct as_decide_input *input,
+                                            const struct as_action *action, bool up)
+{
+    struct as_proposal_result result = propose(action->size);
+
+    if (up ? input->replicas >= result.desired : input->replicas <= result.desired) {
+        result = propose_nothing(true);
+        result.is_floor = up;
+        result.desired = as_decide_saturate(action->size);
+    }
+    return result;
+}
+
 static struct as_proposal_result propose_step(const struct as_decide_input *input,
                                               const struct as_proposal *proposal, bool up)
 {
     const struct as_amount *amount = &proposal->action.amount;
 
+    if (proposal->action.is_to)
+        return propose_to(input, &proposal->action, up);
     if (proposal->action.steps) {
         if (!has_finite_value(proposal))
             return propose_nothing(false);

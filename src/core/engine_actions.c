@@ -40,6 +40,13 @@ static void set_cause(struct target *target, const struct intent *intent)
     target->cause.rule = as_xstrdup(intent->rule);
 }
 
+static void note_change(const struct as_engine *engine, struct target *target, bool is_up)
+{
+    *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
+    if (!is_up)
+        target->last_step_down = moment_now(engine);
+}
+
 static struct intent *begin(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation, int32_t to,
                             const char *decision, const char *rule)
@@ -199,8 +206,9 @@ static bool group_took_part(const struct as_engine *engine, const struct group *
     const struct as_action *action = &group->rule->action;
     if (group->rule->source.kind != AS_SOURCE_NONE)
         return group->wants_up; /* by its value then; after a restart nobody knows */
-    return action->kind == AS_ACTION_SCALE_UP ||
-           (action->kind == AS_ACTION_SCALE_TO && action->size > intent->from);
+    if (action->kind == AS_ACTION_SCALE_TO || action->is_to)
+        return action->kind != AS_ACTION_SCALE_DOWN && action->size > intent->from;
+    return action->kind == AS_ACTION_SCALE_UP;
 }
 
 static bool incident_took_part(const struct incident *incident, const struct intent *intent)
@@ -265,7 +273,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
                   struct as_action_record *record)
 {
     const bool is_up = intent->to > intent->from;
-    *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
+    note_change(engine, target, is_up);
     set_cause(target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* else it is someone else's hand to them */
@@ -468,7 +476,7 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
         record->is_late = true;
         record->message = "the target could not be observed, and no rule leads to it any more";
     }
-    *(maybe->to > maybe->from ? &target->last_up : &target->last_down) = moment_now(engine);
+    note_change(engine, target, maybe->to > maybe->from);
     set_cause(target, maybe);
     target_set_keep(engine, target);
     effect_put_target(engine, target);

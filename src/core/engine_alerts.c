@@ -27,6 +27,7 @@ static void request_list(struct as_engine *engine)
     if (engine->stopping || engine->config.resync_us == 0)
         return;
     engine->list_ticket = ++engine->next_ticket;
+    engine->list_asked = engine->mono;
     effect_add(engine, AS_EFFECT_LIST_ALERTS)->ticket = engine->list_ticket;
 }
 
@@ -66,11 +67,15 @@ static void set_due(struct as_engine *engine, bool has_failed)
 static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
                           const struct as_listed_alert *alert)
 {
-    const struct incident *incident = incident_find(engine, alert->fingerprint);
+    struct incident *incident = incident_find(engine, alert->fingerprint);
     const bool is_older = incident && incident->seen_ticket >= ticket;
-    if (is_older && (alert->is_suppressed || !starts_later(alert->starts_at, incident->starts_at)))
-        return;
-    (void)incident_see(engine, cause, alert);
+    if (!is_older ||
+        (!alert->is_suppressed && starts_later(alert->starts_at, incident->starts_at))) {
+        (void)incident_see(engine, cause, alert);
+        incident = incident_find(engine, alert->fingerprint);
+    }
+    if (incident && incident->is_open)
+        news_note_listed(engine, cause, incident, alert);
 }
 
 /* What was named is seen later than the list was asked for, like what a notification named since.
@@ -121,7 +126,7 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
     }
     if (is_whole)
         close_unnamed(engine, &cause, ticket);
-    if (engine->effect_count > effects)
+    if (engine->effect_count > effects || cause.touched_count > 0)
         cause_commit(engine, &cause);
 }
 

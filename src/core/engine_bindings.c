@@ -17,8 +17,10 @@ bool rule_keeps_progress(const struct as_rule *rule, const struct as_target_conf
     if (rule->max_steps || rule->every_us || rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
         return true;
     /* without a lock whose end would repeat it, a rule acts once for an incident */
-    return (rule->action.kind == AS_ACTION_SCALE_UP && config->bounds.cooldown.up_us == 0) ||
-           (rule->action.kind == AS_ACTION_SCALE_DOWN && config->bounds.cooldown.down_us == 0);
+    if (as_action_is_absolute(&rule->action))
+        return false;
+    return rule->action.kind == AS_ACTION_SCALE_UP ? config->bounds.cooldown.up_us == 0
+                                                   : config->bounds.cooldown.down_us == 0;
 }
 
 bool binding_is_used_up(const struct binding *binding)
@@ -41,10 +43,8 @@ as_mono_time binding_get_due_unheld(const struct binding *binding)
     const struct as_cooldown *cooldown = &binding->group->target->config->bounds.cooldown;
     const bool has_lock =
         rule->action.kind == AS_ACTION_SCALE_DOWN ? cooldown->down_us > 0 : cooldown->up_us > 0;
-    const bool is_absolute = rule->action.kind == AS_ACTION_SCALE_TO ||
-                             rule->action.kind == AS_ACTION_TRACK ||
-                             rule->action.kind == AS_ACTION_PASS_THROUGH;
-    return has_lock || is_absolute ? (as_mono_time){INT64_MIN} : AS_MONO_NEVER;
+    return has_lock || as_action_is_absolute(&rule->action) ? (as_mono_time){INT64_MIN}
+                                                            : AS_MONO_NEVER;
 }
 
 as_mono_time binding_get_due(const struct binding *binding)
@@ -249,6 +249,7 @@ void incident_free(struct incident *incident)
     for (uint32_t i = 0; i < incident->credential_count; i++)
         free(incident->credentials[i]);
     free(incident->credentials);
+    free(incident->reported);
     free(incident->bindings);
     as_labels_free(incident->labels);
     as_labels_free(incident->annotations);

@@ -34,6 +34,9 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         dry_run ? moment_get_later(locks.up, target->dry_last_up) : locks.up;
     const struct as_moment down =
         dry_run ? moment_get_later(locks.down, target->dry_last_down) : locks.down;
+    const struct as_moment step_down =
+        dry_run ? moment_get_later(target->last_step_down, target->dry_last_down)
+                : target->last_step_down;
     *input = (struct as_decide_input){
         .version = AS_DECIDE_VERSION,
         .now = engine->wall,
@@ -44,6 +47,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .status_replicas = observation->status_replicas,
         .last_up = moment_get_wall(engine, up),
         .last_down = moment_get_wall(engine, down),
+        .last_step_down = moment_get_wall(engine, step_down),
         .flags = {.paused = pauses_find(engine, target) != NULL,
                   .in_progress =
                       observation->in_progress || growth_is_awaited(target, observation)},

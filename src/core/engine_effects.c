@@ -66,6 +66,7 @@ void effect_put_target(struct as_engine *engine, struct target *target)
         .last_down = target->last_down,
         .dry_last_up = target->dry_last_up,
         .dry_last_down = target->dry_last_down,
+        .last_step_down = target->last_step_down,
         .keep_us = target->keep_us,
         .events = target->events,
         .event_count = target->event_count,

@@ -68,17 +68,21 @@ void incident_bury(struct as_engine *engine, struct incident *incident)
     TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
 }
 
+void cause_touch(struct as_engine *engine, struct cause *cause, const struct incident *incident,
+                 struct target *target)
+{
+    if (cause->notification)
+        target_ask(engine, target, cause->notification, incident->starts_at);
+    cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
+                              sizeof(struct target *));
+    cause->touched[cause->touched_count++] = target;
+}
+
 static void touch_targets(struct as_engine *engine, struct cause *cause,
                           const struct incident *incident)
 {
-    for (uint32_t i = 0; i < incident->binding_count; i++) {
-        struct target *target = incident->bindings[i].group->target;
-        if (cause->notification)
-            target_ask(engine, target, cause->notification, incident->starts_at);
-        cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
-                                  sizeof(struct target *));
-        cause->touched[cause->touched_count++] = target;
-    }
+    for (uint32_t i = 0; i < incident->binding_count; i++)
+        cause_touch(engine, cause, incident, incident->bindings[i].group->target);
 }
 
 /* Commits what came of the cause; its targets are evaluated then. */
@@ -135,6 +139,7 @@ static struct incident *incident_new(struct as_engine *engine, const struct caus
     incident->resolved = is_open ? AS_MOMENT_NEVER : now;
     incident->silenced = AS_MOMENT_NEVER;
     incident->seen_stored = now.mono;
+    incident->listed.us = INT64_MIN;
     set_seen(engine, incident);
     (void)add_receivers(incident, alert);
     (void)incident_add_credential(incident, cause->credential);
@@ -190,6 +195,7 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     for (uint32_t i = 0; i < incident->binding_count; i++)
         target_hasten(engine, incident->bindings[i].group->target);
     touch_targets(engine, cause, incident);
+    news_note(engine, cause, incident);
     return outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
 }
 
@@ -267,6 +273,7 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
                            is_annotated_anew(engine, incident, alert);
     const bool rerouted = is_rerouted(engine, cause, incident, alert);
     const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
+    news_note(engine, cause, incident);
     if (annotated)
         room_account(engine, incident);
     const int64_t age = engine->mono.us - incident->seen_stored.us;

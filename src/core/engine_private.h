@@ -9,6 +9,7 @@
  *   engine_targets.c    a target's phases and timers
  *   engine_sources.c    queries, and values from labels and annotations
  *   engine_proposals.c  what rules want now
+ *   engine_news.c       when their alerts were last reported as firing
  *   engine_endings.c    what they want because an incident was resolved
  *   engine_decisions.c  from observation and proposals to a decision and its record
  *   engine_history.c    what a target remembers: its changes, recommendations
@@ -101,8 +102,11 @@ struct incident {
     size_t bytes; /* as they were last counted */
     char **receivers;
     uint32_t receiver_count;
-    char **credentials; /* through which it came */
+    char **credentials;     /* through which it came */
+    as_mono_time *reported; /* of each credential: when it last was, since the start; INT64_MIN */
     uint32_t credential_count;
+    as_mono_time listed;       /* the last list that said `updated_at` was asked for; INT64_MIN */
+    as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
     struct as_moment silenced; /* since when it is held; unset: not */
     as_mono_time late_until;   /* a firing notification may be older than the silence until then */
     uint64_t seen_ticket;      /* lists with later tickets were asked for after it was last seen */
@@ -269,7 +273,8 @@ struct target {
     bool has_size;
     int32_t replicas, status_replicas, desired;
     struct as_moment observed;
-    struct as_moment last_up, last_down, dry_last_up, dry_last_down;
+    struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
+    struct as_moment last_step_down;                                 /* of our decreases */
     int64_t keep_us;
     bool is_stored;               /* the store has something of it */
     struct as_past_event *events; /* our changes, ascending by time */
@@ -376,9 +381,9 @@ struct as_engine {
     struct ask_tree asks;     /* that are not answered */
     struct ask_list answered; /* of the last decisions; freed at the next step */
 
-    uint64_t list_ticket; /* of the list under way; 0: none is */
-    as_mono_time list_due;
-    unsigned list_failures; /* in a row */
+    uint64_t list_ticket;              /* of the list under way; 0: none is */
+    as_mono_time list_due, list_asked; /* asked: when the last one was asked for */
+    unsigned list_failures;            /* in a row */
     as_mono_time watchdog_seen;
 
     uint64_t next_ticket;
@@ -448,6 +453,8 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
                                      const struct as_listed_alert *alert);
 void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
                     as_wall_time starts_at);
+void cause_touch(struct as_engine *engine, struct cause *cause, const struct incident *incident,
+                 struct target *target); /* to be evaluated when the cause is committed */
 struct waiter *cause_commit(struct as_engine *engine, struct cause *cause);
 void incidents_expire(struct as_engine *engine);
 as_mono_time incidents_get_deadline(const struct as_engine *engine);
@@ -485,6 +492,14 @@ as_mono_time binding_get_due(const struct binding *binding); /* never while it i
 as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target);
 struct group *group_find(struct target *target, const char *rule);
 
+/* engine_news.c */
+void news_note(struct as_engine *engine, struct cause *cause, struct incident *incident);
+void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                      const struct as_listed_alert *alert);
+/* When someone who may trigger the rule last said that the alert fires; INT64_MIN: nobody since the
+ * start. */
+as_mono_time news_get(const struct as_engine *engine, const struct binding *binding);
+
 /* engine_room.c */
 void room_account(struct as_engine *engine, struct incident *incident); /* after it has changed */
 void room_give_back(struct as_engine *engine, struct incident *incident);
@@ -492,6 +507,9 @@ size_t room_get_used(const struct as_engine *engine); /* bytes */
 
 /* engine_scopes.c */
 bool scope_is_whole(const struct as_engine *engine, const char *credential);
+/* The credential may trigger the rule there. */
+bool scope_lets(const struct as_engine *engine, const char *credential, const struct as_rule *rule,
+                const struct as_target_ref *ref);
 /* One of the incident's credentials may trigger the rule there. */
 bool scope_allows(const struct as_engine *engine, const struct incident *incident,
                   const struct as_rule *rule, const struct as_target_ref *ref);

@@ -6,6 +6,9 @@
  * incidents give. A rule none of whose incidents may act now proposes to stay (`by: 0`) if it may
  * want up, and nothing if it wants down. An incident that Alertmanager holds back (silenced) never
  * may.
+ *
+ * What rests on the alert alone, and could lower the size, says when the alert was last reported:
+ * of all incidents that ask for the same, the latest report counts.
  */
 #include "engine_private.h"
 
@@ -32,6 +35,24 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
             return binding;
     }
     return NULL;
+}
+
+/* A value that was asked for this decision is news itself. */
+static bool needs_news(const struct as_rule *rule)
+{
+    return rule->source.kind != AS_SOURCE_QUERY && rule->action.kind != AS_ACTION_SCALE_UP;
+}
+
+static void note_report(const struct as_engine *engine, struct as_proposal *proposal,
+                        const struct binding *binding)
+{
+    proposal->needs_news = needs_news(binding->group->rule);
+    if (!proposal->needs_news)
+        return;
+    const struct as_moment latest = {.mono = news_get(engine, binding)};
+    const as_maybe_time reported = moment_get_wall(engine, latest);
+    if (reported.set && (!proposal->reported.set || reported.at.us > proposal->reported.at.us))
+        proposal->reported = reported;
 }
 
 static bool wants_to_stay(const struct as_action *action, int32_t replicas)
@@ -81,25 +102,31 @@ static struct as_proposal *add(struct as_engine *engine, struct proposals *propo
 static void propose_to_stay(struct as_engine *engine, struct proposals *proposals,
                             struct group *group)
 {
-    static const struct as_action stay = {.kind = AS_ACTION_SCALE_UP, .amount = {.at_least = 1}};
+    const struct as_action *action = &group->rule->action;
+    const int32_t replicas = group->target->replicas;
+    struct as_action stay = {.kind = AS_ACTION_SCALE_UP, .amount = {.at_least = 1}};
+    if (action->is_to) { /* nobody goes below what it asked for */
+        stay.is_to = true;
+        stay.size = action->size < replicas ? action->size : replicas;
+    }
     (void)add(engine, proposals, group->rule, TAILQ_FIRST(&group->bindings)->incident->fingerprint,
               &stay);
     proposals->origins[proposals->count++] = (struct proposer){.group = group};
 }
 
-static bool has_value(const char *const *values, size_t count, const char *value)
+static size_t find_value(const char *const *values, size_t count, const char *value)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(values[i], value) == 0)
-            return true;
-    }
-    return false;
+    size_t i = 0;
+    while (i < count && strcmp(values[i], value) != 0)
+        i++;
+    return i;
 }
 
 static void propose_values(struct as_engine *engine, struct target *target,
                            struct proposals *proposals, struct group *group)
 {
     const char *values[VALUES_MAX];
+    const size_t first = proposals->count;
     size_t count = 0;
     const struct binding *binding;
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
@@ -110,7 +137,9 @@ static void propose_values(struct as_engine *engine, struct target *target,
         struct as_proposal *proposal =
             add(engine, proposals, group->rule, incident->fingerprint, &group->rule->action);
         sources_read(engine, target, group->rule, incident, proposal, &value);
-        if (has_value(values, count, value))
+        const size_t same = find_value(values, count, value);
+        note_report(engine, &proposals->items[first + same], binding);
+        if (same < count)
             continue;
         proposals->origins[proposals->count++] =
             (struct proposer){.group = group, .incident = incident};
@@ -127,6 +156,21 @@ static void propose_values(struct as_engine *engine, struct target *target,
     }
 }
 
+static void propose_one(struct as_engine *engine, struct proposals *proposals, struct group *group,
+                        const struct binding *oldest)
+{
+    struct as_proposal *proposal =
+        add(engine, proposals, group->rule, oldest->incident->fingerprint, &group->rule->action);
+    const struct binding *binding;
+    for (binding = oldest; binding && needs_news(group->rule);
+         binding = TAILQ_NEXT(binding, in_group)) {
+        if (is_due(engine, binding))
+            note_report(engine, proposal, binding);
+    }
+    proposals->origins[proposals->count++] =
+        (struct proposer){.group = group, .incident = oldest->incident};
+}
+
 static void propose(struct as_engine *engine, struct target *target, struct proposals *proposals,
                     struct group *group)
 {
@@ -137,9 +181,7 @@ static void propose(struct as_engine *engine, struct target *target, struct prop
     } else if (due && group->rule->source.kind != AS_SOURCE_NONE) {
         propose_values(engine, target, proposals, group);
     } else if (due) {
-        (void)add(engine, proposals, group->rule, due->incident->fingerprint, &group->rule->action);
-        proposals->origins[proposals->count++] =
-            (struct proposer){.group = group, .incident = due->incident};
+        propose_one(engine, proposals, group, due);
     }
     if (proposals->count > before)
         list_incidents(proposals, group);

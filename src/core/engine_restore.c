@@ -77,6 +77,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     if (state->is_open)
         incident->seen.mono.us = as_time_add(incident->seen.mono.us,
                                              engine->config.incident_expiry_us / SEEN_STORE_PART);
+    incident->listed.us = INT64_MIN;
     incident->silenced = state->silenced;
     incident->late_until.us = INT64_MIN;
     incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
@@ -117,6 +118,7 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
     target->last_down = state->last_down;
     target->dry_last_up = state->dry_last_up;
     target->dry_last_down = state->dry_last_down;
+    target->last_step_down = state->last_step_down;
     target->keep_us = state->keep_us;
     history_restore(target, state);
     endings_restore(target, state);

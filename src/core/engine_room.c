@@ -34,6 +34,7 @@ static size_t measure(const struct incident *incident)
            measure_labels(incident->annotations) +
            measure_texts(incident->receivers, incident->receiver_count) +
            measure_texts(incident->credentials, incident->credential_count) +
+           incident->credential_count * (BLOCK + sizeof(*incident->reported)) +
            incident->binding_count * (BLOCK + sizeof(struct binding)) +
            incident->kept_count * (BLOCK + sizeof(struct as_progress));
 }

@@ -19,8 +19,8 @@ bool scope_is_whole(const struct as_engine *engine, const char *credential)
     return as_scope_is_whole(engine->config.scopes, engine->config.scope_count, credential);
 }
 
-static bool allows(const struct as_engine *engine, const char *credential,
-                   const struct as_rule *rule, const struct as_target_ref *ref)
+bool scope_lets(const struct as_engine *engine, const char *credential, const struct as_rule *rule,
+                const struct as_target_ref *ref)
 {
     return as_scope_allows(engine->config.scopes, engine->config.scope_count, credential,
                            rule->name, engine->ruleset->targets[rule->target].name, ref->id);
@@ -30,7 +30,7 @@ bool scope_allows(const struct as_engine *engine, const struct incident *inciden
                   const struct as_rule *rule, const struct as_target_ref *ref)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (allows(engine, incident->credentials[i], rule, ref))
+        if (scope_lets(engine, incident->credentials[i], rule, ref))
             return true;
     }
     return false;
@@ -51,7 +51,7 @@ static bool reaches_bound(const struct as_engine *engine, const char *credential
 {
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct group *group = incident->bindings[i].group;
-        if (allows(engine, credential, group->rule, group->target->ref))
+        if (scope_lets(engine, credential, group->rule, group->target->ref))
             return true;
     }
     return false;
@@ -74,7 +74,7 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
         if (!rule->enabled ||
             as_target_ref_new(config, alert->labels, alert->annotations, &ref, NULL) != 0)
             continue;
-        if (allows(engine, credential, rule, ref))
+        if (scope_lets(engine, credential, rule, ref))
             return true;
         beyond++;
     }
@@ -88,7 +88,7 @@ bool scope_covers(const struct as_engine *engine, const char *credential,
 {
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct group *group = incident->bindings[i].group;
-        if (!allows(engine, credential, group->rule, group->target->ref))
+        if (!scope_lets(engine, credential, group->rule, group->target->ref))
             return false;
     }
     return true;
@@ -104,6 +104,9 @@ bool incident_add_credential(struct incident *incident, const char *credential)
         return false;
     incident->credentials = as_xrealloc_array(incident->credentials, incident->credential_count + 1,
                                               sizeof(*incident->credentials));
+    incident->reported = as_xrealloc_array(incident->reported, incident->credential_count + 1,
+                                           sizeof(*incident->reported));
+    incident->reported[incident->credential_count].us = INT64_MIN;
     incident->credentials[incident->credential_count++] = as_xstrdup(credential);
     return true;
 }

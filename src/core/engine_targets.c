@@ -30,7 +30,7 @@ struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_ta
     target->deadline = AS_MONO_NEVER;
     target->failure = AS_REASON_APPLIED;
     target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
-    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
     target->growth.failed = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;
@@ -202,14 +202,15 @@ static int64_t get_refresh_us(const struct as_engine *engine)
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 
-/* The locks are kept for as long as the longest of them may matter. */
+/* The locks are kept for as long as the longest of them may matter, and the last step down for as
+ * long as an incident that was reported before it. */
 void target_set_keep(const struct as_engine *engine, struct target *target)
 {
     if (!target->config)
         return;
     const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
     const int64_t locks[] = {cooldown->up_us, cooldown->down_us, cooldown->up_after_down_us,
-                             history_get_span(engine)};
+                             history_get_span(engine), engine->config.incident_expiry_us};
     target->keep_us = KEEP_LOCKS_US;
     for (size_t i = 0; i < AS_ARRAY_SIZE(locks); i++) {
         if (locks[i] > target->keep_us)
@@ -220,8 +221,9 @@ void target_set_keep(const struct as_engine *engine, struct target *target)
 /* When the locks of a target that nothing refers to can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
-    const struct as_moment moments[] = {target->last_up, target->last_down, target->dry_last_up,
-                                        target->dry_last_down, target->growth.failed};
+    const struct as_moment moments[] = {target->last_up,       target->last_down,
+                                        target->dry_last_up,   target->dry_last_down,
+                                        target->growth.failed, target->last_step_down};
     as_mono_time forget = {INT64_MIN};
     if (target->event_count > 0) /* also where the locks were ended by hand */
         forget.us =

@@ -70,7 +70,7 @@ static int read_alert(const struct place *place, const json_t *object, struct as
                           place_get_type_word(object));
     if (!place_find(object, "labels"))
         return place_fail(place, "labels", NULL, "missing");
-    alert->updated_at = YEAR_ONE;
+    listed->updated_at = YEAR_ONE;
     int r = place_read_labels(place, object, "labels", &labels);
     listed->labels = labels;
     if (r == 0)
@@ -79,7 +79,7 @@ static int read_alert(const struct place *place, const json_t *object, struct as
     if (r == 0)
         r = place_read_time(place, object, "startsAt", true, &listed->starts_at);
     if (r == 0)
-        r = place_read_time(place, object, "updatedAt", false, &alert->updated_at);
+        r = place_read_time(place, object, "updatedAt", false, &listed->updated_at);
     if (r == 0)
         r = place_read_fingerprint(place, object, labels, &listed->fingerprint);
     if (r == 0)
@@ -212,10 +212,11 @@ static struct as_listed_alert unite(const struct told *told, size_t count, struc
         alert.is_suppressed = alert.is_suppressed && other->listed.is_suppressed;
         if (other->listed.starts_at.us < alert.starts_at.us)
             alert.starts_at = other->listed.starts_at;
-        if (other->updated_at.us > newest->updated_at.us)
+        if (other->listed.updated_at.us > newest->listed.updated_at.us)
             newest = other;
     }
     alert.annotations = newest->listed.annotations;
+    alert.updated_at = newest->listed.updated_at;
     unite_receivers(told, count, arena, &alert);
     return alert;
 }

@@ -70,13 +70,21 @@ static int decode_steps(struct as_strict *reader, struct as_arena *arena, int64_
     return 0;
 }
 
+/* `to: N`, since v: 2 */
+static int decode_to(struct as_strict *reader, struct as_action *action)
+{
+    action->is_to = true;
+    return as_strict_take_i64(reader, "to", 0, INT64_MAX, &action->size);
+}
+
 /* scale_up and scale_down; of the latter more than 100 % is refused since v: 2, as in rule files */
 static int decode_step_action(struct as_strict *reader, struct as_arena *arena, int32_t version,
                               struct as_action *action)
 {
     const bool is_bounded = action->kind == AS_ACTION_SCALE_DOWN && version >= 2;
     const int64_t milli_percent_max = is_bounded ? 100000 : INT64_MAX;
-    int error = as_strict_has(reader, "steps")
+    int error = version >= 2 && as_strict_has(reader, "to") ? decode_to(reader, action)
+                : as_strict_has(reader, "steps")
                     ? decode_steps(reader, arena, milli_percent_max, action)
                     : decode_amount(reader, milli_percent_max, &action->amount);
     return error ? error : as_strict_finish(reader);

@@ -324,6 +324,8 @@ static int decode_history(struct decoder *decoder, struct as_strict *root)
     if ((error = as_strict_init_object(&reader, root, "history")) ||
         (error = as_strict_take_time(&reader, "last_up", &input->last_up)) ||
         (error = as_strict_take_time(&reader, "last_down", &input->last_down)) ||
+        (input->version >= 2 &&
+         (error = as_strict_take_time(&reader, "last_step_down", &input->last_step_down))) ||
         (error = decode_events(decoder, &reader)) ||
         (error = decode_recommendations(decoder, &reader)))
         return error;
@@ -386,6 +388,7 @@ static int decode_samples(struct decoder *decoder, struct as_strict *reader,
 static int decode_proposal(struct decoder *decoder, struct as_strict *reader,
                            struct as_proposal *proposal)
 {
+    const int32_t version = decoder->document->input.version;
     int error;
 
     proposal->has_value = as_strict_has(reader, "value");
@@ -393,10 +396,12 @@ static int decode_proposal(struct decoder *decoder, struct as_strict *reader,
         (void)as_strict_take(reader, "value");
     else if ((error = as_strict_take_double(reader, "value", &proposal->value)))
         return error;
-    if ((error = as_strict_take_string(reader, "rule", &proposal->rule)) ||
+    proposal->needs_news = version >= 2 && json_object_get(reader->object, "reported");
+    if ((proposal->needs_news &&
+         (error = as_strict_take_time(reader, "reported", &proposal->reported))) ||
+        (error = as_strict_take_string(reader, "rule", &proposal->rule)) ||
         (error = as_strict_take_string(reader, "incident", &proposal->incident)) ||
-        (error = as_decision_decode_action(reader, decoder->arena, decoder->document->input.version,
-                                           &proposal->action)) ||
+        (error = as_decision_decode_action(reader, decoder->arena, version, &proposal->action)) ||
         (error = decode_samples(decoder, reader, proposal)) ||
         (error = as_strict_take_string(reader, "error", &proposal->error)))
         return error;

@@ -181,6 +181,7 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
 {
     as_json_begin_object(json);
     write_time(json, "last_down", input->last_down);
+    write_time_if(json, "last_step_down", input->last_step_down);
     write_time(json, "last_up", input->last_up);
     as_json_write_key(json, "recommendations");
     as_json_begin_array(json);
@@ -232,7 +233,9 @@ static void write_amount(struct as_json_writer *json, const struct as_amount *am
 static void write_step_action(struct as_json_writer *json, const struct as_action *action)
 {
     as_json_begin_object(json);
-    if (action->steps) {
+    if (action->is_to) {
+        as_json_write_member_i64(json, "to", action->size);
+    } else if (action->steps) {
         as_json_write_key(json, "steps");
         as_json_begin_array(json);
         for (size_t i = 0; i < action->step_count; i++) {
@@ -307,6 +310,8 @@ static void write_proposal(struct as_json_writer *json, const struct as_proposal
     write_action(json, &proposal->action);
     write_string_if(json, "error", proposal->error);
     write_string_if(json, "incident", proposal->incident);
+    if (proposal->needs_news)
+        write_time(json, "reported", proposal->reported);
     write_string_if(json, "rule", proposal->rule);
     if (proposal->samples)
         write_samples(json, proposal);
@@ -374,9 +379,10 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
     for (size_t i = 0; i < input->proposal_count; i++) {
         const struct as_proposal_result *result = &results[i];
         as_json_begin_object(json);
-        write_size_or_null(json, "desired", result->has_size, result->desired);
+        write_size_or_null(json, "desired", result->has_size || result->is_floor, result->desired);
         as_json_write_member(json, "reason",
-                             !result->has_size          ? as_reason_get_word(result->reason)
+                             result->is_floor           ? "floor"
+                             : !result->has_size        ? as_reason_get_word(result->reason)
                              : result->within_tolerance ? "within_tolerance"
                                                         : "ok");
         write_string_or_null(json, "rule", input->proposals[i].rule);

@@ -229,6 +229,8 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
     if (state->ref)
         as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
     write_moment(&json, "last_down", state->last_down);
+    if (as_moment_is_set(state->last_step_down))
+        write_moment(&json, "last_step_down", state->last_step_down);
     write_moment(&json, "last_up", state->last_up);
     if (state->ordered) {
         as_json_write_key(&json, "ordered");
@@ -570,9 +572,24 @@ static const struct as_growth_state *read_growth(struct reader *reader)
     return growth;
 }
 
+/* The last decrease that an earlier version remembered. */
+static struct as_moment find_step_down(const struct as_target_state *state)
+{
+    struct as_moment last = state->last_down;
+    for (size_t i = 0; i < state->event_count; i++) {
+        const struct as_past_event *event = &state->events[i];
+        if (event->change < 0 && event->at.mono.us > last.mono.us)
+            last = event->at;
+    }
+    return last;
+}
+
 /* What documents of earlier versions do not have. */
 static void read_rest(struct reader *reader, struct as_target_state *state)
 {
+    state->last_step_down = json_object_get(reader->root, "last_step_down")
+                                ? read_moment(reader, reader->root, "last_step_down")
+                                : find_step_down(state);
     if (json_object_get(reader->root, "pause"))
         state->pause = read_pause(reader);
     if (json_object_get(reader->root, "ordered"))

@@ -22,6 +22,36 @@ DECISIONS = [record for record in RECORDS if record["kind"] == "decision"]
 WORKERS = DECISIONS[0]["target"]
 
 
+
+
+def repeat(record, time):
+    alerts = [alert | {"outcome": "duplicate"} for alert in record["alerts"]]
+    return json.dumps(record | {"alerts": alerts, "id": record["id"][:-1] + time[18], "time": time}, separators=(",", ":")) + "\n"
+
+
+def make_repeated():
+    """The log as if `Calm` had been repeated one second after each step down."""
+    calm = next(record for record in RECORDS if record["kind"] == "notification" and record["alerts"][0]["labels"]["alertname"] == "Calm")
+    lines = []
+    for line, record in zip(LINES, RECORDS):
+        lines.append(line)
+        if record["kind"] == "action" and record.get("to") in (8, 7):
+            second = int(record["time"][17:19]) + 1
+            lines.append(repeat(calm, f"{record['time'][:17]}{second:02}{record['time'][19:]}"))
+    return "".join(lines)
+
+
+def listed(record):
+    """As if Alertmanager's list had reported `Calm` before each decision to go down."""
+    if record["kind"] != "decision" or record["output"]["rule"] != "calm":
+        return record
+    (proposal,) = record["input"]["proposals"]
+    return record | {"input": record["input"] | {"proposals": [proposal | {"reported": record["time"]}]}}
+
+
+REPEATED = make_repeated()
+
+
 def run(*arguments, data=None, cwd=None):
     done = subprocess.run([PROGRAM, *map(str, arguments)], input=data, capture_output=True, check=False, timeout=120, text=True, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
@@ -324,28 +354,40 @@ class Rules(unittest.TestCase):
         return json.loads(self.replay(rules, "-o", "json", **more)[1])
 
     def test_the_same_rules_come_to_the_same_sizes(self):
-        told = self.read(SAME)
+        told = self.read(SAME, data=REPEATED)
         (target,) = told["targets"]
         before, after = target["before"], target["after"]
         for key in ("ups", "downs", "min", "max", "last"):
             self.assertEqual(before[key], after[key], key)
         self.assertEqual((before["ups"], before["downs"], before["min"], before["max"], before["last"]), (2, 3, 4, 9, 6))
         self.assertAlmostEqual(before["mean"], after["mean"], delta=0.05)
-        self.assertEqual((target["difference_count"], told["warnings"], told["notifications"]), (0, [], 6))
-        self.assertIn("No difference of 10 s or more.\n", self.replay(SAME)[1])
+        self.assertEqual((target["difference_count"], told["warnings"], told["notifications"]), (0, [], 8))
+        self.assertIn("No difference of 10 s or more.\n", self.replay(SAME, data=REPEATED)[1])
+
+    def test_without_repeats_there_is_one_step_down(self):
+        """The log is of a version that did not wait for them."""
+        (target,) = self.read(SAME)["targets"]
+        self.assertEqual((target["before"]["downs"], target["after"]["downs"], target["after"]["last"]), (3, 1, 8))
+
+    def test_what_alertmanagers_list_reported_is_reported_again(self):
+        """It stands in no notification, but in the decisions that rested on it."""
+        told = self.read(SAME, data="".join(json.dumps(record, separators=(",", ":")) + "\n" for record in map(listed, RECORDS)))
+        after = told["targets"][0]["after"]
+        self.assertEqual((after["ups"], after["downs"], after["last"], told["notifications"]), (2, 3, 6, 6))
 
     def test_a_target_of_which_the_log_says_nothing_at_first(self):
         """It has its size when the first alert comes, however long the log has been silent."""
-        data = LINES[0].replace("T03:08:46", "T01:00:00") + "".join(LINES[1:])
-        self.assertNotEqual(data, "".join(LINES))
+        data = LINES[0].replace("T03:08:46", "T01:00:00") + REPEATED[len(LINES[0]):]
+        self.assertNotEqual(data, REPEATED)
         after = self.read(SAME, data=data)["targets"][0]["after"]
         self.assertEqual((after["ups"], after["downs"], after["max"], after["last"]), (2, 3, 9, 6))
 
     def test_a_clock_that_is_set_does_not_stop_time(self):
         """Set back by an hour; set from 1970 to the present; far into the future."""
         for head, tail in (("2026-11-21T03", "2026-11-21T02"), ("1970-01-01T00", "2026-11-21T03"), ("2026-11-21T03", "9999-12-31T23")):
-            data = "".join(LINES[:3]).replace('"time":"2026-11-21T03', f'"time":"{head}')
-            data += "".join(LINES[3:]).replace('"time":"2026-11-21T03', f'"time":"{tail}')
+            start = "".join(LINES[:3])
+            data = start.replace('"time":"2026-11-21T03', f'"time":"{head}')
+            data += REPEATED[len(start):].replace('"time":"2026-11-21T03', f'"time":"{tail}')
             told = self.read(SAME, data=data)
             after = told["targets"][0]["after"]
             self.assertEqual((after["ups"], after["downs"], after["max"], after["last"]), (2, 3, 9, 6))

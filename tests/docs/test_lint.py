@@ -45,6 +45,8 @@ class Lint(unittest.TestCase):
             self.assertEqual(len(blocks), 1, name)
             (self.path / "alertmanager.yml").write_text(blocks[0], encoding="utf-8")
             for rules in sorted((ROOT / "rules").glob("*.yaml")):
+                if rules.name == "demo.yaml":  # with locks of seconds, and an Alertmanager of its own: below
+                    continue
                 said = check(rules, "--alertmanager", self.path / "alertmanager.yml", "--lint-fatal", "--syntax-only")
                 self.assertEqual((said[0], said[2]), (0, ""), f"{name}, {rules.name}")
 
@@ -63,9 +65,9 @@ class Lint(unittest.TestCase):
         text = DEBIAN.read_text(encoding="utf-8").rstrip() + "\n\n" + OURS
         text = text.replace("  routes:\n", "  routes:\n    - {receiver: alertscaler, continue: true}\n", 1)
         (self.path / "alertmanager.yml").write_text(text, encoding="utf-8")
-        for rules in ("checkout.yaml", "memory.yaml"):
-            said = check(ROOT / "rules" / rules, "--alertmanager", self.path / "alertmanager.yml", "--lint-fatal")
-            self.assertEqual((said[0], said[2]), (0, ""), rules)
+        for rules in ("checkout.yaml", "memory.yaml"):  # it repeats every 3 hours
+            status, _, said = check(ROOT / "rules" / rules, "--alertmanager", self.path / "alertmanager.yml", "--lint-fatal")
+            self.assertEqual((status, said.count("warning:"), said.count(", but its alert is repeated every 3h")), (3, 1, 1), said)
 
 
 unittest.main(argv=sys.argv[:1], verbosity=1)

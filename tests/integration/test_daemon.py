@@ -169,10 +169,14 @@ def test_up_and_down_within_bounds_and_locks(make, group):
     eventually(lambda: group.size == 10)
     daemon.wait_record("decision", target_name="workers")
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "at_max"])
-    daemon.notify(notification(alert({"alertname": "Idle"})))
+    idle = notification(alert({"alertname": "Idle"}))
+    daemon.notify(idle)
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] in ("at_max", "vetoed")])
     daemon.notify(notification(busy(status="resolved")))
-    eventually(lambda: group.size == 1)
+    for size in range(9, 0, -1):
+        eventually(lambda size=size: group.size == size)
+        eventually(lambda size=size: len(daemon.records("action")) == 3 + 10 - size)
+        daemon.notify(idle)  # each further step down needs a repeat
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "at_min"])
     assert group.applied == [6, 8, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
     gaps = [b.time - a.time for a, b in zip(group.puts, group.puts[1:])]

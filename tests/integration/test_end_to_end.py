@@ -62,7 +62,9 @@ class World:
         }).start()
         self.daemon.headers = {"Authorization": "Bearer sesame"}
         self.credentials = {"authorization": {"credentials_file": str(self.token_file)}}
-        self.alertmanager = Alertmanager(directory / "alertmanager", self.webhook, http_config=self.credentials).start()
+        repeats = {"receiver": "alertscaler", "matchers": ['alertname="Idle"'], "repeat_interval": "1s"}  # each step down needs one
+        self.alertmanager = Alertmanager(directory / "alertmanager", self.webhook, http_config=self.credentials,
+                                         route={"routes": [repeats]}).start()
         self.prometheus = Prometheus(directory / "prometheus", [self.exporter.address], [self.alertmanager.url], ALERTS[:2]).start()
 
     @property

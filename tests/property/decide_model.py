@@ -39,6 +39,14 @@ class NoOpinion(Exception):
     pass
 
 
+class Floor(Exception):
+    """No opinion, but nobody's decrease ends below this size."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+
 def read_time(text):
     return (datetime.datetime.fromisoformat(text.replace("Z", "+00:00")) - EPOCH) // MICROSECOND
 
@@ -108,6 +116,13 @@ def step_amount(body, replicas, up):
 
 
 def propose_step(proposal, body, replicas, up):
+    if "to" in body:
+        size = saturate(body["to"])
+        if up and replicas >= size:
+            raise Floor(size)
+        if not up and replicas <= size:
+            raise NoOpinion
+        return size, False
     if "steps" in body:
         if proposal.get("value") is None:
             raise Unavailable
@@ -277,6 +292,8 @@ def compute_results(document):
             result["reason"] = "metric_unavailable"
         except NoOpinion:
             result["reason"] = "no_change"
+        except Floor as floor:
+            result["desired"], result["reason"] = floor.size, "floor"
         results.append(result)
     return results
 
@@ -345,9 +362,23 @@ def in_cooldown(document, now, is_up):
     return younger("last_up", cooldown.get("down", 0)) or younger("last_down", cooldown.get("down", 0))
 
 
+def winner_of(document, results, winner):
+    (proposal,) = (p for p, result in zip(document["proposals"], results) if result is winner)
+    return proposal
+
+
+def is_unconfirmed(history, proposal):
+    """The winner says when its alert was reported (null: never), and that is not after the last step down."""
+    if "reported" not in proposal or history.get("last_step_down") is None:
+        return False
+    reported = proposal["reported"]
+    return reported is None or read_time(reported) <= read_time(history["last_step_down"])
+
+
 def pass_gates(document, results, now):
     target, history = document["target"], document.get("history") or {}
     flags = document.get("flags") or {}
+    unconfirmed = False
     replicas = document["observed"]["replicas"]
     low, high = target.get("min", 1), target["max"]
     answer = {
@@ -382,7 +413,10 @@ def pass_gates(document, results, now):
             note(gate, size)
     else:
         hold = None
-        sizes = [result["desired"] for result in results if result["desired"] is not None]
+        floors = [result["desired"] for result in results if result["reason"] == "floor"]
+        sizes = [
+            result["desired"] for result in results if result["desired"] is not None and result["reason"] != "floor"
+        ]
         missing = any(result["reason"] == "metric_unavailable" for result in results)
         size = replicas
         winners = []
@@ -390,8 +424,10 @@ def pass_gates(document, results, now):
             hold = "metric_unavailable"
         elif sizes:
             size = max(sizes)
-            winners = [result for result in results if result["desired"] == size]
+            winners = [result for result in results if result["desired"] == size and result["reason"] != "floor"]
+            unconfirmed = is_unconfirmed(history, winner_of(document, results, winners[0]))
             answer["rule"] = winners[0]["rule"]
+            size = max([size] + floors)
             answer["recommendation"] = size
             if size == replicas and min(sizes) < replicas:
                 hold = "vetoed"
@@ -436,13 +472,15 @@ def pass_gates(document, results, now):
             return held("cooldown", size, "cooldown")
         answer["reason"] = "scaled"
 
-    for flag, reason in (
-        ("paused", "paused"),
-        ("in_progress", "in_progress"),
-        ("guarded", "guarded"),
-        ("budget_exhausted", "budget"),
+    is_down = size < replicas
+    for holds, reason in (
+        (flags.get("paused", False), "paused"),
+        (flags.get("in_progress", False), "in_progress"),
+        (flags.get("guarded", False) and is_down, "guarded"),
+        (unconfirmed and is_down, "unconfirmed"),
+        (flags.get("budget_exhausted", False), "budget"),
     ):
-        if flags.get(flag, False) and (flag != "guarded" or size < replicas):
+        if holds:
             return held("holds", size, reason)
     if target.get("dry_run", False):
         return held("dry_run", size, "dry_run")

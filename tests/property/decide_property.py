@@ -86,6 +86,8 @@ class Generator:
     def step_body(self):
         if self.chance(0.2):
             return {"steps": [self.step() for _ in range(self.random.randrange(1, 5))]}
+        if self.version >= 2 and self.chance(0.25):
+            return {"to": self.pick(self.size(), self.size(), 2**31, 2**50)}
         return self.amount()
 
     def track(self):
@@ -128,6 +130,7 @@ class Generator:
         if self.chance(0.02):
             del proposal["rule"]
         self.maybe(proposal, "incident", 0.3, lambda: "7be9cc40aa9853c5")
+        self.maybe(proposal, "reported", 0.4 if self.version >= 2 else 0, lambda: self.time() if self.chance(0.8) else None)
         self.maybe(proposal, "error", 0.06, lambda: "query returned no data")
         per_pod = kind == "track" and "value" not in body and ("utilization" in body or self.chance(0.5))
         if per_pod and self.chance(0.95):
@@ -202,6 +205,7 @@ class Generator:
         history = {}
         self.maybe(history, "last_up", 0.5, lambda: self.time() if self.chance(0.8) else None)
         self.maybe(history, "last_down", 0.5, lambda: self.time() if self.chance(0.8) else None)
+        self.maybe(history, "last_step_down", 0.5 if self.version >= 2 else 0, lambda: self.time() if self.chance(0.8) else None)
         few = self.pick(0, 1, 2, 3, 6)
         self.maybe(
             history,
@@ -221,12 +225,13 @@ class Generator:
         return history
 
     def document(self):
+        self.version = self.pick(1, 2)
         replicas = self.size()
         observed = {"replicas": replicas}
         self.maybe(observed, "status_replicas", 0.3, self.size)
         self.maybe(observed, "pods", 0.6, lambda: [self.pod(i) for i in self.random.sample(range(20), self.pick(0, 1, 2, 3, 5, 8))])
         document = {
-            "v": self.pick(1, 2),
+            "v": self.version,
             "now": NOW.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "target": self.target(),
             "observed": observed,
@@ -266,7 +271,7 @@ def check_batch(program, documents, seen):
 
 # Inputs that never come to one of these would prove little about it.
 REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed
-metric_unavailable cooldown paused in_progress guarded budget dry_run disabled error next_evaluation""".split()
+metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
 
 
 def main():

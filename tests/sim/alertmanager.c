@@ -29,6 +29,10 @@ static void on_change(struct world *world, void *subject, uint64_t argument)
     (void)argument;
     if (world->is_calm)
         return;
+    if (world->is_silent) { /* nobody would say so */
+        later(world, MINUTE, on_change, alert, 0);
+        return;
+    }
     if (alert->firing && chance(world, 100)) {
         alert->silenced = !alert->silenced;
     } else {
@@ -47,7 +51,7 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
     struct message *message = subject;
     uint64_t *newest = &world->newest_delivered[message->group];
     (void)argument;
-    if (!world->is_calm && chance(world, 25)) { /* it never came */
+    if (world->is_silent || (!world->is_calm && chance(world, 25))) { /* it never came */
         message->fate |= FATE_LOST;
         daemon_refuse(world, message);
         return;
@@ -109,7 +113,7 @@ static void on_flush(struct world *world, void *subject, uint64_t argument)
     const int peer = (int)(argument / GROUPS), group = (int)(argument % GROUPS);
     later(world, world->group_interval + between(world, 0, 2 * SECOND), on_flush, subject,
           argument);
-    if (state->in_flight)
+    if (state->in_flight || world->is_silent)
         return;
     struct message *message = as_xcalloc(1, sizeof(*message));
     *message = (struct message){.users = 1, .peer = peer, .group = group};

@@ -105,8 +105,9 @@ static struct step_count *get_count(struct world *world, const struct incident_k
 
 static bool has_no_lock(const struct as_rule *rule, const struct as_cooldown *cooldown)
 {
-    return (rule->action.kind == AS_ACTION_SCALE_UP && cooldown->up_us == 0) ||
-           (rule->action.kind == AS_ACTION_SCALE_DOWN && cooldown->down_us == 0);
+    return !rule->action.is_to &&
+           ((rule->action.kind == AS_ACTION_SCALE_UP && cooldown->up_us == 0) ||
+            (rule->action.kind == AS_ACTION_SCALE_DOWN && cooldown->down_us == 0));
 }
 
 static bool may_act(const struct world *world, const struct step_count *count,
@@ -129,9 +130,10 @@ static bool took_part(const struct as_rule *rule, const struct as_intent_state *
         return false;
     if (strcmp(rule->name, intent->rule) == 0)
         return true;
+    const bool is_fixed = rule->action.kind == AS_ACTION_SCALE_TO || rule->action.is_to;
     return intent->to > intent->from && rule->source.kind == AS_SOURCE_NONE &&
-           (rule->action.kind == AS_ACTION_SCALE_UP ||
-            (rule->action.kind == AS_ACTION_SCALE_TO && rule->action.size > intent->from));
+           rule->action.kind != AS_ACTION_SCALE_DOWN &&
+           (!is_fixed || rule->action.size > intent->from);
 }
 
 /* A rule that goes by a value may have wanted up too, which only the engine knows. */
@@ -196,8 +198,9 @@ static void check_veto(struct world *world, const struct server_target *target,
 {
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
         const struct as_rule *other = &world->daemon.ruleset->rules[i];
+        const bool vetoes = !other->action.is_to || intent->to < other->action.size;
         if (other->enabled && !other->dry_run && other->action.kind == AS_ACTION_SCALE_UP &&
-            other->source.kind == AS_SOURCE_NONE &&
+            other->source.kind == AS_SOURCE_NONE && vetoes &&
             find_keys(world, target->id, other->name).count > 0)
             fail(world, "%s: scaled down by %s against the veto of %s", target->id, intent->rule,
                  other->name);
@@ -388,6 +391,8 @@ static void check_decision(struct world *world, const struct as_decision_record 
 {
     const struct as_decision *output = record->output;
     check_pause_of_decision(world, record);
+    if (world->is_silent && output->reason == AS_REASON_UNCONFIRMED)
+        trouble_note(world, TROUBLE_HELD_IN_SILENCE);
     if (output->desired >= output->replicas || !output->rule)
         return;
     for (size_t i = 0; i < record->input->proposal_count; i++) {
@@ -514,6 +519,7 @@ void check_others_change(struct world *world, struct server_target *target)
     if (target->last.set && !target->last.recorded) {
         trace(world, "others: %s before the daemon knows of its last change", target->id);
         target->last.set = false;
+        target->silent_steps = 0;
     }
     target->last.overwritten = true;
 }
@@ -546,6 +552,8 @@ void check_crash(struct world *world)
             uncount(world, target, capture);
             target->last.recorded = false;
             target->last.set = target->last.set && !target->last.overwritten;
+            if (!target->last.set)
+                target->silent_steps = 0;
         }
     }
 }

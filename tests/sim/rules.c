@@ -47,6 +47,7 @@ static void randomize_target(struct world *world, struct target_spec *target)
 static void randomize_source(struct world *world, struct rule_spec *rule)
 {
     rule->up = rule->up_percent = rule->down = rule->down_percent = 0;
+    rule->up_to = rule->down_to = 0;
     rule->has_to = false;
     rule->source.query = source_queries[between(world, 0, GUARD - 1)];
     if (chance(world, 500))
@@ -80,7 +81,9 @@ static void randomize_rule(struct world *world, const struct spec *spec, size_t 
     rule->name = rule_names[i];
     rule->match[0] = matches[between(world, 0, (int64_t)AS_ARRAY_SIZE(matches) - 1)];
     rule->target = spec->targets[between(world, 0, (int64_t)targets - 1)].name;
-    switch (between(world, 0, 6)) {
+    switch (between(world, 0, 8)) {
+    case 7: rule->up_to = between(world, 1, 12); break;
+    case 8: rule->down_to = between(world, 1, 12); break;
     case 0:
     case 1: rule->up = between(world, 1, 3); break;
     case 2: rule->up_percent = between(world, 1, 100); break;

@@ -71,13 +71,16 @@ static void check_raised(void *context, const struct as_incident_state *state,
         const struct as_rule *rule = rules_find_rule(world, targets[i].rule);
         if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->max_steps ||
             rule->source.kind != AS_SOURCE_NONE || rule->dry_run || config->dry_run ||
-            world->daemon.config.dry_run || config->bounds.cooldown.up_us == 0)
+            world->daemon.config.dry_run ||
+            (config->bounds.cooldown.up_us == 0 && !rule->action.is_to))
             continue;
         if (config->bounds.has_behavior && target->size == 0)
             continue; /* a policy in percent allows nothing from nothing, as HPA's */
-        const int32_t max = target->own_max >= 0 && target->own_max < config->bounds.max
-                                ? target->own_max
-                                : config->bounds.max;
+        int32_t max = target->own_max >= 0 && target->own_max < config->bounds.max
+                          ? target->own_max
+                          : config->bounds.max;
+        if (rule->action.is_to && rule->action.size < max)
+            max = (int32_t)rule->action.size;
         if (target->size < max && (target->size > 0 || config->bounds.min == 0) &&
             (target->size > 0 || target->own_min <= 0))
             fail(world, "%s: still %d of %d after a long calm, though %s is open", target->id,

@@ -24,6 +24,7 @@ struct call {
     char rule[16];
     int64_t sent_at;
     struct as_cooldown cooldown;
+    bool is_step_down;
     enum fault fault;
     bool is_undone; /* ENDED_BADLY: by the cloud itself */
     as_target_observed_fn *observed;
@@ -137,6 +138,8 @@ static void carry_out(struct world *world, struct call *call)
                  call->request.from);
         check_applied(world, target, call->sent_at, call->request.to, call->rule[0] != '\0',
                       &call->cooldown);
+        if (call->is_step_down)
+            check_silence(world, target);
         change_size(world, target, call->request.to, true);
         if (!world->is_calm && chance(world, 50))
             target->busy_until = world->now + between(world, 1, 60) * SECOND;
@@ -301,6 +304,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     call->is_scale = true;
     call->scaled = done;
     call->request = *request;
+    call->is_step_down = check_is_step_down(world, request);
     (void)snprintf(call->rule, sizeof(call->rule), "%s", request->rule);
     if (config)
         call->cooldown = config->bounds.cooldown;

@@ -13,6 +13,7 @@
  *   trouble.c       counts of all that went wrong
  *   check.c         the promises, checked as things happen
  *   check_orders.c  the promises to operators, checked likewise
+ *   check_silence.c what dead monitoring may cost, checked likewise
  *   check_log.c     the promises, checked in the action log afterwards
  *   run.c           one seed: trouble, then calm
  */
@@ -103,6 +104,10 @@ enum trouble {
     TROUBLE_QUERY_FAILED,
     TROUBLE_LIST_FAILED,
     TROUBLE_LIST_CUT,
+    TROUBLE_MONITORING_DEAD,
+    TROUBLE_PROMETHEUS_DEAD,
+    TROUBLE_STEP_IN_SILENCE,
+    TROUBLE_HELD_IN_SILENCE,
     TROUBLE_CUT_OFF,
     TROUBLE_PAUSED,
     TROUBLE_PAUSED_INTENT,
@@ -244,6 +249,7 @@ struct server_target {
     int64_t busy_until;
     struct applied last;              /* may still be unknown to the daemon */
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
+    unsigned silent_steps;            /* down, since monitoring died */
     struct capture captures[CAPTURES];
     int next_capture;
 };
@@ -410,6 +416,12 @@ void check_others_change(struct world *world, struct server_target *target);
 void check_crash(struct world *world);
 void check_state_against_log(struct world *world);
 
+/* ---- check_silence.c */
+
+void check_silence_begin(struct world *world);
+bool check_is_step_down(const struct world *world, const struct as_scale_request *request);
+void check_silence(struct world *world, struct server_target *target); /* such a step is made */
+
 /* ---- check_orders.c */
 
 bool check_is_paused(const struct world *world, const struct server_target *target); /* surely */
@@ -459,6 +471,10 @@ struct world {
     int64_t faults; /* of the server, per mille */
 
     struct metric metrics[METRICS];
+    bool is_silent;          /* monitoring is dead: what it said last is what it says */
+    bool is_listing;         /* but Alertmanager still lists what it was told */
+    int64_t silent_since;    /* of the last silence */
+    int64_t alertmanager_us; /* how far Alertmanager's clock is off */
     struct begun *begun;
     size_t begun_count, begun_capacity;
 

@@ -30,7 +30,7 @@ const char *const source_queries[METRICS] = {"m0", "m1", "m2", "g0"};
 static struct as_query_result evaluate(struct world *world, int metric)
 {
     struct metric *it = &world->metrics[metric];
-    if (!it->is_there || (!world->is_calm && chance(world, 60))) {
+    if (world->is_silent || !it->is_there || (!world->is_calm && chance(world, 60))) {
         trouble_note(world, TROUBLE_QUERY_FAILED);
         return (struct as_query_result){.error = "query returned no data"};
     }
@@ -39,6 +39,14 @@ static struct as_query_result evaluate(struct world *world, int metric)
 }
 
 static const char *const receivers[] = {"scaler"};
+
+/* Prometheus sends its alerts once a minute. */
+static as_wall_time get_update(const struct world *world)
+{
+    const int64_t at = world->is_silent ? world->silent_since : world->now;
+    return (as_wall_time){true_wall(world).us - world->now + at - at % MINUTE +
+                          world->alertmanager_us};
+}
 
 /* Alertmanager forgets nothing for long: an alert that one list leaves out is in the next. */
 static size_t list(struct world *world, struct as_listed_alert *alerts)
@@ -57,6 +65,7 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
             .fingerprint = alert->fingerprint,
             .is_suppressed = alert->silenced,
             .starts_at = alert->starts_at,
+            .updated_at = get_update(world),
             .labels = alert->labels,
             .annotations = alert->no_annotations,
             .receivers = receivers,
@@ -89,7 +98,7 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
     } else {
         struct as_listed_alert alerts[ALERTS];
         struct as_alert_list answer = {.alerts = alerts};
-        if (!world->is_calm && chance(world, 150)) {
+        if ((world->is_silent && !world->is_listing) || (!world->is_calm && chance(world, 150))) {
             answer.error = "no answer";
             trouble_note(world, TROUBLE_LIST_FAILED);
         } else {
@@ -163,8 +172,36 @@ static void on_metric(struct world *world, void *subject, uint64_t argument)
     later(world, between(world, 5, 300) * SECOND, on_metric, metric, 0);
 }
 
+static void on_revival(struct world *world, void *subject, uint64_t argument)
+{
+    (void)subject;
+    (void)argument;
+    if (world->is_silent)
+        trace(world, "monitoring: lives again");
+    world->is_silent = false;
+}
+
+static void on_death(struct world *world, void *subject, uint64_t argument)
+{
+    (void)subject;
+    (void)argument;
+    if (world->is_calm)
+        return;
+    world->is_silent = true;
+    world->silent_since = world->now;
+    world->is_listing = chance(world, 500);
+    trouble_note(world, world->is_listing ? TROUBLE_PROMETHEUS_DEAD : TROUBLE_MONITORING_DEAD);
+    trace(world, "monitoring: is dead%s", world->is_listing ? ", but for Alertmanager" : "");
+    check_silence_begin(world);
+    later(world, between(world, 5, 30) * MINUTE, on_revival, NULL, 0);
+}
+
 void source_start(struct world *world)
 {
+    world->alertmanager_us = between(world, -3600, 3600) * SECOND;
+    if (chance(world, 500))
+        later(world, between(world, 10, 900) * SECOND, on_death, NULL, 0);
+
     for (int i = 0; i < METRICS; i++) {
         world->metrics[i].answered = INT64_MIN;
         on_metric(world, &world->metrics[i], 0);
@@ -173,6 +210,7 @@ void source_start(struct world *world)
 
 void source_calm_down(struct world *world)
 {
+    on_revival(world, NULL, 0);
     for (int i = 0; i < METRICS; i++)
         world->metrics[i].is_there = true;
 }

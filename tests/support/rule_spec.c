@@ -147,10 +147,12 @@ static void make_action(const struct rule_spec *spec, struct as_rule *rule)
     } else if (make_track(spec, &action->track)) {
         action->kind = AS_ACTION_TRACK;
     } else {
-        bool is_up = spec->up || spec->up_percent || is_step(&spec->up_steps[0]);
+        bool is_up = spec->up_to || spec->up || spec->up_percent || is_step(&spec->up_steps[0]);
         action->kind = is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN;
         action->amount = make_amount(is_up ? spec->up : spec->down,
                                      is_up ? spec->up_percent : spec->down_percent, spec->at_least);
+        action->is_to = spec->up_to || spec->down_to;
+        action->size = is_up ? spec->up_to : spec->down_to;
         const struct as_step *steps = is_up ? spec->up_steps : spec->down_steps;
         if (is_step(&steps[0]))
             rule->steps = make_steps(steps, action);

@@ -48,6 +48,7 @@ struct rule_spec {
     const char *receiver;
     const char *target;
     int64_t up, down, up_percent, down_percent, at_least; /* one of the first four, or to */
+    int64_t up_to, down_to; /* `to` of scale_up and scale_down, above 0 */
     int64_t to;
     bool has_to;
     int64_t every;

@@ -52,11 +52,15 @@ struct as_track {
 
 struct as_action {
     enum as_action_kind kind;
-    struct as_amount amount;     /* scale_up, scale_down without steps */
-    int64_t size;                /* scale_to */
+    struct as_amount amount;     /* scale_up, scale_down without steps and without `to` */
+    bool is_to;                  /* scale_up, scale_down: `to: size` */
+    int64_t size;                /* scale_to, or `to` */
     const struct as_step *steps; /* owned by the rule or the document; NULL without a table */
     size_t step_count;
     struct as_track track;
 };
+
+/* The size that it wants does not depend on the present one: done twice, it is done once. */
+bool as_action_is_absolute(const struct as_action *action);
 
 #endif

@@ -17,6 +17,8 @@ struct as_listed_alert {
     uint64_t fingerprint;
     bool is_suppressed; /* silenced, inhibited or muted: it fires, and nobody is notified */
     as_wall_time starts_at;
+    as_wall_time updated_at; /* when Prometheus last told it, by Alertmanager's clock; year 1 where
+                                not said */
     const struct as_labels *labels, *annotations;
     const char *const *receivers; /* that its routes lead to */
     size_t receiver_count;

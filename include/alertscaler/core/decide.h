@@ -39,6 +39,11 @@ struct as_proposal {
     const struct as_sample *samples; /* NULL where none were given; ascending by pod, each once */
     size_t sample_count;
     const char *error; /* why there is no value; NULL where there is one */
+    /* A further step down by it waits until its alert is `reported` after the last one (unset: not
+     * reported at all). False: its size rests on what was asked for this decision, or on a proof of
+     * another kind. */
+    bool needs_news;
+    as_maybe_time reported;
 };
 
 struct as_scale_event {
@@ -67,7 +72,8 @@ struct as_decide_input {
     bool has_pods;
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;
-    as_maybe_time last_up, last_down;
+    as_maybe_time last_up, last_down;    /* of the locks */
+    as_maybe_time last_step_down;        /* whatever became of the lock */
     const struct as_scale_event *events; /* ascending by time */
     size_t event_count;
     const struct as_recommendation *recommendations;
@@ -86,7 +92,8 @@ struct as_proposal_result {
     bool has_size;
     int32_t desired;
     bool within_tolerance;
-    bool no_opinion; /* a step table of which no step was crossed: neither a size nor missing */
+    bool no_opinion;       /* neither a size nor missing: no step was crossed, or it is at `to` */
+    bool is_floor;         /* no opinion, but nobody's decrease ends below `desired` */
     enum as_reason reason; /* when !has_size */
 };
 

@@ -107,6 +107,7 @@ struct as_target_state {
     const char *entry;               /* the target's name in the rule files; "" likewise */
     struct as_moment last_up, last_down;         /* successful actions */
     struct as_moment dry_last_up, dry_last_down; /* the same as if, in dry runs */
+    struct as_moment last_step_down;             /* our last decrease, also when its lock is gone */
     int64_t keep_us;                    /* how long after the last of them the locks may matter */
     const struct as_past_event *events; /* ascending by time */
     size_t event_count;

@@ -28,6 +28,8 @@
     X(AS_REASON_PAUSED, "paused", "an operator paused the target")                                 \
     X(AS_REASON_IN_PROGRESS, "in_progress", "the last change is still being carried out")          \
     X(AS_REASON_GUARDED, "guarded", "the scale-down's guard did not allow it")                     \
+    X(AS_REASON_UNCONFIRMED, "unconfirmed",                                                        \
+      "the alert was not reported again since the last scale-down")                                \
     X(AS_REASON_BUDGET, "budget", "a limit over all targets is used up")                           \
     X(AS_REASON_DRY_RUN, "dry_run", "would have been done, but for dry_run")                       \
     X(AS_REASON_DISABLED, "disabled", "the size is 0 with min above 0: switched off")              \

@@ -17,7 +17,6 @@
 
 struct as_alertmanager_alert {
     struct as_listed_alert listed;
-    as_wall_time updated_at; /* year 1 where not said */
 };
 
 /* The answer of one Alertmanager, in its order. */
@@ -42,8 +41,8 @@ struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanage
  * tell of the same alert: it is suppressed only where all say so (one that sends is enough to be
  * notified); it started when the first of them says, so that a peer that learned of it later does
  * not make a new incident of it; its receivers are everyone's, ascending, each once; its
- * annotations are the newest. Borrows from the lists and the arena. More than AS_ALERT_LIST_MAX:
- * only the error is set.
+ * annotations and `updated_at` are the newest. Borrows from the lists and the arena. More than
+ * AS_ALERT_LIST_MAX: only the error is set.
  */
 void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t list_count,
                            struct as_arena *arena, struct as_alert_list *merged_out);

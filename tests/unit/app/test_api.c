@@ -405,6 +405,8 @@ Test(api, shows_rules_as_they_are_written)
     expect_number(at(json, "data"), "0.action.scale_down.at_least", 2);
     rule->action = (struct as_action){.kind = AS_ACTION_SCALE_TO, .size = 9};
     expect_number(get("/api/v1/rules", ""), "0.action.scale_to", 9);
+    rule->action = (struct as_action){.kind = AS_ACTION_SCALE_UP, .is_to = true, .size = 8};
+    expect_number(get("/api/v1/rules", ""), "0.action.scale_up.to", 8);
 }
 
 static struct as_template *make_query(const char *text)

@@ -492,6 +492,17 @@ Test(config, sources_and_steps)
     cr_assert(!e->action.steps && e->action.step_count == 0);
 }
 
+Test(config, one_way_to_a_size)
+{
+    load_rules("  - {name: a, match: [a=b], target: web, scale_up: {to: 8}}\n"
+               "  - {name: b, match: [a=b], target: web, scale_down: {to: 0}, guard: none}\n"
+               "  - {name: c, match: [a=b], target: web, scale_down: {by: 1}}\n");
+    const struct as_action *a = &find_rule("a")->action, *b = &find_rule("b")->action;
+    cr_assert(a->kind == AS_ACTION_SCALE_UP && a->is_to && a->size == 8);
+    cr_assert(b->kind == AS_ACTION_SCALE_DOWN && b->is_to && b->size == 0);
+    cr_assert(!find_rule("c")->action.is_to);
+}
+
 Test(config, endings_and_guards)
 {
     load_rules("  - {name: a, match: [a=b], target: web, scale_up: {by: 1}, guard: none,\n"

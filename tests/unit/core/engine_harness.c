@@ -382,7 +382,8 @@ static int compare_listed(const void *a, const void *b)
 }
 
 /* An alert of the list, on the heap like all that it points to. */
-static struct as_listed_alert make_listed(const struct test_listed *listed)
+static struct as_listed_alert make_listed(const struct harness *harness,
+                                          const struct test_listed *listed)
 {
     char *names = as_xstrdup(listed->receivers ? listed->receivers : "scaler");
     const char **receivers = as_xcalloc(strlen(names) + 1, sizeof(*receivers));
@@ -391,6 +392,7 @@ static struct as_listed_alert make_listed(const struct test_listed *listed)
         .fingerprint = as_labels_get_fingerprint(labels),
         .is_suppressed = listed->is_suppressed,
         .starts_at = {listed->starts * AS_US_PER_S},
+        .updated_at = {listed->updated ? listed->updated * AS_US_PER_S : harness->wall.us},
         .labels = labels,
         .annotations = make_annotations(listed->annotation),
         .receivers = receivers,
@@ -416,7 +418,7 @@ static void answer_list(struct harness *harness)
     const size_t count = harness->list_error ? 0 : harness->listed_count;
     struct as_listed_alert *alerts = as_xcalloc(count + 1, sizeof(*alerts));
     for (size_t i = 0; i < count; i++)
-        alerts[i] = make_listed(&harness->listed[i]);
+        alerts[i] = make_listed(harness, &harness->listed[i]);
     qsort(alerts, count, sizeof(*alerts), compare_listed);
     const struct as_alert_list list = {harness->list_error, alerts, count};
     const uint64_t ticket = harness->list_ticket;

@@ -66,6 +66,7 @@ struct test_listed { /* an alert of Alertmanager's list */
     bool is_suppressed;
     const char *annotation;
     const char *receivers; /* separated by commas; NULL: "scaler" */
+    int64_t updated;       /* by Alertmanager's clock; 0: with every list anew, Prometheus lives */
 };
 
 struct staged_commit {

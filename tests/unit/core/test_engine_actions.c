@@ -591,6 +591,8 @@ Test(engine_actions, a_removal_that_was_accepted_in_vain_starts_the_lock_too)
     tick(&h, 298);
     cr_expect_eq(count(said(&h), "scale pool"), 0, "inside of the lock");
     tick(&h, 10);
+    cr_expect_eq(count(said(&h), "scale pool"), 0, "a further step down needs news");
+    fire(&h, "Idle", 990);
     cr_expect_eq(count(said(&h), "scale pool 4>3"), 1);
     harness_stop(&h);
 }

@@ -621,7 +621,7 @@ Test(engine_alerts, what_is_held_and_wanted_down_neither_goes_down_nor_forbids_t
     tick(&h, 600);
     cr_assert_eq(harness_target(&h, "web")->size, 3);
     LIST(&h, other);
-    tick(&h, RESYNC);
+    tick(&h, 2 * RESYNC); /* the second list shows that it is news */
     cr_assert_eq(harness_target(&h, "web")->size, 2);
     harness_stop(&h);
 }

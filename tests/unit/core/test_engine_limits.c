@@ -252,6 +252,8 @@ Test(engine_limits, kinds_of_targets_are_counted_apart)
     harness_target(&h, "b")->size = 4;
     fire_all(&h, (const char *const[]){"DownA", "DownB", "DownC", "DownD"}, 4);
     cr_assert_eq(count(said(&h), "applied"), 4); /* 3 of 12, and 1 of 4 */
+    tick(&h, 1);
+    (void)said(&h);
     fire_all(&h, (const char *const[]){"DownA,pod=1", "DownB,pod=1"}, 2);
     cr_assert_eq(count(said(&h), "budget"), 2);
     harness_stop(&h);
@@ -806,11 +808,23 @@ static void fail_at_random(struct harness *h, struct as_random *random)
         harness_script(h, scripts[as_random_get_below(random, AS_ARRAY_SIZE(scripts))]);
 }
 
-static void act_at_random(struct harness *h, struct as_random *random, bool may_crash)
+static const char *const alerts[] = {"UpA",   "UpB",   "UpC",   "UpD",
+                                     "DownA", "DownB", "DownC", "DownD"};
+
+/* Further steps down need it. */
+static void repeat_all(struct harness *h, const bool is_firing[AS_ARRAY_SIZE(alerts)])
 {
-    static const char *const alerts[] = {"UpA",   "UpB",   "UpC",   "UpD",
-                                         "DownA", "DownB", "DownC", "DownD"};
-    const char *alert = alerts[as_random_get_below(random, AS_ARRAY_SIZE(alerts))];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(alerts); i++) {
+        if (is_firing[i])
+            fire(h, alerts[i], 990);
+    }
+}
+
+static void act_at_random(struct harness *h, struct as_random *random, bool may_crash,
+                          bool is_firing[AS_ARRAY_SIZE(alerts)])
+{
+    const size_t which = as_random_get_below(random, AS_ARRAY_SIZE(alerts));
+    const char *alert = alerts[which];
     const char name[] = {(char)(alert[strlen(alert) - 1] - 'A' + 'a'), '\0'};
     struct virtual_target *target = harness_target(h, name);
     const uint64_t what = as_random_get_below(random, 12);
@@ -826,7 +840,10 @@ static void act_at_random(struct harness *h, struct as_random *random, bool may_
         fail_at_random(h, random);
     else if (may_crash && as_random_get_below(random, 3) == 0)
         crash_at_random(h, random);
+    if (what < 8)
+        is_firing[which] = what < 5;
     harness_settle(h);
+    repeat_all(h, is_firing);
     tick(h, (int64_t)as_random_get_below(random, 8));
     (void)said(h);
 }
@@ -836,6 +853,7 @@ static void run_at_random(struct as_limits limits, unsigned run, bool may_crash,
 {
     struct spec locked = four;
     struct as_random random;
+    bool is_firing[AS_ARRAY_SIZE(alerts)] = {false};
     struct harness h = {.config.limits = limits, .on_request = tally_request, .listener = tally};
     as_random_init(&random, run);
     *tally = (struct tally){.milli_percent = limits.scale_down_milli_percent, .run = run};
@@ -846,7 +864,7 @@ static void run_at_random(struct as_limits limits, unsigned run, bool may_crash,
     }
     harness_start(&h, &locked);
     for (unsigned i = 0; i < 300; i++)
-        act_at_random(&h, &random, may_crash);
+        act_at_random(&h, &random, may_crash, is_firing);
     harness_stop(&h);
 }
 

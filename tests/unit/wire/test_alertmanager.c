@@ -79,7 +79,7 @@ Test(alertmanager, a_list)
     cr_expect_eq(first->fingerprint, UINT64_C(0x7be9cc40aa9853c5));
     cr_expect_not(first->is_suppressed);
     cr_expect_eq(first->starts_at.us, INT64_C(1795168800) * AS_US_PER_S);
-    cr_expect_eq(list->items[0].updated_at.us, INT64_C(1795168830500000));
+    cr_expect_eq(list->items[0].listed.updated_at.us, INT64_C(1795168830500000));
     cr_expect_str_eq(as_labels_get(first->labels, "deployment"), "web");
     cr_expect_str_eq(as_labels_get(first->annotations, "summary"), "s");
     cr_assert_eq(first->receiver_count, 2);

@@ -184,6 +184,7 @@ static struct as_buf encode(enum kind kind)
         .last_down = AS_MOMENT_NEVER,
         .dry_last_up = moment_at(10, 20),
         .dry_last_down = AS_MOMENT_NEVER,
+        .last_step_down = moment_at(970, 49970),
         .keep_us = AS_US_PER_DAY,
         .events = events,
         .event_count = AS_ARRAY_SIZE(events),
@@ -298,6 +299,8 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
                 json_t *copy = json_copy(whole);
                 if (strange)
                     json_object_set_new(copy, key, json_real(1.5));
+                else if (strcmp(key, "last_step_down") == 0) /* earlier versions wrote none */
+                    json_object_set_new(copy, key, json_string(""));
                 else
                     json_object_del(copy, key);
                 char *json = json_dumps(copy, JSON_COMPACT);
@@ -307,6 +310,33 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
             }
         }
         json_decref(whole);
+        as_buf_deinit(&text);
+    }
+}
+
+/* Documents of earlier versions: what is known of the last decrease counts. */
+Test(state, the_last_step_down_of_an_earlier_version_is_its_last_known_decrease)
+{
+    static const struct {
+        const char *last_down;
+        int64_t expected; /* the event that lowers the size is of 990 */
+    } rows[] = {{"null", 990}, {"[980000000,49980000000]", 990}, {"[995000000,49995000000]", 995}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_buf text = encode(TARGET);
+        json_t *document = json_loadb(text.data, text.size, 0, NULL);
+        struct again again;
+        char expected[64];
+        json_object_del(document, "last_step_down");
+        json_object_set_new(document, "last_down",
+                            json_loads(rows[i].last_down, JSON_DECODE_ANY, NULL));
+        char *json = json_dumps(document, JSON_COMPACT);
+        cr_assert_eq(decode(TARGET, json, strlen(json), &test_clock, &again, NULL), 0);
+        snprintf(expected, sizeof(expected), "\"last_step_down\":[%d000000,",
+                 (int)rows[i].expected);
+        cr_assert(strstr(again.text.data, expected), "%s", again.text.data);
+        free(json);
+        json_decref(document);
+        as_buf_deinit(&again.text);
         as_buf_deinit(&text);
     }
 }
@@ -390,6 +420,7 @@ static struct as_buf encode_orders(void)
         .last_down = AS_MOMENT_NEVER,
         .dry_last_up = AS_MOMENT_NEVER,
         .dry_last_down = AS_MOMENT_NEVER,
+        .last_step_down = AS_MOMENT_NEVER,
         .pause = &test_pause,
         .ordered = &ordered,
     };
