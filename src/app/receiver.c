@@ -41,6 +41,8 @@ struct as_receiver {
     struct waiting_list waiting;
     size_t waiting_count;
     struct as_throttle refused; /* bodies that are no notification: anybody may send them */
+    struct as_throttle invalid; /* alerts that cannot be read, of notifications that were taken */
+    struct as_throttle ahead;   /* alerts dated ahead of the clock */
     struct as_throttle crowded; /* notifications that there was no room for */
 };
 
@@ -49,6 +51,22 @@ static bool log_refused(const void *context, const struct as_throttle *refused)
     (void)context;
     as_log(AS_LOG_WARN, "notification refused", AS_F("remote", refused->remote),
            AS_F("error", refused->error), AS_FI("count", refused->count));
+    return true;
+}
+
+static bool log_invalid(const void *context, const struct as_throttle *invalid)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "alert refused", AS_F("remote", invalid->remote),
+           AS_F("error", invalid->error), AS_FI("count", invalid->count));
+    return true;
+}
+
+static bool log_ahead(const void *context, const struct as_throttle *ahead)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "alert dated ahead of the clock", AS_F("remote", ahead->remote),
+           AS_F("startsAt", ahead->error), AS_FI("count", ahead->count));
     return true;
 }
 
@@ -73,6 +91,8 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     as_random_init(&receiver->random, config->seed);
     TAILQ_INIT(&receiver->waiting);
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
+    receiver->invalid = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_invalid, NULL);
+    receiver->ahead = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_ahead, NULL);
     receiver->crowded = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_crowded, NULL);
     return receiver;
 }
@@ -83,6 +103,8 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
         return NULL;
     as_receiver_fail_waiting(receiver);
     as_throttle_end(&receiver->refused, get_now(receiver));
+    as_throttle_end(&receiver->invalid, get_now(receiver));
+    as_throttle_end(&receiver->ahead, get_now(receiver));
     as_throttle_end(&receiver->crowded, get_now(receiver));
     free(receiver);
     return NULL;
@@ -91,6 +113,8 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 void as_receiver_look(struct as_receiver *receiver)
 {
     as_throttle_look(&receiver->refused, get_now(receiver));
+    as_throttle_look(&receiver->invalid, get_now(receiver));
+    as_throttle_look(&receiver->ahead, get_now(receiver));
     as_throttle_look(&receiver->crowded, get_now(receiver));
 }
 
@@ -165,16 +189,11 @@ void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, 
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
 }
 
-static void print_sha256(const char *body, size_t size, char text_out[65])
+static void print_sha256(const char *body, size_t size, char text_out[AS_DIGEST_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256((const unsigned char *)body, size, digest);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        text_out[2 * i] = digits[digest[i] >> 4];
-        text_out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    text_out[64] = '\0';
+    struct as_digest digest;
+    SHA256((const unsigned char *)body, size, digest.bytes);
+    as_digest_print(&digest, text_out);
 }
 
 static void set_text(char **text, const char *value)
@@ -195,6 +214,15 @@ static void complete(struct as_receiver *receiver, struct as_http_exchange *exch
     const char *traceparent = as_http_exchange_find_header(exchange, "traceparent");
     const bool traced = traceparent && strlen(traceparent) <= TRACEPARENT_MAX;
     set_text(&notification->traceparent, traced ? traceparent : "");
+}
+
+static void note_invalid(struct as_receiver *receiver, const struct as_notification *notification)
+{
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        if (notification->alerts[i].problem)
+            as_throttle_add(&receiver->invalid, notification->remote,
+                            notification->alerts[i].problem, get_now(receiver));
+    }
 }
 
 void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange)
@@ -237,6 +265,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         return;
     }
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
+    note_invalid(receiver, notification);
 
     struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
     waiting->request = ++receiver->next_request;
@@ -247,9 +276,21 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     as_shell_notify(receiver->shell, notification, waiting->request);
 }
 
+static void note_ahead(struct as_receiver *receiver, const struct as_notification_record *record)
+{
+    char text[AS_RFC3339_SIZE];
+    for (size_t i = 0; i < record->notification->alert_count; i++) {
+        if (!record->outcomes[i].is_ahead)
+            continue;
+        as_wall_time_print_short(record->notification->alerts[i].starts_at, text);
+        as_throttle_add(&receiver->ahead, record->notification->remote, text, get_now(receiver));
+    }
+}
+
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record)
 {
+    note_ahead(receiver, record);
     struct waiting *waiting = TAILQ_LAST(&receiver->waiting, waiting_list);
     if (waiting && waiting->request == request)
         as_record_encode_answer(record, &waiting->body);

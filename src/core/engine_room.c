@@ -60,9 +60,11 @@ size_t room_get_used(const struct as_engine *engine)
 }
 
 /* Something would be remembered, or more of it. */
-static bool brings_more(const struct as_engine *engine, const struct as_alert *alert)
+static bool brings_more(const struct as_engine *engine, const char *credential,
+                        const struct as_alert *alert)
 {
-    const struct incident *incident = incident_find(engine, alert->fingerprint);
+    const char *owner = scope_spans(engine, credential, alert->labels) ? "" : credential;
+    const struct incident *incident = incident_find(engine, &alert->digest, owner);
     if (!incident || alert->status == AS_ALERT_RESOLVED)
         return !incident;
     return measure_labels(alert->labels) + measure_labels(alert->annotations) >
@@ -76,7 +78,8 @@ bool as_engine_has_room(const struct as_engine *engine, const struct as_notifica
     if (most == 0 || room_get_used(engine) < share)
         return true;
     for (size_t i = 0; i < notification->alert_count; i++) {
-        if (brings_more(engine, &notification->alerts[i]))
+        const struct as_alert *alert = &notification->alerts[i];
+        if (!alert->problem && brings_more(engine, notification->credential, alert))
             return false;
     }
     return true;

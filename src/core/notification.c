@@ -10,6 +10,7 @@ struct as_notification *as_notification_free(struct as_notification *notificatio
     if (!notification)
         return NULL;
     for (size_t i = 0; i < notification->alert_count; i++) {
+        free(notification->alerts[i].problem);
         as_labels_free(notification->alerts[i].labels);
         as_labels_free(notification->alerts[i].annotations);
     }

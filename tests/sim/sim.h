@@ -161,7 +161,8 @@ int trouble_count_missing(void); /* prints those that never happened */
 
 struct alert {
     struct as_labels *labels;
-    uint64_t fingerprint;
+    struct as_digest digest;
+    uint64_t fingerprint; /* as good as the digest here: no two are the same */
     int group;
     bool firing, silenced, was_delivered; /* delivered: a firing of it reached the daemon */
     bool was_left_out;                    /* of the last list */

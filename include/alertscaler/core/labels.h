@@ -1,6 +1,7 @@
 /*
  * A label set (or a set of annotations): immutable, sorted by name, in one block of memory.
- * An absent label is the empty string, as in Prometheus.
+ * An absent label is the empty string, as in Prometheus. Behind the array lie the texts in its
+ * order, each with its NUL: `name NUL value NUL` ...; nothing else is in the `bytes`.
  */
 #ifndef ALERTSCALER_CORE_LABELS_H
 #define ALERTSCALER_CORE_LABELS_H

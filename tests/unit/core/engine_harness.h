@@ -103,6 +103,7 @@ struct harness {
     const struct test_listed *listed;
     size_t listed_count;
     const char *list_error;
+    size_t list_unread;                        /* alerts that could not be read */
     bool hold_commits, hold_calls, hold_lists; /* until harness_settle after they are cleared */
 
     enum as_reason observation; /* of every target; AS_REASON_APPLIED: the size */
@@ -134,7 +135,8 @@ struct test_alert {
     bool is_resolved;
     int64_t ends; /* 0: now */
     const char *annotation;
-    int64_t starts_us; /* more than `starts` */
+    int64_t starts_us;    /* more than `starts` */
+    uint64_t fingerprint; /* as the sender says; 0: the labels' */
 };
 
 void harness_start(struct harness *harness, const struct spec *spec); /* and takes the transcript */

@@ -51,6 +51,89 @@ Test(engine_incidents, a_later_start_is_a_new_incident_because_the_resolved_was_
     harness_stop(&h);
 }
 
+#define AHEAD 5000000 /* on the wall clock of the test, which starts at 1000 */
+
+/* Else every genuine notification would be older, and nothing would close the incident. */
+Test(engine_incidents, a_start_to_come_outranks_no_real_one)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", AHEAD);
+    cr_said(&h, FIRST_STEP);
+    fire(&h, "Slow", AHEAD + 5);
+    cr_said(&h, "said duplicate; answered");
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    harness_crash(&h, 1);
+    (void)said(&h);
+    fire(&h, "Slow", AHEAD); /* counts as the incident's, which has a real one now */
+    cr_said(&h, "said duplicate; answered");
+    fire(&h, "Slow", 1001);
+    cr_assert(strstr(said(&h), "said queued; superseded; opened"));
+    resolve(&h, "Slow", 1001);
+    cr_assert(strstr(said(&h), "closed"));
+    harness_stop(&h);
+}
+
+Test(engine_incidents, whatever_the_date_a_resolved_closes)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", AHEAD);
+    (void)said(&h);
+    resolve(&h, "Slow", 980); /* a real one */
+    cr_assert(strstr(said(&h), "closed"));
+    fire(&h, "Slow", 1002);
+    cr_assert(strstr(said(&h), "opened"));
+    resolve(&h, "Slow", AHEAD);
+    cr_assert(strstr(said(&h), "closed"));
+    fire(&h, "Slow", 1002);
+    cr_said(&h, "said stale; answered");
+    harness_stop(&h);
+}
+
+Test(engine_incidents, a_resolved_dated_to_come_keeps_no_real_firing_out)
+{
+    WITH(h, slow_and_idle);
+    resolve(&h, "Slow", AHEAD);
+    (void)said(&h);
+    fire(&h, "Slow", AHEAD);
+    cr_said(&h, "said stale; answered");
+    fire(&h, "Slow", 990);
+    cr_assert(strstr(said(&h), "opened"));
+    harness_stop(&h);
+}
+
+/* Clocks are wrong by less than five minutes. */
+Test(engine_incidents, a_start_a_little_ahead_is_a_start)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    fire(&h, "Slow", 1300);
+    cr_assert(strstr(said(&h), "superseded"));
+    fire(&h, "Slow", 1301); /* a second too far */
+    cr_said(&h, "said duplicate; answered");
+    harness_stop(&h);
+}
+
+/* Our clock may be the one that is wrong. */
+Test(engine_incidents, a_clock_that_goes_back_and_forth_makes_no_new_incident)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    h.wall.us -= AS_US_PER_DAY;
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    harness_crash(&h, 1);
+    (void)said(&h);
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    h.wall.us += AS_US_PER_DAY;
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    harness_stop(&h);
+}
+
 Test(engine_incidents, a_stale_firing_after_resolved_is_only_recorded)
 {
     WITH(h, slow_and_idle);
