@@ -9,14 +9,13 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include <openssl/sha.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
-#include <alertscaler/wire/payload.h>
 #include <alertscaler/wire/record.h>
+
+#include "decoded.h"
 
 #define HANDLER         "webhook"
 #define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
@@ -36,6 +35,7 @@ struct as_receiver {
     struct as_shell *shell;
     struct as_storage *storage;
     const char *why_not; /* without a shell */
+    struct as_decoded *decoded;
     struct as_random random;
     uint64_t next_request;
     struct waiting_list waiting;
@@ -88,6 +88,7 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     struct as_receiver *receiver = as_xcalloc(1, sizeof(*receiver));
     receiver->config = *config;
     receiver->why_not = "starting";
+    receiver->decoded = as_decoded_new(0);
     as_random_init(&receiver->random, config->seed);
     TAILQ_INIT(&receiver->waiting);
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
@@ -102,6 +103,7 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
     if (!receiver)
         return NULL;
     as_receiver_fail_waiting(receiver);
+    as_decoded_free(receiver->decoded);
     as_throttle_end(&receiver->refused, get_now(receiver));
     as_throttle_end(&receiver->invalid, get_now(receiver));
     as_throttle_end(&receiver->ahead, get_now(receiver));
@@ -124,6 +126,16 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
     receiver->shell = shell;
     receiver->storage = storage;
     receiver->why_not = why;
+}
+
+void as_receiver_set_cache(struct as_receiver *receiver, size_t max)
+{
+    as_decoded_set_max(receiver->decoded, max);
+}
+
+struct as_decoded_counts as_receiver_get_decoded(const struct as_receiver *receiver)
+{
+    return as_decoded_get_counts(receiver->decoded);
 }
 
 bool as_receiver_is_path(const char *path)
@@ -189,13 +201,6 @@ void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, 
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
 }
 
-static void print_sha256(const char *body, size_t size, char text_out[AS_DIGEST_TEXT_SIZE])
-{
-    struct as_digest digest;
-    SHA256((const unsigned char *)body, size, digest.bytes);
-    as_digest_print(&digest, text_out);
-}
-
 static void set_text(char **text, const char *value)
 {
     free(*text);
@@ -203,12 +208,10 @@ static void set_text(char **text, const char *value)
 }
 
 static void complete(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                     const char *body, size_t size, struct as_notification *notification)
+                     struct as_notification *notification)
 {
     const struct as_clock *clock = receiver->config.clock;
     as_ulid_print(clock->get_wall(clock), &receiver->random, notification->id);
-    notification->body_size = size;
-    print_sha256(body, size, notification->body_sha256);
     set_text(&notification->remote, as_http_exchange_get_remote(exchange));
     set_text(&notification->credential, as_auth_get_credential(exchange));
     const char *traceparent = as_http_exchange_find_header(exchange, "traceparent");
@@ -246,16 +249,16 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     }
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
-    AS_CLEANUP(as_notification_free_p) struct as_notification *notification = NULL;
+    struct as_notification *notification;
     struct as_error error = AS_ERROR_INIT;
-    if (as_payload_decode(body, size, &notification, &error) != 0) {
+    if (as_decoded_get(receiver->decoded, body, size, &notification, &error) != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                         get_now(receiver));
         reply_text(exchange, 400, NULL, error.text);
         return;
     }
-    complete(receiver, exchange, body, size, notification);
+    complete(receiver, exchange, notification);
     if (!as_engine_has_room(as_shell_get_engine(receiver->shell), notification)) {
         static const char why[] =
             "incidents take all the memory that receiver.max_incident_memory gives";

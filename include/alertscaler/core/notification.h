@@ -43,6 +43,8 @@ struct as_notification {
     uint64_t body_size;
 };
 
+/* Bytes of memory that it takes, but for what is from the request. */
+size_t as_notification_measure(const struct as_notification *notification);
 struct as_notification *as_notification_free(struct as_notification *notification);
 
 AS_DEFINE_CLEANUP(struct as_notification *, as_notification_free)
