@@ -257,10 +257,13 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     }
     if (!shell->batch)
         shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
-    if (effect->kind == AS_EFFECT_COMMIT)
-        submit(shell);
-    else
+    if (effect->kind != AS_EFFECT_COMMIT) {
         store_effect(shell, effect);
+        return;
+    }
+    if (effect->is_repeat)
+        as_storage_batch_let_lag(shell->batch);
+    submit(shell);
 }
 
 static void stamp(struct as_shell *shell)

@@ -511,6 +511,18 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
     return incident_see(engine, cause, &seen);
 }
 
+/* Known already, each of them, and nothing comes of it. */
+static bool are_repeats(const struct as_alert_outcome *outcomes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const enum as_reason reason = outcomes[i].reason;
+        if (outcomes[i].is_queued ||
+            (reason != AS_REASON_DUPLICATE && reason != AS_REASON_MAX_STEPS))
+            return false;
+    }
+    return count > 0;
+}
+
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
                       uint64_t request)
 {
@@ -522,14 +534,18 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
     effect->ticket = request;
     effect->notification = record;
+    const size_t effects = engine->effect_count;
 
     struct cause cause = {.notification = notification->id, .credential = notification->credential};
     for (size_t i = 0; i < notification->alert_count; i++)
         outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
 
+    const bool is_repeat = engine->effect_count == effects && cause.touched_count == 0 &&
+                           are_repeats(outcomes, notification->alert_count);
     struct waiter *waiter = cause_commit(engine, &cause);
     waiter->has_request = true;
     waiter->request = request;
+    engine->effects[engine->effect_count - 1].is_repeat = is_repeat;
 }
 
 void incidents_expire(struct as_engine *engine)

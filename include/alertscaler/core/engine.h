@@ -111,6 +111,7 @@ enum as_effect_kind {
 
 struct as_effect { /* everything borrowed until the next step */
     enum as_effect_kind kind;
+    bool is_repeat; /* commit: nothing but repeats, and nothing comes of them */
     uint64_t ticket;
     union {
         const struct as_incident_state *incident;

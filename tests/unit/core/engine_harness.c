@@ -254,7 +254,10 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         cr_assert_eq(harness->list_ticket, 0, "two lists at a time");
         harness->list_ticket = effect->ticket;
         break;
-    case AS_EFFECT_COMMIT: queue_commit(harness, effect->ticket); break;
+    case AS_EFFECT_COMMIT:
+        harness->repeats += effect->is_repeat;
+        queue_commit(harness, effect->ticket);
+        break;
     case AS_EFFECT_ANSWER: say(harness, "answered"); break;
     case AS_EFFECT_OBSERVE:
     case AS_EFFECT_QUERY:

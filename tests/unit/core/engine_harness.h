@@ -97,6 +97,7 @@ struct harness {
     struct staged_commit staged; /* of the effects so far */
     struct staged_commit commits[HARNESS_QUEUE];
     size_t commit_count;
+    unsigned repeats; /* commits of repeats alone, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
     uint64_t list_ticket; /* of the list that is asked for; 0: none is */

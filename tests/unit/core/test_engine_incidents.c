@@ -39,6 +39,34 @@ Test(engine_incidents, a_repeat_does_nothing)
     harness_stop(&h);
 }
 
+/* These are answered before the disk has their record; so nothing else may hang on it. */
+Test(engine_incidents, a_repeat_is_what_changes_nothing_and_leads_to_nothing)
+{
+    static const struct test_alert two[] = {{.labels = "Slow", .starts = 990},
+                                            {.labels = "Unknown", .starts = 990}};
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 0, "opened");
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1);
+    fire(&h, "Unknown", 990);
+    cr_assert_eq(h.repeats, 1, "no rule");
+    harness_notify(&h, "alertscaler", two, 2);
+    cr_assert_eq(h.repeats, 1, "not each is a duplicate");
+    harness_notify(&h, "alertscaler", two, 0);
+    cr_assert_eq(h.repeats, 1, "no alert");
+    harness_notify(&h, "another", two, 1);
+    cr_assert_eq(h.repeats, 1, "its receiver is stored");
+    tick(&h, 6000);
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "that it was seen is stored");
+    resolve(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "closed");
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "stale");
+    harness_stop(&h);
+}
+
 Test(engine_incidents, a_later_start_is_a_new_incident_because_the_resolved_was_lost)
 {
     WITH(h, slow_and_idle);
