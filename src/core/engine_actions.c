@@ -228,6 +228,25 @@ static bool binding_was_due(const struct as_engine *engine, const struct binding
            binding_get_due_unheld(binding).us <= intent->at.mono.us;
 }
 
+/* Its rule has gone meanwhile, and may come back: counts it for those that the rule was for. */
+static void count_kept_step(struct as_engine *engine, const struct target *target,
+                            const struct intent *intent)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        for (uint32_t i = 0; i < incident->kept_count; i++) {
+            struct as_progress *kept = &incident->kept[i];
+            if (strcmp(kept->rule, intent->rule) != 0 ||
+                strcmp(kept->target, target->ref->id) != 0 || !incident_took_part(incident, intent))
+                continue;
+            if (kept->steps++ == 0)
+                kept->origin = intent->from;
+            kept->applied = moment_now(engine);
+            effect_put_incident(engine, incident);
+        }
+    }
+}
+
 /* Counts the action for the incidents that took part in its decision. */
 static void count_step(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
@@ -247,6 +266,8 @@ static void count_step(struct as_engine *engine, struct target *target, const st
             effect_put_incident(engine, binding->incident);
         }
     }
+    if (intent->rule[0] != '\0' && !group_find(target, intent->rule))
+        count_kept_step(engine, target, intent);
 }
 
 /* After a scale: when the lock ends, else when a rule is due again. */
