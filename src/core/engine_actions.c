@@ -438,13 +438,24 @@ static void drop_maybe(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
+/* An API server's versions are numbers that grow: a smaller one is of before the request, from a
+ * server that lacks the last changes, as after a fail-over. */
+static bool is_older(const char *version, const char *other)
+{
+    const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
+    if (version[size] != '\0' || other[other_size] != '\0')
+        return false;
+    return size != other_size ? size < other_size : strcmp(version, other) < 0;
+}
+
 /* The observation is newer than the request, so one for another version has lost. Of a node group
- * it may be older, from some cache; an API server answers from etcd. */
+ * it may be older, from some cache. */
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
     return target->ref->kind == AS_TARGET_KUBERNETES && intent->version[0] &&
-           observation->version[0] && strcmp(intent->version, observation->version) != 0;
+           observation->version[0] && strcmp(intent->version, observation->version) != 0 &&
+           !is_older(observation->version, intent->version);
 }
 
 /* True: the request of which nobody knew was carried out, and its outcome is being committed. */
