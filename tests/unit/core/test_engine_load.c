@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/random.h>
 
 /* HPA's defaults. */
@@ -103,7 +104,7 @@ Test(engine_load, pods_that_cost_more_while_they_are_young_do_not_make_it_swing)
 {
     const struct spec behaving = make_tracking(&hpa, 0, 0), locked = make_tracking(NULL, 180, 300);
     static const int32_t firsts[] = {3, WARM, COLD, 30};
-    for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+    for (size_t i = 0; i < AS_ARRAY_SIZE(firsts); i++) {
         check_no_swing(&behaving, firsts[i], 0);
         check_no_swing(&behaving, firsts[i], 5400);
         check_no_swing(&locked, firsts[i], 0);
@@ -130,6 +131,44 @@ Test(engine_load, one_single_reading_of_the_minimum_moves_nothing)
             harness_crash(&h, 5);
         tick(&h, 900);
         cr_assert_null(strstr(said(&h), "scale "), "after a reading at %d s", (int)at);
+        harness_stop(&h);
+    }
+}
+
+/* ---- Readings that are no load, and one that is more than any size can serve. */
+
+Test(engine_load, a_reading_that_is_no_load_moves_nothing)
+{
+    static const double readings[] = {NAN, INFINITY, -INFINITY, -1, -214748365};
+    struct spec spec = make_tracking(NULL, 0, 0);
+    spec.targets[0].min = 0;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(readings); i++) {
+        for (int32_t size = 0; size < 9; size += 4) {
+            WITH(h, spec);
+            harness_target(&h, "web")->size = size;
+            answer(&h, readings[i]);
+            fire(&h, "Busy", 990);
+            tick(&h, 3600);
+            const char *text = said(&h);
+            cr_assert(strstr(text, "metric_unavailable"), "%g: %s", readings[i], text);
+            cr_assert_null(strstr(text, "scale "), "%g at %d", readings[i], size);
+            harness_stop(&h);
+        }
+    }
+}
+
+Test(engine_load, more_than_any_size_can_serve_ends_at_the_maximum)
+{
+    struct spec spec = make_tracking(NULL, 0, 0);
+    spec.targets[0].min = 0;
+    spec.rules[0].track_average = 0.1;
+    for (int32_t size = 0; size < 9; size += 4) {
+        WITH(h, spec);
+        harness_target(&h, "web")->size = size;
+        answer(&h, 214748365);
+        fire(&h, "Busy", 990);
+        tick(&h, 3600);
+        cr_assert_eq(harness_target(&h, "web")->size, 40, "from %d", size);
         harness_stop(&h);
     }
 }
