@@ -131,7 +131,9 @@ Test(engine_load, one_single_reading_of_the_minimum_moves_nothing)
         tick(&h, at);
         answer(&h, 1);
         tick(&h, LOOK_S);
-        cr_assert_not_null(strstr(said(&h), "stabilized"), "it has not been seen");
+        const char *text = said(&h);
+        cr_assert_null(strstr(text, "scale "), "by a reading at %d s: %s", (int)at, text);
+        cr_assert_not_null(strstr(text, "stabilized"), "it has not been seen");
         answer(&h, 50);
         if (at % 4 == 0) /* nor does a restart forget what was wanted before */
             harness_crash(&h, 5);
