@@ -30,7 +30,7 @@ void daemon_look(void *context, struct as_view *view_out)
     size_t scope_count = 0;
     const struct as_scope *scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &scope_count);
-    const struct as_decoded_counts cache = as_receiver_get_decoded(daemon->receiver);
+    const struct as_decoded_counts cache = as_receiver_get_cache(daemon->receiver);
     *view_out = (struct as_view){
         .mono = as_system_clock.get_mono(&as_system_clock),
         .wall = as_system_clock.get_wall(&as_system_clock),

@@ -133,7 +133,7 @@ void as_receiver_set_cache(struct as_receiver *receiver, size_t max)
     as_decoded_set_max(receiver->decoded, max);
 }
 
-struct as_decoded_counts as_receiver_get_decoded(const struct as_receiver *receiver)
+struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver)
 {
     return as_decoded_get_counts(receiver->decoded);
 }

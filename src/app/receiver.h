@@ -39,7 +39,7 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
 
 /* Bytes of memory for what has been decoded (decoded.h); none before it is set. */
 void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
-struct as_decoded_counts as_receiver_get_decoded(const struct as_receiver *receiver);
+struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
 
 bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
 
