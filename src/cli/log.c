@@ -10,6 +10,7 @@
 #include <alertscaler/base/attr.h>
 
 #include "cli.h"
+#include "config_option.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_reader.h"
@@ -130,10 +131,7 @@ static const char *const color_choices[] = {"auto", "always", "never", NULL};
 static const struct as_option options[] = {
     LOG_FILTER_OPTIONS,
     {.name = "follow", .letter = 'f', .help = "Goes on with what is written from now on"},
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Where the log's place is read from if no FILE is given"},
+    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
     {.name = "color",
      .value = "WHEN",
      .fallback = "auto",

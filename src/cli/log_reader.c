@@ -17,6 +17,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
 
+#include "config_option.h"
+
 #define LINE_MAX_SIZE (UINT64_C(1) << 30)
 #define CHUNK         (UINT64_C(256) << 10)
 #define ROTATED_MAX   10000
@@ -233,7 +235,7 @@ int log_files_find(const struct as_args *args, struct log_files *files_out, stru
     for (size_t i = 0; i < args->operand_count; i++)
         add(&files, &capacity, as_xstrdup(args->operands[i]));
     if (!files.count) {
-        int status = find_configured(as_args_get(args, "config.file"), &files, error);
+        int status = find_configured(config_option_tell(args), &files, error);
         if (status) {
             log_files_deinit(&files);
             return status;

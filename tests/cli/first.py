@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """first.py ALERTSCALER ROOT: the first five minutes: what `init` writes is right as it is, and a daemon runs with it."""
+import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -113,16 +115,18 @@ class Init(Folder):
 
 class Daemon(Folder):
     """With practice.py and a daemon, on ports of their own."""
+    flags = []
 
     def setUp(self):
         super().setUp()
+        self.processes = []
         ports = [free_port(), free_port()]
         for name in ("practice.py", "rules/checkout.yaml"):
             file = self.folder / name
             file.write_text(file.read_text().replace("9098", str(ports[0])))
         self.sizes = self.start(sys.executable, "practice.py")
         wait_for(lambda: is_open(ports[0]), "practice.py")
-        self.log = self.start(PROGRAM, "serve", f"--web.listen-address=127.0.0.1:{ports[1]}")
+        self.log = self.start(PROGRAM, "serve", f"--web.listen-address=127.0.0.1:{ports[1]}", *self.flags)
         self.environment = {**os.environ, "ALERTSCALER_URL": f"http://127.0.0.1:{ports[1]}", "ALERTSCALER_TOKEN_FILE": "token"}
         wait_for(lambda: self.ask("status").returncode == 0, "the daemon")
 
@@ -131,6 +135,7 @@ class Daemon(Folder):
         file = self.parent / f"{len(list(self.parent.iterdir()))}.log"
         with open(file, "wb") as output:
             process = subprocess.Popen(command, cwd=self.folder, stdout=output, stderr=output)
+        self.processes.append(process)
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)
         return file
@@ -141,9 +146,189 @@ class Daemon(Folder):
     def test_an_alert_scales_it(self):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("or 1d have passed without a repeat.\n"
+                      "To end it: alertscaler fire --resolved alertname=CheckoutLatencyHigh\n", done.stdout)
         wait_for(lambda: "checkout: 4 -> 6\n" in self.sizes.read_text(), "the new size")
         said = [line for line in self.log.read_text().splitlines() if "this build has sanitizers" not in line]
         self.assertEqual([line for line in said if "level=info" not in line], [])
+
+    def test_the_command_that_ends_it_can_be_copied(self):
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "note=it's so; really", "--receiver=a b")
+        line = done.stdout.splitlines()[-1]
+        ended = subprocess.run(["sh", "-c", line.replace("To end it: alertscaler", PROGRAM)], cwd=self.folder,
+                               env=self.environment, capture_output=True, text=True, check=True)
+        self.assertIn(" resolved: queued, by rule checkout-is-slow", ended.stdout)
+        self.assertEqual(json.loads(self.ask("status", "checkout", "-ojson").stdout)["open_incidents"], 0)
+
+    def test_wait_prints_the_decisions_that_follow_with_their_reasons(self):
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines()[3:], [
+            "checkout: 4 -> 6: scaled, by rule checkout-is-slow. Nothing stood against it.", "checkout: its size is 6"])
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "shard=2", "--wait")
+        self.assertEqual(done.stdout.splitlines()[3], "checkout: stays at 6: cooldown, would be 9, by rule checkout-is-slow. "
+                         "The target is locked after an earlier change of its size.")
+
+    def test_wait_as_json_is_a_document_a_line(self):
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait", "--output=json")
+        answer, decision, target = map(json.loads, done.stdout.splitlines())
+        self.assertEqual((answer["alerts"][0]["outcome"], decision["reason"], target["replicas"]), ("queued", "scaled", 6))
+
+    def test_wait_says_why_a_target_fails(self):
+        self.processes[0].terminate()
+        self.processes[0].wait()
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertRegex(done.stdout.splitlines()[-1], "^checkout: failed: unreachable. The other side could not be reached, or failed. "
+                         "Failed to connect to 127.0.0.1")
+        self.assertRegex(self.ask("status").stdout, "(?m)^checkout: unreachable: Failed to connect to 127.0.0.1")
+
+    def test_for_resolves_by_itself(self):
+        begin = time.monotonic()
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--for=2s", "--wait")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(time.monotonic() - begin, 2)
+        lines = done.stdout.splitlines()
+        self.assertIn("checkout: its size is 6", lines)
+        self.assertRegex(lines[-1], "resolved: queued, by rule checkout-is-slow$")
+        self.assertEqual(json.loads(self.ask("status", "checkout", "-ojson").stdout)["open_incidents"], 0)
+
+    def test_for_resolves_at_an_interrupt_too(self):
+        process = subprocess.Popen([PROGRAM, "fire", "alertname=CheckoutLatencyHigh", "--for=1h"], cwd=self.folder,
+                                   env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.assertIn(" firing: queued", process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        self.assertIn(" resolved: queued", process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 0)
+
+    def test_what_leads_nowhere_says_so(self):
+        done = self.ask("fire", "alertname=CheckoutSlow", "--wait")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stdout.splitlines()[1:], [
+            "No rule matches the alert.", "Which rules almost match: alertscaler explain NAME=VALUE..."])
+
+    def test_a_token_that_may_not_read_cannot_wait(self):
+        done = run("fire", "alertname=CheckoutLatencyHigh", "--wait", env={**self.environment, "ALERTSCALER_TOKEN_FILE": ""})
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("HTTP 401", done.stderr)
+        self.assertEqual(self.sizes.read_text(), "")
+
+
+class DryRun(Daemon):
+    """`status` says what would be."""
+    flags = ["--dry-run"]
+
+    def test_status_says_what_would_be(self):
+        done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
+        self.assertIn("checkout: stays at 4: dry_run, would be 6, by rule checkout-is-slow. "
+                      "It would have been done, but for dry_run.\n", done.stdout)
+        self.assertRegex(self.ask("status").stdout, r"(?m)^checkout .*  dry_run would be 6 by checkout-is-slow, \ds ago$")
+
+
+for name in [name for name in vars(Daemon) if name.startswith("test_")]:
+    setattr(DryRun, name, None)
+
+
+class Explain(Folder):
+    def explain(self, *arguments, status):
+        done = run("explain", *arguments, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (status, ""))
+        return done.stdout
+
+    def test_rules_that_match_with_target_receivers_and_credentials(self):
+        self.assertEqual(self.explain("alertname=CheckoutIdle", "severity=page", status=0), """\
+checkout-is-idle matches
+    target: checkout (node_group/practice/http://127.0.0.1:9098/checkout)
+    receivers: any
+    credentials: alertmanager
+1 other rule does not match.
+""")
+
+    def test_rules_that_almost_match_with_the_matcher_that_fails(self):
+        self.assertEqual(self.explain("alertname=CheckoutIdel", status=1), """\
+checkout-is-idle almost matches: alertname="CheckoutIdle" does not match: it is "CheckoutIdel"
+
+No rule matches.
+1 other rule does not match.
+""")
+
+    def write(self, rules, **settings):
+        (self.folder / "rules/checkout.yaml").write_text(yaml.safe_dump(rules))
+        (self.folder / "alertscaler.yaml").write_text(yaml.safe_dump({"rule_files": ["rules/*.yaml"], **settings}))
+
+    def test_matchers_receivers_and_narrow_credentials(self):
+        target = {"kubernetes": {"kind": "Deployment", "namespace": "{{ .Labels.namespace }}", "name": "web"},
+                  "max": 9, "allow": {"namespaces": ["shop"]}}
+        self.write({"targets": {"web": target}, "rules": [
+            {"name": "slow", "match": ['alertname="Slow"', 'severity="page"'], "target": "web", "scale_up": {"by": 1},
+             "receivers": ["scaling"]},
+            {"name": "off", "match": ['alertname="Slow"'], "target": "web", "scale_up": {"by": 2}, "enabled": False},
+            {"name": "other", "match": ['alertname="Other"', 'a="b"'], "target": "web", "scale_up": {"by": 1}}]},
+            receiver={"tokens": [{"name": "all", "file": "token"}, {"name": "reader", "file": "token", "permissions": ["read"]},
+                                 {"name": "shop", "file": "token", "targets": ["kubernetes/*/shop/*"]},
+                                 {"name": "else", "file": "token", "rules": ["o*"]}]})
+        self.assertEqual(self.explain("alertname=Slow", "severity=page", "namespace=shop", status=0), """\
+slow matches
+    target: web (kubernetes/default/apps/v1/Deployment/shop/web)
+    receivers: scaling
+    credentials: all, shop
+off almost matches: it has enabled: false
+1 other rule does not match.
+""")
+        told = self.explain("alertname=Slow", "severity=info", "namespace=shop", status=1)
+        self.assertIn('slow almost matches: severity="page" does not match: it is "info"\n', told)
+        self.assertIn('slow almost matches: severity="page" does not match: there is no such label\n',
+                      self.explain("alertname=Slow", status=1))
+        told = self.explain("alertname=Slow", "severity=page", "namespace=kube-system", status=0)
+        self.assertIn("    target: web is not allowed: ", told)
+        told = json.loads(self.explain("alertname=Slow", "severity=page", "-o", "json", status=0))
+        self.assertEqual((told["matching"][0]["rule"], told["almost"][0]["rule"], told["others"]), ("slow", "off", 1))
+
+    def test_without_credentials_none_is_asked_for(self):
+        (self.folder / "alertscaler.yaml").write_text("rule_files: [rules/*.yaml]\nproviders: {practice: {type: http}}\n")
+        self.assertIn("    credentials: none is asked for\n", self.explain("alertname=CheckoutIdle", status=0))
+
+    def test_what_is_no_label(self):
+        for words, why in ((["alertname=a", "b"], '"b" is not a label: expected NAME=VALUE'), (["a=1", "a=2"], "a label is given twice"),
+                           (["a=1", "--replicas=checkout=2"], "--replicas needs --payload"), (["log.jsonl"], "--target=NAME is needed")):
+            done = run("explain", *words, cwd=self.folder)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(why, done.stderr)
+
+
+class DefaultConfiguration(Folder):
+    """Without --config.file: alertscaler.yaml of this folder, else that of /etc/alertscaler."""
+
+    def run_with_etc(self, *words, folder):
+        """With an /etc/alertscaler of its own, in a mount namespace of its own."""
+        script = 'mount -t tmpfs none /etc && cp -r "$1" /etc/alertscaler && cd "$2" && shift 2 && exec "$@"'
+        return subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.folder, folder, PROGRAM, *words],
+                              capture_output=True, text=True, check=False, timeout=120)
+
+    def setUp(self):
+        super().setUp()
+        tried = subprocess.run(["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/etc"],
+                               capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"no mount namespace here: {tried.stderr.strip()}")
+
+    def test_that_of_the_machine_and_it_is_said(self):
+        for words, status in ((["check"], 0), (["explain", "alertname=CheckoutIdle"], 0), (["log"], 2)):
+            done = self.run_with_etc(*words, folder=self.parent)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertTrue(done.stderr.startswith(f"alertscaler {words[0]}: there is no alertscaler.yaml here: "
+                                                   "reading /etc/alertscaler/alertscaler.yaml\n"), done.stderr)
+
+    def test_that_of_the_folder_comes_first(self):
+        done = self.run_with_etc("check", folder=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_without_any(self):
+        done = run("check", cwd=self.parent)
+        if pathlib.Path("/etc/alertscaler/alertscaler.yaml").exists():
+            self.skipTest("this machine has one")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/etc/alertscaler/alertscaler.yaml: error: cannot read this: No such file or directory", done.stderr)
 
 
 if __name__ == "__main__":
