@@ -22,6 +22,7 @@ struct log_run {
     const struct as_args *args;
     struct log_filter filter;
     bool json, colors, follow;
+    json_t *ids; /* of targets, as they were printed last */
     bool is_bad; /* a line was no record */
     uint64_t printed;
     struct log_overlap overlap;
@@ -43,7 +44,7 @@ static void take_line(struct log_run *run, const struct log_reader *reader, cons
             fwrite(line, 1, size, stdout);
             putchar('\n');
         } else {
-            log_print(record, run->colors, stdout);
+            log_print(record, run->colors, run->ids, stdout);
         }
     }
     json_decref(record);
@@ -114,11 +115,13 @@ static int run(const struct as_args *args)
         log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
+    log.ids = json_object();
     for (size_t i = 0; !status && i < files.count; i++) {
         log.overlap.at_beginning = true;
         status = take_file(&log, files.paths[i], i + 1 == files.count, &error);
     }
     log_files_deinit(&files);
+    json_decref(log.ids);
     if (status)
         return as_cli_fail(args, "%s", error.text);
     if (log.is_bad)

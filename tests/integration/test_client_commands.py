@@ -202,8 +202,8 @@ def test_status_shows_pauses(played):
             (pause(who="kill switch file", kill_switch=True),
              "The kill switch is set: nothing is scaled, by kill switch file: the big move")]:
         status = {"paused": pause_of_all, "dry_run": True, "leadership": {"holder": "alertscaler-0", "problem": None}}
-        assert played.run("status").stdout.splitlines()[:3] == [
-            "Leader: alertscaler-0", "Dry run: nothing is changed.", says]
+        told = re.sub(r"58m\d+s", "58m", played.run("status").stdout).splitlines()
+        assert told[:3] == ["Leader: alertscaler-0", "Dry run: nothing is changed.", says]
 
 
 def test_status_watch_goes_on_through_errors_and_ends_cleanly(played):
