@@ -152,6 +152,37 @@ class Daemon(Folder):
         said = [line for line in self.log.read_text().splitlines() if "this build has sanitizers" not in line]
         self.assertEqual([line for line in said if "level=info" not in line], [])
 
+    def test_its_log_says_nothing_empty(self):
+        self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
+        wait_for(lambda: "msg=scaled" in self.log.read_text(), "the line")
+        for line in self.log.read_text().splitlines():
+            self.assertNotRegex(line, r" \w+=( |$)")
+
+    def test_systemd_is_told(self):
+        """Type=notify: ready when notifications are taken, stopping at SIGTERM; also in the sandbox."""
+        for name in (str(self.parent / "notify"), f"@alertscaler-{os.getpid()}"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, self.subTest(name):
+                systemd.bind(name.replace("@", "\0"))
+                systemd.settimeout(60)
+                (self.folder / "alertscaler.yaml").write_text("rule_files: []\nstate: {path: other.db}\naction_log: {path: other.jsonl}\n")
+                process = subprocess.Popen([PROGRAM, "serve", "--web.listen-address=127.0.0.1:0"], cwd=self.folder,
+                                           env={**os.environ, "NOTIFY_SOCKET": name}, stderr=subprocess.DEVNULL)
+                self.assertEqual(systemd.recv(100), b"READY=1")
+                process.terminate()
+                self.assertEqual(systemd.recv(100), b"STOPPING=1")
+                self.assertEqual(process.wait(60), 0)
+
+    def test_a_start_without_systemd_goes_on(self):
+        for name in ("/does/not/exist", "nonsense"):
+            done = run("serve", "--config.file=none.yaml", cwd=self.folder, env={**os.environ, "NOTIFY_SOCKET": name})
+            self.assertIn('msg="systemd cannot be told"', done.stderr)
+
+    def test_the_log_has_the_id_of_a_target_once(self):
+        self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait")
+        lines = self.ask("log", "--target=checkout", "--kind=decision,action").stdout.splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertEqual(["(node_group/" in line for line in lines], [True] + [False] * (len(lines) - 1))
+
     def test_the_command_that_ends_it_can_be_copied(self):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "note=it's so; really", "--receiver=a b")
         line = done.stdout.splitlines()[-1]
@@ -212,6 +243,21 @@ class Daemon(Folder):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("HTTP 401", done.stderr)
         self.assertEqual(self.sizes.read_text(), "")
+
+
+class Places(Folder):
+    def test_a_missing_folder_is_said_before_anything_is_opened(self):
+        configuration = self.folder / "alertscaler.yaml"
+        text = configuration.read_text()
+        for key, given in (("state", "path: state.db"), ("action_log", "path: actions.jsonl")):
+            configuration.write_text(text.replace(given, given.replace("path: ", "path: none/")))
+            done = run("serve", "--web.listen-address=127.0.0.1:0", cwd=self.folder)
+            self.assertEqual(done.returncode, 1)
+            (line,) = [line for line in done.stderr.splitlines() if "level=error" in line]
+            self.assertIn("the folder none: No such file or directory; create it, or name another place in the configuration: "
+                          f"{key}: {{path: ...}}", line)
+            self.assertNotIn("listening", done.stderr)
+            self.assertNotIn("leading", done.stderr)
 
 
 class DryRun(Daemon):
