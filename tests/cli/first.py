@@ -128,7 +128,7 @@ class Daemon(Folder):
         wait_for(lambda: is_open(ports[0]), "practice.py")
         self.log = self.start(PROGRAM, "serve", f"--web.listen-address=127.0.0.1:{ports[1]}", *self.flags)
         self.environment = {**os.environ, "ALERTSCALER_URL": f"http://127.0.0.1:{ports[1]}", "ALERTSCALER_TOKEN_FILE": "token"}
-        wait_for(lambda: self.ask("status").returncode == 0, "the daemon")
+        wait_for(lambda: "ready to receive notifications" in self.log.read_text(), "the daemon")
 
     def start(self, *command):
         """Its output's file."""
