@@ -226,24 +226,6 @@ class Decide(unittest.TestCase):
         self.assertLess(peaks[1] - peaks[0], 8 * 1024)
 
 
-class ManPage(unittest.TestCase):
-    text = (ROOT / "docs/man/alertscaler.8").read_text(encoding="utf-8")
-
-    def test_it_has_every_command_with_every_option_and_no_other(self):
-        sections = {}
-        commands = self.text.split(".Sh COMMANDS")[1].split(".Sh COMMON OPTIONS")[0]
-        for section in re.split(r"^\.Ss ", commands, flags=re.MULTILINE)[1:]:
-            words = section.split("\n", 1)[0].split()
-            name = "log verify" if words[:2] == ["log", "verify"] else words[0]
-            sections[name] = set(re.findall(r"Fl -([\w.-]+)", " ".join(re.findall(r"^\.It .*", section, re.MULTILINE))))
-        names = re.findall(r"^  (\S+(?: \S+)?)  ", run("help").stdout.decode(), re.MULTILINE)
-        self.assertEqual(sorted(sections), sorted(names))
-        for name in names:
-            options = set(re.findall(r"^ .*?--([\w.-]+)", run("help", *name.split()).stdout.decode(), re.MULTILINE)) - {"help"}
-            with self.subTest(name):
-                self.assertEqual(sections[name], options)
-
-
 class Documentation(unittest.TestCase):
     text = (ROOT / "docs/decision.md").read_text(encoding="utf-8")
 
