@@ -34,7 +34,10 @@ int log_reader_open(struct log_reader *reader, const char *path, struct as_error
     if (code) {
         if (fd >= 0)
             close(fd);
-        as_error_set_errno(error, code, "%s", path);
+        if (code == ENOENT && strpbrk(path, "*?["))
+            as_error_set(error, "%s: no file matches this pattern", path);
+        else
+            as_error_set_errno(error, code, "%s", path);
         return -code;
     }
     *reader =

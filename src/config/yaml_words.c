@@ -43,7 +43,7 @@ char *yaml_words_describe_failure(const char *path, int error)
 {
     if (error == -EFBIG)
         return as_xstrdup("the file is larger than 16 MiB");
-    if (error == -ENOENT && strpbrk(path, "*?["))
+    if ((error == -ENOENT || error == -ENOTDIR) && strpbrk(path, "*?["))
         return as_xstrdup("no file matches this pattern");
     return as_xasprintf("cannot read this: %s", strerror(-error));
 }

@@ -245,6 +245,18 @@ class Daemon(Folder):
         self.assertEqual(self.sizes.read_text(), "")
 
 
+class Patterns(unittest.TestCase):
+    """What a shell passes on as it is where no file matches."""
+
+    def test_it_is_said_that_no_file_matches(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words in (["test"], ["check"], ["log"], ["log", "verify"], ["replay"], ["explain", "--target=x"]):
+                for pattern in ("tests/*.yaml", "[ab].yaml"):
+                    done = run(*words, pattern, cwd=folder)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+                    self.assertIn("no file matches this pattern", done.stderr)
+
+
 class Places(Folder):
     def test_a_missing_folder_is_said_before_anything_is_opened(self):
         configuration = self.folder / "alertscaler.yaml"
