@@ -3,7 +3,6 @@ import argparse
 import json
 import os
 import pathlib
-import secrets
 import shutil
 import signal
 import socket
@@ -78,9 +77,8 @@ class Demo:
         return f"http://{self.address(name)}"
 
     def write_files(self):
-        (self.folder / "token").write_text(secrets.token_urlsafe(24) + "\n")
         words = {"WORKLOAD": self.address("workload"), "ALERTMANAGER": self.address("alertmanager"),
-                 "ALERTSCALER": self.address("alertscaler"), "TOKEN_FILE": str(self.folder / "token")}
+                 "ALERTSCALER": self.address("alertscaler")}
         for name in ("prometheus.yml", "alerts.yml", "alertmanager.yml", "alertscaler.yaml"):
             text = (HERE / name).read_text()
             for word, value in words.items():
@@ -129,11 +127,18 @@ class Demo:
 Running: a workload whose load swings between 10 and 150 requests a second; each instance serves 20.
 Prometheus alerts on load over capacity, Alertmanager notifies alertscaler, alertscaler scales by rules/demo.yaml.
 
-  targets and decisions  {self.url('alertscaler')}/
-  metrics                {self.url('alertscaler')}/metrics
-  Prometheus             {self.url('prometheus')}/alerts
-  Alertmanager           {self.url('alertmanager')}/
-  logs, action log       {self.folder}
+  metrics           {self.url('alertscaler')}/metrics
+  Prometheus        {self.url('prometheus')}/alerts
+  Alertmanager      {self.url('alertmanager')}/
+  logs, action log  {self.folder}
+
+Open this page, and look at three things as the load swings:
+
+  {self.url('alertscaler')}/
+
+  - the target `demo`: its size between min 1 and max 8, and how long it is locked after a change;
+  - the open incident, DemoOverloaded or DemoIdle, that asks for another size;
+  - the latest decisions: why it scaled, and why it did not (`cooldown`, `at_max`, `at_min`).
 """, flush=True)
 
     # what the action log says

@@ -106,6 +106,7 @@ struct as_api *as_api_free(struct as_api *api)
         TAILQ_REMOVE(&api->decisions, decision, next);
         api_decision_free(decision);
     }
+    api_free_failures(api);
     as_buf_deinit(&api->body);
     free(api->instance);
     free(api);
@@ -116,6 +117,8 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         api_keep_decision(api, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        api_keep_failure(api, effect->action);
 }
 
 static bool is_read(const char *method)

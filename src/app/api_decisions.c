@@ -124,9 +124,9 @@ static bool is_wanted(const struct filter *filter, const struct kept_decision *d
            (!filter->since.set || decision->at.us >= filter->since.at.us);
 }
 
-static struct kept_decision *find(const struct as_api *api, const char *id)
+const struct kept_decision *api_find_decision(const struct as_api *api, const char *id)
 {
-    struct kept_decision *decision;
+    const struct kept_decision *decision;
     TAILQ_FOREACH (decision, &api->decisions, next) {
         if (strcmp(decision->id, id) == 0)
             return decision;
@@ -139,7 +139,7 @@ static const struct kept_decision *get_first(const struct as_api *api, const str
 {
     if (!filter->before)
         return TAILQ_FIRST(&api->decisions);
-    const struct kept_decision *last_seen = find(api, filter->before);
+    const struct kept_decision *last_seen = api_find_decision(api, filter->before);
     return last_seen ? TAILQ_NEXT(last_seen, next) : NULL;
 }
 
@@ -168,7 +168,7 @@ void api_answer_decisions(struct api_request *request)
 void api_answer_decision(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
-    const struct kept_decision *decision = id ? find(request->api, id) : NULL;
+    const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
     if (!decision) {
         as_api_reply_error(request->exchange, 404, NULL,
                            "not among the last %d decisions; the action log has them all",

@@ -8,6 +8,7 @@
  *   api_rules.c      rules
  *   api_incidents.c  incidents
  *   api_decisions.c  decisions: kept and answered
+ *   api_failures.c   why targets failed: kept
  *   api_page.c       the page for people
  */
 #ifndef ALERTSCALER_APP_API_PRIVATE_H
@@ -16,6 +17,7 @@
 #include <sys/queue.h>
 
 #include <event2/keyvalq_struct.h>
+#include <uthash.h>
 
 #include <alertscaler/app/api.h>
 #include <alertscaler/base/buf.h>
@@ -45,12 +47,21 @@ struct kept_decision {
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
+#define FAILURES_MAX      1000
+#define FAILURE_BYTES_MAX 1024
+
+struct kept_failure {
+    UT_hash_handle hh;
+    char *target, *text;
+};
+
 struct as_api {
     struct as_api_config config;
     char *instance;
     struct kept_decision_list decisions; /* the newest first */
     size_t decision_count, decision_bytes;
-    struct as_buf body; /* of the answer being made */
+    struct kept_failure *failures; /* by target; the oldest first */
+    struct as_buf body;            /* of the answer being made */
 };
 
 struct api_request {
@@ -114,5 +125,11 @@ void api_answer_page(struct api_request *request);
 
 void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
 struct kept_decision *api_decision_free(struct kept_decision *decision);
+
+const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
+
+void api_keep_failure(struct as_api *api, const struct as_action_record *record);
+const char *api_find_failure(const struct as_api *api, const char *target); /* NULL: not known */
+void api_free_failures(struct as_api *api);
 
 #endif

@@ -77,6 +77,8 @@ void api_answer_status(struct api_request *request)
         view->engine ? as_engine_get_pause(view->engine, view->mono, view->wall)
                      : (struct as_pause_view){.is_set = false};
     api_write_pause(request, &pause);
+    as_json_write_member_i64(json, "incident_expiry_seconds",
+                             view->incident_expiry_us / AS_US_PER_S);
     as_json_write_member(json, "config_digest", view->config_digest);
     as_json_write_member(json, "rules_digest", view->ruleset->digest);
     as_json_write_member_i64(json, "rules", (int64_t)view->ruleset->rule_count);
@@ -108,6 +110,11 @@ static void write_last_decision(struct api_request *request, const struct as_tar
     api_write_time(request, "time", target->last_at);
     as_json_write_member(json, "reason", as_reason_get_word(target->last_reason));
     api_write_text(request, "rule", target->last_rule);
+    const struct kept_decision *kept = target->last_reason == AS_REASON_DRY_RUN
+                                           ? api_find_decision(request->api, target->last_decision)
+                                           : NULL;
+    if (kept && kept->has_would)
+        as_json_write_member_i64(json, "would", kept->would);
     as_json_end_object(json);
 }
 
@@ -140,6 +147,8 @@ static void write_target(struct api_request *request, const struct as_target_vie
     as_json_write_member_bool(json, "busy", target->busy);
     write_last_decision(request, target);
     api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);
+    api_write_text(request, "failure_text",
+                   failed ? api_find_failure(request->api, target->id) : NULL);
     as_json_end_object(json);
 }
 

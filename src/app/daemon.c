@@ -7,8 +7,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <alertscaler/base/log.h>
+
+#include "notify.h"
 
 #define STOP_GRACE_US (20 * AS_US_PER_S) /* for what is under way when the stop comes */
 #define TIMER_MAX_US  (30 * AS_US_PER_S)
@@ -80,6 +83,7 @@ static void stop(struct daemon *daemon)
     daemon->stopping = true;
     daemon->stop_deadline.us = as_system_clock.get_mono(&as_system_clock).us + STOP_GRACE_US;
     as_log(AS_LOG_INFO, "stopping");
+    notify_send(daemon->notify, "STOPPING=1");
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "stopping");
     as_http_server_drain(daemon->server, on_drained, daemon);
     if (daemon->shell)
@@ -165,6 +169,9 @@ static int start(struct daemon *daemon, struct as_error *error)
         daemon_start_leader(daemon);
     if (r == 0)
         daemon_web_watch(daemon);
+    /* One that stands by may wait for its term for ever: it is ready to. */
+    if (r == 0 && daemon->config->settings.state.store == AS_STORE_KUBERNETES)
+        notify_send(daemon->notify, "READY=1");
     return r;
 }
 
@@ -185,6 +192,8 @@ static void release(struct daemon *daemon)
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);
     free_events(daemon);
+    if (daemon->notify >= 0)
+        close(daemon->notify);
 }
 
 int as_daemon_run(const struct as_daemon_options *options)
@@ -192,6 +201,7 @@ int as_daemon_run(const struct as_daemon_options *options)
     struct daemon daemon = {.options = options, .failing_since = AS_MONO_NEVER};
     struct as_error error = AS_ERROR_INIT;
     STAILQ_INIT(&daemon.retired);
+    daemon.notify = notify_open();
     as_boot_id_read(daemon.boot);
     as_instance_print(daemon.instance);
     make_events(&daemon);

@@ -44,6 +44,7 @@ void daemon_look(void *context, struct as_view *view_out)
         .config_digest = daemon->config->digest,
         .action_log_path = daemon->config->settings.action_log.path,
         .not_ready = find_not_ready(daemon),
+        .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
         .shows_locks = daemon->lock_mirror != NULL,
         .locks_behind =

@@ -91,6 +91,7 @@ struct daemon {
     bool stopping, drained, ending;
     as_mono_time stop_deadline;
     int status;
+    int notify; /* systemd's socket; -1: none */
 };
 
 /* daemon.c */

@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
+#include "notify.h"
 #include "trim.h"
 
 #define RECOVER_EVERY_US (2 * AS_US_PER_S)
@@ -29,9 +30,9 @@ static void log_action(const struct as_action_record *action)
     else
         as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
                AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
-               AS_F("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
-               AS_F("decision", action->decision), AS_F("command", action->command),
-               AS_F("error", action->message));
+               AS_F_IF("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
+               AS_F_IF("decision", action->decision), AS_F_IF("command", action->command),
+               AS_F_IF("error", action->message));
 }
 
 static void log_order(const struct as_order_record *record)
@@ -42,7 +43,7 @@ static void log_order(const struct as_order_record *record)
            AS_F("target", target ? target : "all"), AS_F("who", order->who),
            AS_F("reason", order->reason),
            AS_F("outcome", as_order_outcome_get_word(record->outcome)),
-           AS_F("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
+           AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
 }
 
 static void log_decision(const struct as_decision_record *record)
@@ -52,7 +53,7 @@ static void log_decision(const struct as_decision_record *record)
     const struct as_decision *output = record->output;
     as_log(AS_LOG_DEBUG, "decided", AS_F("target", record->target),
            AS_F("reason", as_reason_get_word(output->reason)), AS_FI("replicas", output->replicas),
-           AS_FI("desired", output->desired), AS_F("rule", output->rule),
+           AS_FI("desired", output->desired), AS_F_IF("rule", output->rule),
            AS_F("decision", record->id));
 }
 
@@ -140,6 +141,7 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     as_shell_on_durable(daemon->shell, ticket);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
         as_log(AS_LOG_INFO, "ready to receive notifications");
+        notify_send(daemon->notify, "READY=1");
         as_trim_memory();
     }
 }

@@ -245,8 +245,10 @@ void as_log_write(enum as_log_level level, const char *event, const struct as_lo
     append_time(&line);
     append_field(&line, &AS_F("level", level_names[level]));
     append_field(&line, &AS_F("msg", event));
-    for (unsigned i = 0; i < count && !line.cut; i++)
-        append_field(&line, &fields[i]);
+    for (unsigned i = 0; i < count && !line.cut; i++) {
+        if (fields[i].key)
+            append_field(&line, &fields[i]);
+    }
     if (line.cut)
         append_tail(&line, json ? ",\"cut\":true" : " cut=true");
     append_tail(&line, json ? "}\n" : "\n");

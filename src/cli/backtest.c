@@ -12,6 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "backtest_private.h"
+#include "config_option.h"
 #include "moment.h"
 #include "rules_option.h"
 
@@ -222,7 +223,7 @@ static int run(const struct as_args *args)
     struct backtest backtest = {.args = args};
     AS_CLEANUP(as_config_free_p) struct as_config *other = NULL;
     const char *given = as_args_get(args, "rules");
-    const char *rules = given ? given : as_args_get(args, "config.file");
+    const char *rules = given ? given : config_option_tell(args);
     struct as_error error = AS_ERROR_INIT;
 
     if (as_args_has(args, "http.config.file") && !as_args_has(args, "prometheus"))
@@ -277,10 +278,8 @@ static const struct as_option options[] = {
      .fallback = "alertscaler",
      .help = "Alertmanager's receiver through which they would have come"},
     {.name = "svg", .value = "DIR", .help = "Draws a chart of each target there"},
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Says how Prometheus is reached (`prometheus`); without --rules, also the rules"},
+    AS_OPTION_CONFIG_FILE(
+        "Says how Prometheus is reached (`prometheus`); without --rules, also the rules"),
     {.name = "http.config.file",
      .value = "FILE",
      .help = "Prometheus' http_config for it: credentials and TLS"},

@@ -18,6 +18,7 @@
 
 #include "check_files.h"
 #include "cli.h"
+#include "config_option.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 
@@ -181,7 +182,7 @@ static bool is_web_alone(const struct as_args *args)
 {
     return as_args_has(args, "web.config.file") && !as_args_has(args, "config.file") &&
            !as_args_has(args, "alertmanager") && !as_args_has(args, "prometheus-rules") &&
-           args->operand_count == 0 && access(as_args_get(args, "config.file"), F_OK) != 0 &&
+           args->operand_count == 0 && access(config_option_find(args), F_OK) != 0 &&
            errno == ENOENT;
 }
 
@@ -197,7 +198,7 @@ static int run(const struct as_args *args)
     if (args->operand_count > 0)
         check_operands(&check, args);
     else if (!check.is_web_alone)
-        check_settings(&check, as_args_get(args, "config.file"));
+        check_settings(&check, config_option_tell(args));
 
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)
@@ -216,10 +217,7 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "the configuration, where no FILE is given"},
+    AS_OPTION_CONFIG_FILE("the configuration, where no FILE is given"),
     {.name = "web.config.file",
      .value = "FILE",
      .help = "the web configuration (TLS, users) to check too, or alone"},
@@ -248,7 +246,8 @@ const struct as_command as_command_check = {
     .help =
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
         "checked together, without what only a configuration says (clusters, providers).\n"
-        "The file of --web.config.file is checked alone where there is no alertscaler.yaml.\n"
+        "The file of --web.config.file is checked alone where there is no\n"
+        "configuration.\n"
         "So are the files that a configuration names (tokens, certificates, kubeconfig): an error\n"
         "where the daemon would not start, else a warning; --syntax-only leaves them out.\n"
         "Every error of every file is printed, and warnings of what is right by itself and cannot\n"

@@ -16,6 +16,7 @@
 /* one a line, so that two new ones do not touch each other */
 /* clang-format off */
 static const struct as_command *const commands[] = {
+    &as_command_init,
     &as_command_serve,
     &as_command_check,
     &as_command_test,

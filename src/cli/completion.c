@@ -1,7 +1,8 @@
 /*
- * `alertscaler completion`: scripts for bash and zsh with the commands and options of the tables.
+ * `alertscaler completion`: scripts for bash, zsh and fish with the commands and options of the
+ * tables.
  *
- * Both complete the first word with the commands (and the second, where a command has two), words
+ * All complete the first word with the commands (and the second, where a command has two), words
  * that begin with "--" with the command's options, the value of an option with its choices, and all
  * else with file names.
  */
@@ -198,14 +199,84 @@ static void print_zsh(void)
           stdout);
 }
 
+static void print_fish_text(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (strchr("'\\", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+/* When a command's options are offered: of "log", not behind "log verify". */
+static void print_fish_condition(const struct as_command *command)
+{
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands), size = strcspn(command->name, " ");
+
+    printf(" -n '__fish_seen_subcommand_from %.*s", (int)size, command->name);
+    for (size_t i = 0; i < count && !command->name[size]; i++) {
+        if (strncmp(commands[i]->name, command->name, size) == 0 && commands[i]->name[size] == ' ')
+            printf("; and not __fish_seen_subcommand_from %s", commands[i]->name + size + 1);
+    }
+    if (command->name[size])
+        printf("; and __fish_seen_subcommand_from %s", command->name + size + 1);
+    putchar('\'');
+}
+
+static void print_fish_command(const struct as_command *command)
+{
+    const char *space = strchr(command->name, ' ');
+
+    if (space)
+        printf("complete -c alertscaler -n '__fish_seen_subcommand_from %.*s' -a %s -d ",
+               (int)(space - command->name), command->name, space + 1);
+    else
+        printf("complete -c alertscaler -n __fish_use_subcommand -f -a %s -d ", command->name);
+    print_fish_text(command->summary);
+    putchar('\n');
+    for (const struct as_option *option = command->options; option->name; option++) {
+        fputs("complete -c alertscaler", stdout);
+        print_fish_condition(command);
+        printf(" -l %s", option->name);
+        if (option->letter)
+            printf(" -s %c", option->letter);
+        if (option->choices) {
+            fputs(" -x -a '", stdout);
+            print_choices(option);
+            putchar('\'');
+        } else if (option->value) {
+            fputs(" -r", stdout);
+        }
+        fputs(" -d ", stdout);
+        print_fish_text(option->help);
+        putchar('\n');
+    }
+}
+
+static void print_fish(void)
+{
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands);
+
+    puts("# fish completion for alertscaler: alertscaler completion fish | source");
+    puts("complete -c alertscaler -l help -s h -d 'this text'");
+    for (size_t i = 0; i < count; i++)
+        print_fish_command(commands[i]);
+}
+
 static int run(const struct as_args *args)
 {
     if (strcmp(args->operands[0], "bash") == 0)
         print_bash();
     else if (strcmp(args->operands[0], "zsh") == 0)
         print_zsh();
+    else if (strcmp(args->operands[0], "fish") == 0)
+        print_fish();
     else
-        return as_cli_fail(args, "there is no completion for \"%s\": expected bash or zsh",
+        return as_cli_fail(args, "there is no completion for \"%s\": expected bash, zsh or fish",
                            args->operands[0]);
     return AS_EXIT_OK;
 }
@@ -214,7 +285,7 @@ static const struct as_option options[] = {{0}};
 
 const struct as_command as_command_completion = {
     .name = "completion",
-    .operands = "bash|zsh",
+    .operands = "bash|zsh|fish",
     .summary = "Prints a script for shell completion.",
     .help = "For example in ~/.bashrc: eval \"$(alertscaler completion bash)\"",
     .options = options,

@@ -10,6 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "config_option.h"
 #include "explain_print.h"
 #include "log_filter.h"
 #include "log_walk.h"
@@ -207,7 +208,8 @@ static int explain_log(const struct as_args *args)
     struct log_files files;
 
     if (!search.target)
-        return as_cli_fail(args, "--target=NAME is needed, or --payload=FILE");
+        return as_cli_fail(
+            args, "--target=NAME is needed, or --payload=FILE, or an alert's labels as NAME=VALUE");
     search.has_plain_name = !strpbrk(search.target, "\"\\");
     if (moment_parse("at", as_args_get(args, "at"), moment_get_now(), &search.at, &error) ||
         log_files_find(args, &files, &error))
@@ -232,8 +234,18 @@ static int explain_log(const struct as_args *args)
     return status;
 }
 
+/* Of an alert: nothing says that its arguments are files. */
+static bool is_about_labels(const struct as_args *args)
+{
+    return !as_args_has(args, "payload") && !as_args_has(args, "target") &&
+           args->operand_count > 0 && strchr(args->operands[0], '=');
+}
+
 static int run(const struct as_args *args)
 {
+    if (is_about_labels(args))
+        return as_args_has(args, "replicas") ? as_cli_fail(args, "--replicas needs --payload")
+                                             : explain_labels(args);
     if (as_args_has(args, "payload") && (as_args_has(args, "target") || args->operand_count > 0))
         return as_cli_fail(args,
                            "--payload is about no log: neither --target nor a FILE goes with it");
@@ -254,25 +266,29 @@ static const struct as_option options[] = {
      .help = "Explains a notification that has not happened: Alertmanager's JSON"},
     {.name = "rules",
      .value = "PATH",
-     .help = "With --payload: a folder of rule files, a file, or a configuration"},
+     .help = "With --payload or labels: a folder of rule files, a file, or a configuration"},
     AS_OPTION_REPLICAS,
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Names the log where no FILE is given; with --payload, the rules"},
+    AS_OPTION_CONFIG_FILE(
+        "Names the log where no FILE is given; with --payload or labels, the rules"),
     AS_OPTION_OUTPUT,
     {0},
 };
 
 const struct as_command as_command_explain = {
     .name = "explain",
-    .operands = "[FILE...]",
-    .summary = "Says why a target has, or had, its size.",
-    .help = "Prints the decision in force on a target at a moment, with the way to it, from the "
+    .operands = "[FILE...|LABEL=VALUE...]",
+    .summary = "Says why a target has, or had, its size; or which rules match an alert.",
+    .help = "With --target: prints the decision in force on a target at a moment, with the way to "
+            "it, from the "
             "action\n"
             "log: FILEs in any order, '-' for standard input, or without FILE those of the "
             "configuration.\n"
             "Exit status 1 if there was none.\n"
+            "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
+            "match, on\n"
+            "which target, through which receivers and credentials, and which almost match. Exit "
+            "status 1 if\n"
+            "none matches.\n"
             "With --payload: which rules match its alerts, which do not and why, and what would be "
             "decided.",
     .options = options,

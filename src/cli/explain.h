@@ -1,5 +1,5 @@
 /*
- * The two halves of `alertscaler explain`.
+ * The three parts of `alertscaler explain`.
  */
 #ifndef ALERTSCALER_CLI_EXPLAIN_PRIVATE_H
 #define ALERTSCALER_CLI_EXPLAIN_PRIVATE_H
@@ -8,5 +8,8 @@
 
 /* What a notification would lead to: --payload. Returns the exit status. */
 int explain_payload(const struct as_args *args);
+
+/* Which rules match an alert with the labels given as operands: AS_EXIT_NO where none does. */
+int explain_labels(const struct as_args *args);
 
 #endif

@@ -16,6 +16,8 @@
 #include <alertscaler/wire/payload.h>
 #include <alertscaler/wire/record.h>
 
+#include "config_option.h"
+#include "explain_match.h"
 #include "explain_print.h"
 #include "explain_words.h"
 #include "log_filter.h"
@@ -37,50 +39,12 @@ struct preview {
 
 /* --- which rules --- */
 
-static const char *get_operator(enum as_matcher_op op)
-{
-    switch (op) {
-    case AS_MATCHER_EQUAL: return "=";
-    case AS_MATCHER_NOT_EQUAL: return "!=";
-    case AS_MATCHER_REGEX: return "=~";
-    case AS_MATCHER_NOT_REGEX: return "!~";
-    }
-    return "";
-}
-
-static bool takes_receiver(const struct as_rule *rule, const char *receiver)
-{
-    for (size_t i = 0; i < rule->receiver_count; i++) {
-        if (strcmp(rule->receivers[i], receiver) == 0)
-            return true;
-    }
-    return rule->receiver_count == 0;
-}
-
-/* Why the rule does not match; NULL where it does. */
-static char *find_obstacle(const struct as_rule *rule, const struct as_alert *alert,
-                           const char *receiver)
-{
-    for (size_t i = 0; i < rule->matcher_count; i++) {
-        const struct as_matcher *matcher = &rule->matchers[i];
-        const char *value = as_labels_get(alert->labels, matcher->name);
-        if (!as_matcher_match(matcher, alert->labels))
-            return as_xasprintf("%s%s\"%s\" does not match: %s%s%s", matcher->name,
-                                get_operator(matcher->op), matcher->value,
-                                *value ? "it is \"" : "there is no such label", value,
-                                *value ? "\"" : "");
-    }
-    if (!takes_receiver(rule, receiver))
-        return as_xasprintf("the receiver \"%s\" is none of its receivers", receiver);
-    return rule->enabled ? NULL : as_xstrdup("it has enabled: false");
-}
-
 static json_t *make_rule(const struct preview *preview, const struct as_rule *rule,
                          const struct as_alert *alert)
 {
     const struct as_target_config *config = &preview->ruleset->targets[rule->target];
     AS_CLEANUP(as_free_p)
-    char *obstacle = find_obstacle(rule, alert, preview->notification->receiver);
+    char *obstacle = explain_find_obstacle(rule, alert->labels, preview->notification->receiver);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     struct as_error error = AS_ERROR_INIT;
     json_t *json = json_object();
@@ -324,7 +288,7 @@ int explain_payload(const struct as_args *args)
     if (moment_parse("at", as_args_get(args, "at"), moment_get_now(), &at, &error) ||
         read_payload(as_args_get(args, "payload"), &notification, &error))
         return as_cli_fail(args, "%s", error.text);
-    int status = rules_load(args, rules ? rules : as_args_get(args, "config.file"), &config);
+    int status = rules_load(args, rules ? rules : config_option_tell(args), &config);
     if (status)
         return status;
     struct preview preview = {.ruleset = config->ruleset,

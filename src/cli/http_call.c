@@ -224,3 +224,26 @@ int http_answer_refuse(const struct as_args *args, const struct http_answer *ans
     (void)as_cli_fail(args, "%s", line);
     return AS_EXIT_NO;
 }
+
+json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
+                      int *status_out)
+{
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    *status_out = AS_EXIT_USAGE;
+    if (http_call_run(args, path, NULL, &answer, &error) != 0) {
+        *problem_out = as_xstrdup(error.text);
+        return NULL;
+    }
+    if (answer.status != 200) {
+        *problem_out = http_answer_explain(&answer);
+        *status_out = AS_EXIT_NO;
+        return NULL;
+    }
+    json_t *json = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
+    if (json_object_get(json, "data"))
+        return json;
+    json_decref(json);
+    *problem_out = as_xstrdup("the answer is not alertscaler's");
+    return NULL;
+}

@@ -10,6 +10,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 
+#include <jansson.h>
+
 #include "cli.h"
 
 #define HTTP_CALL_BODY_MAX ((size_t)64 * 1024 * 1024)
@@ -32,6 +34,11 @@ char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
 
 /* Says on standard error what the daemon refused, in its own words; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
+
+/* GETs a path of the API: its whole document, to be released. NULL with a text for free() and an
+ * exit status: AS_EXIT_NO where the daemon refused, AS_EXIT_USAGE where it was not understood. */
+json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
+                      int *status_out) AS_MUST_USE;
 
 #define AS_OPTION_URL                                                                              \
     {                                                                                              \

@@ -10,6 +10,7 @@
 #include <alertscaler/base/attr.h>
 
 #include "cli.h"
+#include "config_option.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_reader.h"
@@ -21,6 +22,7 @@ struct log_run {
     const struct as_args *args;
     struct log_filter filter;
     bool json, colors, follow;
+    json_t *ids; /* of targets, as they were printed last */
     bool is_bad; /* a line was no record */
     uint64_t printed;
     struct log_overlap overlap;
@@ -42,7 +44,7 @@ static void take_line(struct log_run *run, const struct log_reader *reader, cons
             fwrite(line, 1, size, stdout);
             putchar('\n');
         } else {
-            log_print(record, run->colors, stdout);
+            log_print(record, run->colors, run->ids, stdout);
         }
     }
     json_decref(record);
@@ -113,11 +115,13 @@ static int run(const struct as_args *args)
         log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
+    log.ids = json_object();
     for (size_t i = 0; !status && i < files.count; i++) {
         log.overlap.at_beginning = true;
         status = take_file(&log, files.paths[i], i + 1 == files.count, &error);
     }
     log_files_deinit(&files);
+    json_decref(log.ids);
     if (status)
         return as_cli_fail(args, "%s", error.text);
     if (log.is_bad)
@@ -130,10 +134,7 @@ static const char *const color_choices[] = {"auto", "always", "never", NULL};
 static const struct as_option options[] = {
     LOG_FILTER_OPTIONS,
     {.name = "follow", .letter = 'f', .help = "Goes on with what is written from now on"},
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Where the log's place is read from if no FILE is given"},
+    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
     {.name = "color",
      .value = "WHEN",
      .fallback = "auto",

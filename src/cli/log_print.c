@@ -18,6 +18,7 @@
 struct print {
     FILE *out;
     bool colors;
+    json_t *ids; /* by name: those that were printed last; NULL: always print them */
 };
 
 enum color { PLAIN, DIM, BOLD, RED, GREEN, YELLOW };
@@ -109,13 +110,24 @@ static void put_labels(const struct print *print, json_t *labels)
         fputc('}', print->out);
 }
 
+/* A name stands for one id as a rule: once is enough. */
+static bool is_news(const struct print *print, const char *name, const char *id)
+{
+    const char *last = json_string_value(json_object_get(print->ids, name));
+    if (last && strcmp(last, id) == 0)
+        return false;
+    if (print->ids)
+        json_object_set_new(print->ids, name, json_string(id));
+    return true;
+}
+
 static void put_target(const struct print *print, json_t *record)
 {
     const char *name = log_get_text(record, "target_name");
     const char *id = log_get_text(record, "target");
 
     put_colored(print, BOLD, *name ? name : id);
-    if (*name && *id) {
+    if (*name && *id && is_news(print, name, id)) {
         fputs(" (", print->out);
         put_text(print, id);
         fputc(')', print->out);
@@ -343,9 +355,9 @@ void log_print_labels(json_t *labels, FILE *out)
     put_labels(&(struct print){.out = out}, labels);
 }
 
-void log_print(json_t *record, bool colors, FILE *out)
+void log_print(json_t *record, bool colors, json_t *ids, FILE *out)
 {
-    const struct print print = {.out = out, .colors = colors};
+    const struct print print = {.out = out, .colors = colors, .ids = ids};
     const char *kind = log_get_text(record, "kind"), *time = log_get_text(record, "time");
     size_t i = 0;
 

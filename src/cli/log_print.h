@@ -11,6 +11,9 @@
 
 /* Control characters in texts from outside are printed as \xNN, never as they are. */
 void log_print_labels(json_t *labels, FILE *out); /* HighCPU{deployment="web"} */
-void log_print(json_t *record, bool colors, FILE *out);
+
+/* `ids`: an object that the caller keeps from line to line, so that a target's id is printed where
+ * it is new for its name; NULL: always. */
+void log_print(json_t *record, bool colors, json_t *ids, FILE *out);
 
 #endif

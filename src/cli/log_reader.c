@@ -17,6 +17,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
 
+#include "config_option.h"
+
 #define LINE_MAX_SIZE (UINT64_C(1) << 30)
 #define CHUNK         (UINT64_C(256) << 10)
 #define ROTATED_MAX   10000
@@ -32,7 +34,10 @@ int log_reader_open(struct log_reader *reader, const char *path, struct as_error
     if (code) {
         if (fd >= 0)
             close(fd);
-        as_error_set_errno(error, code, "%s", path);
+        if (code == ENOENT && strpbrk(path, "*?["))
+            as_error_set(error, "%s: no file matches this pattern", path);
+        else
+            as_error_set_errno(error, code, "%s", path);
         return -code;
     }
     *reader =
@@ -233,7 +238,7 @@ int log_files_find(const struct as_args *args, struct log_files *files_out, stru
     for (size_t i = 0; i < args->operand_count; i++)
         add(&files, &capacity, as_xstrdup(args->operands[i]));
     if (!files.count) {
-        int status = find_configured(as_args_get(args, "config.file"), &files, error);
+        int status = find_configured(config_option_tell(args), &files, error);
         if (status) {
             log_files_deinit(&files);
             return status;

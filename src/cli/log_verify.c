@@ -19,6 +19,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "cli.h"
+#include "config_option.h"
 #include "log_reader.h"
 
 #define WAIT_MS     500   /* for the rest of a line that is just being written */
@@ -220,10 +221,7 @@ static const struct as_option options[] = {
      .value = "FILE",
      .help =
          "Also checks that the log ends where this state file says; alertscaler must be stopped"},
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Where the log's place is read from if no FILE is given"},
+    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
     AS_OPTION_OUTPUT,
     {0},
 };

@@ -2,6 +2,7 @@
  * `alertscaler replay`: what the action log says, once more: by this program's arithmetic, or under
  * other rules.
  */
+#include "config_option.h"
 #include "replay_private.h"
 #include "rules_option.h"
 
@@ -31,10 +32,7 @@ static const struct as_option options[] = {
      .help = "Replays the notifications under these rules: a folder, a file, or a configuration"},
     AS_OPTION_REPLICAS,
     {.name = "svg", .value = "DIR", .help = "With --rules: draws a chart of each target there"},
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "Where the log's place is read from if no FILE is given"},
+    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
     AS_OPTION_OUTPUT,
     {0},
 };

@@ -10,6 +10,7 @@
 #include <alertscaler/base/log.h>
 
 #include "cli.h"
+#include "config_option.h"
 
 static const char *const sandboxes[] = {
     [AS_SANDBOX_AUTO] = "auto", [AS_SANDBOX_REQUIRED] = "required", [AS_SANDBOX_OFF] = "off", NULL};
@@ -27,9 +28,12 @@ static int run(const struct as_args *args)
             break; /* it is one of the choices */
     }
     as_log_configure(level, format, STDERR_FILENO);
+    const char *config_file = config_option_find(args);
+    if (!as_args_has(args, "config.file"))
+        as_log(AS_LOG_INFO, "reading the configuration", AS_F("file", config_file));
     const struct as_daemon_options options = {
         .adapters = args->adapters,
-        .config_file = as_args_get(args, "config.file"),
+        .config_file = config_file,
         .listen_address = as_args_get(args, "web.listen-address"),
         .web_config_file = as_args_get(args, "web.config.file"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
@@ -43,10 +47,7 @@ static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const formats[] = {"logfmt", "json", NULL};
 
 static const struct as_option options[] = {
-    {.name = "config.file",
-     .value = "FILE",
-     .fallback = "alertscaler.yaml",
-     .help = "The configuration; it names the rule files."},
+    AS_OPTION_CONFIG_FILE("The configuration; it names the rule files."),
     {.name = "web.listen-address",
      .value = "ADDRESS",
      .fallback = ":9096",

@@ -54,30 +54,30 @@ static const char *get_text(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* "45s", "9m", "3h": how long from now, or ago, in whole units. False: no such time is given. */
+/* How long ago, in one unit: "45s", "9m", "3h"; how long from now, in two: "9m40s". False: no such
+ * time is given. */
 static bool describe_span(const json_t *object, const char *key, bool is_ago, int64_t now_us,
                           char *text_out, size_t size)
 {
     static const struct {
         int64_t us;
         const char *unit;
-    } units[] = {{AS_US_PER_DAY, "d"}, {AS_US_PER_H, "h"}, {AS_US_PER_MIN, "m"}};
+    } units[] = {
+        {AS_US_PER_DAY, "d"}, {AS_US_PER_H, "h"}, {AS_US_PER_MIN, "m"}, {AS_US_PER_S, "s"}};
     const char *text = get_text(object, key);
     as_wall_time time;
     if (as_wall_time_parse(text, strlen(text), &time) != 0)
         return false;
     int64_t us = is_ago ? now_us - time.us : time.us - now_us;
     us = us > 0 ? us : 0;
-    int64_t number = us / AS_US_PER_S;
-    const char *unit = "s";
-    for (size_t i = 0; i < AS_ARRAY_SIZE(units); i++) {
-        if (us >= 2 * units[i].us) {
-            number = us / units[i].us;
-            unit = units[i].unit;
-            break;
-        }
-    }
-    (void)snprintf(text_out, size, "%" PRId64 "%s", number, unit);
+    size_t i = 0;
+    while (i + 1 < AS_ARRAY_SIZE(units) && us < 2 * units[i].us)
+        i++;
+    int used = snprintf(text_out, size, "%" PRId64 "%s", us / units[i].us, units[i].unit);
+    const int64_t rest = i + 1 < AS_ARRAY_SIZE(units) ? us % units[i].us / units[i + 1].us : 0;
+    if (!is_ago && rest > 0)
+        (void)snprintf(text_out + used, size - (size_t)used, "%" PRId64 "%s", rest,
+                       units[i + 1].unit);
     return true;
 }
 
@@ -107,7 +107,7 @@ static char *describe_bounds(const json_t *target)
 static char *describe_locks(const json_t *target, int64_t now_us)
 {
     const json_t *locks = json_object_get(target, "locked_until");
-    char up[32], down[32];
+    char up[64], down[64];
     const bool is_up = describe_span(locks, "up", false, now_us, up, sizeof(up));
     const bool is_down = describe_span(locks, "down", false, now_us, down, sizeof(down));
     if (!is_up && !is_down)
@@ -121,7 +121,7 @@ static char *describe_pause(const json_t *target, int64_t now_us)
 {
     const json_t *pause = json_object_get(target, "paused");
     const char *reason = get_text(pause, "reason");
-    char left[32];
+    char left[64];
     if (!json_is_object(pause))
         return as_xstrdup("-");
     if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
@@ -135,11 +135,15 @@ static char *describe_last(const json_t *target, int64_t now_us)
     const json_t *last = json_object_get(target, "last_decision");
     const char *failure = get_text(target, "failure");
     const char *rule = get_text(last, "rule");
-    char ago[32];
+    char ago[64];
     if (!describe_span(last, "time", true, now_us, ago, sizeof(ago)))
         return as_xstrdup(*failure ? failure : "-");
-    return as_xasprintf("%s%s%s, %s ago%s%s", get_text(last, "reason"), *rule ? " by " : "", rule,
-                        ago, *failure ? "; failed: " : "", failure);
+    char would[32] = "";
+    if (json_is_integer(json_object_get(last, "would")))
+        (void)snprintf(would, sizeof(would), " would be %" JSON_INTEGER_FORMAT,
+                       json_integer_value(json_object_get(last, "would")));
+    return as_xasprintf("%s%s%s%s, %s ago%s%s", get_text(last, "reason"), would,
+                        *rule ? " by " : "", rule, ago, *failure ? "; failed: " : "", failure);
 }
 
 static struct row make_row(const json_t *target, int64_t now_us)
@@ -198,7 +202,7 @@ static void print_above(const json_t *status, FILE *out)
     const json_t *pause = json_object_get(status, "paused");
     const char *who = get_text(pause, "who");
     const char *leader = get_text(json_object_get(status, "leadership"), "holder");
-    char left[32];
+    char left[64];
     if (*leader) {
         fputs("Leader: ", out);
         safe_text_put(out, leader);
@@ -231,42 +235,37 @@ static char *make_path(const struct as_args *args)
     return path;
 }
 
-/* The answer's document, to be released. NULL with a text for free() and an exit status. */
-static json_t *ask(const struct as_args *args, const char *path, char **problem_out,
-                   int *status_out)
+/* Why targets failed: too long for the table. */
+static void print_failures(const json_t *targets, FILE *out)
 {
-    struct as_error error = AS_ERROR_INIT;
-    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
-    *status_out = AS_EXIT_USAGE;
-    if (http_call_run(args, path, NULL, &answer, &error) != 0) {
-        *problem_out = as_xstrdup(error.text);
-        return NULL;
+    const json_t *target;
+    size_t i;
+    json_array_foreach(targets, i, target)
+    {
+        const char *text = get_text(target, "failure_text");
+        if (!*text)
+            continue;
+        safe_text_put(out, get_text(target, "name"));
+        fprintf(out, ": %s: ", get_text(target, "failure"));
+        safe_text_put(out, text);
+        fputc('\n', out);
     }
-    if (answer.status != 200) {
-        *problem_out = http_answer_explain(&answer);
-        *status_out = AS_EXIT_NO;
-        return NULL;
-    }
-    json_t *json = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
-    if (json_object_get(json, "data"))
-        return json;
-    json_decref(json);
-    *problem_out = as_xstrdup("the answer is not alertscaler's");
-    return NULL;
 }
 
 static void print_text(const struct as_args *args, json_t *data, FILE *out)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     int unused;
-    json_t *status = ask(args, "/api/v1/status", &problem, &unused);
+    json_t *status = http_call_ask(args, "/api/v1/status", &problem, &unused);
     print_above(json_object_get(status, "data"), out); /* without it, there is the table still */
     json_decref(status);
     if (json_is_array(data)) {
         print_table(data, out);
+        print_failures(data, out);
     } else {
         json_t *one = json_pack("[O]", data);
         print_table(one, out);
+        print_failures(one, out);
         json_decref(one);
     }
 }
@@ -275,7 +274,7 @@ int status_print(const struct as_args *args, FILE *out, char **problem_out)
 {
     AS_CLEANUP(as_free_p) char *path = make_path(args);
     int status;
-    json_t *json = ask(args, path, problem_out, &status);
+    json_t *json = http_call_ask(args, path, problem_out, &status);
     if (!json)
         return status;
     json_t *data = json_object_get(json, "data");

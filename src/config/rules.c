@@ -120,7 +120,7 @@ const struct schema schema_rule_file = {
         (const struct schema_refusal[]){
             {"groups",
              "this looks like a file of Prometheus' alerting rules; a rule file has "
-             "`targets` and `rules`",
+             "`targets` and `rules`. To compare it with them: check --prometheus-rules FILE",
              false},
             {"tests", "this is a file of tests: run it with `alertscaler test`", false},
             {0},

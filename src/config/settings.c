@@ -327,6 +327,10 @@ const struct schema schema_settings = {
             {"rules", "rules stand in files of their own: name them under `rule_files`", false},
             {"targets", "targets stand in rule files: name them under `rule_files`", false},
             {"tests", "this is a file of tests: run it with `alertscaler test`", false},
+            {"groups",
+             "this looks like a file of Prometheus' alerting rules. To compare it with rules: "
+             "check --prometheus-rules FILE",
+             false},
             {0},
         },
 };

@@ -421,12 +421,31 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
                       bounds->min);
 }
 
+/* What other programs call these keys. */
+static const struct schema_refusal target_refusals[] = {
+    {"coolDown", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
+    {"cooldownPeriod", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
+    {"maxReplicas", "it is called `max` here", false},
+    {"maxReplicaCount", "it is called `max` here", false},
+    {"max_size", "it is called `max` here", false},
+    {"maxSize", "it is called `max` here", false},
+    {"minReplicas", "it is called `min` here", false},
+    {"minReplicaCount", "it is called `min` here", false},
+    {"min_size", "it is called `min` here", false},
+    {"minSize", "it is called `min` here", false},
+    {"scaleTargetRef",
+     "it is called `kubernetes` here: `kubernetes: {kind: Deployment, namespace: shop, name: web}`",
+     false},
+    {0},
+};
+
 const struct schema schema_target = {
     .name = "target",
     .size = sizeof(struct raw_target),
     .fields = target_fields,
     .base = &schema_policy,
     .base_offset = IN_TARGET(policy),
+    .refusals = target_refusals,
     .init = init_target,
     .finish = finish_target,
 };

@@ -23,6 +23,7 @@
 
 #include "yaml_anchors.h"
 #include "yaml_source.h"
+#include "yaml_words.h"
 
 #define TOO_DEEP "nested too deeply (more than 32 levels)"
 #define TOO_MANY "the file holds more than 1000000 values"
@@ -97,7 +98,8 @@ static int fail_syntax(struct builder *builder)
         snprintf(context, sizeof(context), " (in what begins on line %zu)",
                  parser->context_mark.line + 1);
     AS_CLEANUP(as_free_p)
-    char *message = as_xasprintf("not valid YAML: %s%s%s", parser->problem, context, why);
+    char *message =
+        as_xasprintf("not valid YAML: %s%s%s", yaml_words_explain(parser->problem), context, why);
     return fail(builder, place, message);
 }
 
@@ -520,8 +522,7 @@ static int load(const char *path, bool is_foreign, struct as_diagnostics *diagno
     int r = as_file_read(path, AS_YAML_SIZE_MAX, &text, &size);
     if (r < 0) {
         AS_CLEANUP(as_free_p)
-        char *message = r == -EFBIG ? as_xstrdup("the file is larger than 16 MiB")
-                                    : as_xasprintf("cannot read this: %s", strerror(-r));
+        char *message = yaml_words_describe_failure(path, r);
         as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
         return r;
     }

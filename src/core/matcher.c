@@ -76,6 +76,9 @@ static int parse_op(struct reader *reader, enum as_matcher_op *op_out)
         size_t size = strlen(ops[i].text);
         if (strncmp(reader->at, ops[i].text, size) == 0) {
             reader->at += size;
+            if (ops[i].op == AS_MATCHER_EQUAL && reader->at[0] == '=' &&
+                (reader->at[1] == '"' || reader->at[1] == '\''))
+                return fail(reader, reader->at - 1, "`==` is no operator of matchers: write `=`");
             *op_out = ops[i].op;
             skip_space(reader);
             return 0;

@@ -104,8 +104,29 @@ class Completion(unittest.TestCase):
         if shutil.which("zsh"):
             subprocess.run(["zsh", "-n", "/dev/stdin"], input=script.stdout, check=True)
 
+    def test_fish_completes_commands_options_and_values(self):
+        script = run("completion", "fish")
+        self.assertEqual(script.returncode, 0)
+        if not shutil.which("fish"):
+            self.skipTest("fish is not installed")
+
+        def complete(line):
+            code = script.stdout.decode() + f"complete -C '{line}'"
+            with tempfile.TemporaryDirectory() as home:
+                done = subprocess.run(["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True, cwd=home,
+                                      env={**os.environ, "HOME": home})
+            self.assertEqual(done.stderr, "")
+            return [row.split("\t")[0] for row in done.stdout.splitlines()]
+
+        self.assertEqual(complete("alertscaler deci"), ["decide"])
+        self.assertIn("--output", complete("alertscaler version --"))
+        self.assertEqual(complete("alertscaler version --output te"), ["text"])
+        self.assertIn("verify", complete("alertscaler log v"))
+        self.assertIn("--state", complete("alertscaler log verify --s"))
+        self.assertNotIn("--state", complete("alertscaler log --s"))
+
     def test_another_shell_is_status_2(self):
-        self.assertEqual(run("completion", "fish").returncode, 2)
+        self.assertEqual(run("completion", "csh").returncode, 2)
 
 
 class Check(unittest.TestCase):

@@ -71,7 +71,7 @@ class Alerts(unittest.TestCase):
         self.assertEqual(list(self.alerts), [name for name in self.sections if name.startswith("Alertscaler")])
         for name, alert in self.alerts.items():
             with self.subTest(name):
-                self.assertEqual(alert["annotations"]["runbook"], f"{PAGE}#{name.lower()}")
+                self.assertEqual(alert["annotations"]["runbook_url"], f"https://alertscaler.io/{PAGE}#{name.lower()}")
                 found = [self.sections[name].find(part) for part in PARTS]
                 self.assertTrue(found[0] == 1 and found == sorted(found), f"{found}: {' '.join(PARTS)} in this order")
                 self.assertTrue(self.sections[name].strip().startswith(f"**Meaning.** {alert['labels']['severity'].capitalize()}."))
@@ -79,7 +79,7 @@ class Alerts(unittest.TestCase):
     def test_each_says_how_bad_it_is_and_what_happens(self):
         for name, alert in self.alerts.items():
             self.assertIn(alert["labels"]["severity"], ("critical", "warning", "info"), name)
-            self.assertEqual(sorted(alert["annotations"]), ["description", "runbook", "summary"], name)
+            self.assertEqual(sorted(alert["annotations"]), ["description", "runbook_url", "summary"], name)
 
     def test_each_metric_is_one_of_alertscaler(self):
         page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -82,6 +83,9 @@ def demo(tmp_path):
 def test_the_workload_is_scaled_up_and_down_again(demo, tmp_path):
     one = demo("--seconds", "60")
     one.wait_running()
+    page = re.search(r"Open this page.*?(http://127\.0\.0\.1:\d+/)\n", one.text, re.DOTALL)[1]
+    with urllib.request.urlopen(page, timeout=30) as answer:    # as a browser would, without a credential
+        assert "demo" in answer.read().decode()
     assert one.popen.wait(150) == 0, one.text
     steps = [(int(a), int(b)) for a, b in re.findall(r"scaled from (\d+) to (\d+) by rule", one.text)]
     assert any(b > a for a, b in steps) and any(b < a for a, b in steps), one.text

@@ -39,6 +39,19 @@ def test_the_systemd_unit_gives_up_what_it_can(tmp_path):
     assert not re.search(r"Unknown|ignoring|Failed to parse", checked.stderr), checked.stderr
 
 
+def test_the_image_is_one_setting(tmp_path, plane):
+    """Who changes its name and tag in deploy/image changes it in both sets of manifests."""
+    shutil.copytree(MANIFESTS.parent, tmp_path / "deploy")
+    setting = tmp_path / "deploy/image/kustomization.yaml"
+    setting.write_text(setting.read_text().replace("newName: alertscaler", "newName: registry.internal/scaler")
+                       .replace("newTag: 0.1.0", "newTag: 9.9.9"))
+    for folder in ("kubernetes", "kubernetes-ha"):
+        documents = yaml.safe_load_all(plane.kubectl("kustomize", str(tmp_path / "deploy" / folder)).stdout)
+        images = [container["image"] for document in documents if document["kind"] in ("Deployment", "StatefulSet")
+                  for container in document["spec"]["template"]["spec"]["containers"]]
+        assert images == ["registry.internal/scaler:9.9.9"], folder
+
+
 def test_the_manifests_leave_a_container_no_rights():
     spec = yaml.safe_load((MANIFESTS / "deployment.yaml").read_text())["spec"]["template"]["spec"]
     assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["runAsUser"] > 0

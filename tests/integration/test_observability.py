@@ -188,7 +188,9 @@ def test_prometheus_scrapes_it(daemon, group, make_prometheus):
 
 def test_the_commands_talk_to_it(daemon, group):
     done = command(daemon, "fire", "alertname=Busy")
-    assert done.returncode == 0 and done.stdout.endswith(" firing: queued, by rule busy\n"), done
+    first, *left = done.stdout.splitlines()
+    assert done.returncode == 0 and first.endswith(" firing: queued, by rule busy"), done
+    assert left[0].startswith("Its incident stays open, and its rules go on, until it is resolved or 1d have passed"), done
     eventually(lambda: group.size == 6)
     daemon.wait_record("action", outcome="applied")
     assert " scaled by busy, " in command(daemon, "status").stdout

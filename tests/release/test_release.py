@@ -54,9 +54,20 @@ def test_nothing_but_the_product_is_installed(prefix):
         "bin/alertscaler",
         "share/bash-completion/completions/alertscaler.bash",
         "share/zsh/site-functions/_alertscaler",
+        "share/fish/vendor_completions.d/alertscaler.fish",
+        "lib/systemd/system/alertscaler.service",
+        "lib/sysusers.d/alertscaler.conf",
     }
     found = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file()}
     assert found == expected | pages
+
+
+def test_the_unit_starts_what_was_installed(prefix):
+    unit = (prefix / "lib/systemd/system/alertscaler.service").read_text()
+    assert "\nType=notify\n" in unit
+    assert "\nExecStart=/usr/local/bin/alertscaler serve " in unit
+    account = (prefix / "lib/sysusers.d/alertscaler.conf").read_text()
+    assert re.search(r"(?m)^User=(.*)$", unit)[1] == account.split()[1]
 
 
 def test_the_binary_says_its_version(binary):

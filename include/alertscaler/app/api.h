@@ -28,7 +28,7 @@ struct as_api_config {
 struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
 struct as_api *as_api_free(struct as_api *api);
 
-/* For as_shell_callbacks.effect: keeps decisions. */
+/* For as_shell_callbacks.effect: keeps decisions, and why targets failed. */
 void as_api_on_effect(struct as_api *api, const struct as_effect *effect);
 
 /* The handler's name for metrics ("healthy", "ready", "metrics", "api", "page"), static memory, if

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/app/storage.h>
 #include <alertscaler/base/time.h>
@@ -26,6 +27,7 @@ struct as_view {
     const char *config_digest;
     const char *action_log_path; /* NULL: there is no such file */
     const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */
+    int64_t incident_expiry_us;
     bool dry_run;
     struct as_leader_view leader;
     bool shows_locks;

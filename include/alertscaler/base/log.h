@@ -17,7 +17,7 @@ enum as_log_level { AS_LOG_DEBUG, AS_LOG_INFO, AS_LOG_WARN, AS_LOG_ERROR };
 enum as_log_format { AS_LOG_LOGFMT, AS_LOG_JSON };
 
 struct as_log_field {
-    const char *key;
+    const char *key;  /* NULL: there is nothing to say */
     const char *text; /* NULL: `number` is the value */
     int64_t number;
 };
@@ -28,6 +28,10 @@ static inline const char *as_log_text(const char *text)
 }
 
 #define AS_F(name, string) ((struct as_log_field){.key = (name), .text = as_log_text(string)})
+/* Left out where the text is NULL or empty. */
+#define AS_F_IF(name, string)                                                                      \
+    ((struct as_log_field){.key = *as_log_text(string) ? (name) : NULL,                            \
+                           .text = as_log_text(string)})
 #define AS_FI(name, value) ((struct as_log_field){.key = (name), .number = (int64_t)(value)})
 
 int as_log_level_parse(const char *text, enum as_log_level *level_out) AS_MUST_USE;

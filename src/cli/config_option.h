@@ -1,0 +1,25 @@
+/*
+ * Which configuration a command reads: that of --config.file, else the one of this folder, else the
+ * machine's.
+ */
+#ifndef ALERTSCALER_CLI_CONFIG_OPTION_PRIVATE_H
+#define ALERTSCALER_CLI_CONFIG_OPTION_PRIVATE_H
+
+#include "cli.h"
+
+#define CONFIG_HERE    "alertscaler.yaml"
+#define CONFIG_MACHINE "/etc/alertscaler/alertscaler.yaml"
+
+/* Says nothing. */
+const char *config_option_find(const struct as_args *args);
+
+/* Says on standard error where it is the machine's and was not named. */
+const char *config_option_tell(const struct as_args *args);
+
+#define AS_OPTION_CONFIG_FILE(TEXT)                                                                \
+    {                                                                                              \
+        .name = "config.file", .value = "FILE",                                                    \
+        .help = TEXT " (default: " CONFIG_HERE ", else " CONFIG_MACHINE ")",                       \
+    }
+
+#endif

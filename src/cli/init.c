@@ -1,0 +1,144 @@
+/*
+ * `alertscaler init`: a folder to begin with. Nothing that is there is ever written over.
+ */
+#include "init.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
+#include <alertscaler/base/str.h>
+
+#include "cli.h"
+
+#define TOKEN_BYTES 32
+
+/* A folder that is made, or one that is there and empty. */
+static int make_folder(const char *path, struct as_error *error)
+{
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    if (errno != EEXIST) {
+        const int status = -errno;
+        as_error_set_errno(error, status, "%s", path);
+        return status;
+    }
+    DIR *folder = opendir(path);
+    if (!folder) {
+        const int status = -errno;
+        as_error_set_errno(error, status, "%s", path);
+        return status;
+    }
+    const struct dirent *entry;
+    int status = 0;
+    while (status == 0 && (entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        as_error_set(error, "%s is not empty: name a new folder, or an empty one", path);
+        status = -ENOTEMPTY;
+    }
+    closedir(folder);
+    return status;
+}
+
+static int write_all(int fd, const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        const ssize_t n = write(fd, text, left);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0) {
+            text += n;
+            left -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static int write_file(const char *folder, const char *name, mode_t mode, const char *text,
+                      struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", folder, name);
+    const char *slash = strchr(name, '/');
+    if (slash) {
+        AS_CLEANUP(as_free_p)
+        char *below = as_xasprintf("%s/%.*s", folder, (int)(slash - name), name);
+        if (mkdir(below, 0777) != 0 && errno != EEXIST) {
+            const int status = -errno;
+            as_error_set_errno(error, status, "%s", below);
+            return status;
+        }
+    }
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    int status = fd < 0 ? -errno : write_all(fd, text);
+    if (fd >= 0 && close(fd) != 0 && status == 0)
+        status = -errno;
+    if (status)
+        as_error_set_errno(error, status, "%s", path);
+    return status;
+}
+
+static int write_token(const char *folder, struct as_error *error)
+{
+    unsigned char bytes[TOKEN_BYTES];
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(4 * TOKEN_BYTES);
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        as_error_set(error, "no random numbers for a token");
+        return -EIO;
+    }
+    as_encode_base64url(&text, bytes, sizeof(bytes));
+    as_buf_append_char(&text, '\n');
+    return write_file(folder, "token", 0600, text.data, error);
+}
+
+static void print_next(const char *folder)
+{
+    printf("%s: alertscaler.yaml, rules/checkout.yaml and their tests, alertmanager.yml, a token,\n"
+           "and practice.py, something to scale until the rules name your own targets. Next:\n\n"
+           "    cd %s\n"
+           "    alertscaler check\n"
+           "    alertscaler test tests/*.yaml\n"
+           "    python3 practice.py &\n"
+           "    alertscaler serve &\n"
+           "    export ALERTSCALER_TOKEN_FILE=token\n"
+           "    alertscaler fire alertname=CheckoutLatencyHigh --wait\n",
+           folder, folder);
+}
+
+static int run(const struct as_args *args)
+{
+    const char *folder = args->operands[0];
+    struct as_error error = AS_ERROR_INIT;
+    int status = make_folder(folder, &error);
+    for (const struct init_file *file = init_files; status == 0 && file->name; file++)
+        status = write_file(folder, file->name, 0666, file->text, &error);
+    if (status == 0)
+        status = write_token(folder, &error);
+    if (status)
+        return as_cli_fail(args, "%s", error.text);
+    print_next(folder);
+    return AS_EXIT_OK;
+}
+
+static const struct as_option options[] = {{0}};
+
+const struct as_command as_command_init = {
+    .name = "init",
+    .operands = "DIR",
+    .summary = "Writes a folder to begin with: configuration, a rule, its tests, a route.",
+    .help = "DIR is a new folder, or an empty one. `check`, `test` and `serve` take what is in it "
+            "as it is.\n"
+            "alertmanager.yml is what Alertmanager's own configuration needs; people are still "
+            "paged.\n"
+            "practice.py is something to scale, without a cluster: it needs Python 3.",
+    .options = options,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = run,
+};

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""test_readme.py ALERTSCALER ROOT: the README does what it says.
+
+Its `console` blocks are run, in their order and by one shell, in a fresh folder and a network of its own (so that ports are
+as in the README), and what each command prints is compared where the README shows it. What differs from run to run (times,
+identifiers, milliseconds) is compared by its form; a line `...` stands for any lines. The block `sh`, which installs, is not
+run: tests/run builds by the same commands.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+ALERTSCALER, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+VARIABLE = [    # what differs: its form, and what stands for it
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\b\d+ ms\b", "N ms"),
+    (r"\b\d+s ago", "Ns ago"),
+    (r"\b(\d+m)?\d+s\b", "SPAN"),
+    (r"[0-9a-f]{64}", "HASH"),
+    (r"(?m)^Leader: .*", "Leader: NAME"),
+    (r"  +", "  "),
+]
+
+
+def read_commands():
+    """[(command, what it prints or None)]"""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output if output.strip() else None))
+    return found
+
+
+def normalize(text):
+    for pattern, word in VARIABLE:
+        text = re.sub(pattern, word, text)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def make_pattern(shown):
+    return "\n".join(r"[\s\S]*" if line == "..." else re.escape(line) for line in normalize(shown).splitlines())
+
+
+def run_all(commands):
+    """What each of them printed, by one bash in a network of its own."""
+    mark = "=== end of a command, status "
+    script = "ip link set lo up || exit 99\n"
+    for command, _ in commands:
+        # a busy machine takes longer than a reader
+        wait = 'timeout 60 sh -c "until grep -q ready.to.receive serve.log; do sleep 0.1; done"\n' if command.startswith("sleep ") else ""
+        script += f"{command}\n{wait}echo '{mark}'$?\n"
+    with tempfile.TemporaryDirectory() as folder:
+        binaries = pathlib.Path(folder) / "bin"
+        binaries.mkdir()
+        (binaries / "alertscaler").symlink_to(ALERTSCALER)
+        fresh = pathlib.Path(folder) / "fresh"
+        fresh.mkdir()
+        # in a process namespace of its own, so that what it leaves in the background ends with it
+        done = subprocess.run(["unshare", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "-c", script],
+                              cwd=fresh, env={**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
+    parts = re.split(re.escape(mark) + r"(\d+)\n", done.stdout)
+    return list(zip(parts[0::2], map(int, parts[1::2]))), done.stdout
+
+
+class Readme(unittest.TestCase):
+    maxDiff = None
+
+    def test_its_commands_print_what_it_shows(self):
+        tried = subprocess.run(["unshare", "--map-root-user", "--net", "ip", "link", "set", "lo", "up"], capture_output=True, text=True,
+                               check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"no network namespace here: {tried.stderr.strip()}")
+        commands = read_commands()
+        self.assertGreater(len(commands), 12)
+        results, whole = run_all(commands)
+        self.assertEqual(len(results), len(commands), whole)
+        for (command, shown), (printed, status) in zip(commands, results):
+            with self.subTest(command):
+                self.assertEqual(status, 0, printed)
+                if shown is not None:
+                    self.assertRegex(normalize(printed), r"\A" + make_pattern(shown) + r"\Z")
+
+    def test_its_rules_are_those_of_init(self):
+        shown = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)]
+        self.assertIn(yaml.safe_load((ROOT / "src/cli/init/rules/checkout.yaml").read_text(encoding="utf-8")), shown)
+
+    def test_its_lines_are_short(self):
+        """Tables, and what a program prints, aside."""
+        inside, long = False, []
+        for line in TEXT.splitlines():
+            inside = inside != line.startswith("```")
+            if len(line) > 100 and not inside and not line.startswith("|"):
+                long.append(line)
+        self.assertEqual(long, [])
+
+    def test_its_picture_is_the_log_of_the_demo(self):
+        """docs/picture draws it: the same log and rules, the same bytes."""
+        picture = re.search(r"!\[[^\]]+\]\((\S+\.svg)\)", TEXT)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = pathlib.Path(folder) / "demo.svg"
+            subprocess.run([ROOT / "docs/picture/draw", ALERTSCALER, drawn], check=True, timeout=100, capture_output=True)
+            self.assertEqual(drawn.read_bytes(), (ROOT / picture).read_bytes(), "run docs/picture/draw ALERTSCALER docs/demo.svg")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
