@@ -118,7 +118,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_intent_state *intent;
         const struct as_pause_state *pause;
         uint64_t fingerprint;  /* delete incident */
-        const char *target_id; /* delete target, delete intent */
+        const char *stored_as; /* delete target, delete intent: the store's key */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;
         const struct as_action_record *action;

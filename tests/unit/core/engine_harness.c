@@ -212,18 +212,19 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, harness->boot, &value);
-        stage(harness, AS_STORE_TARGET, effect->target->id, strlen(effect->target->id), &value);
+        stage(harness, AS_STORE_TARGET, effect->target->stored_as,
+              strlen(effect->target->stored_as), &value);
         break;
     case AS_EFFECT_DELETE_TARGET:
-        stage(harness, AS_STORE_TARGET, effect->target_id, strlen(effect->target_id), NULL);
+        stage(harness, AS_STORE_TARGET, effect->stored_as, strlen(effect->stored_as), NULL);
         break;
     case AS_EFFECT_PUT_INTENT:
         as_state_encode_intent(effect->intent, harness->boot, &value);
-        stage(harness, AS_STORE_INTENT, effect->intent->ref->id, strlen(effect->intent->ref->id),
-              &value);
+        stage(harness, AS_STORE_INTENT, effect->intent->stored_as,
+              strlen(effect->intent->stored_as), &value);
         break;
     case AS_EFFECT_DELETE_INTENT:
-        stage(harness, AS_STORE_INTENT, effect->target_id, strlen(effect->target_id), NULL);
+        stage(harness, AS_STORE_INTENT, effect->stored_as, strlen(effect->stored_as), NULL);
         break;
     case AS_EFFECT_PUT_PAUSE:
         as_state_encode_pause(effect->pause, harness->boot, &value);
@@ -291,6 +292,8 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
+    if (target->uid)
+        (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});
