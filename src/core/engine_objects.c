@@ -5,7 +5,8 @@
  * rule has done for an incident (`once`, max_steps, `every`) is the incident's, and what an alert's
  * last report was used for (last_step_down) is the alert's: these stay.
  *
- * What has no UID is the same for ever. So is a target that was stored without one.
+ * What has no UID is the same for ever. So is a target that was stored without one. A UID that was
+ * there before is an old view of the target.
  */
 #include "engine_private.h"
 
@@ -28,9 +29,10 @@ static void forget_former(struct as_engine *engine, struct target *target)
 
 void object_see(struct as_engine *engine, struct target *target, const char *uid)
 {
-    if (!*uid || strcmp(target->uid, uid) == 0)
+    if (!*uid || strcmp(target->uid, uid) == 0 || strcmp(target->former_uid, uid) == 0)
         return;
     const bool is_other = target->uid[0] != '\0';
+    memcpy(target->former_uid, target->uid, sizeof(target->uid));
     memcpy(target->uid, uid, strlen(uid) + 1);
     if (is_other)
         forget_former(engine, target);

@@ -287,6 +287,7 @@ struct target {
     bool is_stored;                                 /* the store has something of it */
     struct store_keys stored_as, intents_stored_as; /* until they are written anew */
     char uid[AS_UID_SIZE];        /* of the object that this is about; "": not known */
+    char former_uid[AS_UID_SIZE]; /* of the one before it, which does not come back */
     struct as_moment born;        /* when it was first seen in the place of another */
     struct as_past_event *events; /* our changes, ascending by time */
     size_t event_count, event_capacity;

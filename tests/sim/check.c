@@ -525,6 +525,12 @@ void check_others_change(struct world *world, struct server_target *target)
     target->last.overwritten = true;
 }
 
+void check_made_anew(struct server_target *target)
+{
+    target->last = (struct applied){0};
+    target->last_up_at = target->last_down_at = INT64_MIN;
+}
+
 static void uncount(struct world *world, struct server_target *target, struct capture *capture)
 {
     capture->recorded = false;

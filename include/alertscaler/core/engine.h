@@ -219,7 +219,7 @@ struct as_target_view {
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
-/* Of each target that is locked, ascending by its id. */
+/* Of each target that is locked, ascending by its key (core/target.h). */
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                            as_lock_visit_fn *visit, void *context);

@@ -354,6 +354,25 @@ Test(engine_objects, another_object_is_seen_within_a_minute)
     harness_stop(&h);
 }
 
+/* An API server that serves what was: the former does not come back, and the lock stays. */
+Test(engine_objects, a_stale_look_at_the_former_ends_no_lock)
+{
+    WITH(h, as_apps);
+    harness_target(&h, "web")->uid = "a";
+    tick(&h, 60);
+    replace(&h, 3);
+    fire(&h, "Slow", 1050);
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    (void)said(&h);
+    harness_target(&h, "web")->uid = "a";
+    fire(&h, "Slow,pod=b", 1059);
+    cr_assert(strstr(said(&h), "decided web 5 cooldown (7) by slow"));
+    harness_target(&h, "web")->uid = "b";
+    fire(&h, "Slow,pod=c", 1060);
+    cr_assert(strstr(said(&h), "decided web 5 cooldown (7) by slow"));
+    harness_stop(&h);
+}
+
 Test(engine_objects, a_lock_of_the_former_ends_over_a_restart_too)
 {
     WITH(h, as_apps);
