@@ -20,6 +20,7 @@ static void forget_former(struct as_engine *engine, struct target *target)
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->recommendation_count = 0;
     target->born = moment_now(engine);
+    target->is_untold = true;
     lock_cause_free(&target->cause);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);

@@ -289,6 +289,7 @@ struct target {
     char uid[AS_UID_SIZE];        /* of the object that this is about; "": not known */
     char former_uid[AS_UID_SIZE]; /* of the one before it, which does not come back */
     struct as_moment born;        /* when it was first seen in the place of another */
+    bool is_untold;               /* no decision's record has said so yet */
     struct as_past_event *events; /* our changes, ascending by time */
     size_t event_count, event_capacity;
     struct as_past_recommendation *recommendations; /* ascending by time; none that a later one

@@ -38,7 +38,7 @@ def rules_of(namespace, kind="Deployment", **address):
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "over-a-restart"])
 def test_another_deployment_under_the_same_name_has_no_lock_of_the_former(control_plane, namespace, make, restarted):
     admin, path = control_plane.admin, path_of("apps/v1", "Deployment", namespace, "web")
-    admin.create(make_workload("Deployment", namespace, replicas=3))
+    former = admin.create(make_workload("Deployment", namespace, replicas=3))["metadata"]["uid"]
     daemon = make(namespace)
     daemon.notify(busy("a"))
     eventually(lambda: admin.replicas(path) == 5)
@@ -57,6 +57,8 @@ def test_another_deployment_under_the_same_name_has_no_lock_of_the_former(contro
         daemon.notify(busy("c"))
     eventually(lambda: admin.replicas(path) == 4, what="the new one is scaled at once")
     daemon.wait_record("action", outcome="applied", to=4)
+    first, = [r for r in daemon.records("decision") if "former_uid" in r]
+    assert first["former_uid"] == former and first["output"]["desired"] == 4
     daemon.notify(busy("d"))
     steadily(lambda: admin.replicas(path) == 4, QUIET)      # under a lock of its own
 

@@ -330,7 +330,7 @@ Test(engine_objects, another_object_has_no_lock_of_the_former)
     (void)said(&h);
     replace(&h, 3);
     fire(&h, "Slow,pod=b", 1009);
-    cr_said(&h, "said queued; opened; answered; observe web; decided web 3>5 scaled by slow; "
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 3>5 scaled by slow not a; "
                 "scale web 3>5; acted web 3>5 applied");
     fire(&h, "Slow,pod=c", 1010); /* and a lock of its own */
     cr_assert(strstr(said(&h), "decided web 5 cooldown (7) by slow"));
