@@ -69,7 +69,7 @@ class Demo:
         self.ended = False
         self.ups = self.downs = 0
         self.sizes = []
-        self.names = {}  # fingerprint -> alert name
+        self.names = {}  # digest -> alert name
 
     def address(self, name):
         return f"127.0.0.1:{self.ports[name]}"
@@ -140,7 +140,7 @@ Prometheus alerts on load over capacity, Alertmanager notifies alertscaler, aler
 
     def on_notification(self, record):
         for alert in record["alerts"]:
-            name = self.names[alert["fingerprint"]] = alert["labels"].get("alertname", "?")
+            name = self.names[alert["digest"]] = alert["labels"].get("alertname", "?")
             if alert["outcome"] == "queued" and alert["status"] == "firing":
                 self.screen.say(f"alert {name} fires; rule {', '.join(alert['rules'])}", "33")
             elif alert["outcome"] == "queued":

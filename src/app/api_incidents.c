@@ -56,12 +56,14 @@ static void list_incident(void *context, const struct as_incident_state *state,
     struct api_list *list = context;
     struct api_request *request = list->request;
     struct as_json_writer *json = &request->json;
-    char fingerprint[FINGERPRINT_SIZE];
+    char fingerprint[FINGERPRINT_SIZE], digest[AS_DIGEST_TEXT_SIZE];
     if (!state->is_open || !api_list_begin_item(list))
         return;
     (void)snprintf(fingerprint, sizeof(fingerprint), "%016llx",
                    (unsigned long long)state->fingerprint);
     as_json_begin_object(json);
+    as_digest_print(&state->key.digest, digest);
+    as_json_write_member(json, "digest", digest);
     as_json_write_member(json, "fingerprint", fingerprint);
     api_write_time(request, "startsAt", state->starts_at);
     api_write_moment(request, "opened", state->opened);

@@ -30,6 +30,7 @@ void daemon_look(void *context, struct as_view *view_out)
     size_t scope_count = 0;
     const struct as_scope *scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &scope_count);
+    const struct as_decoded_counts cache = as_receiver_get_decoded(daemon->receiver);
     *view_out = (struct as_view){
         .mono = as_system_clock.get_mono(&as_system_clock),
         .wall = as_system_clock.get_wall(&as_system_clock),
@@ -49,6 +50,9 @@ void daemon_look(void *context, struct as_view *view_out)
             daemon->lock_mirror ? daemon->lock_mirror->count_behind(daemon->lock_mirror) : 0,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),
+        .cache_hits = cache.hits,
+        .cache_misses = cache.misses,
+        .cache_bytes = cache.bytes,
     };
 }
 
@@ -188,6 +192,7 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     char *headers = daemon_web_make_headers(daemon);
     config.extra_headers = headers;
     config.max_bodies = settings->max_bodies;
+    as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
     as_descriptors_raise(settings->max_connections);
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,

@@ -113,17 +113,52 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
     return as_buf_check(&journal->lines);
 }
 
+static void note_unsynced(struct journal *journal, size_t size)
+{
+    if (!journal->unsynced_bytes)
+        journal->unsynced_since = journal->clock->get_mono(journal->clock);
+    journal->unsynced_bytes += size;
+}
+
+static bool have_changes(const struct as_storage_batches *batches)
+{
+    const struct as_storage_batch *batch;
+
+    STAILQ_FOREACH (batch, batches, link) {
+        if (batch->change_count > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool may_all_lag(const struct as_storage_batches *batches)
+{
+    const struct as_storage_batch *batch;
+
+    STAILQ_FOREACH (batch, batches, link) {
+        if (!batch->may_lag)
+            return false;
+    }
+    return true;
+}
+
 /* Records alone need no transaction: in the log, and synced there, they are as durable as they can
  * be. The store's head stays behind; at opening the log's is the one that counts. Not so where
  * another replica, with a log file of its own, may go on from the store. */
-static int write_through(struct journal *journal, const struct as_audit_head *head,
+static int write_through(struct journal *journal, const struct as_audit_head *head, bool may_lag,
                          struct as_error *error)
 {
     int status = journal->audit->append(journal->audit, journal->lines.data, journal->lines.size,
                                         head, error);
 
-    as_buf_clear(&journal->lines);
     if (!status)
+        note_unsynced(journal, journal->lines.size);
+    as_buf_clear(&journal->lines);
+    if (!status && may_lag && !journal->lags) {
+        journal->lags = true;
+        journal->lags_since = journal->clock->get_mono(journal->clock);
+    }
+    if (!status && !may_lag)
         status = journal_sync(journal, error);
     if (!status)
         journal->head = *head;
@@ -133,17 +168,21 @@ static int write_through(struct journal *journal, const struct as_audit_head *he
 int journal_commit(struct journal *journal, const struct as_storage_batches *batches,
                    struct as_error *error)
 {
+    /* what the store has goes on from these lines */
+    int status = journal->lags && have_changes(batches) ? journal_sync(journal, error) : 0;
+    if (status)
+        return status;
     size_t done_rows = journal->synced_rows;
     AS_CLEANUP(as_free_p) unsigned char *keys = begin_with_done_rows(journal);
     struct as_audit_head head = journal->head;
     char text[HEAD_SIZE];
     unsigned char row[8];
 
-    int status = seal(journal, batches, &head, error);
+    status = seal(journal, batches, &head, error);
     journal->line_bytes = journal->lines.size;
     if (!status && journal->line_count && journal->change_count == done_rows &&
         !journal->store->is_shared)
-        return write_through(journal, &head, error);
+        return write_through(journal, &head, may_all_lag(batches), error);
     if (!status && journal->line_count) {
         encode_seq(journal->head.seq + 1, row);
         add_change(journal, &(struct as_store_change){.kind = AS_STORE_OUTBOX,
@@ -181,9 +220,7 @@ int journal_append(struct journal *journal, struct as_error *error)
         journal->audit->append(journal->audit, journal->lines.data, size, &journal->head, error);
     if (status)
         return status;
-    if (!journal->unsynced_bytes)
-        journal->unsynced_since = journal->clock->get_mono(journal->clock);
-    journal->unsynced_bytes += size;
+    note_unsynced(journal, size);
     as_buf_clear(&journal->lines);
     if (journal->lines.capacity > LINES_KEEP)
         as_buf_deinit(&journal->lines);
@@ -196,6 +233,7 @@ int journal_sync(struct journal *journal, struct as_error *error)
 
     if (!status) {
         journal->unsynced_bytes = 0;
+        journal->lags = false;
         journal->synced_rows = journal->row_count;
     }
     return status;

@@ -27,6 +27,8 @@ struct journal {
     size_t row_count, row_capacity, synced_rows;
     uint64_t unsynced_bytes;
     as_mono_time unsynced_since;
+    bool lags; /* the log has lines that are nowhere else, and not synced */
+    as_mono_time lags_since;
 };
 
 /* Takes store and audit over; reads the head, brings the log up to the outbox and empties it. */
@@ -35,7 +37,7 @@ int journal_open(struct journal *journal, struct as_store *store, struct as_audi
 void journal_close(struct journal *journal);
 
 /* One transaction: the batches' changes and records, the head, the rows that are done. Without any
- * change it is the log alone, appended to and synced. */
+ * change it is the log alone, appended to, and synced unless all batches may lag. */
 int journal_commit(struct journal *journal, const struct as_storage_batches *batches,
                    struct as_error *error) AS_MUST_USE;
 

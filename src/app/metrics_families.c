@@ -146,6 +146,15 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                 "Memory that incidents and their targets take, as counted for "
                                 "receiver.max_incident_memory.",
                                 METRIC_GAUGE},
+    [METRIC_REPEAT_CACHE_BYTES] = {"alertscaler_repeat_cache_bytes",
+                                   "Memory that decoded notifications take, as counted for "
+                                   "receiver.repeat_cache.",
+                                   METRIC_GAUGE},
+    [METRIC_REPEAT_CACHE_HITS] = {"alertscaler_repeat_cache_hits_total",
+                                  "Notifications whose bytes were known, and not decoded again.",
+                                  METRIC_COUNTER},
+    [METRIC_REPEAT_CACHE_MISSES] = {"alertscaler_repeat_cache_misses_total",
+                                    "Notifications that had to be decoded.", METRIC_COUNTER},
     [METRIC_TARGETS_PAUSED] = {"alertscaler_targets_paused",
                                "Targets that operators have paused one by one.", METRIC_GAUGE},
     [METRIC_REGEX_LIMIT_EXCEEDED] = {"alertscaler_regex_limit_exceeded_total",

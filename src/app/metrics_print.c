@@ -253,6 +253,21 @@ static void print_incident_memory(struct printing *p)
         print_value(p, (double)as_engine_get_counts(p->view->engine).incident_bytes);
 }
 
+static void print_repeat_cache_bytes(struct printing *p)
+{
+    print_value(p, (double)p->view->cache_bytes);
+}
+
+static void print_repeat_cache_hits(struct printing *p)
+{
+    print_value(p, (double)p->view->cache_hits);
+}
+
+static void print_repeat_cache_misses(struct printing *p)
+{
+    print_value(p, (double)p->view->cache_misses);
+}
+
 static void print_targets_paused(struct printing *p)
 {
     if (p->view->engine)
@@ -306,6 +321,9 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_LEADER] = print_leader,
     [METRIC_PAUSED] = print_paused,
     [METRIC_INCIDENT_MEMORY] = print_incident_memory,
+    [METRIC_REPEAT_CACHE_BYTES] = print_repeat_cache_bytes,
+    [METRIC_REPEAT_CACHE_HITS] = print_repeat_cache_hits,
+    [METRIC_REPEAT_CACHE_MISSES] = print_repeat_cache_misses,
     [METRIC_TARGETS_PAUSED] = print_targets_paused,
     [METRIC_REGEX_LIMIT_EXCEEDED] = print_regex_exceeded,
     [METRIC_BUILD_INFO] = print_build_info,

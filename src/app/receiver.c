@@ -9,14 +9,13 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include <openssl/sha.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
-#include <alertscaler/wire/payload.h>
 #include <alertscaler/wire/record.h>
+
+#include "decoded.h"
 
 #define HANDLER         "webhook"
 #define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
@@ -36,11 +35,14 @@ struct as_receiver {
     struct as_shell *shell;
     struct as_storage *storage;
     const char *why_not; /* without a shell */
+    struct as_decoded *decoded;
     struct as_random random;
     uint64_t next_request;
     struct waiting_list waiting;
     size_t waiting_count;
     struct as_throttle refused; /* bodies that are no notification: anybody may send them */
+    struct as_throttle invalid; /* alerts that cannot be read, of notifications that were taken */
+    struct as_throttle ahead;   /* alerts dated ahead of the clock */
     struct as_throttle crowded; /* notifications that there was no room for */
 };
 
@@ -49,6 +51,22 @@ static bool log_refused(const void *context, const struct as_throttle *refused)
     (void)context;
     as_log(AS_LOG_WARN, "notification refused", AS_F("remote", refused->remote),
            AS_F("error", refused->error), AS_FI("count", refused->count));
+    return true;
+}
+
+static bool log_invalid(const void *context, const struct as_throttle *invalid)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "alert refused", AS_F("remote", invalid->remote),
+           AS_F("error", invalid->error), AS_FI("count", invalid->count));
+    return true;
+}
+
+static bool log_ahead(const void *context, const struct as_throttle *ahead)
+{
+    (void)context;
+    as_log(AS_LOG_WARN, "alert dated ahead of the clock", AS_F("remote", ahead->remote),
+           AS_F("startsAt", ahead->error), AS_FI("count", ahead->count));
     return true;
 }
 
@@ -70,9 +88,12 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     struct as_receiver *receiver = as_xcalloc(1, sizeof(*receiver));
     receiver->config = *config;
     receiver->why_not = "starting";
+    receiver->decoded = as_decoded_new(0);
     as_random_init(&receiver->random, config->seed);
     TAILQ_INIT(&receiver->waiting);
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
+    receiver->invalid = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_invalid, NULL);
+    receiver->ahead = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_ahead, NULL);
     receiver->crowded = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_crowded, NULL);
     return receiver;
 }
@@ -82,7 +103,10 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
     if (!receiver)
         return NULL;
     as_receiver_fail_waiting(receiver);
+    as_decoded_free(receiver->decoded);
     as_throttle_end(&receiver->refused, get_now(receiver));
+    as_throttle_end(&receiver->invalid, get_now(receiver));
+    as_throttle_end(&receiver->ahead, get_now(receiver));
     as_throttle_end(&receiver->crowded, get_now(receiver));
     free(receiver);
     return NULL;
@@ -91,6 +115,8 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 void as_receiver_look(struct as_receiver *receiver)
 {
     as_throttle_look(&receiver->refused, get_now(receiver));
+    as_throttle_look(&receiver->invalid, get_now(receiver));
+    as_throttle_look(&receiver->ahead, get_now(receiver));
     as_throttle_look(&receiver->crowded, get_now(receiver));
 }
 
@@ -100,6 +126,16 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
     receiver->shell = shell;
     receiver->storage = storage;
     receiver->why_not = why;
+}
+
+void as_receiver_set_cache(struct as_receiver *receiver, size_t max)
+{
+    as_decoded_set_max(receiver->decoded, max);
+}
+
+struct as_decoded_counts as_receiver_get_decoded(const struct as_receiver *receiver)
+{
+    return as_decoded_get_counts(receiver->decoded);
 }
 
 bool as_receiver_is_path(const char *path)
@@ -165,18 +201,6 @@ void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, 
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
 }
 
-static void print_sha256(const char *body, size_t size, char text_out[65])
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256((const unsigned char *)body, size, digest);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        text_out[2 * i] = digits[digest[i] >> 4];
-        text_out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    text_out[64] = '\0';
-}
-
 static void set_text(char **text, const char *value)
 {
     free(*text);
@@ -184,17 +208,24 @@ static void set_text(char **text, const char *value)
 }
 
 static void complete(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                     const char *body, size_t size, struct as_notification *notification)
+                     struct as_notification *notification)
 {
     const struct as_clock *clock = receiver->config.clock;
     as_ulid_print(clock->get_wall(clock), &receiver->random, notification->id);
-    notification->body_size = size;
-    print_sha256(body, size, notification->body_sha256);
     set_text(&notification->remote, as_http_exchange_get_remote(exchange));
     set_text(&notification->credential, as_auth_get_credential(exchange));
     const char *traceparent = as_http_exchange_find_header(exchange, "traceparent");
     const bool traced = traceparent && strlen(traceparent) <= TRACEPARENT_MAX;
     set_text(&notification->traceparent, traced ? traceparent : "");
+}
+
+static void note_invalid(struct as_receiver *receiver, const struct as_notification *notification)
+{
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        if (notification->alerts[i].problem)
+            as_throttle_add(&receiver->invalid, notification->remote,
+                            notification->alerts[i].problem, get_now(receiver));
+    }
 }
 
 void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange)
@@ -218,16 +249,16 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     }
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
-    AS_CLEANUP(as_notification_free_p) struct as_notification *notification = NULL;
+    struct as_notification *notification;
     struct as_error error = AS_ERROR_INIT;
-    if (as_payload_decode(body, size, &notification, &error) != 0) {
+    if (as_decoded_get(receiver->decoded, body, size, &notification, &error) != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                         get_now(receiver));
         reply_text(exchange, 400, NULL, error.text);
         return;
     }
-    complete(receiver, exchange, body, size, notification);
+    complete(receiver, exchange, notification);
     if (!as_engine_has_room(as_shell_get_engine(receiver->shell), notification)) {
         static const char why[] =
             "incidents take all the memory that receiver.max_incident_memory gives";
@@ -237,6 +268,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         return;
     }
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
+    note_invalid(receiver, notification);
 
     struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
     waiting->request = ++receiver->next_request;
@@ -247,9 +279,21 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     as_shell_notify(receiver->shell, notification, waiting->request);
 }
 
+static void note_ahead(struct as_receiver *receiver, const struct as_notification_record *record)
+{
+    char text[AS_RFC3339_SIZE];
+    for (size_t i = 0; i < record->notification->alert_count; i++) {
+        if (!record->outcomes[i].is_ahead)
+            continue;
+        as_wall_time_print_short(record->notification->alerts[i].starts_at, text);
+        as_throttle_add(&receiver->ahead, record->notification->remote, text, get_now(receiver));
+    }
+}
+
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record)
 {
+    note_ahead(receiver, record);
     struct waiting *waiting = TAILQ_LAST(&receiver->waiting, waiting_list);
     if (waiting && waiting->request == request)
         as_record_encode_answer(record, &waiting->body);

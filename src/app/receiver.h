@@ -18,6 +18,7 @@
 #include <alertscaler/port/clock.h>
 
 #include "auth.h"
+#include "decoded.h"
 
 struct as_receiver;
 
@@ -35,6 +36,10 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver);
  * answered 503 with `why` (static memory). */
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
                            struct as_storage *storage, const char *why);
+
+/* Bytes of memory for what has been decoded (decoded.h); none before it is set. */
+void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
+struct as_decoded_counts as_receiver_get_decoded(const struct as_receiver *receiver);
 
 bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
 

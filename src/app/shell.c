@@ -14,11 +14,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/wire/state.h>
 
+#include "shell_restore.h"
+
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
 #define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
-#define PAUSE_KEY       "pause" /* of all targets */
-#define DRY_KEY         "dry_run_since"
 
 struct as_shell {
     struct as_shell_config config;
@@ -26,7 +26,7 @@ struct as_shell {
     struct as_engine *engine;
     const struct as_ruleset *ruleset;
     struct as_storage_batch *batch; /* of the effects so far, or NULL */
-    struct as_buf scratch;
+    struct as_buf scratch, key;
     as_mono_time mono;
     as_wall_time wall;
     as_maybe_time dry_since; /* the dry run that lasts, or that ended when this process was away */
@@ -56,6 +56,9 @@ static void on_listed(void *context, uint64_t ticket, const struct as_alert_list
 {
     if (list->error)
         as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
+    else if (list->unread > 0)
+        as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
+               AS_FI("count", list->unread));
     run(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
 }
 
@@ -82,10 +85,23 @@ static void put(struct as_shell *shell, enum as_store_kind kind, const void *key
                          shell->scratch.size);
 }
 
-static void fingerprint_key(uint64_t fingerprint, unsigned char key_out[8])
+/* The digest and, behind it, the owner. */
+static void put_incident_key(const struct as_incident_key *key, struct as_buf *out)
 {
-    for (unsigned i = 0; i < 8; i++)
-        key_out[i] = (unsigned char)(fingerprint >> (56 - 8 * i));
+    as_buf_clear(out);
+    as_buf_append(out, (const char *)key->digest.bytes, sizeof(key->digest.bytes));
+    as_buf_append_str(out, key->owner);
+}
+
+/* Where earlier versions kept it. */
+static void delete_former(struct as_shell *shell, const struct as_incident_key *key)
+{
+    unsigned char former[8];
+    if (!key->has_former)
+        return;
+    for (unsigned i = 0; i < sizeof(former); i++)
+        former[i] = (unsigned char)(key->former >> (56 - 8 * i));
+    as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
 }
 
 static void append(struct as_shell *shell, const struct as_record_places *places)
@@ -110,16 +126,20 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
     struct as_buf *scratch = scratch_clear(shell);
     const struct as_record_header header = {shell->wall, shell->instance};
     struct as_record_places places;
-    unsigned char key[8];
     switch (effect->kind) {
     case AS_EFFECT_PUT_INCIDENT:
-        fingerprint_key(effect->incident->fingerprint, key);
+        put_incident_key(&effect->incident->key, &shell->key);
         as_state_encode_incident(effect->incident, shell->boot, scratch);
-        put(shell, AS_STORE_INCIDENT, key, sizeof(key));
+        put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+        delete_former(shell, &effect->incident->key);
         break;
     case AS_EFFECT_DELETE_INCIDENT:
-        fingerprint_key(effect->fingerprint, key);
-        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, key, sizeof(key));
+        if (effect->incident_key.owner) {
+            put_incident_key(&effect->incident_key, &shell->key);
+            as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data,
+                                    shell->key.size);
+        }
+        delete_former(shell, &effect->incident_key);
         break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, shell->boot, scratch);
@@ -139,10 +159,11 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
         break;
     case AS_EFFECT_PUT_PAUSE:
         as_state_encode_pause(effect->pause, shell->boot, scratch);
-        put(shell, AS_STORE_META, PAUSE_KEY, strlen(PAUSE_KEY));
+        put(shell, AS_STORE_META, SHELL_PAUSE_KEY, strlen(SHELL_PAUSE_KEY));
         break;
     case AS_EFFECT_DELETE_PAUSE:
-        as_storage_batch_delete(shell->batch, AS_STORE_META, PAUSE_KEY, strlen(PAUSE_KEY));
+        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_PAUSE_KEY,
+                                strlen(SHELL_PAUSE_KEY));
         break;
     case AS_EFFECT_RECORD_COMMAND:
         as_record_encode_command(&header, effect->order, scratch, &places);
@@ -236,10 +257,13 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     }
     if (!shell->batch)
         shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
-    if (effect->kind == AS_EFFECT_COMMIT)
-        submit(shell);
-    else
+    if (effect->kind != AS_EFFECT_COMMIT) {
         store_effect(shell, effect);
+        return;
+    }
+    if (effect->is_repeat)
+        as_storage_batch_let_lag(shell->batch);
+    submit(shell);
 }
 
 static void stamp(struct as_shell *shell)
@@ -305,10 +329,10 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
     shell->batch = as_storage_batch_new(0);
     if (is_dry) {
         as_wall_time_print(shell->wall, text);
-        as_storage_batch_put(shell->batch, AS_STORE_META, DRY_KEY, strlen(DRY_KEY), text,
-                             strlen(text));
+        as_storage_batch_put(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY),
+                             text, strlen(text));
     } else {
-        as_storage_batch_delete(shell->batch, AS_STORE_META, DRY_KEY, strlen(DRY_KEY));
+        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY));
     }
     submit(shell);
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
@@ -326,107 +350,6 @@ static void tell_incidents(const struct as_shell *shell, const char *event)
                AS_FI("act_now", counts.acting), AS_FI("came_in_dry_run", counts.late));
 }
 
-struct restoring {
-    struct as_shell *shell;
-    struct as_state_clock clock;
-    struct as_error *error;
-    size_t intents;
-};
-
-static int restore_incident(void *context, const struct as_incident_state *state)
-{
-    struct restoring *restoring = context;
-    return as_engine_restore_incident(restoring->shell->engine, state);
-}
-
-static int restore_target(void *context, const struct as_target_state *state)
-{
-    struct restoring *restoring = context;
-    return as_engine_restore_target(restoring->shell->engine, state);
-}
-
-static int restore_intent(void *context, const struct as_intent_state *state)
-{
-    struct restoring *restoring = context;
-    restoring->intents++;
-    return as_engine_restore_intent(restoring->shell->engine, state);
-}
-
-static int visit_incident(void *context, const void *key, size_t key_size, const void *value,
-                          size_t value_size)
-{
-    struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
-    return as_state_decode_incident(value, value_size, &restoring->clock, restore_incident,
-                                    restoring, restoring->error);
-}
-
-static int visit_target(void *context, const void *key, size_t key_size, const void *value,
-                        size_t value_size)
-{
-    struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
-    return as_state_decode_target(value, value_size, &restoring->clock, restore_target, restoring,
-                                  restoring->error);
-}
-
-static int visit_intent(void *context, const void *key, size_t key_size, const void *value,
-                        size_t value_size)
-{
-    struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
-    return as_state_decode_intent(value, value_size, &restoring->clock, restore_intent, restoring,
-                                  restoring->error);
-}
-
-static int restore_pause(void *context, const struct as_pause_state *state)
-{
-    struct restoring *restoring = context;
-    return as_engine_restore_pause(restoring->shell->engine, state);
-}
-
-static int visit_meta(void *context, const void *key, size_t key_size, const void *value,
-                      size_t value_size)
-{
-    struct restoring *restoring = context;
-    if (key_size == strlen(DRY_KEY) && memcmp(key, DRY_KEY, key_size) == 0) {
-        as_maybe_time *since = &restoring->shell->dry_since;
-        since->set = as_wall_time_parse(value, value_size, &since->at) == 0;
-        return 0;
-    }
-    if (key_size != strlen(PAUSE_KEY) || memcmp(key, PAUSE_KEY, key_size) != 0)
-        return 0;
-    return as_state_decode_pause(value, value_size, &restoring->clock, restore_pause, restoring,
-                                 restoring->error);
-}
-
-/* Locks before intents: an intent may belong to a target that is not locked yet. */
-static int restore(struct restoring *restoring, struct as_store *store)
-{
-    static const struct {
-        enum as_store_kind kind;
-        as_store_visit_fn *visit;
-        const char *what;
-    } steps[] = {
-        {AS_STORE_INCIDENT, visit_incident, "incident"},
-        {AS_STORE_TARGET, visit_target, "target"},
-        {AS_STORE_INTENT, visit_intent, "intent"},
-        {AS_STORE_META, visit_meta, "pause"},
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(steps); i++) {
-        const int r =
-            store->visit(store, steps[i].kind, steps[i].visit, restoring, restoring->error);
-        if (r != 0) {
-            as_error_wrap(restoring->error, "reading %ss from the state file", steps[i].what);
-            return r;
-        }
-    }
-    return 0;
-}
-
 int as_shell_new(const struct as_shell_config *config, struct as_store *store,
                  struct as_shell **shell_out, struct as_error *error)
 {
@@ -438,20 +361,19 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->config_digest = as_xstrdup(config->config_digest);
     shell->ruleset = config->ruleset;
     shell->scratch = AS_BUF_INIT(RECORD_SIZE_MAX);
+    shell->key = AS_BUF_INIT(RECORD_SIZE_MAX);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
 
     stamp(shell);
-    struct restoring restoring = {
-        .shell = shell,
-        .clock = {shell->boot, shell->mono, shell->wall},
-        .error = error,
-    };
-    const int r = restore(&restoring, store);
+    const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
+    struct shell_restored restored;
+    const int r = shell_restore(store, &clock, shell->engine, &restored, error);
     if (r != 0) {
         as_shell_free(shell);
         return r;
     }
-    record_start_or_stop(shell, AS_RECORD_START, restoring.intents);
+    shell->dry_since = restored.dry_since;
+    record_start_or_stop(shell, AS_RECORD_START, restored.intents);
     run(shell, &(struct as_event){.kind = AS_EVENT_START});
     tell_incidents(shell, "started with open incidents");
     store_dry_run(shell, config->engine.dry_run);
@@ -466,6 +388,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
     as_storage_batch_free(shell->batch);
     as_engine_free(shell->engine);
     as_buf_deinit(&shell->scratch);
+    as_buf_deinit(&shell->key);
     free(shell->instance);
     free(shell->boot);
     free(shell->version);

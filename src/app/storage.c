@@ -14,6 +14,7 @@
 #include "storage_private.h"
 
 #define TRANSACTION_BYTES (UINT64_C(16) << 20)
+#define LAG_US            (50 * AS_US_PER_MS)
 
 const struct as_storage_config as_storage_config_default = {
     .sync_interval_us = AS_US_PER_S,
@@ -197,8 +198,9 @@ as_mono_time as_storage_get_next_deadline(struct as_storage *storage)
 
     if (storage->failed || !journal->unsynced_bytes)
         return AS_MONO_NEVER;
-    return (as_mono_time){
-        as_time_add(journal->unsynced_since.us, storage->config.sync_interval_us)};
+    const int64_t due = as_time_add(journal->unsynced_since.us, storage->config.sync_interval_us);
+    const int64_t lag = journal->lags ? as_time_add(journal->lags_since.us, LAG_US) : due;
+    return (as_mono_time){lag < due ? lag : due};
 }
 
 static void deliver(struct as_storage *storage, const struct completion *completion)

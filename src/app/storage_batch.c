@@ -31,6 +31,11 @@ struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch)
     return NULL;
 }
 
+void as_storage_batch_let_lag(struct as_storage_batch *batch)
+{
+    batch->may_lag = true;
+}
+
 static struct batch_change *add_change(struct as_storage_batch *batch, enum as_store_kind kind,
                                        const void *key, size_t key_size)
 {

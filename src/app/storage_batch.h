@@ -26,6 +26,7 @@ struct batch_record {
 struct as_storage_batch {
     STAILQ_ENTRY(as_storage_batch) link;
     uint64_t ticket;
+    bool may_lag;
     struct as_buf bytes; /* failed: it is too large, and so will be the commit */
     struct batch_change *changes;
     size_t change_count, change_capacity;

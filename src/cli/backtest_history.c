@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/prometheus_range.h>
 
 #define ANSWER_MAX ((size_t)16 * 1024 * 1024)
@@ -135,13 +136,13 @@ static void take_alert(void *context, const struct as_range_series *series)
 
     if (!labels)
         return;
-    const uint64_t fingerprint = as_labels_get_fingerprint(labels);
-    HASH_FIND(hh, backtest->alerts, &fingerprint, sizeof(fingerprint), alert);
+    const struct as_digest digest = as_labels_get_digest(labels);
+    HASH_FIND(hh, backtest->alerts, &digest, sizeof(digest), alert);
     if (!alert) {
         alert = as_xcalloc(1, sizeof(*alert));
-        alert->fingerprint = fingerprint;
+        alert->digest = digest;
         alert->labels = labels;
-        HASH_ADD(hh, backtest->alerts, fingerprint, sizeof(alert->fingerprint), alert);
+        HASH_ADD(hh, backtest->alerts, digest, sizeof(alert->digest), alert);
     } else {
         as_labels_free(labels);
     }

@@ -223,7 +223,8 @@ static void notify(struct backtest *backtest, struct history_alert *alert, as_wa
     notification->alerts = as_xcalloc(1, sizeof(*notification->alerts));
     notification->alerts[0] = (struct as_alert){
         .status = alert->is_firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED,
-        .fingerprint = alert->fingerprint,
+        .digest = alert->digest,
+        .fingerprint = as_labels_get_fingerprint(labels),
         .starts_at = alert->starts_at,
         .ends_at = alert->is_firing ? (as_wall_time){YEAR_1_US} : at,
         .labels = labels,

@@ -30,8 +30,8 @@
 #define BACKTEST_CHUNK_MIN 10
 
 struct history_alert {
-    UT_hash_handle hh; /* by labels' fingerprint */
-    uint64_t fingerprint;
+    UT_hash_handle hh; /* by the labels' digest */
+    struct as_digest digest;
     struct as_labels *labels;
     as_wall_time starts_at;
     bool is_firing;

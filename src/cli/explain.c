@@ -115,7 +115,7 @@ static int take_incident(void *context, const struct log_line *line, json_t *rec
                          struct as_error *error)
 {
     struct search *search = context;
-    const char *fingerprint = log_get_text(record, "fingerprint");
+    const char *incident = log_get_incident(record);
     const json_t *item;
     as_wall_time time;
     size_t i;
@@ -127,13 +127,13 @@ static int take_incident(void *context, const struct log_line *line, json_t *rec
         return 0;
     json_array_foreach(json_object_get(search->decision, "incidents"), i, item)
     {
-        if (!json_is_string(item) || strcmp(json_string_value(item), fingerprint) != 0)
+        if (!json_is_string(item) || strcmp(json_string_value(item), incident) != 0)
             continue;
         size_t j;
         const json_t *known;
         json_array_foreach(search->incidents, j, known)
         {
-            if (strcmp(log_get_text(known, "fingerprint"), fingerprint) == 0)
+            if (strcmp(log_get_incident(known), incident) == 0)
                 break;
         }
         if (j < json_array_size(search->incidents))

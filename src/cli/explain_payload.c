@@ -117,6 +117,11 @@ static void on_notification(void *context, as_wall_time at,
         const struct as_alert *alert = &record->notification->alerts[i];
         const struct as_alert_outcome *outcome = &record->outcomes[i];
         const char *word = outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);
+        if (alert->problem) {
+            json_array_append_new(
+                preview->alerts, json_pack("{s:s, s:s}", "error", alert->problem, "outcome", word));
+            continue;
+        }
         json_t *json = json_object(), *rules = json_array();
         json_object_set_new(json, "labels", make_labels(alert->labels));
         json_object_set_new(json, "status",
@@ -198,6 +203,11 @@ static void print_alert(json_t *alert)
     const json_t *rule;
     size_t i;
 
+    if (json_object_get(alert, "error")) {
+        safe_text_put(stdout, log_get_text(alert, "error"));
+        printf(": %s\n", outcome);
+        return;
+    }
     log_print_labels(json_object_get(alert, "labels"), stdout);
     printf(" %s: %s", log_get_text(alert, "status"), outcome);
     if (as_reason_find(outcome, &reason))

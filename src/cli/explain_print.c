@@ -148,11 +148,11 @@ static void print_incidents(const struct explanation *told, FILE *out)
         fputs("\nIncidents\n", out);
     json_array_foreach(list, i, item)
     {
-        const char *fingerprint = json_string_value(item);
+        const char *incident = json_string_value(item);
         json_t *opened = NULL, *each;
         json_array_foreach(told->incidents, j, each)
         {
-            if (fingerprint && strcmp(log_get_text(each, "fingerprint"), fingerprint) == 0)
+            if (incident && strcmp(log_get_incident(each), incident) == 0)
                 opened = each;
         }
         fputs("  ", out);
@@ -160,7 +160,7 @@ static void print_incidents(const struct explanation *told, FILE *out)
             log_print_labels(json_object_get(opened, "labels"), out);
             put(out, ", firing since ", log_get_text(opened, "startsAt"), "");
         } else {
-            put(out, "of fingerprint ", fingerprint ? fingerprint : "?", "");
+            put(out, "", incident ? incident : "?", "");
         }
         fputc('\n', out);
     }

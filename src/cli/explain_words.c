@@ -36,6 +36,7 @@ const char *explain_reason(enum as_reason reason)
         return "The size is 0 while min is above 0: somebody switched the target off.";
     case AS_REASON_NO_RULE: return "No rule matches the alert.";
     case AS_REASON_DUPLICATE: return "It repeats what is already known.";
+    case AS_REASON_INVALID: return "The alert could not be read.";
     case AS_REASON_STALE: return "It is an old firing that came after its resolved.";
     case AS_REASON_SILENCED: return "The alert is silenced or inhibited in Alertmanager.";
     case AS_REASON_TARGET_NOT_ALLOWED:

@@ -132,7 +132,12 @@ static void print_outcome(const json_t *alert)
     const char *fingerprint = json_string_value(json_object_get(alert, "fingerprint"));
     const char *status = json_string_value(json_object_get(alert, "status"));
     const char *outcome = json_string_value(json_object_get(alert, "outcome"));
+    const char *problem = json_string_value(json_object_get(alert, "error"));
     const json_t *rules = json_object_get(alert, "rules");
+    if (problem) {
+        printf("%s: %s\n", outcome ? outcome : "", problem);
+        return;
+    }
     printf("%s %s: %s", fingerprint ? fingerprint : "", status ? status : "",
            outcome ? outcome : "");
     for (size_t i = 0; i < json_array_size(rules); i++) {

@@ -20,6 +20,12 @@ const char *log_get_text(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+const char *log_get_incident(const json_t *record)
+{
+    const char *digest = log_get_text(record, "digest");
+    return *digest ? digest : log_get_text(record, "fingerprint");
+}
+
 static int read_time(const char *option, const char *text, as_wall_time now, as_maybe_time *out,
                      struct as_error *error)
 {

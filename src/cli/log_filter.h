@@ -29,6 +29,10 @@ bool log_filter_match(const struct log_filter *filter, const json_t *record);
 /* A text member, "" where there is none. */
 const char *log_get_text(const json_t *object, const char *key);
 
+/* By what decisions name the incident of an alert or of an incident's record: the digest, and in
+ * logs of earlier versions the fingerprint. */
+const char *log_get_incident(const json_t *record);
+
 /* For the table of a command. */
 #define LOG_FILTER_OPTIONS                                                                         \
     {.name = "target",                                                                             \

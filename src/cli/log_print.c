@@ -155,6 +155,11 @@ static void print_notification(const struct print *print, json_t *record)
     for (size_t i = 0; i < count && i < ALERTS_SHOWN; i++) {
         const json_t *alert = json_array_get(alerts, i);
         fputs(i ? "; " : " ", print->out);
+        if (json_object_get(alert, "error")) {
+            put_text(print, log_get_text(alert, "error"));
+            put_text_after(print, " ", log_get_text(alert, "outcome"));
+            continue;
+        }
         put_labels(print, json_object_get(alert, "labels"));
         fputc(' ', print->out);
         put_text(print, log_get_text(alert, "status"));

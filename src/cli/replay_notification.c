@@ -10,6 +10,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
+#include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/record.h>
 
 #include "log_filter.h"
@@ -42,13 +43,16 @@ static void fill_alert(struct as_alert *alert, const json_t *record, bool is_fir
                        as_wall_time at)
 {
     const char *fingerprint = log_get_text(record, "fingerprint");
+    const char *digest = log_get_text(record, "digest");
     const char *starts_at = log_get_text(record, "startsAt");
 
     alert->status = is_firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED;
     alert->labels = make_labels(json_object_get(record, "labels"));
-    alert->annotations = replay_values_make_annotations(fingerprint);
+    alert->annotations = replay_values_make_annotations(log_get_incident(record));
     if (as_number_parse_u64_hex(fingerprint, strlen(fingerprint), &alert->fingerprint) != 0)
         alert->fingerprint = as_labels_get_fingerprint(alert->labels);
+    if (!as_digest_parse(digest, strlen(digest), &alert->digest)) /* of an earlier version */
+        alert->digest = as_labels_get_digest(alert->labels);
     if (as_wall_time_parse(starts_at, strlen(starts_at), &alert->starts_at) != 0)
         alert->starts_at = at;
     alert->ends_at = is_firing ? (as_wall_time){YEAR_1_US} : at;
@@ -94,6 +98,8 @@ struct as_notification *replay_notification_make(const json_t *record,
         const json_t *alert = is_incident ? record : json_array_get(alerts, i);
         const bool is_firing = is_incident ? strcmp(log_get_text(record, "event"), "opened") == 0
                                            : strcmp(log_get_text(alert, "status"), "firing") == 0;
+        if (strcmp(log_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_INVALID)) == 0)
+            continue;
         if (is_known || is_incident || !is_forbidden(alert))
             fill_alert(&notification->alerts[notification->alert_count++], alert, is_firing, at);
     }

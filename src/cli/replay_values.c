@@ -252,9 +252,9 @@ void replay_values_take(struct replay_values *values, struct as_rehearsal *rehea
                   !json_is_true(json_object_get(json_object_get(input, "flags"), "guarded")));
 }
 
-struct as_labels *replay_values_make_annotations(const char *fingerprint)
+struct as_labels *replay_values_make_annotations(const char *incident)
 {
-    const struct as_label pair = {INCIDENT, fingerprint};
+    const struct as_label pair = {INCIDENT, incident};
     struct as_labels *labels = NULL;
 
     if (as_labels_new(&pair, 1, &labels) != 0)

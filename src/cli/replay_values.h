@@ -26,7 +26,7 @@ void replay_values_take(struct replay_values *values, struct as_rehearsal *rehea
                         const json_t *decision);
 
 /* What a replayed alert has for annotations: the log does not keep them. */
-struct as_labels *replay_values_make_annotations(const char *fingerprint) AS_MUST_USE;
+struct as_labels *replay_values_make_annotations(const char *incident) AS_MUST_USE;
 
 /* Calls `warn` for each rule whose values are not in the log. */
 void replay_values_visit_missing(const struct replay_values *values,

@@ -14,6 +14,7 @@
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #include "explain_words.h"
 #include "test_trace.h"
@@ -63,8 +64,8 @@ static bool is_alert(const struct as_rule_test_event *event)
 /* An alert that fires goes on since it began; one that fires after it was resolved begins anew. */
 static struct as_alert make_alert(struct run *run, const struct as_rule_test_event *event)
 {
-    const uint64_t fingerprint = as_labels_get_fingerprint(event->alert.labels);
-    struct test_alert *known = test_trace_get_alert(&run->trace, fingerprint);
+    const struct as_digest digest = as_labels_get_digest(event->alert.labels);
+    struct test_alert *known = test_trace_get_alert(&run->trace, &digest);
     const bool fires = event->kind == AS_RULE_TEST_FIRE;
     const as_wall_time now = get_time(run, event->at_us);
     if (event->alert.starts_us >= 0)
@@ -74,7 +75,8 @@ static struct as_alert make_alert(struct run *run, const struct as_rule_test_eve
     known->is_firing = fires;
     struct as_alert alert = {
         .status = fires ? AS_ALERT_FIRING : AS_ALERT_RESOLVED,
-        .fingerprint = fingerprint,
+        .digest = digest,
+        .fingerprint = as_labels_get_fingerprint(event->alert.labels),
         .starts_at = known->starts_at,
         .ends_at = fires ? (as_wall_time){OPEN_END_US} : now,
         .labels = event->alert.labels,
@@ -183,8 +185,8 @@ static void check_target(struct run *run, struct test_failure *failure)
 static void check_alert(struct run *run, struct test_failure *failure)
 {
     const struct as_rule_test_event *event = failure->event;
-    const struct test_alert *seen =
-        test_trace_get_alert(&run->trace, as_labels_get_fingerprint(event->alert.labels));
+    const struct as_digest digest = as_labels_get_digest(event->alert.labels);
+    const struct test_alert *seen = test_trace_get_alert(&run->trace, &digest);
     compare(failure, TEST_OUTCOME, as_rule_test_get_outcome_word(event->is_queued, event->outcome),
             as_xstrdup(seen->has_outcome
                            ? as_rule_test_get_outcome_word(seen->is_queued, seen->outcome)

@@ -88,15 +88,15 @@ static struct test_target *get_target(struct test_trace *trace, const char *id, 
     return target;
 }
 
-struct test_alert *test_trace_get_alert(struct test_trace *trace, uint64_t fingerprint)
+struct test_alert *test_trace_get_alert(struct test_trace *trace, const struct as_digest *digest)
 {
     struct test_alert *alert;
-    HASH_FIND(hh, trace->alerts, &fingerprint, sizeof(fingerprint), alert);
+    HASH_FIND(hh, trace->alerts, digest, sizeof(*digest), alert);
     if (alert)
         return alert;
     alert = as_xcalloc(1, sizeof(*alert));
-    alert->fingerprint = fingerprint;
-    HASH_ADD(hh, trace->alerts, fingerprint, sizeof(fingerprint), alert);
+    alert->digest = *digest;
+    HASH_ADD(hh, trace->alerts, digest, sizeof(alert->digest), alert);
     return alert;
 }
 
@@ -203,7 +203,7 @@ void test_trace_on_notification(void *context, as_wall_time at,
     const struct as_notification *notification = record->notification;
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert_outcome *outcome = &record->outcomes[i];
-        struct test_alert *alert = test_trace_get_alert(trace, notification->alerts[i].fingerprint);
+        struct test_alert *alert = test_trace_get_alert(trace, &notification->alerts[i].digest);
         alert->has_outcome = true;
         alert->is_queued = outcome->is_queued;
         alert->outcome = outcome->reason;

@@ -29,7 +29,7 @@ struct test_target {
 
 struct test_alert {
     UT_hash_handle hh;
-    uint64_t fingerprint;
+    struct as_digest digest;
     as_wall_time starts_at; /* of the firing that is not resolved yet, or the last one */
     bool is_firing, has_outcome, is_queued;
     enum as_reason outcome;
@@ -38,7 +38,7 @@ struct test_alert {
 struct test_trace {
     as_wall_time start;
     struct test_target *targets; /* by id */
-    struct test_alert *alerts;   /* by fingerprint */
+    struct test_alert *alerts;   /* by digest */
     struct test_lines lines;     /* of alerts */
     struct test_result *result;  /* takes the queries without an answer */
 };
@@ -55,7 +55,8 @@ void test_trace_on_no_data(void *context, as_wall_time at, const struct as_query
 
 /* By id or name; NULL: nothing was decided on it. */
 const struct test_target *test_trace_find_target(const struct test_trace *trace, const char *name);
-struct test_alert *test_trace_get_alert(struct test_trace *trace, uint64_t fingerprint); /* made */
+struct test_alert *test_trace_get_alert(struct test_trace *trace,
+                                        const struct as_digest *digest); /* made */
 
 /* Copies the lines, the oldest first. */
 void test_lines_copy(const struct test_lines *lines, struct test_failure *failure);

@@ -14,7 +14,8 @@
 
 static int incident_compare(const struct incident *a, const struct incident *b)
 {
-    return (a->fingerprint > b->fingerprint) - (a->fingerprint < b->fingerprint);
+    const int order = as_digest_compare(&a->key.digest, &b->key.digest);
+    return order ? order : strcmp(a->key.owner, b->key.owner);
 }
 
 static int target_compare(const struct target *a, const struct target *b)
@@ -40,7 +41,7 @@ static int group_compare(const struct group *a, const struct group *b)
     return (a->rule > b->rule) - (a->rule < b->rule);
 }
 
-RB_GENERATE(incident_tree, incident, by_fingerprint, incident_compare)
+RB_GENERATE(incident_tree, incident, by_digest, incident_compare)
 RB_GENERATE(target_tree, target, by_id, target_compare)
 RB_GENERATE(deadline_tree, target, by_deadline, deadline_compare)
 RB_GENERATE(ticket_tree, target, by_ticket, ticket_compare)
@@ -126,6 +127,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     limits_deinit(engine);
     after_deinit(engine);
     pauses_deinit(engine);
+    free(engine->former);
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);
     free(engine->effects);

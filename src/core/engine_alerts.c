@@ -67,15 +67,19 @@ static void set_due(struct as_engine *engine, bool has_failed)
 static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
                           const struct as_listed_alert *alert)
 {
-    struct incident *incident = incident_find(engine, alert->fingerprint);
-    const bool is_older = incident && incident->seen_ticket >= ticket;
-    if (!is_older ||
-        (!alert->is_suppressed && starts_later(alert->starts_at, incident->starts_at))) {
+    struct incident *shared = incident_find(engine, &alert->digest, "");
+    const bool is_older = shared && shared->seen_ticket >= ticket;
+    if (!is_older || (!alert->is_suppressed && !is_ahead(engine, alert->starts_at) &&
+                      starts_later(alert->starts_at, shared->starts_at)))
         (void)incident_see(engine, cause, alert);
-        incident = incident_find(engine, alert->fingerprint);
-    }
-    if (incident && incident->is_open)
+    struct incident *incident = incident_find_first(engine, &alert->digest);
+    for (; incident; incident = incident_find_next(incident)) {
+        if (!incident->is_open)
+            continue;
+        if (incident->key.owner[0] != '\0' && incident->seen_ticket < ticket)
+            incident_see_listed(engine, cause, incident, alert->is_suppressed);
         news_note_listed(engine, cause, incident, alert);
+    }
 }
 
 /* What was named is seen later than the list was asked for, like what a notification named since.
@@ -100,8 +104,8 @@ static bool is_watchdog(const struct as_engine *engine, const struct as_labels *
     return config->watchdog_count > 0;
 }
 
-/* Where there is a watchdog, a list without it misses what fires: it is no evidence that anything
- * has ended. */
+/* Where there is a watchdog, a list without it misses what fires, as does one with alerts that
+ * could not be read: it is no evidence that anything has ended. */
 void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list)
 {
     if (ticket == 0 || ticket != engine->list_ticket)
@@ -115,16 +119,16 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
 
     struct cause cause = {.credential = ""};
     const size_t effects = engine->effect_count;
-    bool is_whole = engine->config.watchdog_count == 0;
+    bool lives_on = engine->config.watchdog_count == 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct as_listed_alert *alert = &list->alerts[i];
         const bool lives = is_watchdog(engine, alert->labels);
-        is_whole = is_whole || lives;
+        lives_on = lives_on || lives;
         if (lives && !alert->is_suppressed)
             engine->watchdog_seen = engine->mono;
         handle_listed(engine, &cause, ticket, alert);
     }
-    if (is_whole)
+    if (lives_on && list->unread == 0)
         close_unnamed(engine, &cause, ticket);
     if (engine->effect_count > effects || cause.touched_count > 0)
         cause_commit(engine, &cause);

@@ -100,7 +100,8 @@ static void progress_deinit(struct as_progress *progress)
     free((char *)(uintptr_t)progress->target);
 }
 
-static void bind(struct binding *binding, struct incident *incident, struct group *group)
+static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
+                 struct group *group)
 {
     *binding = (struct binding){
         .incident = incident, .group = group, .applied = AS_MOMENT_NEVER, .origin = -1};
@@ -123,9 +124,10 @@ static void bind(struct binding *binding, struct incident *incident, struct grou
             binding->origin = progress->origin;
             progress_deinit(progress);
             *progress = incident->kept[--incident->kept_count];
-            return;
+            break;
         }
     }
+    owners_inherit(engine, binding);
 }
 
 /* The target that a rule leads to; NULL where the labels give none that is allowed, where it
@@ -187,7 +189,8 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
         struct target *target = resolve(engine, incident, rule, labels, annotations, &is_forbidden);
         if (!target)
             continue;
-        bind(&incident->bindings[incident->binding_count++], incident, group_get(target, rule));
+        bind(engine, &incident->bindings[incident->binding_count++], incident,
+             group_get(target, rule));
     }
     if (incident->binding_count > 0)
         return BIND_OK;
@@ -269,6 +272,7 @@ void incident_free(struct incident *incident)
     for (uint32_t i = 0; i < incident->kept_count; i++)
         progress_deinit(&incident->kept[i]);
     free(incident->kept);
+    free((char *)(uintptr_t)incident->key.owner);
     for (uint32_t i = 0; i < incident->receiver_count; i++)
         free(incident->receivers[i]);
     free(incident->receivers);
@@ -334,6 +338,7 @@ void bindings_remake_all(struct as_engine *engine)
     struct incident *incident;
     TAILQ_FOREACH (incident, &engine->open, in_order)
         set_aside(engine, incident);
+    owners_find(engine);
     struct target *target, *next;
     RB_FOREACH (target, target_tree, &engine->targets)
         target_set_config(engine, target, NULL);

@@ -32,15 +32,19 @@ void effect_commit(struct as_engine *engine)
     effect_add(engine, AS_EFFECT_COMMIT);
 }
 
-void effect_put_incident(struct as_engine *engine, const struct incident *incident)
+void effect_put_incident(struct as_engine *engine, struct incident *incident)
 {
     struct as_incident_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     *state = incident_get_state(incident);
     struct as_progress *progress = as_arena_alloc(
         &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
     state->progress = progress;
-    for (uint32_t i = 0; i < incident->kept_count; i++)
-        progress[state->progress_count++] = incident->kept[i];
+    for (uint32_t i = 0; i < incident->kept_count; i++) { /* bound in the same step, it is freed */
+        struct as_progress *kept = &progress[state->progress_count++];
+        *kept = incident->kept[i];
+        kept->rule = as_arena_strdup(&engine->arena, kept->rule);
+        kept->target = as_arena_strdup(&engine->arena, kept->target);
+    }
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct binding *binding = &incident->bindings[i];
         if (binding->steps == 0)
@@ -54,6 +58,18 @@ void effect_put_incident(struct as_engine *engine, const struct incident *incide
         };
     }
     effect_add(engine, AS_EFFECT_PUT_INCIDENT)->incident = state;
+    incident->key.has_former = false; /* the effect moves it */
+}
+
+void effect_delete_incident(struct as_engine *engine, const struct incident *incident)
+{
+    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = incident->key;
+}
+
+void effect_delete_former(struct as_engine *engine, uint64_t former)
+{
+    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key =
+        (struct as_incident_key){.has_former = true, .former = former};
 }
 
 /* What an earlier version stored of one target under several ids is one record from now on. */
@@ -133,8 +149,10 @@ void effect_delete_intent(struct as_engine *engine, struct target *target)
     effect_add(engine, AS_EFFECT_DELETE_INTENT)->stored_as = target->ref->key;
 }
 
-void effect_incident_record(struct as_engine *engine, const struct incident *incident,
-                            enum as_incident_event event, const char *notification)
+struct as_incident_record *effect_incident_record(struct as_engine *engine,
+                                                  const struct incident *incident,
+                                                  enum as_incident_event event,
+                                                  const char *notification)
 {
     struct as_incident_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     struct as_incident_target *targets =
@@ -144,6 +162,7 @@ void effect_incident_record(struct as_engine *engine, const struct incident *inc
     }
     *record = (struct as_incident_record){
         .event = event,
+        .digest = incident->key.digest,
         .fingerprint = incident->fingerprint,
         .starts_at = incident->starts_at,
         .labels = incident->labels,
@@ -152,4 +171,5 @@ void effect_incident_record(struct as_engine *engine, const struct incident *inc
         .target_count = incident->binding_count,
     };
     effect_add(engine, AS_EFFECT_RECORD_INCIDENT)->incident_record = record;
+    return record;
 }

@@ -21,6 +21,7 @@ static void ending_free(struct target *target, struct ending *ending)
     TAILQ_REMOVE(&target->endings, ending, in_target);
     target->ending_count--;
     free((char *)(uintptr_t)ending->state.rule);
+    free((char *)(uintptr_t)ending->state.incident);
     free((char *)(uintptr_t)ending->state.guard);
     free(ending);
 }
@@ -37,6 +38,7 @@ static struct ending *ending_add(struct target *target, const struct as_ending_s
     struct ending *ending = as_xcalloc(1, sizeof(*ending));
     ending->state = *state;
     ending->state.rule = as_xstrdup(state->rule);
+    ending->state.incident = as_xstrdup(state->incident);
     ending->state.guard = as_xstrdup(state->guard);
     if (target->ending_count == ENDINGS_MAX)
         ending_free(target, TAILQ_FIRST(&target->endings));
@@ -81,9 +83,11 @@ static void begin(struct as_engine *engine, const struct binding *binding)
     struct ending *old = ending_find(target, rule->name);
     if (old)
         ending_free(target, old);
+    char incident[AS_DIGEST_TEXT_SIZE];
+    as_digest_print(&binding->incident->key.digest, incident);
     const struct as_ending_state state = {
         .rule = rule->name,
-        .fingerprint = binding->incident->fingerprint,
+        .incident = incident,
         .ended = moment_now(engine),
         .origin = origin,
         .peak = size,
@@ -337,6 +341,7 @@ void endings_fill_state(struct as_engine *engine, const struct target *target,
         struct as_ending_state *copy = &endings[state->ending_count++];
         *copy = ending->state;
         copy->rule = as_arena_strdup(&engine->arena, ending->state.rule);
+        copy->incident = as_arena_strdup(&engine->arena, ending->state.incident);
         copy->guard = as_arena_strdup(&engine->arena, ending->state.guard);
     }
     state->endings = endings;

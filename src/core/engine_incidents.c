@@ -4,6 +4,11 @@
  * notification says so or the list of alerts: a firing alert of a notification is handled as one
  * that is listed with one receiver.
  *
+ * Who may not trigger every rule of an alert has an incident of its own of it: what such a sender
+ * says (that it began or ended, when, through which receiver, with which annotations) changes
+ * nothing for rules beyond its reach. Of one alert's incidents each is bound to the rules that its
+ * own senders may trigger; what a rule has done for one counts for all of them.
+ *
  * A resolved incident is remembered until the stale window has passed, also one whose firing never
  * came: a peer of Alertmanager that retries may deliver the old firing after the resolved.
  */
@@ -19,9 +24,11 @@
 struct as_incident_state incident_get_state(const struct incident *incident)
 {
     return (struct as_incident_state){
+        .key = incident->key,
         .fingerprint = incident->fingerprint,
         .is_open = incident->is_open,
         .starts_at = incident->starts_at,
+        .is_undated = incident->is_undated,
         .opened = incident->opened,
         .seen = incident->seen,
         .resolved = incident->resolved,
@@ -35,6 +42,20 @@ struct as_incident_state incident_get_state(const struct incident *incident)
     };
 }
 
+struct incident *incident_find_first(const struct as_engine *engine, const struct as_digest *digest)
+{
+    struct incident key = {.key = {.digest = *digest, .owner = ""}};
+    struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
+    struct incident *first = RB_NFIND(incident_tree, tree, &key);
+    return first && as_digest_compare(&first->key.digest, digest) == 0 ? first : NULL;
+}
+
+struct incident *incident_find_next(struct incident *incident)
+{
+    struct incident *next = RB_NEXT(incident_tree, NULL, incident);
+    return next && as_digest_compare(&next->key.digest, &incident->key.digest) == 0 ? next : NULL;
+}
+
 struct as_incident_target binding_get_target(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
@@ -46,9 +67,10 @@ struct as_incident_target binding_get_target(const struct binding *binding)
     };
 }
 
-struct incident *incident_find(const struct as_engine *engine, uint64_t fingerprint)
+struct incident *incident_find(const struct as_engine *engine, const struct as_digest *digest,
+                               const char *owner)
 {
-    struct incident key = {.fingerprint = fingerprint};
+    struct incident key = {.key = {.digest = *digest, .owner = owner}};
     struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
     return RB_FIND(incident_tree, tree, &key); /* changes nothing */
 }
@@ -126,15 +148,26 @@ static void set_seen(const struct as_engine *engine, struct incident *incident)
     incident->missed = 0;
 }
 
+/* Whose incident of the alert it is that this sender speaks about. */
+static const char *get_owner(const struct as_engine *engine, const struct cause *cause,
+                             const struct as_labels *labels)
+{
+    return scope_spans(engine, cause->credential, labels) ? "" : cause->credential;
+}
+
 static struct incident *incident_new(struct as_engine *engine, const struct cause *cause,
-                                     const struct as_listed_alert *alert, bool is_open)
+                                     const struct as_listed_alert *alert, const char *owner,
+                                     bool is_open)
 {
     struct incident *incident = as_xcalloc(1, sizeof(*incident));
     const struct as_moment now = moment_now(engine);
+    incident->key.digest = alert->digest;
+    incident->key.owner = as_xstrdup(owner);
     incident->fingerprint = alert->fingerprint;
     incident->serial = ++engine->next_serial;
     incident->is_open = is_open;
-    incident->starts_at = alert->starts_at;
+    incident->is_undated = is_ahead(engine, alert->starts_at);
+    incident->starts_at = incident->is_undated ? now.wall : alert->starts_at;
     incident->opened = now;
     incident->resolved = is_open ? AS_MOMENT_NEVER : now;
     incident->silenced = AS_MOMENT_NEVER;
@@ -146,7 +179,7 @@ static struct incident *incident_new(struct as_engine *engine, const struct caus
     return incident;
 }
 
-static void incident_insert(struct as_engine *engine, struct incident *incident)
+void incident_insert(struct as_engine *engine, struct incident *incident)
 {
     RB_INSERT(incident_tree, &engine->incidents, incident);
     room_account(engine, incident);
@@ -177,9 +210,9 @@ static struct as_alert_outcome outcome_bound(struct as_engine *engine,
 }
 
 static struct as_alert_outcome incident_open(struct as_engine *engine, struct cause *cause,
-                                             const struct as_listed_alert *alert)
+                                             const struct as_listed_alert *alert, const char *owner)
 {
-    struct incident *incident = incident_new(engine, cause, alert, true);
+    struct incident *incident = incident_new(engine, cause, alert, owner, true);
     switch (bindings_make(engine, incident, alert->labels, alert->annotations)) {
     case BIND_OK: break;
     case BIND_NO_RULE: incident_free(incident); return outcome_of(AS_REASON_NO_RULE);
@@ -191,19 +224,25 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     incident->annotations = as_labels_copy(alert->annotations);
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
-    effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
+    struct as_incident_record *record =
+        effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
     for (uint32_t i = 0; i < incident->binding_count; i++)
         target_hasten(engine, incident->bindings[i].group->target);
     touch_targets(engine, cause, incident);
     news_note(engine, cause, incident);
-    return outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+    struct as_alert_outcome outcome = outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+    if (incident->is_undated) {
+        record->claimed = (as_maybe_time){true, alert->starts_at};
+        outcome.is_ahead = true;
+    }
+    return outcome;
 }
 
 /* Ends an open incident. What it vetoed may happen now, so its targets are asked again. */
 static void incident_end(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          enum as_incident_event event)
 {
-    effect_incident_record(engine, incident, event, cause->notification);
+    (void)effect_incident_record(engine, incident, event, cause->notification);
     touch_targets(engine, cause, incident);
     if (event == AS_INCIDENT_CLOSED)
         endings_begin(engine, incident);
@@ -252,20 +291,43 @@ static bool is_held_anew(struct as_engine *engine, struct cause *cause, struct i
         return false;
     incident->silenced = is_suppressed ? moment_now(engine) : AS_MOMENT_NEVER;
     incident->late_until.us = as_time_add(engine->mono.us, engine->config.stale_window_us);
-    effect_incident_record(engine, incident,
-                           is_suppressed ? AS_INCIDENT_SILENCED : AS_INCIDENT_UNSILENCED,
-                           cause->notification);
+    (void)effect_incident_record(engine, incident,
+                                 is_suppressed ? AS_INCIDENT_SILENCED : AS_INCIDENT_UNSILENCED,
+                                 cause->notification);
     touch_targets(engine, cause, incident);
     return true;
+}
+
+static void see_again(struct as_engine *engine, struct incident *incident)
+{
+    TAILQ_REMOVE(&engine->open, incident, in_order);
+    TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+    set_seen(engine, incident);
+}
+
+/* After `seen`, where something else has changed too or the store is too far behind. */
+static void store_seen(struct as_engine *engine, struct incident *incident, bool is_changed)
+{
+    const int64_t age = engine->mono.us - incident->seen_stored.us;
+    if (!is_changed && age <= engine->config.incident_expiry_us / SEEN_STORE_PART)
+        return;
+    incident->seen_stored = engine->mono;
+    effect_put_incident(engine, incident);
+}
+
+/* Alertmanager lists the alert of an incident that is a credential's own. */
+void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         bool is_suppressed)
+{
+    see_again(engine, incident);
+    store_seen(engine, incident, is_held_anew(engine, cause, incident, is_suppressed));
 }
 
 static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *cause,
                                       struct incident *incident,
                                       const struct as_listed_alert *alert)
 {
-    TAILQ_REMOVE(&engine->open, incident, in_order);
-    TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
-    set_seen(engine, incident);
+    see_again(engine, incident);
 
     const uint32_t bound = incident->binding_count;
     /* a rule may take its size from them */
@@ -276,12 +338,7 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
     news_note(engine, cause, incident);
     if (annotated)
         room_account(engine, incident);
-    const int64_t age = engine->mono.us - incident->seen_stored.us;
-    if (annotated || rerouted || turned ||
-        age > engine->config.incident_expiry_us / SEEN_STORE_PART) {
-        incident->seen_stored = engine->mono;
-        effect_put_incident(engine, incident);
-    }
+    store_seen(engine, incident, annotated || rerouted || turned);
     return outcome_bound(engine, incident, turned || incident->binding_count > bound,
                          is_used_up(incident) ? AS_REASON_MAX_STEPS : AS_REASON_DUPLICATE);
 }
@@ -296,20 +353,41 @@ static bool is_older_than_silence(const struct as_engine *engine, const struct c
            engine->mono.us < incident->late_until.us;
 }
 
+/* Whether a firing begins a later stretch than the incident's. One dated ahead of the clock goes on
+ * with what is open. The date of an incident that was dated so is a guess, which outranks none: it
+ * becomes the one that is given; and where the incident has ended, the alert fires again. */
+static bool is_later_stretch(const struct as_engine *engine, struct incident *incident,
+                             as_wall_time starts_at)
+{
+    const bool has_no_date = is_ahead(engine, starts_at);
+    if (incident->is_open && incident->is_undated && !has_no_date) {
+        incident->starts_at = starts_at;
+        incident->is_undated = false;
+        incident->seen_stored.us = INT64_MIN / 2; /* to be stored */
+        return false;
+    }
+    if (has_no_date)
+        return !incident->is_open && !incident->is_undated;
+    return incident->is_undated || starts_later(starts_at, incident->starts_at);
+}
+
 /* The alert fires. */
 struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
                                      const struct as_listed_alert *alert)
 {
-    struct incident *incident = incident_find(engine, alert->fingerprint);
+    const char *owner = get_owner(engine, cause, alert->labels);
+    struct incident *incident = incident_find(engine, &alert->digest, owner);
+    const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
     const bool is_open = incident && incident->is_open;
     if (alert->is_suppressed) /* nothing begins; what is open is held, whenever it began */
         return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
+    if (known && !scope_reaches(engine, cause->credential, known, alert))
+        return outcome_of(AS_REASON_FORBIDDEN);
     if (!incident)
-        return incident_open(engine, cause, alert);
+        return incident_open(engine, cause, alert, owner);
 
-    const bool is_newer = starts_later(alert->starts_at, incident->starts_at);
-    if (!scope_reaches(engine, cause->credential, incident, alert) ||
-        (is_open && is_newer && !scope_covers(engine, cause->credential, incident)))
+    const bool is_newer = is_later_stretch(engine, incident, alert->starts_at);
+    if ((is_open && is_newer && !scope_covers(engine, cause->credential, incident)))
         return outcome_of(AS_REASON_FORBIDDEN);
     if (is_open && !is_newer && is_older_than_silence(engine, cause, incident))
         return outcome_bound(engine, incident, false, AS_REASON_SILENCED);
@@ -322,9 +400,11 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
     if (is_open) /* its resolved was lost */
         incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED);
     incident_bury(engine, incident);
-    struct as_alert_outcome outcome = incident_open(engine, cause, alert);
-    if (!outcome.is_queued) /* else it was written anew under the same fingerprint */
-        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = alert->fingerprint;
+    struct as_alert_outcome outcome = incident_open(engine, cause, alert, owner);
+    if (!outcome.is_queued) /* else it was written anew */
+        effect_delete_incident(engine, incident);
+    else if (incident->key.has_former)
+        effect_delete_former(engine, incident->key.former);
     return outcome;
 }
 
@@ -332,7 +412,8 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
  * it is. */
 static struct as_alert_outcome remember_resolved(struct as_engine *engine,
                                                  const struct cause *cause,
-                                                 const struct as_listed_alert *alert)
+                                                 const struct as_listed_alert *alert,
+                                                 const char *owner)
 {
     switch (bindings_check(engine, alert->labels, alert->receivers[0])) {
     case BIND_NO_RULE: return outcome_of(AS_REASON_NO_RULE);
@@ -341,7 +422,7 @@ static struct as_alert_outcome remember_resolved(struct as_engine *engine,
     case BIND_NOT_ALLOWED:
     case BIND_FORBIDDEN: break;
     }
-    struct incident *incident = incident_new(engine, cause, alert, false);
+    struct incident *incident = incident_new(engine, cause, alert, owner, false);
     incident_insert(engine, incident);
     effect_put_incident(engine, incident);
     return outcome_of(AS_REASON_DUPLICATE);
@@ -362,8 +443,11 @@ static void set_resolved(struct as_engine *engine, struct incident *incident,
     incident->silenced = AS_MOMENT_NEVER;
     incident->resolved = moment_now(engine);
     set_seen(engine, incident);
-    if (starts_at.us > incident->starts_at.us)
+    if (!is_ahead(engine, starts_at) && starts_at.us != incident->starts_at.us &&
+        (incident->is_undated || starts_at.us > incident->starts_at.us)) {
         incident->starts_at = starts_at;
+        incident->is_undated = false;
+    }
     TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
     effect_put_incident(engine, incident);
 }
@@ -380,19 +464,22 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
                                                const struct as_listed_alert *alert,
                                                as_wall_time ends_at)
 {
-    struct incident *incident = incident_find(engine, alert->fingerprint);
-    if (!scope_reaches(engine, cause->credential, incident, alert) ||
-        (incident && !scope_covers(engine, cause->credential, incident)))
+    const char *owner = get_owner(engine, cause, alert->labels);
+    struct incident *incident = incident_find(engine, &alert->digest, owner);
+    const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
+    if (!scope_reaches(engine, cause->credential, known, alert) ||
+        (known && !scope_covers(engine, cause->credential, known)))
         return outcome_of(AS_REASON_FORBIDDEN);
     if (!incident)
-        return remember_resolved(engine, cause, alert);
+        return remember_resolved(engine, cause, alert, owner);
     if (!incident->is_open) {
-        if (alert->starts_at.us > incident->starts_at.us)
+        if (alert->starts_at.us > incident->starts_at.us && !is_ahead(engine, alert->starts_at))
             set_resolved(engine, incident, alert->starts_at);
         return outcome_of(AS_REASON_DUPLICATE);
     }
     /* the end of an earlier stretch, delivered late */
-    if (alert->starts_at.us < incident->starts_at.us && ends_at.us < incident->starts_at.us)
+    if (!incident->is_undated && alert->starts_at.us < incident->starts_at.us &&
+        ends_at.us < incident->starts_at.us)
         return outcome_of(AS_REASON_STALE);
 
     const struct as_alert_outcome outcome =
@@ -405,8 +492,11 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
                                             const struct as_notification *notification,
                                             const struct as_alert *alert)
 {
+    if (alert->problem)
+        return outcome_of(AS_REASON_INVALID);
     const char *const receiver = notification->receiver;
     const struct as_listed_alert seen = {
+        .digest = alert->digest,
         .fingerprint = alert->fingerprint,
         .starts_at = alert->starts_at,
         .labels = alert->labels,
@@ -421,6 +511,18 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
     return incident_see(engine, cause, &seen);
 }
 
+/* Known already, each of them, and nothing comes of it. */
+static bool are_repeats(const struct as_alert_outcome *outcomes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const enum as_reason reason = outcomes[i].reason;
+        if (outcomes[i].is_queued ||
+            (reason != AS_REASON_DUPLICATE && reason != AS_REASON_MAX_STEPS))
+            return false;
+    }
+    return count > 0;
+}
+
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
                       uint64_t request)
 {
@@ -432,14 +534,18 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
     effect->ticket = request;
     effect->notification = record;
+    const size_t effects = engine->effect_count;
 
     struct cause cause = {.notification = notification->id, .credential = notification->credential};
     for (size_t i = 0; i < notification->alert_count; i++)
         outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
 
+    const bool is_repeat = engine->effect_count == effects && cause.touched_count == 0 &&
+                           are_repeats(outcomes, notification->alert_count);
     struct waiter *waiter = cause_commit(engine, &cause);
     waiter->has_request = true;
     waiter->request = request;
+    engine->effects[engine->effect_count - 1].is_repeat = is_repeat;
 }
 
 void incidents_expire(struct as_engine *engine)
@@ -451,12 +557,12 @@ void incidents_expire(struct as_engine *engine)
            incident->seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
         incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED);
         incident_bury(engine, incident);
-        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = incident->fingerprint;
+        effect_delete_incident(engine, incident);
     }
     while ((incident = TAILQ_FIRST(&engine->resolved)) &&
            incident->resolved.mono.us + engine->config.stale_window_us <= engine->mono.us) {
         incident_bury(engine, incident);
-        effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->fingerprint = incident->fingerprint;
+        effect_delete_incident(engine, incident);
     }
     if (engine->effect_count > effects)
         cause_commit(engine, &time_alone);

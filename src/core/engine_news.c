@@ -14,10 +14,12 @@
 
 #include <string.h>
 
+/* A credential of NULL: it is a report for everyone through whom the alert came. */
 static void note(struct incident *incident, const char *credential, as_mono_time at)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
-        if (strcmp(incident->credentials[i], credential) == 0 && at.us > incident->reported[i].us)
+        const bool is_for = !credential || strcmp(incident->credentials[i], credential) == 0;
+        if (is_for && at.us > incident->reported[i].us)
             incident->reported[i] = at;
     }
 }
@@ -53,7 +55,7 @@ void news_note_listed(struct as_engine *engine, struct cause *cause, struct inci
     if (!is_first && alert->updated_at.us < incident->updated_at.us)
         return; /* of another Alertmanager behind the same address: proves nothing */
     if (!is_first && alert->updated_at.us > incident->updated_at.us) {
-        note(incident, cause->credential, incident->listed);
+        note(incident, NULL, incident->listed);
         touch_those_who_wait(engine, cause, incident);
     }
     incident->updated_at = alert->updated_at;

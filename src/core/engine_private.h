@@ -22,6 +22,7 @@
  *   engine_room.c       the memory that incidents take
  *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_objects.c    another object under the same name
+ *   engine_owners.c     several incidents of one alert
  *   engine_restore.c    incidents from the store
  *   engine_restore_targets.c  targets and intents from the store; aliases of one
  *   engine_view.c       for metrics and the API
@@ -66,6 +67,9 @@
 #define ORDER_MAX_US (10 * AS_US_PER_MIN)
 /* How long a target waits at most for those that it is to be scaled after. */
 #define AFTER_MAX_US (30 * AS_US_PER_S)
+/* What is dated ahead of the clock by more has no date: it counts as begun when it came, until one
+ * that can be true is given. Clocks are wrong by less. */
+#define CLOCK_OFF_US (5 * AS_US_PER_MIN)
 /* `seen` of an incident is stored when it is older than this part of the expiry. */
 #define SEEN_STORE_PART 16
 
@@ -93,12 +97,14 @@ struct group { /* the open incidents of one rule on one target */
 RB_HEAD(group_tree, group);
 
 struct incident {
-    RB_ENTRY(incident) by_fingerprint;
+    RB_ENTRY(incident) by_digest;   /* and owner */
     TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
-    uint64_t fingerprint;
-    uint64_t serial; /* in order of opening */
+    struct as_incident_key key;     /* with an owner of its own */
+    uint64_t fingerprint;           /* shown */
+    uint64_t serial;                /* in order of opening */
     bool is_open;
     as_wall_time starts_at;
+    bool is_undated; /* as in as_incident_state */
     struct as_moment opened, seen, resolved;
     as_mono_time seen_stored;
     size_t bytes; /* as they were last counted */
@@ -118,6 +124,7 @@ struct incident {
     uint32_t binding_count;
     struct as_progress *kept; /* progress of rules that it is not bound to (yet, or any more) */
     uint32_t kept_count;
+    bool is_united; /* of two incidents of earlier versions */
 };
 RB_HEAD(incident_tree, incident);
 TAILQ_HEAD(incident_list, incident);
@@ -372,6 +379,8 @@ struct as_engine {
     as_wall_time wall;
 
     struct incident_tree incidents;
+    uint64_t *former; /* keys of earlier versions whose incidents are gone; until the start */
+    size_t former_count, former_capacity;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
     size_t open_count;
     size_t incident_bytes; /* of all incidents in the tree */
@@ -434,6 +443,11 @@ static inline bool incident_is_held(const struct incident *incident)
     return as_moment_is_set(incident->silenced);
 }
 
+static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
+{
+    return start.us > as_time_add(engine->wall.us, CLOCK_OFF_US);
+}
+
 /* Alertmanager's API cuts startsAt to milliseconds, its notifications do not: one stretch of firing
  * has both. */
 static inline bool starts_later(as_wall_time start, as_wall_time than)
@@ -441,7 +455,7 @@ static inline bool starts_later(as_wall_time start, as_wall_time than)
     return start.us - than.us >= AS_US_PER_MS;
 }
 
-RB_PROTOTYPE(incident_tree, incident, by_fingerprint, incident_compare)
+RB_PROTOTYPE(incident_tree, incident, by_digest, incident_compare)
 RB_PROTOTYPE(target_tree, target, by_id, target_compare)
 RB_PROTOTYPE(deadline_tree, target, by_deadline, deadline_compare)
 RB_PROTOTYPE(ticket_tree, target, by_ticket, ticket_compare)
@@ -452,21 +466,32 @@ RB_PROTOTYPE(ask_tree, ask, by_ticket, ask_compare)
 struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind);
 struct waiter *effect_commit_awaited(struct as_engine *engine);
 void effect_commit(struct as_engine *engine); /* nobody waits */
-void effect_put_incident(struct as_engine *engine, const struct incident *incident);
+void effect_put_incident(struct as_engine *engine, struct incident *incident);
+void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
+void effect_delete_former(struct as_engine *engine, uint64_t former);
 void effect_put_target(struct as_engine *engine, struct target *target);
 void effect_delete_target(struct as_engine *engine, struct target *target);
 void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
                        bool maybe);
 void effect_delete_intent(struct as_engine *engine, struct target *target);
-void effect_incident_record(struct as_engine *engine, const struct incident *incident,
-                            enum as_incident_event event, const char *notification);
+struct as_incident_record *effect_incident_record(struct as_engine *engine,
+                                                  const struct incident *incident,
+                                                  enum as_incident_event event,
+                                                  const char *notification);
 
 /* engine_incidents.c */
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
                       uint64_t request);
-struct incident *incident_find(const struct as_engine *engine, uint64_t fingerprint);
+struct incident *incident_find(const struct as_engine *engine, const struct as_digest *digest,
+                               const char *owner);
 struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
                                      const struct as_listed_alert *alert);
+/* All incidents of one alert: the first, and those behind it; NULL: there is no other. */
+struct incident *incident_find_first(const struct as_engine *engine,
+                                     const struct as_digest *digest);
+struct incident *incident_find_next(struct incident *incident);
+void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         bool is_suppressed);
 void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
                     as_wall_time starts_at);
 void cause_touch(struct as_engine *engine, struct cause *cause, const struct incident *incident,
@@ -474,6 +499,7 @@ void cause_touch(struct as_engine *engine, struct cause *cause, const struct inc
 struct waiter *cause_commit(struct as_engine *engine, struct cause *cause);
 void incidents_expire(struct as_engine *engine);
 as_mono_time incidents_get_deadline(const struct as_engine *engine);
+void incident_insert(struct as_engine *engine, struct incident *incident);
 void incident_bury(struct as_engine *engine, struct incident *incident);
 void incident_free(struct incident *incident);
 struct as_incident_state incident_get_state(const struct incident *incident); /* without progress */
@@ -533,13 +559,25 @@ bool scope_allows(const struct as_engine *engine, const struct incident *inciden
 /* The credential may trigger some rule that the alert, or its incident (NULL: none), matches. */
 bool scope_reaches(struct as_engine *engine, const char *credential,
                    const struct incident *incident, const struct as_listed_alert *alert);
-/* ... and every rule that the incident is bound to. */
+/* It may trigger whatever rule these labels can match, through any receiver and with any
+ * annotations: nothing that it says of the alert touches what is beyond it. */
+bool scope_spans(const struct as_engine *engine, const char *credential,
+                 const struct as_labels *labels);
+/* It may trigger every rule that the incident is bound to. */
 bool scope_covers(const struct as_engine *engine, const char *credential,
                   const struct incident *incident);
 /* An operator's order for the target (NULL: all of them). */
 bool scope_allows_order(const struct as_engine *engine, const char *credential,
                         const struct target *target);
 bool incident_add_credential(struct incident *incident, const char *credential);
+
+/* engine_owners.c */
+/* What rules have done for `from` counts for the incident as well. Neither is bound now. */
+void owners_share_progress(struct incident *incident, const struct incident *from);
+/* The same for one binding, from the other incidents of its alert. */
+void owners_inherit(const struct as_engine *engine, struct binding *binding);
+/* After new rules or credentials, while no incident is bound: whose each is. */
+void owners_find(struct as_engine *engine);
 
 /* engine_targets.c */
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);
@@ -640,8 +678,8 @@ struct proposals {
     struct as_proposal *items;
     struct proposer *origins; /* one an item */
     size_t count;
-    bool has_dry;        /* a rule with dry_run is among the target's */
-    uint64_t *incidents; /* the first AS_RECORD_LIST_MAX */
+    bool has_dry;                /* a rule with dry_run is among the target's */
+    struct as_digest *incidents; /* the first AS_RECORD_LIST_MAX */
     size_t incident_count;
     uint64_t incident_total;
 };

@@ -12,14 +12,12 @@
  */
 #include "engine_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
 
-#define FINGERPRINT_SIZE 17
-#define VALUES_MAX       32 /* of one rule */
+#define VALUES_MAX 32 /* of one rule */
 
 static bool is_due(const struct as_engine *engine, const struct binding *binding)
 {
@@ -75,25 +73,24 @@ static void list_incidents(struct proposals *proposals, const struct group *grou
     TAILQ_FOREACH (binding, &group->bindings, in_group) {
         if (proposals->incident_count == AS_RECORD_LIST_MAX)
             return;
-        proposals->incidents[proposals->incident_count++] = binding->incident->fingerprint;
+        proposals->incidents[proposals->incident_count++] = binding->incident->key.digest;
     }
 }
 
-static char *print_fingerprint(struct as_engine *engine, uint64_t fingerprint)
+static const char *print_digest(struct as_engine *engine, const struct incident *incident)
 {
-    char *text = as_arena_alloc(&engine->arena, 1, FINGERPRINT_SIZE);
-    (void)snprintf(text, FINGERPRINT_SIZE, "%016llx", (unsigned long long)fingerprint);
+    char *text = as_arena_alloc(&engine->arena, 1, AS_DIGEST_TEXT_SIZE);
+    as_digest_print(&incident->key.digest, text);
     return text;
 }
 
-static struct as_proposal *add(struct as_engine *engine, struct proposals *proposals,
-                               const struct as_rule *rule, uint64_t fingerprint,
-                               const struct as_action *action)
+static struct as_proposal *add(struct proposals *proposals, const struct as_rule *rule,
+                               const char *incident, const struct as_action *action)
 {
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
         .rule = rule->name,
-        .incident = print_fingerprint(engine, fingerprint),
+        .incident = incident,
         .action = *action,
     };
     return proposal;
@@ -109,8 +106,8 @@ static void propose_to_stay(struct as_engine *engine, struct proposals *proposal
         stay.is_to = true;
         stay.size = action->size < replicas ? action->size : replicas;
     }
-    (void)add(engine, proposals, group->rule, TAILQ_FIRST(&group->bindings)->incident->fingerprint,
-              &stay);
+    const struct incident *oldest = TAILQ_FIRST(&group->bindings)->incident;
+    (void)add(proposals, group->rule, print_digest(engine, oldest), &stay);
     proposals->origins[proposals->count++] = (struct proposer){.group = group};
 }
 
@@ -135,7 +132,7 @@ static void propose_values(struct as_engine *engine, struct target *target,
         const struct incident *incident = binding->incident;
         const char *value;
         struct as_proposal *proposal =
-            add(engine, proposals, group->rule, incident->fingerprint, &group->rule->action);
+            add(proposals, group->rule, print_digest(engine, incident), &group->rule->action);
         sources_read(engine, target, group->rule, incident, proposal, &value);
         const size_t same = find_value(values, count, value);
         note_report(engine, &proposals->items[first + same], binding);
@@ -160,7 +157,7 @@ static void propose_one(struct as_engine *engine, struct proposals *proposals, s
                         const struct binding *oldest)
 {
     struct as_proposal *proposal =
-        add(engine, proposals, group->rule, oldest->incident->fingerprint, &group->rule->action);
+        add(proposals, group->rule, print_digest(engine, oldest->incident), &group->rule->action);
     const struct binding *binding;
     for (binding = oldest; binding && needs_news(group->rule);
          binding = TAILQ_NEXT(binding, in_group)) {
@@ -197,7 +194,8 @@ static void propose_endings(struct as_engine *engine, struct target *target,
         if ((ending->rule->dry_run && !with_dry) ||
             !ending_get_action(engine, ending, target->replicas, &action))
             continue;
-        (void)add(engine, proposals, ending->rule, ending->state.fingerprint, &action);
+        const char *incident = as_arena_strdup(&engine->arena, ending->state.incident);
+        (void)add(proposals, ending->rule, incident, &action);
         proposals->origins[proposals->count++] = (struct proposer){.ending = ending};
     }
 }
@@ -220,7 +218,8 @@ void proposals_gather(struct as_engine *engine, struct target *target, bool with
     struct proposals proposals = {
         .items = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.items)),
         .origins = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.origins)),
-        .incidents = as_arena_alloc(&engine->arena, AS_RECORD_LIST_MAX, sizeof(uint64_t)),
+        .incidents =
+            as_arena_alloc(&engine->arena, AS_RECORD_LIST_MAX, sizeof(*proposals.incidents)),
     };
     struct group *group;
     RB_FOREACH (group, group_tree, &target->groups) {

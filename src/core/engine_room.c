@@ -10,33 +10,27 @@
 
 #include <string.h>
 
-#define BLOCK        ((size_t)16) /* what the allocator adds to one, with its rounding */
-#define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
+#include <alertscaler/base/alloc.h>
 
-static size_t measure_labels(const struct as_labels *labels)
-{
-    return labels
-               ? BLOCK + sizeof(*labels) + labels->count * sizeof(labels->items[0]) + labels->bytes
-               : 0;
-}
+#define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
 
 static size_t measure_texts(char *const *texts, size_t count)
 {
-    size_t bytes = count > 0 ? BLOCK : 0;
+    size_t bytes = count > 0 ? AS_ALLOC_EXTRA : 0;
     for (size_t i = 0; i < count; i++)
-        bytes += sizeof(*texts) + BLOCK + strlen(texts[i]) + 1;
+        bytes += sizeof(*texts) + AS_ALLOC_EXTRA + strlen(texts[i]) + 1;
     return bytes;
 }
 
 static size_t measure(const struct incident *incident)
 {
-    return BLOCK + sizeof(*incident) + measure_labels(incident->labels) +
-           measure_labels(incident->annotations) +
+    return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->labels) +
+           as_labels_measure(incident->annotations) +
            measure_texts(incident->receivers, incident->receiver_count) +
            measure_texts(incident->credentials, incident->credential_count) +
-           incident->credential_count * (BLOCK + sizeof(*incident->reported)) +
-           incident->binding_count * (BLOCK + sizeof(struct binding)) +
-           incident->kept_count * (BLOCK + sizeof(struct as_progress));
+           incident->credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
+           incident->binding_count * (AS_ALLOC_EXTRA + sizeof(struct binding)) +
+           incident->kept_count * (AS_ALLOC_EXTRA + sizeof(struct as_progress));
 }
 
 void room_account(struct as_engine *engine, struct incident *incident)
@@ -60,13 +54,15 @@ size_t room_get_used(const struct as_engine *engine)
 }
 
 /* Something would be remembered, or more of it. */
-static bool brings_more(const struct as_engine *engine, const struct as_alert *alert)
+static bool brings_more(const struct as_engine *engine, const char *credential,
+                        const struct as_alert *alert)
 {
-    const struct incident *incident = incident_find(engine, alert->fingerprint);
+    const char *owner = scope_spans(engine, credential, alert->labels) ? "" : credential;
+    const struct incident *incident = incident_find(engine, &alert->digest, owner);
     if (!incident || alert->status == AS_ALERT_RESOLVED)
         return !incident;
-    return measure_labels(alert->labels) + measure_labels(alert->annotations) >
-           measure_labels(incident->labels) + measure_labels(incident->annotations);
+    return as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
+           as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
 }
 
 bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
@@ -76,7 +72,8 @@ bool as_engine_has_room(const struct as_engine *engine, const struct as_notifica
     if (most == 0 || room_get_used(engine) < share)
         return true;
     for (size_t i = 0; i < notification->alert_count; i++) {
-        if (brings_more(engine, &notification->alerts[i]))
+        const struct as_alert *alert = &notification->alerts[i];
+        if (!alert->problem && brings_more(engine, notification->credential, alert))
             return false;
     }
     return true;

@@ -1,7 +1,8 @@
 /*
  * What credentials reach. An incident keeps through which it came; a rule acts on it if one of them
  * may trigger that rule on that target. And what a credential may not trigger it may not speak
- * about either: it cannot open such an incident, touch one that others opened, or end it.
+ * about either: of an alert with rules beyond its reach it has an incident of its own, and cannot
+ * touch or end the one that the others share.
  *
  * Alertmanager's own list and time have the credential "", which reaches everything.
  */
@@ -81,6 +82,49 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
     if (incident && incident->binding_count > 0) /* rules of other receivers, maybe */
         return reaches_bound(engine, credential, incident);
     return beyond == 0;
+}
+
+static bool is_by_annotations(const struct as_target_config *config)
+{
+    for (size_t i = 0; i < config->address_count; i++) {
+        enum as_template_map map;
+        size_t at = 0;
+        while (as_template_find_next(config->address[i].value, &at, &map)) {
+            if (map == AS_TEMPLATE_ANNOTATIONS)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool spans_rule(const struct as_engine *engine, const char *credential,
+                       const struct as_rule *rule, const struct as_labels *labels)
+{
+    static const struct as_labels no_annotations = {0};
+    const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+    if (as_scope_allows(engine->config.scopes, engine->config.scope_count, credential, rule->name,
+                        config->name, "")) /* by its name: wherever the alert leads */
+        return true;
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+    if (is_by_annotations(config))
+        return false;
+    return as_target_ref_new(config, labels, &no_annotations, &ref, NULL) != 0 ||
+           scope_lets(engine, credential, rule, ref);
+}
+
+bool scope_spans(const struct as_engine *engine, const char *credential,
+                 const struct as_labels *labels)
+{
+    if (scope_is_whole(engine, credential))
+        return true;
+    const uint32_t *rules;
+    const size_t count = as_rule_index_match(engine->index, labels, NULL, 0, &rules);
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        if (rule->enabled && !spans_rule(engine, credential, rule, labels))
+            return false;
+    }
+    return true;
 }
 
 bool scope_covers(const struct as_engine *engine, const char *credential,

@@ -147,3 +147,10 @@ uint64_t as_labels_get_fingerprint(const struct as_labels *labels)
     }
     return hash;
 }
+
+size_t as_labels_measure(const struct as_labels *labels)
+{
+    return labels ? AS_ALLOC_EXTRA + sizeof(*labels) + labels->count * sizeof(labels->items[0]) +
+                        labels->bytes
+                  : 0;
+}

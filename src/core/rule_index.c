@@ -193,6 +193,8 @@ struct wanted { /* what is looked for */
 
 static bool includes_receiver(const struct as_rule *rule, const struct wanted *wanted)
 {
+    if (!wanted->receivers)
+        return true;
     for (size_t i = 0; i < rule->receiver_count; i++) {
         for (size_t k = 0; k < wanted->receiver_count; k++) {
             if (strcmp(rule->receivers[i], wanted->receivers[k]) == 0)

@@ -144,6 +144,8 @@ static void on_fetched(void *context, const char *body, size_t size)
         as_error_wrap(error, "%s", fetch->server->name);
         fetch->outcome = AS_FETCH_INVALID;
     }
+    if (member->alerts && member->alerts->unread > 0)
+        fetch->outcome = AS_FETCH_INVALID;
     as_fetch_count(fetch, fetch->outcome);
     if (--member->listing->waiting == 0)
         finish(member->listing);

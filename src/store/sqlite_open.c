@@ -23,7 +23,7 @@
 #define TO_TEXT_(x)    #x
 
 /*
- * Incidents come in the random order of their fingerprints: in a rowid table their values are
+ * Incidents come in the random order of their digests: in a rowid table their values are
  * appended, and only the small index is written all over. The other tables are small.
  */
 static const char schema[] =
@@ -159,8 +159,8 @@ static int quick_check(sqlite3 *db, const char *path, struct as_error *error)
     return status;
 }
 
-/* Whose file it is, and which version's. 0 and is_new_out: no tables yet. */
-static int check_owner(sqlite3 *db, const char *path, bool *is_new_out, struct as_error *error)
+/* Whose file it is, and which version's. 0 and version_out 0: no tables yet. */
+static int check_owner(sqlite3 *db, const char *path, int64_t *version_out, struct as_error *error)
 {
     int64_t application, version, tables;
     int status = ask_number(db, path, "PRAGMA application_id", &application, error);
@@ -171,8 +171,8 @@ static int check_owner(sqlite3 *db, const char *path, bool *is_new_out, struct a
         status = ask_number(db, path, "SELECT count(*) FROM sqlite_schema", &tables, error);
     if (status)
         return status;
-    *is_new_out = application == 0 && version == 0 && tables == 0;
-    if (*is_new_out)
+    *version_out = version;
+    if (application == 0 && version == 0 && tables == 0)
         return 0;
     if (application != APPLICATION_ID) {
         as_error_set(error, "state file %s is a database of another program: use another path",
@@ -201,12 +201,16 @@ static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
                                "PRAGMA temp_store=MEMORY;"
                                "PRAGMA cache_size=-1024;"
                                "PRAGMA synchronous=FULL;";
+/* The tables of an earlier version are the same; what is in them changes record by record as they
+ * are written. From now on such a version could not read them, so it must not try. */
+static const char upgrade[] = "PRAGMA user_version=" TO_TEXT(AS_STORE_SQLITE_SCHEMA) ";";
 static const char journal[] = "PRAGMA journal_mode=WAL;"
                               "PRAGMA journal_size_limit=16777216;";
 
 int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out, struct as_error *error)
 {
-    bool is_new = false, is_clean = was_closed_cleanly(path);
+    const bool is_clean = was_closed_cleanly(path);
+    int64_t version = 0; /* of a new file */
     struct stat info;
     int status = make_file(path, may_create, error);
 
@@ -217,13 +221,15 @@ int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out, struct a
     sqlite3_extended_result_codes(*db_out, 1);
     status = execute(*db_out, path, settings, "open", error);
     if (!status)
-        status = check_owner(*db_out, path, &is_new, error);
-    if (!status && !is_new && (!is_clean || stat(path, &info) || info.st_size < ALWAYS_CHECKED))
+        status = check_owner(*db_out, path, &version, error);
+    if (!status && version > 0 && (!is_clean || stat(path, &info) || info.st_size < ALWAYS_CHECKED))
         status = quick_check(*db_out, path, error);
     if (!status)
         status = execute(*db_out, path, journal, "open", error);
-    if (!status && is_new)
+    if (!status && version == 0)
         status = execute(*db_out, path, schema, "create", error);
+    else if (!status && version < AS_STORE_SQLITE_SCHEMA)
+        status = execute(*db_out, path, upgrade, "upgrade", error);
     else if (!status)
         status = execute(*db_out, path, "BEGIN IMMEDIATE; ROLLBACK;", "lock", error);
     return status;

@@ -1,6 +1,6 @@
 /*
- * The list of firing alerts: see the header. An alert that cannot be read spoils the whole list:
- * left out, it would look as if it had ended.
+ * The list of firing alerts: see the header. An alert that cannot be read is left out, and the list
+ * says so: what it does not name may fire all the same.
  */
 #include <alertscaler/wire/alertmanager.h>
 
@@ -70,7 +70,6 @@ static int read_alert(const struct place *place, const json_t *object, struct as
                           place_get_type_word(object));
     if (!place_find(object, "labels"))
         return place_fail(place, "labels", NULL, "missing");
-    listed->updated_at = YEAR_ONE;
     int r = place_read_labels(place, object, "labels", &labels);
     listed->labels = labels;
     if (r == 0)
@@ -81,11 +80,29 @@ static int read_alert(const struct place *place, const json_t *object, struct as
     if (r == 0)
         r = place_read_time(place, object, "updatedAt", false, &listed->updated_at);
     if (r == 0)
-        r = place_read_fingerprint(place, object, labels, &listed->fingerprint);
+        r = place_read_identity(place, object, labels, &listed->digest, &listed->fingerprint);
     if (r == 0)
         r = read_state(place, object, &listed->is_suppressed);
     if (r == 0)
         r = read_receivers(place, object, arena, listed);
+    return r;
+}
+
+static void free_labels(struct as_alertmanager_alert *alert)
+{
+    as_labels_free((struct as_labels *)(uintptr_t)alert->listed.labels);
+    as_labels_free((struct as_labels *)(uintptr_t)alert->listed.annotations);
+}
+
+/* Left out; the first of them is told. */
+static int give_up(struct place *place, struct as_alertmanager_alert *alert,
+                   struct as_alertmanager_alerts *alerts)
+{
+    AS_CLEANUP(as_free_p) char *problem = NULL;
+    free_labels(alert);
+    int r = place_give_up(place, &problem);
+    if (r == 0 && alerts->unread++ == 0)
+        alerts->problem = as_arena_strdup(&alerts->arena, problem);
     return r;
 }
 
@@ -107,11 +124,14 @@ static int read_alerts(struct place *place, const json_t *array,
         as_error_set(place->error, "not enough memory for %zu alerts", count);
         return -ENOMEM;
     }
-    place->in_alert = true;
     for (size_t i = 0; i < count; i++) {
-        place->alert = i;
-        alerts->count = i + 1; /* freed also when only half read */
-        int r = read_alert(place, json_array_get(array, i), &alerts->arena, &alerts->items[i]);
+        struct as_alertmanager_alert alert = {.listed.updated_at = YEAR_ONE};
+        place_enter(place, i);
+        int r = read_alert(place, json_array_get(array, i), &alerts->arena, &alert);
+        if (r == -EINVAL)
+            r = give_up(place, &alert, alerts);
+        else
+            alerts->items[alerts->count++] = alert;
         if (r < 0)
             return r;
     }
@@ -123,9 +143,11 @@ static int decode(const char *json, size_t size, struct as_alertmanager_alerts *
 {
     AS_CLEANUP(as_free_p)
     struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
-    struct place place = {.error = error, .pairs = pairs};
+    AS_CLEANUP(as_labels_hasher_free_p)
+    struct as_labels_hasher *hasher = as_labels_hasher_new();
+    struct place place = {.error = error, .hasher = hasher, .pairs = pairs};
     const json_t *root;
-    int r = place_load(json, size, &root, error);
+    int r = place_load_alerts(&place, json, size, &root);
     if (r < 0)
         return r;
     AS_CLEANUP(as_alertmanager_alerts_free_p)
@@ -153,10 +175,8 @@ struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanage
 {
     if (!alerts)
         return NULL;
-    for (size_t i = 0; i < alerts->count; i++) {
-        as_labels_free((struct as_labels *)(uintptr_t)alerts->items[i].listed.labels);
-        as_labels_free((struct as_labels *)(uintptr_t)alerts->items[i].listed.annotations);
-    }
+    for (size_t i = 0; i < alerts->count; i++)
+        free_labels(&alerts->items[i]);
     free(alerts->items);
     as_arena_deinit(&alerts->arena);
     free(alerts);
@@ -171,9 +191,9 @@ struct told { /* an alert, and the how many-th of all that we were told of */
 static int compare_told(const void *a, const void *b)
 {
     const struct told *x = a, *y = b;
-    uint64_t left = x->alert->listed.fingerprint, right = y->alert->listed.fingerprint;
-    if (left != right)
-        return left < right ? -1 : 1;
+    const int order = as_digest_compare(&x->alert->listed.digest, &y->alert->listed.digest);
+    if (order != 0)
+        return order;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
@@ -237,13 +257,18 @@ void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t l
 
     struct as_listed_alert *alerts = as_arena_alloc(arena, total, sizeof(*alerts));
     for (size_t i = 0; i < total; i += same) {
-        uint64_t fingerprint = told[i].alert->listed.fingerprint;
+        const struct as_digest *digest = &told[i].alert->listed.digest;
         for (same = 1; i + same < total; same++)
-            if (told[i + same].alert->listed.fingerprint != fingerprint)
+            if (as_digest_compare(&told[i + same].alert->listed.digest, digest) != 0)
                 break;
         alerts[count++] = unite(&told[i], same, arena);
     }
     *merged_out = (struct as_alert_list){.alerts = alerts, .count = count};
+    for (size_t i = 0; i < list_count; i++) {
+        merged_out->unread += lists[i]->unread;
+        if (!merged_out->problem)
+            merged_out->problem = lists[i]->problem;
+    }
     if (count > AS_ALERT_LIST_MAX) {
         struct as_error error = AS_ERROR_INIT;
         as_error_set(&error, TOO_MANY);

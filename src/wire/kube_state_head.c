@@ -127,7 +127,7 @@ int as_kube_state_head_decode(const struct as_kube_config_map *map,
     struct as_kube_state_head head = {0};
     uint64_t format;
     int code = as_kube_state_get_number(map, "format", &format, error);
-    if (!code && format != AS_KUBE_STATE_FORMAT) {
+    if (!code && format > AS_KUBE_STATE_FORMAT) {
         as_error_set(error,
                      "it is from a newer alertscaler (format %" PRIu64
                      ", this one knows %d): use that version",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/limits.h>
 
@@ -29,6 +30,20 @@ static int copy_text(const struct place *place, const json_t *object, const char
     if (r == 0)
         *text_out = as_xstrdup(text ? text : "");
     return r;
+}
+
+/* Labels of alerts are in it, however long they are. */
+static int copy_group_key(const struct place *place, const json_t *root, char **text_out)
+{
+    const json_t *value = place_find(root, "groupKey");
+    const char *text = json_string_value(value);
+
+    if (value && !text)
+        return place_fail(place, "groupKey", NULL, "expected a string, got %s",
+                          place_get_type_word(value));
+    text = text ? text : "";
+    *text_out = as_xstrndup(text, as_str_cut_utf8(text, strlen(text), AS_PAYLOAD_TEXT_MAX));
+    return 0;
 }
 
 static int read_status(const struct place *place, const json_t *object,
@@ -69,8 +84,24 @@ static int read_alert(const struct place *place, const json_t *object, struct as
     if (r == 0)
         r = place_read_time(place, object, "endsAt", false, &alert->ends_at);
     if (r == 0)
-        r = place_read_fingerprint(place, object, alert->labels, &alert->fingerprint);
+        r = place_read_identity(place, object, alert->labels, &alert->digest, &alert->fingerprint);
     return r;
+}
+
+/* Its outcome says why; the others are taken. */
+static int give_up(struct place *place, struct as_alert *alert)
+{
+    char *problem = NULL;
+    int r = place_give_up(place, &problem);
+    if (r < 0)
+        return r;
+    as_labels_free(alert->labels);
+    as_labels_free(alert->annotations);
+    *alert = (struct as_alert){.problem = problem, .status = alert->status};
+    if (as_labels_new(NULL, 0, &alert->labels) < 0 ||
+        as_labels_new(NULL, 0, &alert->annotations) < 0)
+        abort(); /* nothing is not too much */
+    return 0;
 }
 
 static int read_alerts(struct place *place, const json_t *array, struct as_notification *result)
@@ -85,11 +116,12 @@ static int read_alerts(struct place *place, const json_t *array, struct as_notif
     result->alerts = calloc(count ? count : 1, sizeof(*result->alerts));
     if (!result->alerts)
         return -ENOMEM;
-    place->in_alert = true;
     for (size_t i = 0; i < count; i++) {
-        place->alert = i;
+        place_enter(place, i);
         result->alert_count = i + 1; /* freed also when only half read */
         int r = read_alert(place, json_array_get(array, i), &result->alerts[i]);
+        if (r == -EINVAL)
+            r = give_up(place, &result->alerts[i]);
         if (r < 0)
             return r;
     }
@@ -147,41 +179,50 @@ static int check_kind(const json_t *root, struct as_error *error)
     return 0;
 }
 
-static int read_root(const json_t *root, struct as_notification *result, struct as_error *error)
+/* It is shown, nothing more: one that is no text refuses nothing. */
+static const char *get_reason(const json_t *root)
 {
-    AS_CLEANUP(as_free_p)
-    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
-    struct place place = {.error = error, .pairs = pairs};
+    const json_t *value = place_find(root, "notification_reason");
+    const char *text = json_string_value(value);
+    return text && json_string_length(value) <= AS_PAYLOAD_TEXT_MAX ? text : "";
+}
+
+static int read_root(struct place *place, const json_t *root, struct as_notification *result)
+{
     const char *version = NULL;
-    int r = check_kind(root, error);
+    int r = check_kind(root, place->error);
 
     if (r == 0)
-        r = place_read_text(&place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
+        r = place_read_text(place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
     if (r == 0)
-        r = copy_text(&place, root, "receiver", &result->receiver);
+        r = copy_text(place, root, "receiver", &result->receiver);
     if (r == 0)
-        r = copy_text(&place, root, "groupKey", &result->group_key);
+        r = copy_group_key(place, root, &result->group_key);
     if (r == 0)
-        r = copy_text(&place, root, "notification_reason", &result->reason);
+        r = read_truncated(place, root, &result->truncated);
     if (r == 0)
-        r = read_truncated(&place, root, &result->truncated);
-    if (r == 0)
-        r = read_alerts(&place, place_find(root, "alerts"), result);
+        r = read_alerts(place, place_find(root, "alerts"), result);
     if (r == 0)
         unquote(result->receiver);
+    result->reason = as_xstrdup(get_reason(root));
     return r;
 }
 
 static int decode(const char *body, size_t size, struct as_notification **notification_out,
                   struct as_error *error)
 {
+    AS_CLEANUP(as_free_p)
+    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
+    AS_CLEANUP(as_labels_hasher_free_p)
+    struct as_labels_hasher *hasher = as_labels_hasher_new();
+    struct place place = {.error = error, .hasher = hasher, .pairs = pairs};
     const json_t *root;
-    int r = place_load(body, size, &root, error);
+    int r = place_load_alerts(&place, body, size, &root);
     if (r < 0)
         return r;
     AS_CLEANUP(as_notification_free_p)
     struct as_notification *result = as_xcalloc(1, sizeof(*result));
-    r = read_root(root, result, error);
+    r = read_root(&place, root, result);
     if (r < 0)
         return r;
     result->remote = as_xstrdup("");

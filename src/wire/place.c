@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
@@ -15,7 +17,8 @@
 
 #include "json_pool.h"
 
-#define SHOWN_MAX 64 /* bytes of a refused text in an error */
+#define SHOWN_MAX   64 /* bytes of a refused text in an error */
+#define NUL_IN_COPY "\xEF\xBF\xBF"
 
 /* jansson quotes the place from the body, and cuts where it likes. */
 static void set_syntax_error(struct as_error *error, const json_error_t *syntax)
@@ -26,11 +29,33 @@ static void set_syntax_error(struct as_error *error, const json_error_t *syntax)
     as_error_set(error, "not JSON: line %d, column %d: %s", syntax->line, syntax->column, text);
 }
 
-int place_load(const char *json, size_t size, const json_t **root_out, struct as_error *error)
+/* JSON's escape for a NUL, replaced by that for U+FFFF in a copy of the document. */
+static char *copy_without_nuls(const char *json, size_t size)
+{
+    char *copy = malloc(size);
+    if (!copy)
+        return NULL;
+    memcpy(copy, json, size);
+    for (char *at = copy; (at = memchr(at, '\\', size - (size_t)(at - copy)));) {
+        const size_t left = size - (size_t)(at - copy);
+        if (left >= 6 && memcmp(at, "\\u0000", 6) == 0)
+            memcpy(at, "\\uffff", 6);
+        at += left < 2 ? left : 2;
+    }
+    return copy;
+}
+
+static int load(const char *json, size_t size, const json_t **root_out, bool *has_nuls_out,
+                struct as_error *error)
 {
     json_error_t syntax = {.line = 0};
     const json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &syntax);
+    const enum json_error_code code = json_error_code(&syntax);
 
+    *has_nuls_out =
+        !root && (code == json_error_null_character || code == json_error_null_byte_in_key);
+    if (*has_nuls_out)
+        return -EINVAL;
     if (!root && json_pool_is_exhausted()) {
         as_error_set(error, "too many values for a document of this size");
         return -EINVAL;
@@ -41,6 +66,25 @@ int place_load(const char *json, size_t size, const json_t **root_out, struct as
     }
     *root_out = root;
     return 0;
+}
+
+int place_load(const char *json, size_t size, const json_t **root_out, struct as_error *error)
+{
+    bool has_nuls;
+    int r = load(json, size, root_out, &has_nuls, error);
+    if (r < 0 && has_nuls)
+        as_error_set(error, "not JSON that can be read: a NUL in a text");
+    return r;
+}
+
+int place_load_alerts(struct place *place, const char *json, size_t size, const json_t **root_out)
+{
+    bool has_more;
+    int r = load(json, size, root_out, &place->has_nuls, place->error);
+    if (r == 0 || !place->has_nuls)
+        return r;
+    AS_CLEANUP(as_free_p) char *copy = copy_without_nuls(json, size);
+    return copy ? load(copy, size, root_out, &has_more, place->error) : -ENOMEM;
 }
 
 const char *place_get_type_word(const json_t *value)
@@ -74,6 +118,24 @@ static bool is_simple(const char *name)
 {
     return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
                                       "0123456789")] == '\0';
+}
+
+void place_enter(struct place *place, size_t alert)
+{
+    place->in_alert = true;
+    place->alert = alert;
+}
+
+int place_give_up(struct place *place, char **problem_out)
+{
+    if (++place->given_up > AS_PAYLOAD_INVALID_MAX) {
+        as_error_wrap(place->error, "more than %d alerts that cannot be read; the last",
+                      AS_PAYLOAD_INVALID_MAX);
+        return -EINVAL;
+    }
+    *problem_out = as_xstrdup(place->error->text);
+    *place->error = (struct as_error)AS_ERROR_INIT;
+    return 0;
 }
 
 int place_fail(const struct place *place, const char *member, const char *name, const char *format,
@@ -119,6 +181,11 @@ const json_t *place_find(const json_t *object, const char *member)
     return json_is_null(value) ? NULL : value;
 }
 
+static bool has_nul(const struct place *place, const char *text)
+{
+    return place->has_nuls && text && strstr(text, NUL_IN_COPY);
+}
+
 int place_read_text(const struct place *place, const json_t *object, const char *member, size_t max,
                     const char **text_out)
 {
@@ -129,6 +196,8 @@ int place_read_text(const struct place *place, const json_t *object, const char 
                           place_get_type_word(value));
     if (value && json_string_length(value) > max)
         return place_fail(place, member, NULL, "longer than %zu bytes", max);
+    if (has_nul(place, json_string_value(value)))
+        return place_fail(place, member, NULL, "a NUL in it");
     *text_out = value ? json_string_value(value) : NULL;
     return 0;
 }
@@ -161,6 +230,8 @@ int place_read_labels(const struct place *place, const json_t *alert, const char
         if (json_string_length(value) > AS_PAYLOAD_LABEL_VALUE_MAX)
             return place_fail(place, member, name, "longer than %d bytes",
                               AS_PAYLOAD_LABEL_VALUE_MAX);
+        if (has_nul(place, name) || has_nul(place, json_string_value(value)))
+            return place_fail(place, member, name, "a NUL in it");
         place->pairs[count++] = (struct as_label){name, json_string_value(value)};
     }
     int r = as_labels_new(place->pairs, count, labels_out);
@@ -184,8 +255,9 @@ int place_read_time(const struct place *place, const json_t *alert, const char *
     return 0;
 }
 
-int place_read_fingerprint(const struct place *place, const json_t *object,
-                           const struct as_labels *labels, uint64_t *fingerprint_out)
+int place_read_identity(const struct place *place, const json_t *object,
+                        const struct as_labels *labels, struct as_digest *digest_out,
+                        uint64_t *fingerprint_out)
 {
     const char *text = NULL;
     int r = place_read_text(place, object, "fingerprint", AS_PAYLOAD_TEXT_MAX, &text);
@@ -194,5 +266,6 @@ int place_read_fingerprint(const struct place *place, const json_t *object,
         return r;
     if (!text || strlen(text) != 16 || as_number_parse_u64_hex(text, 16, fingerprint_out) < 0)
         *fingerprint_out = as_labels_get_fingerprint(labels);
+    *digest_out = as_labels_hasher_get(place->hasher, labels);
     return 0;
 }

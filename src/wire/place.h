@@ -1,7 +1,7 @@
 /*
  * Reading documents of alerts (the webhook's and the API's), with errors that name the place by the
  * path of members that leads there: "alerts[3].labels.severity: expected a string, got a number".
- * All of them are -EINVAL.
+ * All of them are -EINVAL. An alert that cannot be read is no reason to refuse the others.
  */
 #ifndef ALERTSCALER_SRC_WIRE_PLACE_H
 #define ALERTSCALER_SRC_WIRE_PLACE_H
@@ -16,12 +16,15 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/labels.h>
+#include <alertscaler/wire/labels_digest.h>
 
 /* Where in the document the walk stands, for errors; and what it works with. */
 struct place {
     struct as_error *error;
     bool in_alert;
-    size_t alert;
+    bool has_nuls; /* they stand in the document as U+FFFF, which is no character */
+    size_t alert, given_up;
+    struct as_labels_hasher *hasher;
     struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX, of the set that is being read */
 };
 
@@ -29,7 +32,17 @@ struct place {
 int place_load(const char *json, size_t size, const json_t **root_out,
                struct as_error *error) AS_MUST_USE;
 
+/* Likewise one of alerts. A NUL, which no text of ours can hold, refuses only what it is in. */
+int place_load_alerts(struct place *place, const char *json, size_t size,
+                      const json_t **root_out) AS_MUST_USE;
+
 const char *place_get_type_word(const json_t *value); /* "an object", ... */
+
+/* Begins with the next alert of the document. */
+void place_enter(struct place *place, size_t alert);
+/* The alert in hand cannot be read, as place->error says, which is cleared. 0 and that text;
+ * -EINVAL where there are too many of them. */
+int place_give_up(struct place *place, char **problem_out) AS_MUST_USE;
 
 /* `member` and, where it is a label or an annotation, `name` (else NULL). */
 int place_fail(const struct place *place, const char *member, const char *name, const char *format,
@@ -47,8 +60,10 @@ int place_read_labels(const struct place *place, const json_t *alert, const char
                       struct as_labels **labels_out) AS_MUST_USE;
 int place_read_time(const struct place *place, const json_t *alert, const char *member,
                     bool is_needed, as_wall_time *time_out) AS_MUST_USE;
-/* 16 hex digits; else the labels' own. */
-int place_read_fingerprint(const struct place *place, const json_t *object,
-                           const struct as_labels *labels, uint64_t *fingerprint_out) AS_MUST_USE;
+/* The digest is that of the labels; the fingerprint 16 hex digits as they stand there, else the
+ * labels' own. */
+int place_read_identity(const struct place *place, const json_t *object,
+                        const struct as_labels *labels, struct as_digest *digest_out,
+                        uint64_t *fingerprint_out) AS_MUST_USE;
 
 #endif

@@ -114,6 +114,13 @@ static void write_labels(struct as_json_writer *json, const struct as_labels *la
     as_json_end_object(json);
 }
 
+static void write_digest(struct as_json_writer *json, const struct as_digest *digest)
+{
+    char text[AS_DIGEST_TEXT_SIZE];
+    as_digest_print(digest, text);
+    as_json_write_string_size(json, text, sizeof(text) - 1);
+}
+
 static void write_fingerprint(struct as_json_writer *json, uint64_t fingerprint)
 {
     static const char digits[] = "0123456789abcdef";
@@ -202,10 +209,25 @@ static void write_rules(struct as_json_writer *json, const struct as_alert_outco
     as_json_end_array(json);
 }
 
+static void write_problem(struct as_json_writer *json, const struct as_alert *alert,
+                          const struct as_alert_outcome *outcome)
+{
+    as_json_begin_object(json);
+    as_json_write_member(json, "error", alert->problem);
+    as_json_write_member(json, "outcome", get_outcome_word(outcome));
+    as_json_end_object(json);
+}
+
 static void write_alert(struct as_json_writer *json, const struct as_alert *alert,
                         const struct as_alert_outcome *outcome)
 {
+    if (alert->problem) {
+        write_problem(json, alert, outcome);
+        return;
+    }
     as_json_begin_object(json);
+    as_json_write_key(json, "digest");
+    write_digest(json, &alert->digest);
     as_json_write_key(json, "fingerprint");
     write_fingerprint(json, alert->fingerprint);
     as_json_write_key(json, "labels");
@@ -298,7 +320,7 @@ void as_record_encode_decision(const struct as_record_header *header,
     key(&writer, "incidents");
     as_json_begin_array(&writer.json);
     for (size_t i = 0; i < record->incident_count; i++)
-        write_fingerprint(&writer.json, record->incidents[i]);
+        write_digest(&writer.json, &record->incidents[i]);
     as_json_end_array(&writer.json);
 
     struct as_buf document = AS_BUF_INIT(out->max);
@@ -387,6 +409,8 @@ void as_record_encode_incident(const struct as_record_header *header,
 {
     struct writer writer;
     begin(&writer, out, places_out);
+    key(&writer, "digest");
+    write_digest(&writer.json, &record->digest);
     member(&writer, "event", as_incident_event_get_word(record->event));
     key(&writer, "fingerprint");
     write_fingerprint(&writer.json, record->fingerprint);
@@ -397,6 +421,8 @@ void as_record_encode_incident(const struct as_record_header *header,
     member(&writer, "notification", record->notification);
     key(&writer, "startsAt");
     write_time_short(&writer.json, record->starts_at);
+    if (record->claimed.set)
+        member_moment(&writer, "startsAt_claimed", true, record->claimed.at);
     key(&writer, "targets");
     write_incident_targets(&writer.json, record);
     member_time(&writer, header->time);
@@ -443,7 +469,13 @@ void as_record_encode_answer(const struct as_notification_record *record, struct
     as_json_begin_array(&json);
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert_outcome *outcome = &record->outcomes[i];
+        if (notification->alerts[i].problem) {
+            write_problem(&json, &notification->alerts[i], outcome);
+            continue;
+        }
         as_json_begin_object(&json);
+        as_json_write_key(&json, "digest");
+        write_digest(&json, &notification->alerts[i].digest);
         as_json_write_key(&json, "fingerprint");
         write_fingerprint(&json, notification->alerts[i].fingerprint);
         as_json_write_member(&json, "status", get_status_word(&notification->alerts[i]));

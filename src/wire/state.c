@@ -17,6 +17,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/json_writer.h>
+#include <alertscaler/wire/labels_digest.h>
 
 static void write_moment(struct as_json_writer *json, const char *key, struct as_moment moment)
 {
@@ -78,22 +79,28 @@ static void write_texts(struct as_json_writer *json, const char *key, const char
 void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
                               struct as_buf *out)
 {
+    char digest[AS_DIGEST_TEXT_SIZE];
     struct as_json_writer json;
     as_json_init(&json, out, 0);
     as_json_begin_object(&json);
     write_labels(&json, "annotations", state->annotations);
     as_json_write_member(&json, "boot", boot);
     write_texts(&json, "credentials", state->credentials, state->credential_count);
+    as_digest_print(&state->key.digest, digest);
+    as_json_write_member(&json, "digest", digest);
     write_hex(&json, "fingerprint", state->fingerprint);
     write_labels(&json, "labels", state->labels);
     as_json_write_member_bool(&json, "open", state->is_open);
     write_moment(&json, "opened", state->opened);
+    as_json_write_member(&json, "owner", state->key.owner);
     write_progress(&json, state);
     write_texts(&json, "receivers", state->receivers, state->receiver_count);
     write_moment(&json, "resolved", state->resolved);
     write_moment(&json, "seen", state->seen);
     write_moment(&json, "silenced", state->silenced);
     as_json_write_member_i64(&json, "starts_at", state->starts_at.us);
+    if (state->is_undated)
+        as_json_write_member_bool(&json, "undated", true);
     as_json_end_object(&json);
 }
 
@@ -149,8 +156,8 @@ static void write_endings(struct as_json_writer *json, const struct as_target_st
         as_json_begin_object(json);
         write_moment(json, "applied", ending->applied);
         write_moment(json, "ended", ending->ended);
-        write_hex(json, "fingerprint", ending->fingerprint);
         as_json_write_member(json, "guard", ending->guard);
+        as_json_write_member(json, "incident", ending->incident);
         as_json_write_member_i64(json, "last", ending->last);
         as_json_write_member_i64(json, "origin", ending->origin);
         as_json_write_member_i64(json, "peak", ending->peak);
@@ -470,6 +477,24 @@ static uint64_t read_hex(struct reader *reader, json_t *object, const char *key)
     return number;
 }
 
+/* Earlier versions kept incidents by the fingerprint, without a digest. */
+static struct as_incident_key read_key(struct reader *reader, const struct as_labels *labels)
+{
+    struct as_incident_key key = {.owner = ""};
+    if (!json_object_get(reader->root, "digest") && !json_object_get(reader->root, "owner")) {
+        key.has_former = true;
+        key.former = read_hex(reader, reader->root, "fingerprint");
+        if (labels)
+            key.digest = as_labels_get_digest(labels);
+        return key;
+    }
+    const char *digest = read_text(reader, reader->root, "digest");
+    if (!as_digest_parse(digest, strlen(digest), &key.digest))
+        damage(reader, "digest");
+    key.owner = read_text(reader, reader->root, "owner");
+    return key;
+}
+
 int as_state_decode_incident(const char *json, size_t size, const struct as_state_clock *clock,
                              as_state_incident_fn *use, void *context, struct as_error *error)
 {
@@ -480,6 +505,7 @@ int as_state_decode_incident(const char *json, size_t size, const struct as_stat
     struct as_labels *labels = read_labels(&reader, "labels");
     struct as_labels *annotations = read_labels(&reader, "annotations");
     struct as_incident_state state = {
+        .key = read_key(&reader, labels),
         .fingerprint = read_hex(&reader, reader.root, "fingerprint"),
         .is_open = read_bool(&reader, "open"),
         .starts_at = {read_i64(&reader, reader.root, "starts_at", INT64_MIN, INT64_MAX)},
@@ -490,6 +516,8 @@ int as_state_decode_incident(const char *json, size_t size, const struct as_stat
         .labels = labels,
         .annotations = annotations,
     };
+    if (json_object_get(reader.root, "undated"))
+        state.is_undated = read_bool(&reader, "undated");
     read_progress(&reader, &state);
     state.receivers = read_texts(&reader, "receivers", &state.receiver_count);
     state.credentials = read_texts(&reader, "credentials", &state.credential_count);
@@ -541,7 +569,8 @@ static void read_endings(struct reader *reader, struct as_target_state *state)
         json_t *item = json_array_get(list, i);
         endings[i] = (struct as_ending_state){
             .rule = read_text(reader, item, "rule"),
-            .fingerprint = read_hex(reader, item, "fingerprint"),
+            .incident = read_text(reader, item,
+                                  json_object_get(item, "incident") ? "incident" : "fingerprint"),
             .ended = read_moment(reader, item, "ended"),
             .origin = (int32_t)read_i64(reader, item, "origin", 0, INT32_MAX),
             .peak = (int32_t)read_i64(reader, item, "peak", -1, INT32_MAX),

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/payload.h>
 
 #include "clock.h"
@@ -43,6 +44,7 @@ static struct as_notification *make_notification(void)
         if (as_labels_new(labels, AS_ARRAY_SIZE(labels), &alert->labels) < 0 ||
             as_labels_new(annotations, AS_ARRAY_SIZE(annotations), &alert->annotations) < 0)
             abort();
+        alert->digest = as_labels_get_digest(alert->labels);
         alert->fingerprint = as_labels_get_fingerprint(alert->labels);
         alert->starts_at = (as_wall_time){INT64_C(1795000000123000)};
         alert->ends_at = (as_wall_time){-INT64_C(62135596800) * AS_US_PER_S};

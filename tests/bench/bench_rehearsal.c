@@ -10,6 +10,7 @@
 
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #include "../support/rule_spec.h"
 #include "clock.h"
@@ -72,6 +73,7 @@ static void send(struct month *month, size_t target)
         month->starts[target] = now;
     struct as_alert alert = {
         .status = turn == RESOLVE - 1 ? AS_ALERT_RESOLVED : AS_ALERT_FIRING,
+        .digest = as_labels_get_digest(month->labels[target]),
         .fingerprint = as_labels_get_fingerprint(month->labels[target]),
         .starts_at = month->starts[target],
         .ends_at = now,

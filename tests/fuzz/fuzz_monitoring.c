@@ -54,10 +54,12 @@ static void check_alerts(const char *json, size_t size)
     }
     as_alertmanager_merge(lists, 2, &arena, &merged);
     FUZZ_CHECK(!merged.error && merged.count <= lists[0]->count);
+    FUZZ_CHECK(merged.unread == 2 * lists[0]->unread &&
+               (merged.unread > 0) == (merged.problem != NULL));
     FUZZ_CHECK((merged.count > 0) == (lists[0]->count > 0));
     for (size_t i = 0; i < merged.count; i++) {
         const struct as_listed_alert *alert = &merged.alerts[i];
-        FUZZ_CHECK(i == 0 || alert[-1].fingerprint < alert->fingerprint);
+        FUZZ_CHECK(i == 0 || as_digest_compare(&alert[-1].digest, &alert->digest) < 0);
         FUZZ_CHECK(alert->labels && alert->annotations);
         for (size_t k = 1; k < alert->receiver_count; k++)
             FUZZ_CHECK(strcmp(alert->receivers[k - 1], alert->receivers[k]) < 0);

@@ -384,3 +384,68 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
     eventually(lambda: daemon.post("/webhook", busy()).status == 401, what="the account is gone")
+
+
+# An alert is its labels, whatever its sender says that its fingerprint is
+
+@pytest.fixture
+def teams(make_daemon, node_group, tmp_path):
+    """Everybody may send; `team-a` may trigger `a-*` alone. send(credential, alert, ...): the outcomes."""
+    groups = {name: node_group(size=15) for name in "ab"}
+    targets = {name: {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 20, "cooldown": {"up": "1h", "down": "1h"}}
+               for name, group in groups.items()}
+    rules = {"targets": targets, "rules": [
+        {"name": "a-any", "match": ['team="a"'], "target": "a", "scale_up": {"by": 1}},
+        {"name": "b-idle", "match": ['alertname="Idle"'], "target": "b", "scale_to": 2},
+        {"name": "b-busy", "match": ['alertname="Busy"'], "target": "b", "scale_up": {"by": 2}}]}
+    tokens = []
+    for name, access in {"everybody": {"permissions": ["notify", "read"]}, "team-a": {"rules": ["a-*"]}}.items():
+        (tmp_path / name).write_text(f"secret-of-{name}")
+        tokens.append({"name": name, "file": str(tmp_path / name), **access})
+    daemon = make_daemon(rules, {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens}})
+
+    def send(credential, *alerts):
+        daemon.headers = {"Authorization": f"Bearer secret-of-{credential}"}
+        return [one["outcome"] for one in daemon.notify(notification(*alerts))["alerts"]]
+
+    return daemon, groups, send
+
+
+def test_an_alert_under_anothers_fingerprint_triggers_nothing_beyond_its_sender(teams):
+    """Repeats of the other alert are none of this one, so nobody who may trigger `b-idle` has told of it."""
+    daemon, groups, send = teams
+    theirs = alert({"alertname": "Busy"})
+    assert send("everybody", theirs) == ["queued"]
+    eventually(lambda: groups["b"].size == 17)
+    assert send("everybody", {**theirs, "status": "resolved"}) == ["queued"]
+    disguised = {**alert({"alertname": "Idle", "team": "a"}), "fingerprint": theirs["fingerprint"]}
+    assert send("team-a", disguised) == ["queued"]
+    eventually(lambda: groups["a"].size == 16)
+    again = alert({"alertname": "Busy"})
+    assert send("everybody", again) == ["queued"]
+    assert send("everybody", again) == ["duplicate"]
+    daemon.restart()
+    assert send("everybody", again) == ["duplicate"]
+    time.sleep(1)
+    assert groups["b"].size == 17
+    assert not [r for r in daemon.records("decision", target_name="b") if r["output"]["rule"] == "b-idle"]
+    assert [r["alerts"][0]["fingerprint"] for r in daemon.records("notification", credential="team-a")] == [theirs["fingerprint"]]
+
+
+def test_a_fingerprint_that_somebody_else_has_taken_keeps_no_alert_out(teams):
+    daemon, groups, send = teams
+    real = alert({"alertname": "Busy"})
+    assert send("team-a", {**alert({"alertname": "Other", "team": "a"}), "fingerprint": real["fingerprint"]}) == ["queued"]
+    assert send("everybody", real) == ["queued"]
+    eventually(lambda: groups["b"].size == 17)
+    digests = {r["digest"] for r in daemon.records("incident", event="opened")}
+    assert len(digests) == 2 and hashlib.sha256(b"alertname\0Busy\0").hexdigest() in digests
+
+
+def test_two_alerts_under_one_fingerprint_in_one_body_are_both_taken(teams):
+    daemon, groups, send = teams
+    first = alert({"alertname": "Busy"})
+    second = {**alert({"alertname": "Other", "team": "a"}), "fingerprint": first["fingerprint"]}
+    assert send("everybody", first, second) == ["queued", "queued"]
+    eventually(lambda: groups["a"].size == 16 and groups["b"].size == 17)
+    assert len(daemon.get("/api/v1/incidents").json["data"]) == 2

@@ -496,11 +496,7 @@ BAD_BODIES = [
     ("not an object", b"[1]", "expected a JSON object"),
     ("custom payload", b'{"text": "hello"}', "custom `payload`"),
     ("wrong type", text_of(alerts={}).encode(), "alerts: expected an array"),
-    ("no status", text_of(alerts=[{"labels": {}, "startsAt": timestamp()}]).encode(), "alerts[0].status: missing"),
-    ("odd status", text_of({**busy(), "status": "pending"}).encode(), '"firing" or "resolved"'),
-    ("number as label", text_of({**busy(), "labels": {"a": 1}}).encode(), "expected a string"),
-    ("bad time", text_of({**busy(), "startsAt": "yesterday"}).encode(), "a time like"),
-    ("NUL", text_of(busy(labels={"a": "\0"})).encode(), "not JSON"),
+    ("thousands of bad alerts", text_of(alerts=[1] * 1001).encode(), "more than 1000 alerts that cannot be read"),
     ("raw NUL", b'{"version": "4", \0 "alerts": []}', "not JSON"),
     ("invalid UTF-8", text_of(busy(labels={"a": "@"})).replace("@", "\udcff").encode("utf-8", "surrogateescape"), "byte 0xff"),
     ("lone surrogate", text_of(busy(labels={"a": "@"})).replace("@", "\\ud800").encode(), "not JSON"),
@@ -525,6 +521,32 @@ def test_bad_bodies_are_refused_with_what_is_wrong(daemon, group):
     assert not daemon.records("notification")
     assert outcomes(daemon.notify(notification(busy()))) == ["queued"]
     eventually(lambda: group.size == 6)
+
+
+BAD_ALERTS = [
+    ({"labels": {}, "startsAt": timestamp()}, "status: missing"),
+    ({**busy(), "status": "pending"}, '"firing" or "resolved"'),
+    ({**busy(), "labels": {"a": 1}}, "labels.a: expected a string, got a number"),
+    ({**busy(), "startsAt": "yesterday"}, "a time like"),
+    (busy(labels={"a": "\0"}), "labels.a: a NUL in it"),
+    (busy(labels={"a\0": ""}), "a NUL in it"),
+    (busy(annotations={"text": "x" * 65537}), "annotations.text: longer than 65536 bytes"),
+    (None, "expected an object, got null"),
+]
+
+
+def test_a_bad_alert_refuses_only_itself(daemon, group):
+    """Alertmanager drops a notification that is answered 400, with the good alerts in it."""
+    bad = [one for one, _ in BAD_ALERTS]
+    assert outcomes(daemon.notify({**notification(busy()), "alerts": [*bad, busy()]})) == ["invalid"] * len(bad) + ["queued"]
+    eventually(lambda: group.size == 6)
+    record = daemon.wait_record("notification")
+    for i, (_, says) in enumerate(BAD_ALERTS):
+        told = record["alerts"][i]
+        assert told["error"].startswith(f"alerts[{i}]") and says in told["error"] and set(told) == {"error", "outcome"}
+    assert daemon.metrics().value("alertscaler_alerts_total", status="firing", outcome="invalid") == len(bad)
+    assert re.findall(r'msg="alert refused" .*count=(\d+)', daemon.process.log_text()) == ["1"], "the others when the minute is over"
+    verify(daemon)
 
 
 @pytest.mark.parametrize("starts_at, ends_at", [

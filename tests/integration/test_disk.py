@@ -225,7 +225,7 @@ def newer(disk):
 
 
 @pytest.mark.parametrize("make, words", [
-    (newer, "is from a newer alertscaler (schema 3, this one knows 1): use that version or move the file away"),
+    (newer, "is from a newer alertscaler (schema 3, this one knows 2): use that version or move the file away"),
     (lambda disk: (disk / "state.db").write_text("no database\n" * 100), "is not a state file of alertscaler"),
     (lambda disk: (disk / "state.db").mkdir(), "state.db: Is a directory"),
     (lambda disk: (disk / "actions.jsonl").mkdir(), "actions.jsonl: open: Is a directory"),

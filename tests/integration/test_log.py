@@ -331,6 +331,17 @@ def test_the_schema_takes_these_records_and_refuses_others():
         assert not validator.is_valid({**record, "more": 1})
 
 
+def test_the_schema_takes_what_earlier_versions_wrote():
+    """A log goes on over an upgrade, so one schema has to hold for all of it."""
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    logs = sorted(pathlib.Path(__file__).parents[1].glob("golden/upgrade/*/actions.jsonl"))
+    assert logs
+    for log in logs:
+        for line in log.read_text().splitlines():
+            validator.validate(json.loads(line))
+
+
 def test_the_log_of_a_real_run(run, make_daemon, node_group):
     """Every kind that alertscaler writes by itself, held against the documented schema, and verified with its state."""
     jsonschema = pytest.importorskip("jsonschema")

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #define RETRY_FIRST (500 * AS_US_PER_MS)
 #define RETRY_MAX   (60 * SECOND)
@@ -198,6 +199,7 @@ struct as_notification *alertmanager_write(struct world *world, const struct mes
         struct alert *alert = &world->alerts[message->items[i].alert];
         notification->alerts[i] = (struct as_alert){
             .status = message->items[i].firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED,
+            .digest = alert->digest,
             .fingerprint = alert->fingerprint,
             .starts_at = message->items[i].starts_at,
             .ends_at = message->items[i].ends_at,
@@ -218,6 +220,7 @@ static void make_alert(struct alert *alert, int i)
     if (as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &alert->labels) != 0)
         abort();
     alert->no_annotations = make_labels("summary", NULL);
+    alert->digest = as_labels_get_digest(alert->labels);
     alert->fingerprint = as_labels_get_fingerprint(alert->labels);
     alert->group = i % GROUPS;
 }

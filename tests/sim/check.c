@@ -85,7 +85,7 @@ static struct key_search find_keys(struct world *world, const char *target, cons
 static bool keys_are_equal(const struct incident_key *a, const struct incident_key *b)
 {
     return a->fingerprint == b->fingerprint && a->opened.us == b->opened.us &&
-           a->starts_at.us == b->starts_at.us && strcmp(a->rule, b->rule) == 0;
+           strcmp(a->rule, b->rule) == 0;
 }
 
 static struct step_count *get_count(struct world *world, const struct incident_key *key,

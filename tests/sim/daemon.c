@@ -189,9 +189,26 @@ static void on_failed(void *context, int status, const char *error)
     later(world, between(world, 1, 3 * SECOND), on_recover, NULL, daemon->generation);
 }
 
+static void note_repeat(struct daemon *daemon, uint64_t number,
+                        const struct as_notification_record *record)
+{
+    bool is_repeat = true;
+    for (size_t i = 0; i < record->notification->alert_count; i++) {
+        const struct as_alert_outcome *outcome = &record->outcomes[i];
+        is_repeat =
+            is_repeat && !outcome->is_queued &&
+            (outcome->reason == AS_REASON_DUPLICATE || outcome->reason == AS_REASON_MAX_STEPS);
+    }
+    for (size_t i = 0; i < daemon->request_count; i++) {
+        if (daemon->requests[i].number == number)
+            daemon->requests[i].is_repeat = is_repeat;
+    }
+}
+
 static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
 {
     struct world *world = context;
+    note_repeat(&world->daemon, request, record);
     if (!world->is_verbose)
         return;
     for (size_t i = 0; i < record->notification->alert_count; i++)
@@ -217,8 +234,10 @@ static void on_shell_answer(void *context, uint64_t number)
         if (daemon->is_former) /* what it stored before the other began */
             trouble_note(world, TROUBLE_FORMER_ANSWER);
         struct acknowledged *list = &world->acknowledged;
-        list->ids = as_xgrow(list->ids, list->count, &list->capacity, AS_ULID_SIZE);
-        memcpy(list->ids[list->count++], request.notification, AS_ULID_SIZE);
+        list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
+        struct acknowledgement *item = &list->items[list->count++];
+        *item = (struct acknowledgement){.at = world->now, .is_repeat = request.is_repeat};
+        memcpy(item->id, request.notification, AS_ULID_SIZE);
         respond(world, request.message, true);
         return;
     }

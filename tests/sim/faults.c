@@ -9,8 +9,25 @@
 #include <stdlib.h>
 
 #define TERM_MAX  (15 * SECOND) /* of a leader that cannot renew its lease */
+#define LAG_MAX   (50 * AS_US_PER_MS)
 #define YEAR      (365 * AS_US_PER_DAY)
 #define STEPS_MAX 60 /* from the time of the trouble to the event after which it comes */
+
+/* What 200 means for a repeat: its record is on the disk 50 ms later; where another may come to
+ * lead, it is in the shared store. */
+static void risk_repeats(struct world *world)
+{
+    struct acknowledged *list = &world->acknowledged;
+    for (size_t i = world->allows_jumps ? list->count : 0; i > 0; i--) {
+        struct acknowledgement *item = &list->items[i - 1];
+        if (world->now - item->at > LAG_MAX)
+            return;
+        if (!item->is_repeat)
+            continue;
+        item->may_be_lost = true;
+        trouble_note(world, TROUBLE_REPEATS_AT_RISK);
+    }
+}
 
 static void crash(struct world *world, bool is_power_loss)
 {
@@ -33,6 +50,7 @@ static void crash(struct world *world, bool is_power_loss)
         const size_t synced = as_audit_memory_get_synced(daemon->log);
         const size_t left = (size_t)between(world, (int64_t)synced, (int64_t)size);
         trouble_note(world, TROUBLE_POWER_CUT);
+        risk_repeats(world);
         if (left < size)
             trouble_note(world, TROUBLE_LINES_LOST);
         as_audit_memory_cut(daemon->log, left);

@@ -189,7 +189,7 @@ static void world_deinit(struct world *world)
     for (size_t i = 0; i < world->order_count; i++)
         free(world->orders[i]);
     free(world->orders);
-    free(world->acknowledged.ids);
+    free(world->acknowledged.items);
 }
 
 void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out)

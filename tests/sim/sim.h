@@ -70,6 +70,7 @@ enum trouble {
     TROUBLE_LOG_FAILED,
     TROUBLE_LINE_TORN,
     TROUBLE_LINES_LOST,
+    TROUBLE_REPEATS_AT_RISK,
     TROUBLE_FULL_STORE,
     TROUBLE_FULL_LOG,
     TROUBLE_FULL_BOTH,
@@ -162,7 +163,8 @@ int trouble_count_missing(void); /* prints those that never happened */
 
 struct alert {
     struct as_labels *labels;
-    uint64_t fingerprint;
+    struct as_digest digest;
+    uint64_t fingerprint; /* as good as the digest here: no two are the same */
     int group;
     bool firing, silenced, was_delivered; /* delivered: a firing of it reached the daemon */
     bool was_left_out;                    /* of the last list */
@@ -311,6 +313,7 @@ struct request {            /* of a peer or an operator */
     uint64_t number, order; /* order: its number; 0: a notification */
     struct message *message;
     char notification[AS_ULID_SIZE];
+    bool is_repeat;
 };
 
 struct sim_clock { /* of a machine */
@@ -404,8 +407,15 @@ struct begun { /* an action that counts for the limits */
     bool is_applied;
 };
 
+struct acknowledgement {
+    char id[AS_ULID_SIZE];
+    int64_t at;
+    bool is_repeat;   /* of what was known: 50 ms of their records may be lost with the power */
+    bool may_be_lost; /* the power was cut then */
+};
+
 struct acknowledged {
-    char (*ids)[AS_ULID_SIZE];
+    struct acknowledgement *items; /* in order */
     size_t count, capacity;
 };
 

@@ -62,6 +62,7 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
             continue;
         alert->was_delivered = alert->was_delivered || !alert->silenced;
         alerts[count++] = (struct as_listed_alert){
+            .digest = alert->digest,
             .fingerprint = alert->fingerprint,
             .is_suppressed = alert->silenced,
             .starts_at = alert->starts_at,
@@ -78,7 +79,7 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
 static int compare_listed(const void *a, const void *b)
 {
     const struct as_listed_alert *left = a, *right = b;
-    return (left->fingerprint > right->fingerprint) - (left->fingerprint < right->fingerprint);
+    return as_digest_compare(&left->digest, &right->digest);
 }
 
 static void on_reply(struct world *world, void *subject, uint64_t argument)

@@ -14,6 +14,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_LOG_FAILED] = "append or sync of the log failed",
     [TROUBLE_LINE_TORN] = "line of the log torn",
     [TROUBLE_LINES_LOST] = "lines of the log lost with the power",
+    [TROUBLE_REPEATS_AT_RISK] = "power cut within 50 ms of the answer to a repeat",
     [TROUBLE_FULL_STORE] = "disk of the state full for a while",
     [TROUBLE_FULL_LOG] = "disk of the log full for a while",
     [TROUBLE_FULL_BOTH] = "both full for a while",

@@ -41,13 +41,17 @@ void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kin
 void as_storage_batch_delete(struct as_storage_batch *batch, enum as_store_kind kind,
                              const void *key, size_t key_size);
 void as_storage_batch_append(struct as_storage_batch *batch, const struct as_audit_record *record);
+/* Nothing is lost with its records but themselves: they are written when the batch is answered, and
+ * on the disk at most 50 ms later. A change in the same commit, or a shared store, makes that as
+ * with any other batch. */
+void as_storage_batch_let_lag(struct as_storage_batch *batch);
 bool as_storage_batch_is_empty(const struct as_storage_batch *batch);
 
 /* All are called in the loop's thread (from as_storage_deliver). They may submit, but must not free
  * the storage. */
 struct as_storage_callbacks {
-    /* Once for every batch, in the order of submission. `status` 0: it is on the disk; else a
-     * negative errno and a text. */
+    /* Once for every batch, in the order of submission. `status` 0: it is on the disk (one that
+     * may lag: in the log); else a negative errno and a text. */
     void (*durable)(void *context, uint64_t ticket, int status, const char *error);
     /* Once, before the batches that fail for it (there may be none). */
     void (*failed)(void *context, int status, const char *error);

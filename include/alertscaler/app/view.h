@@ -31,7 +31,9 @@ struct as_view {
     bool shows_locks;
     size_t locks_behind; /* of those that are shown */
     unsigned connections;
-    size_t unanswered; /* notifications that wait until they are durable */
+    size_t unanswered;                 /* notifications that wait until they are durable */
+    uint64_t cache_hits, cache_misses; /* bodies of notifications that were known, and not */
+    size_t cache_bytes;
 };
 
 typedef void as_view_fn(void *context, struct as_view *view_out);

@@ -9,6 +9,9 @@
 
 #include <alertscaler/base/attr.h>
 
+/* Bytes that the allocator adds to one block, with its rounding: for those who count memory. */
+#define AS_ALLOC_EXTRA ((size_t)16)
+
 void *as_xmalloc(size_t size) AS_MUST_USE;
 void *as_xcalloc(size_t count, size_t size) AS_MUST_USE; /* zeroed; overflow ends the process */
 void *as_xrealloc_array(void *old, size_t count, size_t size) AS_MUST_USE;

@@ -69,6 +69,7 @@ struct as_receiver_settings {
     uint64_t max_bodies; /* all together */
     uint32_t max_connections;
     uint64_t max_incident_memory; /* bytes */
+    uint64_t repeat_cache;        /* bytes */
     int64_t incident_expiry_us, stale_window_us;
     struct as_token_settings *tokens; /* none: everyone may send */
     size_t token_count;

@@ -8,14 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/digest.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/labels.h>
 
 #define AS_ALERT_LIST_MAX 100000 /* alerts; more is an error of the reading */
 
 struct as_listed_alert {
-    uint64_t fingerprint;
-    bool is_suppressed; /* silenced, inhibited or muted: it fires, and nobody is notified */
+    struct as_digest digest; /* of the labels */
+    uint64_t fingerprint;    /* as Alertmanager says: shown */
+    bool is_suppressed;      /* silenced, inhibited or muted: it fires, and nobody is notified */
     as_wall_time starts_at;
     as_wall_time updated_at; /* when Prometheus last told it, by Alertmanager's clock; year 1 where
                                 not said */
@@ -25,9 +27,11 @@ struct as_listed_alert {
 };
 
 struct as_alert_list {
-    const char *error; /* NULL: all that there is was read, from every Alertmanager; else why not */
-    const struct as_listed_alert *alerts; /* ascending by fingerprint, each once */
+    const char *error; /* NULL: there is a list of every Alertmanager; else why not */
+    const struct as_listed_alert *alerts; /* ascending by digest, each once */
     size_t count;
+    size_t unread;       /* alerts that could not be read: the list does not name all that fires */
+    const char *problem; /* why not, of the first of them; NULL: there is none */
 };
 
 #endif

@@ -111,14 +111,15 @@ enum as_effect_kind {
 
 struct as_effect { /* everything borrowed until the next step */
     enum as_effect_kind kind;
+    bool is_repeat; /* commit: nothing but repeats, and nothing comes of them */
     uint64_t ticket;
     union {
         const struct as_incident_state *incident;
         const struct as_target_state *target;
         const struct as_intent_state *intent;
         const struct as_pause_state *pause;
-        uint64_t fingerprint;  /* delete incident */
-        const char *stored_as; /* delete target, delete intent: the store's key */
+        struct as_incident_key incident_key; /* delete incident; owner NULL: the former one alone */
+        const char *stored_as;               /* delete target, delete intent: the store's key */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;
         const struct as_action_record *action;
@@ -143,7 +144,8 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
 struct as_engine *as_engine_free(struct as_engine *engine);
 
 /* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST when the
- * same comes twice. */
+ * same comes twice; but of two of earlier versions that are the same alert the one that is open,
+ * else the older one stays, with the larger progress of both. */
 int as_engine_restore_incident(struct as_engine *engine,
                                const struct as_incident_state *state) AS_MUST_USE;
 int as_engine_restore_target(struct as_engine *engine,

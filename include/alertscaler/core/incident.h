@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/digest.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/labels.h>
 #include <alertscaler/core/observation.h>
@@ -37,10 +38,21 @@ struct as_progress {
     int32_t origin;           /* the size before the first action; -1: not known */
 };
 
+/* What tells incidents apart, and where the store has them. */
+struct as_incident_key {
+    struct as_digest digest; /* of the labels */
+    const char *owner;       /* "": of all who may trigger every rule of the alert; else the
+                                credential whose own it is, as some of these are beyond it */
+    bool has_former;         /* it is kept as earlier versions did: by the sender's fingerprint */
+    uint64_t former;
+};
+
 struct as_incident_state {
-    uint64_t fingerprint;
-    bool is_open; /* else resolved, remembered until the stale window has passed */
+    struct as_incident_key key;
+    uint64_t fingerprint; /* as the sender who opened it says: shown, never trusted */
+    bool is_open;         /* else resolved, remembered until the stale window has passed */
     as_wall_time starts_at;
+    bool is_undated; /* its sender dated it ahead of the clock: it counts as begun when it came */
     struct as_moment opened, seen, resolved;
     struct as_moment silenced;    /* open, and since then kept from being sent by Alertmanager */
     const char *const *receivers; /* through which it came, in that order */
@@ -66,7 +78,7 @@ struct as_past_recommendation {
 /* What a rule still has to do on a target because an incident was resolved. */
 struct as_ending_state {
     const char *rule;
-    uint64_t fingerprint;
+    const char *incident; /* its digest, as text; of earlier versions' incidents the fingerprint */
     struct as_moment ended;
     int32_t origin; /* give_back: the size to return to */
     int32_t peak;   /* give_back: the size when it ended; -1: not known yet */

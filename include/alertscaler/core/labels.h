@@ -1,6 +1,7 @@
 /*
  * A label set (or a set of annotations): immutable, sorted by name, in one block of memory.
- * An absent label is the empty string, as in Prometheus.
+ * An absent label is the empty string, as in Prometheus. Behind the array lie the texts in its
+ * order, each with its NUL: `name NUL value NUL` ...; nothing else is in the `bytes`.
  */
 #ifndef ALERTSCALER_CORE_LABELS_H
 #define ALERTSCALER_CORE_LABELS_H
@@ -29,6 +30,7 @@ struct as_labels *as_labels_free(struct as_labels *labels);
 struct as_labels *as_labels_copy(const struct as_labels *labels) AS_MUST_USE;
 
 const char *as_labels_get(const struct as_labels *labels, const char *name); /* "" where absent */
+size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; of NULL 0 */
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 
 /* Alertmanager's fingerprint: FNV-1a 64 over the sorted labels, each `name 0xFF value 0xFF`. */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <alertscaler/base/digest.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/labels.h>
@@ -14,8 +15,11 @@
 enum as_alert_status { AS_ALERT_FIRING, AS_ALERT_RESOLVED };
 
 struct as_alert {
+    char *problem; /* why it could not be read, with the place; then nothing else in it counts, and
+                      its labels are none. NULL: it could */
     enum as_alert_status status;
-    uint64_t fingerprint;
+    struct as_digest digest; /* of the labels: the alert's identity */
+    uint64_t fingerprint;    /* as the sender says: shown, never trusted */
     as_wall_time starts_at;
     as_wall_time ends_at; /* year 1 where open */
     struct as_labels *labels;
@@ -35,10 +39,12 @@ struct as_notification {
     char *remote;
     char *credential; /* the credential's name, never its secret */
     char *traceparent;
-    char body_sha256[65];
+    char body_sha256[AS_DIGEST_TEXT_SIZE];
     uint64_t body_size;
 };
 
+/* Bytes of memory that it takes, but for what is from the request. */
+size_t as_notification_measure(const struct as_notification *notification);
 struct as_notification *as_notification_free(struct as_notification *notification);
 
 AS_DEFINE_CLEANUP(struct as_notification *, as_notification_free)

@@ -42,6 +42,7 @@
       "the labels do not give a target that the rule's author allowed")                            \
     X(AS_REASON_MAX_STEPS, "max_steps", "the incident has used up the rule's max_steps")           \
     X(AS_REASON_RULE_DISABLED, "rule_disabled", "only rules with enabled: false match")            \
+    X(AS_REASON_INVALID, "invalid", "the alert cannot be read")                                    \
     /* actions */                                                                                  \
     X(AS_REASON_APPLIED, "applied", "the size was set")                                            \
     X(AS_REASON_CONFLICT, "conflict", "the target was changed meanwhile; observed again")          \

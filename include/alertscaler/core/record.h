@@ -19,6 +19,7 @@
 /* What became of one alert of a notification. */
 struct as_alert_outcome {
     bool is_queued;
+    bool is_ahead;            /* dated ahead of the clock, and the first of its incident */
     enum as_reason reason;    /* where not queued */
     const char *const *rules; /* names of the rules it is bound to */
     size_t rule_count;
@@ -46,7 +47,7 @@ struct as_decision_record {
     const char (*notifications)[AS_ULID_SIZE]; /* came since the decision before */
     size_t notification_count;                 /* listed */
     uint64_t notification_total;
-    const uint64_t *incidents; /* fingerprints */
+    const struct as_digest *incidents;
     size_t incident_count;
     uint64_t incident_total;
     const struct as_decide_input *input;
@@ -99,8 +100,10 @@ struct as_incident_target {
 
 struct as_incident_record {
     enum as_incident_event event;
+    struct as_digest digest;
     uint64_t fingerprint;
     as_wall_time starts_at;
+    as_maybe_time claimed; /* opened: the start that the sender gave, where it cannot be */
     const struct as_labels *labels;
     const char *notification; /* id; NULL where none caused it */
     const struct as_incident_target *targets;

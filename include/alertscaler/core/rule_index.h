@@ -21,7 +21,8 @@ struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 
 /*
  * The indices of all rules (also disabled ones) whose matchers match and whose receivers include
- * one of `receivers`, ascending. The array belongs to the index and is good until the next call.
+ * one of `receivers` (NULL: whatever they are), ascending. The array belongs to the index and is
+ * good until the next call.
  */
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,

@@ -17,7 +17,7 @@
 
 enum as_store_kind {
     AS_STORE_META,     /* few, small: head of the action log, digests */
-    AS_STORE_INCIDENT, /* key: fingerprint, 8 bytes big-endian */
+    AS_STORE_INCIDENT, /* key: the 32 bytes of the digest, and the owner behind them */
     AS_STORE_TARGET,   /* key: target id */
     AS_STORE_INTENT,   /* key: target id */
     AS_STORE_OUTBOX,   /* key: first seq of the lines, 8 bytes big-endian */

@@ -11,7 +11,10 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/port/store.h>
 
-#define AS_STORE_SQLITE_SCHEMA 1 /* PRAGMA user_version of the files this version writes */
+/* PRAGMA user_version of the files this version writes. 2: incidents by the digests of their
+ * labels.
+ */
+#define AS_STORE_SQLITE_SCHEMA 2
 
 /*
  * Opens the file, or creates it (mode 0600) where it may: somebody who had it open before must not

@@ -23,13 +23,17 @@ struct as_alertmanager_alert {
 struct as_alertmanager_alerts {
     size_t count;
     struct as_alertmanager_alert *items; /* and all of theirs: owned */
+    size_t unread;                       /* alerts that could not be read, beside them */
+    const char *problem;                 /* of the first of these; NULL: there is none */
     struct as_arena arena;
 };
 
 /*
- * Reads the body of a 200. 0; -EINVAL with an error that names the place, as in
- * `alerts[3].status.state: expected ...`; -ENOMEM. Unknown members are ignored. A fingerprint of 16
- * hex digits is taken; else it is computed.
+ * Reads the body of a 200. 0; -EINVAL with an error; -ENOMEM. An alert that cannot be read is left
+ * out and counted, with a text that names the place, as in `alerts[3].status.state: expected ...`;
+ * more than AS_PAYLOAD_INVALID_MAX of them are -EINVAL too. Unknown members are ignored. An alert
+ * is known by the digest of its labels; a fingerprint of 16 hex digits is taken to be shown, else
+ * it is computed.
  */
 int as_alertmanager_decode_alerts(const char *json, size_t size,
                                   struct as_alertmanager_alerts **alerts_out,
@@ -37,7 +41,7 @@ int as_alertmanager_decode_alerts(const char *json, size_t size,
 struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanager_alerts *alerts);
 
 /*
- * One list out of those of all Alertmanagers, ascending by fingerprint, each alert once. Where they
+ * One list out of those of all Alertmanagers, ascending by digest, each alert once. Where they
  * tell of the same alert: it is suppressed only where all say so (one that sends is enough to be
  * notified); it started when the first of them says, so that a peer that learned of it later does
  * not make a new incident of it; its receivers are everyone's, ascending, each once; its

@@ -30,7 +30,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/wire/kube_config_map.h>
 
-#define AS_KUBE_STATE_FORMAT      1
+#define AS_KUBE_STATE_FORMAT      2 /* since 2: incidents by the digests of their labels */
 #define AS_KUBE_STATE_KINDS       5 /* in the order of the port's: meta, incident, target, ... */
 #define AS_KUBE_STATE_NAME_SIZE   32
 #define AS_KUBE_STATE_SHARDS_MAX  2000

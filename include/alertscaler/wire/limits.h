@@ -1,6 +1,7 @@
 /*
- * How large what a peer sends may be, once it is within the limit on the body. Reaching one of
- * these refuses the whole document with a text that names the place.
+ * How large what a peer sends may be, once it is within the limit on the body. An alert that
+ * reaches one of these is refused, with a text that names the place; or the whole document, where
+ * it is not in an alert.
  */
 #ifndef ALERTSCALER_WIRE_LIMITS_H
 #define ALERTSCALER_WIRE_LIMITS_H
@@ -8,6 +9,7 @@
 #include <stddef.h>
 
 #define AS_PAYLOAD_ALERTS_MAX      1000000 /* alerts in one notification */
+#define AS_PAYLOAD_INVALID_MAX     1000    /* of them that cannot be read */
 #define AS_PAYLOAD_LABELS_MAX      1024    /* labels, or annotations, of one alert */
 #define AS_PAYLOAD_LABEL_NAME_MAX  1024    /* bytes */
 #define AS_PAYLOAD_LABEL_VALUE_MAX 65536   /* bytes; annotations too */

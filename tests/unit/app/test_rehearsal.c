@@ -12,6 +12,7 @@
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #include "../../support/rule_spec.h"
 
@@ -127,6 +128,7 @@ static void notify(struct stage *stage, const char *name, const char *app, doubl
                    (unsigned long long)++stage->notifications);
     cr_assert_eq(as_labels_new(labels, 2, &alert.labels), 0);
     cr_assert_eq(as_labels_new(NULL, 0, &alert.annotations), 0);
+    alert.digest = as_labels_get_digest(alert.labels);
     alert.fingerprint = as_labels_get_fingerprint(alert.labels);
     as_rehearsal_notify(stage->rehearsal, &notification);
     as_labels_free(alert.labels);

@@ -12,6 +12,7 @@
 #include <alertscaler/audit/memory.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/store/memory.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #include "../../support/rule_spec.h"
 
@@ -195,6 +196,7 @@ static void notify(void)
     cr_assert_eq(as_labels_new(NULL, 0, &none), 0);
     struct as_alert alert = {
         .status = AS_ALERT_FIRING,
+        .digest = as_labels_get_digest(labels),
         .fingerprint = as_labels_get_fingerprint(labels),
         .starts_at = get_wall(&clock_),
         .labels = labels,

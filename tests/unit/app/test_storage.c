@@ -234,6 +234,84 @@ Test(storage, the_log_is_synced_after_its_interval_and_then_the_outbox_empties)
     teardown(&world);
 }
 
+/* Records alone, with the ids of a batch. */
+static struct as_storage_batch *make_repeat(uint64_t ticket)
+{
+    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct test_record made;
+
+    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket));
+    as_storage_batch_let_lag(batch);
+    return batch;
+}
+
+Test(storage, what_may_lag_is_written_when_it_is_answered_and_synced_50_ms_later)
+{
+    struct world world;
+    size_t size, more;
+
+    setup(&world);
+    struct as_storage *storage = open_storage(&world);
+    for (uint64_t ticket = 1; ticket <= 2; ticket++) {
+        as_storage_submit(storage, make_repeat(ticket));
+        cr_assert(as_storage_step(storage));
+        as_storage_deliver(storage);
+        test_now.us += 20 * AS_US_PER_MS;
+    }
+    cr_assert_eq(world.heard.good, 2);
+    as_audit_memory_get_lines(world.log, &size);
+    cr_assert(size > 0, "what is killed loses none");
+    cr_assert_eq(as_audit_memory_get_synced(world.log), 0);
+    cr_assert_eq(as_storage_get_next_deadline(storage).us, 50 * AS_US_PER_MS);
+    test_now.us = 50 * AS_US_PER_MS;
+    cr_assert(as_storage_step(storage));
+    cr_assert_eq(as_audit_memory_get_synced(world.log), size);
+    cr_assert_eq(as_storage_get_next_deadline(storage).us, AS_MONO_NEVER.us);
+
+    struct as_storage_batch *other = make_repeat(3), *record = as_storage_batch_new(4);
+    struct test_record made;
+    as_storage_submit(storage, other);
+    as_storage_batch_append(record, test_record_make(&made, 8));
+    as_storage_submit(storage, record); /* one that may not lag, in the same commit */
+    cr_assert(as_storage_step(storage));
+    as_audit_memory_get_lines(world.log, &more);
+    cr_assert(more > size);
+    cr_assert_eq(as_audit_memory_get_synced(world.log), more);
+    as_storage_free(storage);
+    teardown(&world);
+}
+
+/* The store has the number and hash of what comes after them. */
+Test(storage, what_lags_is_synced_before_a_change_is_committed)
+{
+    for (size_t keep = 0;; keep++) {
+        struct world world;
+        size_t size;
+        setup(&world);
+        struct as_storage *storage = open_storage(&world);
+        as_storage_submit(storage, make_batch(1));
+        as_storage_step(storage);
+        as_storage_submit(storage, make_repeat(2));
+        as_storage_step(storage);
+        as_audit_memory_get_lines(world.log, &size);
+        as_storage_submit(storage, make_batch(3));
+        as_storage_step(storage);
+        const size_t synced = as_audit_memory_get_synced(world.log);
+        cr_assert_eq(synced, size);
+        as_audit_memory_get_lines(world.log, &size);
+        as_store_memory_fail(world.state, 0, -EIO, false); /* no tidy end */
+        as_storage_free(storage);
+        const bool last = synced + keep >= size;
+        as_audit_memory_cut(world.log, last ? size : synced + keep);
+        storage = open_storage(&world);
+        cr_assert_eq(as_storage_get_counts(storage).head.seq, 5);
+        as_storage_free(storage);
+        teardown(&world);
+        if (last)
+            break;
+    }
+}
+
 Test(storage, the_chain_goes_on_over_restarts)
 {
     struct world world;

@@ -15,6 +15,7 @@
 #include <alertscaler/app/metrics.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/engine.h>
+#include <alertscaler/wire/labels_digest.h>
 
 #define WORLD_START_US INT64_C(1795600000000000) /* 2026-11-25 */
 
@@ -182,6 +183,7 @@ static inline void world_notify(struct world *world, enum as_alert_status status
     const as_wall_time now = {WORLD_START_US + world->mono.us};
     struct as_alert alert = {
         .status = status,
+        .digest = as_labels_get_digest(labels),
         .fingerprint = as_labels_get_fingerprint(labels),
         .starts_at = {WORLD_START_US - 30 * AS_US_PER_S},
         .ends_at = now,

@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/state.h>
 
 #define DEFAULT_SIZE    4
@@ -191,25 +192,34 @@ static void queue_commit(struct harness *harness, uint64_t ticket)
     harness->staged = (struct staged_commit){0};
 }
 
-static void key_of(uint64_t fingerprint, unsigned char key_out[8])
+/* An incident's in the store; returns its size. */
+static size_t key_of(const struct as_incident_key *key, char key_out[128])
 {
-    for (unsigned i = 0; i < 8; i++)
-        key_out[i] = (unsigned char)(fingerprint >> (56 - 8 * i));
+    memcpy(key_out, key->digest.bytes, sizeof(key->digest.bytes));
+    return sizeof(key->digest.bytes) +
+           (size_t)snprintf(key_out + sizeof(key->digest.bytes), 64, "%s", key->owner);
+}
+
+static void stage_former(struct harness *harness, const struct as_incident_key *key)
+{
+    if (key->has_former)
+        stage(harness, AS_STORE_INCIDENT, &key->former, sizeof(key->former), NULL);
 }
 
 static void carry_out(struct harness *harness, const struct as_effect *effect)
 {
     struct as_buf value = AS_BUF_INIT(TRANSCRIPT_MAX);
-    unsigned char key[8];
+    char key[128];
     switch (effect->kind) {
     case AS_EFFECT_PUT_INCIDENT:
-        key_of(effect->incident->fingerprint, key);
         as_state_encode_incident(effect->incident, harness->boot, &value);
-        stage(harness, AS_STORE_INCIDENT, key, sizeof(key), &value);
+        stage(harness, AS_STORE_INCIDENT, key, key_of(&effect->incident->key, key), &value);
+        stage_former(harness, &effect->incident->key);
         break;
     case AS_EFFECT_DELETE_INCIDENT:
-        key_of(effect->fingerprint, key);
-        stage(harness, AS_STORE_INCIDENT, key, sizeof(key), NULL);
+        if (effect->incident_key.owner)
+            stage(harness, AS_STORE_INCIDENT, key, key_of(&effect->incident_key, key), NULL);
+        stage_former(harness, &effect->incident_key);
         break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, harness->boot, &value);
@@ -246,7 +256,10 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         cr_assert_eq(harness->list_ticket, 0, "two lists at a time");
         harness->list_ticket = effect->ticket;
         break;
-    case AS_EFFECT_COMMIT: queue_commit(harness, effect->ticket); break;
+    case AS_EFFECT_COMMIT:
+        harness->repeats += effect->is_repeat;
+        queue_commit(harness, effect->ticket);
+        break;
     case AS_EFFECT_ANSWER: say(harness, "answered"); break;
     case AS_EFFECT_OBSERVE:
     case AS_EFFECT_QUERY:
@@ -382,7 +395,7 @@ static struct as_labels *make_annotations(const char *value)
 static int compare_listed(const void *a, const void *b)
 {
     const struct as_listed_alert *left = a, *right = b;
-    return (left->fingerprint > right->fingerprint) - (left->fingerprint < right->fingerprint);
+    return as_digest_compare(&left->digest, &right->digest);
 }
 
 /* An alert of the list, on the heap like all that it points to. */
@@ -393,6 +406,7 @@ static struct as_listed_alert make_listed(const struct harness *harness,
     const char **receivers = as_xcalloc(strlen(names) + 1, sizeof(*receivers));
     struct as_labels *labels = parse_labels(listed->labels);
     struct as_listed_alert alert = {
+        .digest = as_labels_get_digest(labels),
         .fingerprint = as_labels_get_fingerprint(labels),
         .is_suppressed = listed->is_suppressed,
         .starts_at = {listed->starts * AS_US_PER_S},
@@ -424,7 +438,13 @@ static void answer_list(struct harness *harness)
     for (size_t i = 0; i < count; i++)
         alerts[i] = make_listed(harness, &harness->listed[i]);
     qsort(alerts, count, sizeof(*alerts), compare_listed);
-    const struct as_alert_list list = {harness->list_error, alerts, count};
+    const struct as_alert_list list = {
+        .error = harness->list_error,
+        .alerts = alerts,
+        .count = count,
+        .unread = harness->list_unread,
+        .problem = harness->list_unread > 0 ? "alerts[0]: no alert" : NULL,
+    };
     const uint64_t ticket = harness->list_ticket;
     harness->list_ticket = 0;
     step(harness, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = &list});
@@ -537,7 +557,9 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
             alert->ends_at.us = alerts[i].ends ? alerts[i].ends * AS_US_PER_S : harness->wall.us;
         alert->labels = parse_labels(alerts[i].labels);
         alert->annotations = make_annotations(alerts[i].annotation);
-        alert->fingerprint = as_labels_get_fingerprint(alert->labels);
+        alert->digest = as_labels_get_digest(alert->labels);
+        alert->fingerprint = alerts[i].fingerprint ? alerts[i].fingerprint
+                                                   : as_labels_get_fingerprint(alert->labels);
     }
     if (as_engine_has_room(harness->engine, notification))
         step(harness, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,

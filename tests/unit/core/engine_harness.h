@@ -98,12 +98,14 @@ struct harness {
     struct staged_commit staged; /* of the effects so far */
     struct staged_commit commits[HARNESS_QUEUE];
     size_t commit_count;
+    unsigned repeats; /* commits of repeats alone, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
     uint64_t list_ticket; /* of the list that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;
     const char *list_error;
+    size_t list_unread;                        /* alerts that could not be read */
     bool hold_commits, hold_calls, hold_lists; /* until harness_settle after they are cleared */
 
     enum as_reason observation; /* of every target; AS_REASON_APPLIED: the size */
@@ -135,7 +137,8 @@ struct test_alert {
     bool is_resolved;
     int64_t ends; /* 0: now */
     const char *annotation;
-    int64_t starts_us; /* more than `starts` */
+    int64_t starts_us;    /* more than `starts` */
+    uint64_t fingerprint; /* as the sender says; 0: the labels' */
 };
 
 void harness_start(struct harness *harness, const struct spec *spec); /* and takes the transcript */

@@ -917,6 +917,39 @@ Test(engine_watchdog, lists_show_that_it_lives)
     guarded_stop(&guarded);
 }
 
+Test(engine_alerts, a_listed_start_to_come_begins_nothing_anew)
+{
+    static const struct test_listed ahead[] = {{.labels = "Slow", .starts = 5000000}};
+    WITH_LISTS(h, slow_and_full);
+    LIST(&h, ahead);
+    tick(&h, 3 * RESYNC);
+    cr_assert_eq(open_count(&h), 1);
+    cr_assert(!strstr(said(&h), "superseded"));
+    fire(&h, "Slow", 990);
+    cr_assert(strstr(said(&h), "said duplicate"));
+    tick(&h, 3 * RESYNC);
+    cr_assert(!strstr(said(&h), "superseded"));
+    resolve(&h, "Slow", 990);
+    cr_assert_eq(open_count(&h), 0);
+    harness_stop(&h);
+}
+
+/* What could not be read may be what the list does not name; what it names counts. */
+Test(engine_alerts, a_list_with_an_alert_that_cannot_be_read_closes_nothing)
+{
+    static const struct test_listed full[] = {{.labels = "Full", .starts = 990}};
+    WITH_LISTS(h, slow_and_full);
+    fire(&h, "Slow", 990);
+    h.list_unread = 1;
+    LIST(&h, full);
+    tick(&h, 10 * RESYNC);
+    cr_assert_eq(open_count(&h), 2);
+    h.list_unread = 0;
+    tick(&h, 3 * RESYNC);
+    cr_assert_eq(open_count(&h), 1);
+    harness_stop(&h);
+}
+
 /* An Alertmanager without its alerts is known by the watchdog's absence, silenced or not. */
 Test(engine_watchdog, a_list_without_it_closes_nothing)
 {

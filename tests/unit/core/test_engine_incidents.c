@@ -39,6 +39,34 @@ Test(engine_incidents, a_repeat_does_nothing)
     harness_stop(&h);
 }
 
+/* These are answered before the disk has their record; so nothing else may hang on it. */
+Test(engine_incidents, a_repeat_is_what_changes_nothing_and_leads_to_nothing)
+{
+    static const struct test_alert two[] = {{.labels = "Slow", .starts = 990},
+                                            {.labels = "Unknown", .starts = 990}};
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 0, "opened");
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1);
+    fire(&h, "Unknown", 990);
+    cr_assert_eq(h.repeats, 1, "no rule");
+    harness_notify(&h, "alertscaler", two, 2);
+    cr_assert_eq(h.repeats, 1, "not each is a duplicate");
+    harness_notify(&h, "alertscaler", two, 0);
+    cr_assert_eq(h.repeats, 1, "no alert");
+    harness_notify(&h, "another", two, 1);
+    cr_assert_eq(h.repeats, 1, "its receiver is stored");
+    tick(&h, 6000);
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "that it was seen is stored");
+    resolve(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "closed");
+    fire(&h, "Slow", 990);
+    cr_assert_eq(h.repeats, 1, "stale");
+    harness_stop(&h);
+}
+
 Test(engine_incidents, a_later_start_is_a_new_incident_because_the_resolved_was_lost)
 {
     WITH(h, slow_and_idle);
@@ -48,6 +76,89 @@ Test(engine_incidents, a_later_start_is_a_new_incident_because_the_resolved_was_
     fire(&h, "Slow", 1005);
     cr_said(&h, "said queued; superseded; opened; answered; observe web; "
                 "decided web 6 cooldown (8) by slow");
+    harness_stop(&h);
+}
+
+#define AHEAD 5000000 /* on the wall clock of the test, which starts at 1000 */
+
+/* Else every genuine notification would be older, and nothing would close the incident. */
+Test(engine_incidents, a_start_to_come_outranks_no_real_one)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", AHEAD);
+    cr_said(&h, FIRST_STEP);
+    fire(&h, "Slow", AHEAD + 5);
+    cr_said(&h, "said duplicate; answered");
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    harness_crash(&h, 1);
+    (void)said(&h);
+    fire(&h, "Slow", AHEAD); /* counts as the incident's, which has a real one now */
+    cr_said(&h, "said duplicate; answered");
+    fire(&h, "Slow", 1001);
+    cr_assert(strstr(said(&h), "said queued; superseded; opened"));
+    resolve(&h, "Slow", 1001);
+    cr_assert(strstr(said(&h), "closed"));
+    harness_stop(&h);
+}
+
+Test(engine_incidents, whatever_the_date_a_resolved_closes)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", AHEAD);
+    (void)said(&h);
+    resolve(&h, "Slow", 980); /* a real one */
+    cr_assert(strstr(said(&h), "closed"));
+    fire(&h, "Slow", 1002);
+    cr_assert(strstr(said(&h), "opened"));
+    resolve(&h, "Slow", AHEAD);
+    cr_assert(strstr(said(&h), "closed"));
+    fire(&h, "Slow", 1002);
+    cr_said(&h, "said stale; answered");
+    harness_stop(&h);
+}
+
+Test(engine_incidents, a_resolved_dated_to_come_keeps_no_real_firing_out)
+{
+    WITH(h, slow_and_idle);
+    resolve(&h, "Slow", AHEAD);
+    (void)said(&h);
+    fire(&h, "Slow", AHEAD);
+    cr_said(&h, "said stale; answered");
+    fire(&h, "Slow", 990);
+    cr_assert(strstr(said(&h), "opened"));
+    harness_stop(&h);
+}
+
+/* Clocks are wrong by less than five minutes. */
+Test(engine_incidents, a_start_a_little_ahead_is_a_start)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    fire(&h, "Slow", 1300);
+    cr_assert(strstr(said(&h), "superseded"));
+    fire(&h, "Slow", 1301); /* a second too far */
+    cr_said(&h, "said duplicate; answered");
+    harness_stop(&h);
+}
+
+/* Our clock may be the one that is wrong. */
+Test(engine_incidents, a_clock_that_goes_back_and_forth_makes_no_new_incident)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    h.wall.us -= AS_US_PER_DAY;
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    harness_crash(&h, 1);
+    (void)said(&h);
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
+    h.wall.us += AS_US_PER_DAY;
+    fire(&h, "Slow", 990);
+    cr_said(&h, "said duplicate; answered");
     harness_stop(&h);
 }
 

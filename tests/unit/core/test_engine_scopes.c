@@ -92,8 +92,8 @@ Test(engine_scopes, the_same_alert_from_someone_who_may_more_serves_the_other_ru
     send(&h, "web", &slow);
     (void)said(&h);
     send(&h, "db", &slow);
-    cr_said(&h, "said queued; answered; observe web; observe db; decided web 6 no_change by "
-                "web-slow; decided db 4>6 scaled by db-slow; scale db 4>6; acted db 4>6 applied");
+    cr_said(&h, "said queued; opened; answered; observe db; decided db 4>6 scaled by db-slow; "
+                "scale db 4>6; acted db 4>6 applied");
     send(&h, "web", &slow);
     cr_said(&h, "said max_steps; answered");
     harness_stop(&h);
@@ -106,13 +106,102 @@ Test(engine_scopes, an_incident_cannot_be_ended_or_begun_anew_by_who_may_not_tri
     (void)said(&h);
     send(&h, "web", &slow_ended);
     cr_said(&h, "said forbidden; answered");
-    send(&h, "web", &(struct test_alert){.labels = "Slow", .starts = 995});
-    cr_said(&h, "said forbidden; answered");
     send(&h, "removed", &slow_ended);
     cr_said(&h, "said forbidden; answered");
     cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1);
     send(&h, "all", &slow_ended);
     cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    harness_stop(&h);
+}
+
+/* What it says is an incident of its own, for its own rules; what these have done, they have done.
+ */
+Test(engine_scopes, who_may_not_trigger_all_of_an_alert_has_an_incident_of_its_own)
+{
+    static const struct test_alert newer = {.labels = "Slow", .starts = 995};
+    static const struct test_alert newer_ended = {
+        .labels = "Slow", .starts = 995, .is_resolved = true};
+    START(h);
+    send(&h, "all", &slow);
+    (void)said(&h);
+    send(&h, "web", &newer);
+    const char *text = said(&h);
+    cr_assert(strstr(text, "opened") && !strstr(text, "scale"), "%s", text);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 2);
+    harness_crash(&h, 1);
+    harness_reload(&h, &two_rules);
+    tick(&h, 120);
+    cr_assert(!strstr(said(&h), "scale"));
+    send(&h, "all", &slow_ended);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1);
+    send(&h, "web", &newer_ended);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    harness_stop(&h);
+}
+
+/* Rules may come and go: an incident is its sender's own as long as there are rules beyond it. */
+Test(engine_scopes, new_rules_and_credentials_say_whose_an_incident_is)
+{
+    static const struct spec web_only = {
+        .targets = {{.name = "web", .min = 1, .up = 60}},
+        .rules = {{.name = "web-slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .up = 2,
+                   .max_steps = 1}},
+    };
+    START(h);
+    send(&h, "web", &slow);
+    send(&h, "all", &slow);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 2);
+    harness_reload(&h, &web_only);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1);
+    send(&h, "web", &slow_ended);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    send(&h, "web", &(struct test_alert){.labels = "Slow", .starts = 999});
+    harness_reload(&h, &two_rules);
+    (void)said(&h);
+    send(&h, "db", &slow);
+    const char *text = said(&h);
+    cr_assert(strstr(text, "opened"), "%s", text);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 2);
+    harness_crash(&h, 1);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 2);
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_INCIDENT), 2);
+    harness_stop(&h);
+}
+
+/* An alert is its labels: whose fingerprint it claims makes no difference. */
+Test(engine_scopes, a_claimed_fingerprint_reaches_no_other_alert)
+{
+    static const struct test_alert in_disguise = {
+        .labels = "Slow,team=web", .starts = 990, .fingerprint = 7};
+    static const struct test_alert victim = {.labels = "Full", .starts = 990, .fingerprint = 7};
+    static const struct test_alert victim_ended = {
+        .labels = "Full", .starts = 990, .is_resolved = true, .fingerprint = 7};
+    START(h);
+    send(&h, "web", &in_disguise);
+    (void)said(&h);
+    send(&h, "db", &victim);
+    cr_said(&h, "said queued; opened; answered; observe db; decided db 4>7 scaled by db-full; "
+                "scale db 4>7; acted db 4>7 applied");
+    send(&h, "db", &victim);
+    cr_said(&h, "said max_steps; answered");
+    send(&h, "web", &victim_ended);
+    cr_said(&h, "said forbidden; answered");
+    tick(&h, 120);
+    const char *text = said(&h);
+    cr_assert(!strstr(text, "db-slow"), "%s", text);
+    harness_stop(&h);
+}
+
+Test(engine_scopes, two_alerts_under_one_fingerprint_are_two)
+{
+    static const struct test_alert both[] = {{.labels = "Slow", .starts = 990, .fingerprint = 7},
+                                             {.labels = "Full", .starts = 990, .fingerprint = 7}};
+    START(h);
+    harness_notify(&h, "scaler", both, 2);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 2, "%s", said(&h));
     harness_stop(&h);
 }
 

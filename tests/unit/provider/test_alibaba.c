@@ -745,6 +745,24 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
     cr_assert_str_eq(given.talk.started, "asa-2");
 }
 
+Test(alibaba, retry_after_holds_between_looks_at_a_removal)
+{
+    begin_large_removal();
+    talker_hear(talk, (struct as_http_response){.status = 200,
+                                                .retry_after = "60",
+                                                .body = "{\"ScalingActivityId\":\"asa-1\"}"});
+    cr_assert_eq(talk->want, AS_TALK_WAIT);
+    cr_assert_eq(talk->wait_us, 60 * AS_US_PER_S);
+    as_talk_hear_time(talk, TALKER_NOW);
+    talker_expect(talk, "POST", ACTIVITY("asa-1"), "");
+    talker_hear(talk, (struct as_http_response){
+                          .status = 200,
+                          .retry_after = "7",
+                          .body = "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"});
+    cr_assert_eq(talk->want, AS_TALK_WAIT);
+    cr_assert_eq(talk->wait_us, 7 * AS_US_PER_S);
+}
+
 Test(alibaba, a_removal_that_ends_badly)
 {
     static const struct {

@@ -331,7 +331,8 @@ Test(monitoring, nothing_is_told_after_the_end)
 }
 
 #define ALERT(fingerprint, state)                                                                  \
-    "{\"labels\":{\"a\":\"b\"},\"startsAt\":\"2026-11-20T10:00:00Z\",\"fingerprint\":"             \
+    "{\"labels\":{\"a\":\"" fingerprint                                                            \
+    "\"},\"startsAt\":\"2026-11-20T10:00:00Z\",\"fingerprint\":"                                   \
     "\"00000000000000" fingerprint "\",\"status\":{\"state\":\"" state "\"}}"
 
 Test(monitoring, the_list_of_all_alertmanagers)
@@ -367,7 +368,6 @@ Test(monitoring, one_alertmanager_that_cannot_be_read_spoils_the_list)
         {{.outcome = AS_HTTP_TOO_LARGE}, "the answer is larger than 64 MiB", "too_large"},
         {{.status = 400, .body = "\"bad filter\""}, "HTTP 400: bad filter", "refused"},
         {{.status = 404, .body = "404 page not found"}, "HTTP 404", "refused"},
-        {{.status = 200, .body = "[{}]"}, "alerts[0].labels: missing", "invalid"},
         {{.status = 200, .body = "{}"}, "expected an array of alerts, got an object", "invalid"},
     };
     open_port();

@@ -144,11 +144,30 @@ Test(sqlite, a_newer_file_is_refused)
 
     store->close(store);
     run_sql("PRAGMA user_version=3");
-    expect_refusal(-EPROTO, "is from a newer alertscaler (schema 3, this one knows 1): use that "
+    expect_refusal(-EPROTO, "is from a newer alertscaler (schema 3, this one knows 2): use that "
                             "version or move the file away");
+    run_sql("PRAGMA user_version=2");
+    store = open_store();
+    store->close(store);
+}
+
+/* So that the version that wrote it refuses it from now on. */
+Test(sqlite, an_older_file_becomes_one_of_this_version)
+{
+    struct as_store *store = open_store();
+
+    store->close(store);
     run_sql("PRAGMA user_version=1");
     store = open_store();
     store->close(store);
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    cr_assert(!sqlite3_open(path, &db));
+    cr_assert(!sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL));
+    cr_assert_eq(sqlite3_step(statement), SQLITE_ROW);
+    cr_assert_eq(sqlite3_column_int(statement, 0), 2);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
 }
 
 Test(sqlite, somebody_elses_database_is_refused)

@@ -201,7 +201,7 @@ Test(kube_state, a_head_that_was_changed_is_refused_by_item)
         const char *key, *text;
         int code;
     } rows[] = {
-        {"format", "2", -EPROTO},           {"format", "x", -EBADMSG},
+        {"format", "3", -EPROTO},           {"format", "x", -EBADMSG},
         {"epoch", "-1", -EBADMSG},          {"sequence", "", -EBADMSG},
         {"serial", "1.5", -EBADMSG},        {"segments", "1:2 1:3", -EBADMSG},
         {"segments", "128:1", -EBADMSG},    {"segments", "1:10", -EBADMSG},

@@ -132,6 +132,20 @@ Test(payload, grafanas_superset_is_read)
     as_notification_free(n);
 }
 
+/* `printf 'alertname\0TestAlert\0' | sha256sum`: whatever the sender says that its fingerprint is.
+ */
+Test(payload, an_alert_is_known_by_the_digest_of_its_labels)
+{
+    static const char *const bodies[] = {ALERT(""), ALERT(",\"fingerprint\":\"00000000000000aa\"")};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bodies); i++) {
+        char digest[AS_DIGEST_TEXT_SIZE];
+        AS_CLEANUP(as_notification_free_p) struct as_notification *n = decode(bodies[i]);
+        as_digest_print(&n->alerts[0].digest, digest);
+        cr_assert_str_eq(digest,
+                         "1eed09670336db0d331d2320a4354bda62a3ae7d9246edf56fe7f55a536aef7d");
+    }
+}
+
 Test(payload, a_fingerprint_is_taken_only_when_it_is_one)
 {
     static const char *const others[] = {"",
@@ -201,8 +215,6 @@ static const struct {
     {ALERTS("[]") "x", "not JSON: line 1"},
     {WITH("\"a\":1,\"a\":2"), "not JSON: line 1, column 36: duplicate object key"},
     {ALERTS("[{\"labels\":{\"a\":\"1\",\"a\":\"2\"}}]"), "duplicate object key"},
-    {WITH("\"a\":\"\\u0000\""), "\\u0000 is not allowed"},
-    {WITH("\"\\u0000\":1"), "NUL byte in object key"},
     {WITH("\"a\":\"\xFF\""), "unable to decode byte 0xff"},
     {WITH("\"a\":\"\xED\xA0\x80\""), "unable to decode"},
     {WITH("\"a\":\"\\ud800\""), "not JSON"},
@@ -223,10 +235,15 @@ static const struct {
     {ALERTS("\"\""), "alerts: expected an array, got a string"},
     {WITH("\"receiver\":1"), "receiver: expected a string, got a number"},
     {WITH("\"groupKey\":[]"), "groupKey: expected a string, got an array"},
-    {WITH("\"notification_reason\":true"), "notification_reason: expected a string, got a boolean"},
     {WITH("\"truncatedAlerts\":-1"), "truncatedAlerts: expected a whole number not below 0"},
     {WITH("\"truncatedAlerts\":1.5"), "truncatedAlerts: expected a whole number not below 0"},
     {WITH("\"truncatedAlerts\":\"1\""), "truncatedAlerts: expected a whole number not below 0"},
+};
+
+/* The alerts that this is wrong with are refused, and nobody else. */
+static const struct {
+    const char *body, *error;
+} bad_alerts[] = {
     {ALERTS("[1]"), "alerts[0]: expected an object, got a number"},
     {ALERTS("[" GOOD "," GOOD ",null]"), "alerts[2]: expected an object, got null"},
     {ALERTS("[{}]"), "alerts[0].labels: missing"},
@@ -271,6 +288,82 @@ static void check_refused(const char *body, size_t size, const char *expected)
     free(copy);
 }
 
+/* `count` times `item`. */
+static struct as_buf repeat(const char *head, const char *item, size_t count, const char *tail)
+{
+    struct as_buf buf = AS_BUF_INIT((size_t)64 << 20);
+
+    as_buf_append_str(&buf, head);
+    for (size_t i = 0; i < count; i++)
+        as_buf_append_str(&buf, item);
+    as_buf_append_str(&buf, tail);
+    cr_assert_eq(as_buf_check(&buf), 0);
+    return buf;
+}
+
+/* The last alert is refused, and those before it are read. */
+static void check_invalid(const char *body, size_t size, const char *expected)
+{
+    AS_CLEANUP(as_notification_free_p) struct as_notification *n = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    cr_assert_eq(as_payload_decode(body, size, &n, &error), 0, "%.200s: %s", body, error.text);
+    for (size_t i = 0; i + 1 < n->alert_count; i++)
+        cr_assert_null(n->alerts[i].problem);
+    const struct as_alert *last = &n->alerts[n->alert_count - 1];
+    cr_assert_not_null(last->problem, "%.200s", body);
+    cr_assert(strstr(last->problem, expected), "%.200s: %s", body, last->problem);
+    cr_assert_null(strchr(last->problem, '\n'), "%s", last->problem);
+    cr_assert_eq(last->labels->count, 0);
+    cr_assert_eq(last->annotations->count, 0);
+}
+
+/* Alertmanager drops what is answered 400, with the good alerts in it. */
+Test(payload, an_alert_that_cannot_be_read_refuses_only_itself)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bad_alerts); i++)
+        check_invalid(bad_alerts[i].body, strlen(bad_alerts[i].body), bad_alerts[i].error);
+}
+
+Test(payload, a_nul_refuses_only_the_alert_that_it_is_in)
+{
+    static const struct {
+        const char *alert, *error;
+    } rows[] = {
+        {"{\"status\":\"firing\",\"labels\":{\"a\":\"x\\u0000y\"},\"startsAt\":\"2026-11-20T10:00:"
+         "00Z\"}",
+         "alerts[1].labels.a: a NUL in it"},
+        {"{\"status\":\"firing\",\"labels\":{\"a\\u0000\":\"x\"},\"startsAt\":\"2026-11-20T10:00:"
+         "00Z\"}",
+         "a NUL in it"},
+        {"{\"status\":\"firing\",\"labels\":{},\"annotations\":{\"n\":\"\\u0000\"},\"startsAt\":"
+         "\"2026\"}",
+         "alerts[1].annotations.n: a NUL in it"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *body = as_xasprintf(
+            "{\"version\":\"4\",\"groupKey\":\"{a=\\u0000}\",\"alerts\":[" GOOD ",%s]}",
+            rows[i].alert);
+        check_invalid(body, strlen(body), rows[i].error);
+    }
+    /* what stands there escaped is no NUL, and what is no character is none either */
+    as_notification_free(decode(ALERT(",\"annotations\":{\"a\":\"\\\\u0000\",\"b\":\"\\uffff\"}")));
+    AS_CLEANUP(as_notification_free_p)
+    struct as_notification *n =
+        decode(ALERT(",\"annotations\":{\"a\":\"\\\\u0000\"},\"other\":\"\\u0000\""));
+    cr_assert_null(n->alerts[0].problem);
+    cr_assert_str_eq(as_labels_get(n->alerts[0].annotations, "a"), "\\u0000");
+}
+
+Test(payload, too_many_alerts_that_cannot_be_read_are_no_notification)
+{
+    struct as_buf body = repeat("{\"version\":\"4\",\"alerts\":[1", ",1", 1000, "]}");
+    check_refused(body.data, body.size,
+                  "more than 1000 alerts that cannot be read; the last: alerts[1000]: expected an "
+                  "object, got a number");
+    as_buf_deinit(&body);
+}
+
 Test(payload, what_is_wrong_is_refused_with_its_place)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++)
@@ -283,19 +376,6 @@ Test(payload, a_truncated_body_is_refused_wherever_it_is_cut)
 {
     for (size_t size = 0; size + 2 < sizeof(newest); size++) /* the end: line break and NUL */
         check_refused(newest, size, "not JSON");
-}
-
-/* `count` times `item`. */
-static struct as_buf repeat(const char *head, const char *item, size_t count, const char *tail)
-{
-    struct as_buf buf = AS_BUF_INIT((size_t)64 << 20);
-
-    as_buf_append_str(&buf, head);
-    for (size_t i = 0; i < count; i++)
-        as_buf_append_str(&buf, item);
-    as_buf_append_str(&buf, tail);
-    cr_assert_eq(as_buf_check(&buf), 0);
-    return buf;
 }
 
 Test(payload, deep_nesting_is_refused_not_followed)
@@ -425,22 +505,26 @@ Test(payload, sizes_of_labels_have_their_limits)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_buf body = make_label(rows[i].name, rows[i].value);
         if (rows[i].error)
-            check_refused(body.data, body.size, rows[i].error);
+            check_invalid(body.data, body.size, rows[i].error);
         else
             as_notification_free(decode(body.data));
         as_buf_deinit(&body);
     }
 }
 
-Test(payload, the_size_of_the_reason_has_its_limit)
+/* The reason is shown, nothing more: no alert is lost for it. */
+Test(payload, a_reason_that_is_no_text_is_none)
 {
+    struct as_notification *n =
+        decode("{\"version\":\"4\",\"alerts\":[],\"notification_reason\":true}");
+    cr_assert_str_eq(n->reason, "");
+    as_notification_free(n);
     for (size_t size = AS_PAYLOAD_TEXT_MAX; size <= AS_PAYLOAD_TEXT_MAX + 1; size++) {
         struct as_buf body =
             repeat("{\"version\":\"4\",\"alerts\":[],\"notification_reason\":\"", "r", size, "\"}");
-        if (size > AS_PAYLOAD_TEXT_MAX)
-            check_refused(body.data, body.size, "notification_reason: longer than 65536 bytes");
-        else
-            as_notification_free(decode(body.data));
+        n = decode(body.data);
+        cr_assert_eq(strlen(n->reason), size > AS_PAYLOAD_TEXT_MAX ? 0 : size);
+        as_notification_free(n);
         as_buf_deinit(&body);
     }
 }
@@ -453,7 +537,7 @@ Test(payload, the_number_of_labels_has_its_limit)
             as_buf_printf(&body, "%s\"l%d\":\"\"", i ? "," : "", i);
         as_buf_append_str(&body, "}}]}");
         if (count > AS_PAYLOAD_LABELS_MAX)
-            check_refused(body.data, body.size, "alerts[0].labels: more than 1024");
+            check_invalid(body.data, body.size, "alerts[0].labels: more than 1024");
         else
             as_notification_free(decode(body.data));
         as_buf_deinit(&body);
@@ -478,6 +562,7 @@ Test(payload, what_is_encoded_reads_back_the_same)
         const struct as_alert *a = &first->alerts[i], *b = &second->alerts[i];
         cr_assert_eq(a->status, b->status);
         cr_assert_eq(a->fingerprint, b->fingerprint);
+        cr_assert_eq(as_digest_compare(&a->digest, &b->digest), 0);
         cr_assert_eq(a->starts_at.us, b->starts_at.us);
         cr_assert_eq(a->ends_at.us, b->ends_at.us);
         cr_assert(as_labels_equal(a->labels, b->labels));

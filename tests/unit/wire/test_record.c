@@ -212,6 +212,7 @@ static void make_notified(struct notified *notified, const char *value)
     for (size_t i = 0; i < 2; i++)
         notified->alerts[i] = (struct as_alert){
             .status = i ? AS_ALERT_RESOLVED : AS_ALERT_FIRING,
+            .digest = {{(unsigned char)(0xa0 + i)}},
             .fingerprint = UINT64_C(0x0123456789abcdef) + i,
             .starts_at = {INT64_C(1795168800000000)},
             .labels = make_labels(value),
@@ -227,6 +228,8 @@ static void notified_deinit(struct notified *notified)
     as_labels_free(notified->alerts[1].labels);
 }
 
+#define ZEROS "00000000000000000000000000000000000000000000000000000000000000"
+
 Test(record, notification_with_an_outcome_for_each_alert)
 {
     struct notified notified;
@@ -236,10 +239,12 @@ Test(record, notification_with_an_outcome_for_each_alert)
     const json_t *alerts = json_object_get(seal(&sealed)->json, "alerts");
     char *text = json_dumps(alerts, JSON_COMPACT | JSON_SORT_KEYS);
     cr_assert_str_eq(
-        text, "[{\"fingerprint\":\"0123456789abcdef\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
+        text, "[{\"digest\":\"a0" ZEROS
+              "\",\"fingerprint\":\"0123456789abcdef\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
               "\"h\",\"zone\":\"a\"},\"outcome\":\"queued\",\"rules\":[\"slow\",\"other\"],"
               "\"startsAt\":\"2026-11-20T10:00:00Z\",\"status\":\"firing\"},"
-              "{\"fingerprint\":\"0123456789abcdf0\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
+              "{\"digest\":\"a1" ZEROS
+              "\",\"fingerprint\":\"0123456789abcdf0\",\"labels\":{\"alertname\":\"Slow\",\"hash\":"
               "\"h\",\"zone\":\"a\"},\"outcome\":\"no_rule\",\"rules\":[],"
               "\"startsAt\":\"2026-11-20T10:00:00Z\",\"status\":\"resolved\"}]");
     free(text);
@@ -281,9 +286,11 @@ Test(record, the_answer_to_a_notification_says_the_same)
     cr_assert(as_str_starts_with(
                   text.data,
                   "{\"status\":\"ok\",\"notification\":\"01J00000000000000000000000\",\"alerts\":"
-                  "[{\"fingerprint\":\"0123456789abcdef\",\"status\":\"firing\",\"rules\":"
+                  "[{\"digest\":\"a0" ZEROS
+                  "\",\"fingerprint\":\"0123456789abcdef\",\"status\":\"firing\",\"rules\":"
                   "[\"slow\",\"other\"],\"outcome\":\"queued\"},"
-                  "{\"fingerprint\":\"0123456789abcdf0\",\"status\":\"resolved\",\"rules\":[],"
+                  "{\"digest\":\"a1" ZEROS
+                  "\",\"fingerprint\":\"0123456789abcdf0\",\"status\":\"resolved\",\"rules\":[],"
                   "\"outcome\":\"no_rule\"}]}"),
               "%s", text.data);
     as_buf_deinit(&text);
@@ -297,7 +304,7 @@ Test(record, decision_holds_its_whole_input_and_output)
         .incident = "0123456789abcdef",
         .action = {.kind = AS_ACTION_SCALE_UP, .amount = {.size = 2, .at_least = 1}}};
     static const char ids[1][AS_ULID_SIZE] = {"01J00000000000000000000000"};
-    static const uint64_t incidents[] = {UINT64_C(0x0123456789abcdef)};
+    static const struct as_digest incidents[] = {{{0x01, 0x23}}};
     const struct as_decide_input input = {.version = AS_DECIDE_VERSION,
                                           .now = header.time,
                                           .target = "kubernetes/a",
@@ -391,6 +398,27 @@ Test(record, action_and_failed_observation)
     sealed_deinit(&failure);
 }
 
+Test(record, an_alert_that_could_not_be_read_says_where)
+{
+    struct notified notified;
+    struct as_buf text = AS_BUF_INIT(BUF_MAX);
+    SEALED(sealed);
+    make_notified(&notified, "a");
+    notified.alerts[1].problem = (char *)(uintptr_t) "alerts[1].labels.x: a NUL in it";
+    notified.outcomes[1].reason = AS_REASON_INVALID;
+    as_record_encode_notification(&header, &notified.record, &sealed.text, &sealed.places);
+    const json_t *alerts = json_object_get(seal(&sealed)->json, "alerts");
+    char *second = json_dumps(json_array_get(alerts, 1), JSON_COMPACT | JSON_SORT_KEYS);
+    cr_assert_str_eq(second,
+                     "{\"error\":\"alerts[1].labels.x: a NUL in it\",\"outcome\":\"invalid\"}");
+    as_record_encode_answer(&notified.record, &text);
+    cr_assert(strstr(text.data, second), "%s", text.data);
+    free(second);
+    as_buf_deinit(&text);
+    sealed_deinit(&sealed);
+    notified_deinit(&notified);
+}
+
 Test(record, incident_with_the_sizes_of_its_targets)
 {
     static const struct as_incident_target targets[] = {
@@ -398,15 +426,20 @@ Test(record, incident_with_the_sizes_of_its_targets)
         {.target = "kubernetes/b", .rule = "slow"}};
     struct as_labels *labels = make_labels("a");
     const struct as_incident_record record = {.event = AS_INCIDENT_EXPIRED,
+                                              .digest = {{0x01, 0x23}},
                                               .fingerprint = 1,
                                               .starts_at = header.time,
+                                              .claimed = {true, {INT64_C(1924992000000000)}},
                                               .labels = labels,
                                               .targets = targets,
                                               .target_count = 2};
     SEALED(sealed);
     as_record_encode_incident(&header, &record, &sealed.text, &sealed.places);
     cr_assert_str_eq(text_of(seal(&sealed), "event"), "expired");
+    cr_assert_str_eq(text_of(&sealed, "digest"),
+                     "0123000000000000000000000000000000000000000000000000000000000000");
     cr_assert(is_null(&sealed, "notification"));
+    cr_assert_str_eq(text_of(&sealed, "startsAt_claimed"), "2031-01-01T00:00:00.000000Z");
     char *text = json_dumps(json_object_get(sealed.json, "targets"), JSON_COMPACT | JSON_SORT_KEYS);
     cr_assert_str_eq(text, "[{\"replicas\":4,\"rule\":\"slow\",\"target\":\"kubernetes/a\"},"
                            "{\"replicas\":null,\"rule\":\"slow\",\"target\":\"kubernetes/b\"}]");

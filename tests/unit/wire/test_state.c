@@ -111,6 +111,7 @@ static void encode_incident(struct as_buf *out)
     };
     struct as_labels *labels = make_labels();
     const struct as_incident_state state = {
+        .key = {.digest = {{0xfe, 0xdc}}, .owner = "team"},
         .fingerprint = UINT64_C(0xfedcba9876543210),
         .is_open = true,
         .starts_at = {-62135596800 * AS_US_PER_S},
@@ -167,7 +168,7 @@ static struct as_buf encode(enum kind kind)
     const struct as_past_event events[] = {{moment_at(900, 49900), 2}, {moment_at(990, 49990), -1}};
     const struct as_past_recommendation recommendations[] = {{moment_at(995, 49995), 7}};
     const struct as_ending_state endings[] = {{.rule = "slow",
-                                               .fingerprint = UINT64_C(0xfedcba9876543210),
+                                               .incident = "fedcba9876543210",
                                                .ended = moment_at(980, 49980),
                                                .origin = 3,
                                                .peak = 9,
@@ -230,7 +231,9 @@ Test(state, a_resolved_incident_needs_no_labels)
 {
     struct as_buf text = AS_BUF_INIT(BUF_MAX);
     struct again again;
-    const struct as_incident_state state = {.fingerprint = 1,
+    const struct as_incident_state state = {.key = {.owner = ""},
+                                            .is_undated = true,
+                                            .fingerprint = 1,
                                             .opened = moment_at(1, 1),
                                             .seen = moment_at(1, 1),
                                             .resolved = moment_at(1, 1)};
@@ -239,6 +242,31 @@ Test(state, a_resolved_incident_needs_no_labels)
     cr_assert_str_eq(again.text.data, text.data);
     as_buf_deinit(&again.text);
     as_buf_deinit(&text);
+}
+
+static int keep_key(void *context, const struct as_incident_state *state)
+{
+    *(struct as_incident_key *)context = state->key;
+    return 0;
+}
+
+/* Earlier versions kept incidents by the sender's fingerprint. */
+Test(state, an_incident_of_an_earlier_version_is_known_by_its_labels)
+{
+    static const char json[] =
+        "{\"annotations\":{},\"boot\":\"b1\",\"credentials\":[],\"fingerprint\":"
+        "\"00000000000000aa\",\"labels\":{\"a\":\"b\"},\"open\":true,\"opened\":[1,2],"
+        "\"progress\":[],\"receivers\":[],\"resolved\":null,\"seen\":[1,2],\"silenced\":null,"
+        "\"starts_at\":1}";
+    struct as_incident_key key;
+    struct as_error error = AS_ERROR_INIT;
+    char digest[AS_DIGEST_TEXT_SIZE];
+    cr_assert_eq(as_state_decode_incident(json, strlen(json), &test_clock, keep_key, &key, &error),
+                 0, "%s", error.text);
+    as_digest_print(&key.digest, digest);
+    cr_assert_str_eq(digest, "8fb20ef63ced4145fc2e983ffe597d1dcff39154c3bf21f0fa9dde6a0c50fdc9");
+    cr_assert(key.has_former);
+    cr_assert_eq(key.former, 0xaa);
 }
 
 /* last_up of the target: 990 s on the boot's clock b1, 49990 s by the wall. */
@@ -390,6 +418,8 @@ static const struct {
     const char *key, *value;
 } damages[] = {
     {INCIDENT, "fingerprint", "\"xyz\""},
+    {INCIDENT, "digest", "\"xyz\""},
+    {INCIDENT, "owner", "7"},
     {INCIDENT, "labels", "{\"a\":1}"},
     {INCIDENT, "open", "false"}, /* resolved, but not since when */
     {INCIDENT, "opened", "[1]"},

@@ -1,0 +1,24 @@
+/*
+ * An alert's identity: the SHA-256 of its label set, sorted by name, each label `name NUL value
+ * NUL`. No two label sets have the same one, whatever a sender makes up.
+ */
+#ifndef ALERTSCALER_WIRE_LABELS_DIGEST_H
+#define ALERTSCALER_WIRE_LABELS_DIGEST_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/digest.h>
+#include <alertscaler/core/labels.h>
+
+/* Takes longer to make than one digest does: one for a document. */
+struct as_labels_hasher;
+
+struct as_labels_hasher *as_labels_hasher_new(void) AS_MUST_USE;
+struct as_labels_hasher *as_labels_hasher_free(struct as_labels_hasher *hasher);
+struct as_digest as_labels_hasher_get(struct as_labels_hasher *hasher,
+                                      const struct as_labels *labels);
+
+struct as_digest as_labels_get_digest(const struct as_labels *labels); /* of one set alone */
+
+AS_DEFINE_CLEANUP(struct as_labels_hasher *, as_labels_hasher_free)
+
+#endif

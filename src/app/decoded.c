@@ -1,0 +1,115 @@
+/*
+ * A hash table by digest, and a list by last use. The notification that is lent is at the list's
+ * head, whatever its size: it goes with the next call where it is too large to be kept.
+ */
+#include "decoded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+#include <openssl/sha.h>
+
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/payload.h>
+
+struct entry {
+    UT_hash_handle hh;           /* by digest */
+    TAILQ_ENTRY(entry) in_order; /* the last used first */
+    struct as_digest digest;
+    struct as_notification *notification;
+    size_t bytes;
+};
+TAILQ_HEAD(entry_list, entry);
+
+struct as_decoded {
+    struct entry *entries;
+    struct entry_list order;
+    size_t max;
+    struct as_decoded_counts counts;
+};
+
+struct as_decoded *as_decoded_new(size_t max)
+{
+    struct as_decoded *decoded = as_xcalloc(1, sizeof(*decoded));
+    TAILQ_INIT(&decoded->order);
+    decoded->max = max;
+    return decoded;
+}
+
+static void forget(struct as_decoded *decoded, struct entry *entry)
+{
+    HASH_DEL(decoded->entries, entry);
+    TAILQ_REMOVE(&decoded->order, entry, in_order);
+    decoded->counts.bytes -= entry->bytes;
+    as_notification_free(entry->notification);
+    free(entry);
+}
+
+static void shrink(struct as_decoded *decoded)
+{
+    struct entry *lent = TAILQ_FIRST(&decoded->order);
+    if (lent && lent->bytes > decoded->max) /* not at the others' expense */
+        forget(decoded, lent);
+    while (decoded->counts.bytes > decoded->max)
+        forget(decoded, TAILQ_LAST(&decoded->order, entry_list));
+}
+
+struct as_decoded *as_decoded_free(struct as_decoded *decoded)
+{
+    if (decoded)
+        as_decoded_set_max(decoded, 0);
+    free(decoded);
+    return NULL;
+}
+
+void as_decoded_set_max(struct as_decoded *decoded, size_t max)
+{
+    decoded->max = max;
+    shrink(decoded);
+}
+
+static void keep(struct as_decoded *decoded, const struct as_digest *digest,
+                 struct as_notification *notification_taken)
+{
+    struct entry *entry = as_xcalloc(1, sizeof(*entry));
+    entry->digest = *digest;
+    entry->notification = notification_taken;
+    entry->bytes = sizeof(*entry) + AS_ALLOC_EXTRA + as_notification_measure(notification_taken);
+    HASH_ADD(hh, decoded->entries, digest, sizeof(entry->digest), entry);
+    TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
+    decoded->counts.bytes += entry->bytes;
+}
+
+int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
+                   struct as_notification **notification_out, struct as_error *error)
+{
+    struct as_digest digest;
+    struct entry *entry;
+    shrink(decoded); /* the last one lent may be too large */
+    SHA256((const unsigned char *)body, size, digest.bytes);
+    HASH_FIND(hh, decoded->entries, &digest, sizeof(digest), entry);
+    if (entry) {
+        decoded->counts.hits++;
+        TAILQ_REMOVE(&decoded->order, entry, in_order);
+        TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
+        *notification_out = entry->notification;
+        return 0;
+    }
+    decoded->counts.misses++;
+    const int r = as_payload_decode(body, size, notification_out, error);
+    if (r < 0)
+        return r;
+    as_digest_print(&digest, (*notification_out)->body_sha256);
+    (*notification_out)->body_size = size;
+    keep(decoded, &digest, *notification_out);
+    return 0;
+}
+
+struct as_decoded_counts as_decoded_get_counts(const struct as_decoded *decoded)
+{
+    return decoded->counts;
+}

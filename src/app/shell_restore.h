@@ -1,0 +1,26 @@
+/*
+ * What the store has kept, into a new engine.
+ */
+#ifndef ALERTSCALER_SHELL_RESTORE_H
+#define ALERTSCALER_SHELL_RESTORE_H
+
+#include <alertscaler/base/error.h>
+#include <alertscaler/core/engine.h>
+#include <alertscaler/port/store.h>
+#include <alertscaler/wire/state.h>
+
+/* Keys in AS_STORE_META */
+#define SHELL_PAUSE_KEY "pause" /* of all targets */
+#define SHELL_DRY_KEY   "dry_run_since"
+
+struct shell_restored {
+    size_t intents;
+    as_maybe_time dry_since; /* the dry run that lasted when the store was last written */
+};
+
+/* Something that cannot be read: a negative errno, with the reason and the place. */
+int shell_restore(struct as_store *store, const struct as_state_clock *clock,
+                  struct as_engine *engine, struct shell_restored *restored_out,
+                  struct as_error *error) AS_MUST_USE;
+
+#endif
