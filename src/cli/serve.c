@@ -22,8 +22,10 @@ static int run(const struct as_args *args)
         as_log_format_parse(as_args_get(args, "log.format"), &format) != 0)
         return as_cli_fail(args, "--log.level or --log.format is none of the choices");
     enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
-    while (strcmp(as_args_get(args, "sandbox"), sandboxes[sandbox]) != 0)
-        sandbox++; /* it is one of the choices */
+    for (const char *word; (word = sandboxes[sandbox]); sandbox++) {
+        if (strcmp(as_args_get(args, "sandbox"), word) == 0)
+            break; /* it is one of the choices */
+    }
     as_log_configure(level, format, STDERR_FILENO);
     const struct as_daemon_options options = {
         .adapters = args->adapters,

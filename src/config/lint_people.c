@@ -12,7 +12,7 @@
 /* It tells alertscaler and nobody else. */
 static bool is_only_ours(const struct lint_receiver *receiver)
 {
-    return lint_is_ours(receiver) && !receiver->has_others;
+    return receiver && lint_is_ours(receiver) && !receiver->has_others;
 }
 
 /* Every alert that comes there is the watchdog, whose firing is nothing to tell people. */

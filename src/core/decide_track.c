@@ -21,11 +21,6 @@ static struct as_proposal_result propose(int32_t size, bool within_tolerance)
         .has_size = true, .desired = size, .within_tolerance = within_tolerance};
 }
 
-static bool is_within(const struct as_decide_input *input, double ratio)
-{
-    return 1 - input->config.tolerance_down <= ratio && ratio <= 1 + input->config.tolerance_up;
-}
-
 /* In thousandths; what is an integer but for the rounding of the multiplication becomes one. */
 static double to_milli(double number)
 {
@@ -45,6 +40,21 @@ static int64_t to_whole_milli(double number)
     if (milli >= 0x1p63)
         return INT64_MAX;
     return milli < -0x1p63 ? INT64_MIN : (int64_t)milli;
+}
+
+/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64(). */
+static double get_tolerance(const struct as_decide_input *input, double tolerance)
+{
+    if (input->version < 2)
+        return tolerance;
+    double milli = to_milli(tolerance);
+    return milli == round(milli) ? milli * 1e-3 : round(tolerance * 1e6) * 1e-6;
+}
+
+static bool is_within(const struct as_decide_input *input, double ratio)
+{
+    return 1 - get_tolerance(input, input->config.tolerance_down) <= ratio &&
+           ratio <= 1 + get_tolerance(input, input->config.tolerance_up);
 }
 
 /* Pods that are Running and ready; where they are not known, all. */

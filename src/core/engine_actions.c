@@ -229,6 +229,25 @@ static bool binding_was_due(const struct as_engine *engine, const struct binding
            binding_get_due_unheld(binding).us <= intent->at.mono.us;
 }
 
+/* Its rule has gone meanwhile, and may come back: counts it for those that the rule was for. */
+static void count_kept_step(struct as_engine *engine, const struct target *target,
+                            const struct intent *intent)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        for (uint32_t i = 0; i < incident->kept_count; i++) {
+            struct as_progress *kept = &incident->kept[i];
+            if (strcmp(kept->rule, intent->rule) != 0 ||
+                strcmp(kept->target, target->ref->id) != 0 || !incident_took_part(incident, intent))
+                continue;
+            if (kept->steps++ == 0)
+                kept->origin = intent->from;
+            kept->applied = moment_now(engine);
+            effect_put_incident(engine, incident);
+        }
+    }
+}
+
 /* Counts the action for the incidents that took part in its decision. */
 static void count_step(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
@@ -248,6 +267,8 @@ static void count_step(struct as_engine *engine, struct target *target, const st
             effect_put_incident(engine, binding->incident);
         }
     }
+    if (intent->rule[0] != '\0' && !group_find(target, intent->rule))
+        count_kept_step(engine, target, intent);
 }
 
 /* After a scale: when the lock ends, else when a rule is due again. */
@@ -444,25 +465,34 @@ void actions_supersede_maybe(struct as_engine *engine, struct target *target, co
     end_maybe(engine, target);
 }
 
+/* An API server's versions are numbers that grow: a smaller one is of before the request, from a
+ * server that lacks the last changes, as after a fail-over. */
+static bool is_older(const char *version, const char *other)
+{
+    const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
+    if (version[size] != '\0' || other[other_size] != '\0')
+        return false;
+    return size != other_size ? size < other_size : strcmp(version, other) < 0;
+}
+
 /* The observation is newer than the request, so one for another version has lost. Of a node group
- * it may be older, from some cache; an API server answers from etcd. */
+ * it may be older, from some cache. */
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
     return target->ref->kind == AS_TARGET_KUBERNETES && intent->version[0] &&
-           observation->version[0] && strcmp(intent->version, observation->version) != 0;
+           observation->version[0] && strcmp(intent->version, observation->version) != 0 &&
+           !is_older(observation->version, intent->version);
 }
 
 static const char not_found[] = "not found to be done after a restart; decided anew";
 
-/* Of intents that an earlier version kept for several spellings of the target, the one that is
- * found to be done is the question from now on, else the youngest. The others are over: true, to be
- * stored. */
+/* Of the intents for several spellings of the target that an earlier version kept, the one found to
+ * be done is left, else the youngest. True: the others are over, which is to be stored. */
 static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct intent *left = target->maybe, *kept = left;
-    if (!left->older)
-        return false;
+    const bool is_less = left->older != NULL;
     for (struct intent *intent = left; intent && kept->to != replicas; intent = intent->older)
         kept = intent->to == replicas ? intent : kept;
     while (left) {
@@ -475,7 +505,7 @@ static bool settle_spellings(struct as_engine *engine, struct target *target, in
         intent_free(intent);
     }
     target->maybe = kept;
-    return true;
+    return is_less;
 }
 
 /* True: the request of which nobody knew was carried out, and its outcome is being committed. */

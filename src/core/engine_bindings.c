@@ -245,6 +245,18 @@ void bindings_drop(struct as_engine *engine, struct incident *incident)
     incident->bindings = NULL;
 }
 
+/* A change of the size by this rule is under way: it may become a step of the incident. */
+static bool is_awaited(const struct binding *binding)
+{
+    const struct target *target = binding->group->target;
+    const struct intent *const intents[] = {target->maybe, target->intent};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
+        if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Keeps by name what rules have done for an incident, then unbinds it. */
 static void set_aside(struct as_engine *engine, struct incident *incident)
 {
@@ -254,7 +266,7 @@ static void set_aside(struct as_engine *engine, struct incident *incident)
                               sizeof(*incident->kept));
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct binding *binding = &incident->bindings[i];
-        if (binding->steps == 0)
+        if (binding->steps == 0 && !is_awaited(binding))
             continue;
         incident->kept[incident->kept_count++] = (struct as_progress){
             .rule = as_xstrdup(binding->group->rule->name),

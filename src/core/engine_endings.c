@@ -268,8 +268,9 @@ static const struct as_rule *find_rule(const struct as_ruleset *ruleset, const c
     return NULL;
 }
 
-/* The rule, if it still says that something follows on this entry of the rule files, and the
- * address is still this entry's. */
+/* The rule, if it still says that something follows here: it leads to the entry that has the
+ * address, whatever the entry is called now; where none is known to have it, to the entry of that
+ * name, whose template may give it. */
 static const struct as_rule *find_successor(const struct as_engine *engine,
                                             const struct target *target,
                                             const struct ending *ending)
@@ -278,8 +279,23 @@ static const struct as_rule *find_successor(const struct as_engine *engine,
     if (!rule || !rule->enabled || rule->on_resolved.kind == AS_ENDING_NOTHING)
         return NULL;
     const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
-    const bool is_same = strcmp(entry->name, target->entry) == 0;
-    return is_same && (!target->config || target->config == entry) ? rule : NULL;
+    const bool is_same = target->config ? target->config == entry
+                                        : strcmp(entry->name, target->entry) == 0 &&
+                                              as_target_may_have_id(entry, target->ref->id);
+    return is_same ? rule : NULL;
+}
+
+/* True where the entry has another name than is stored. */
+static bool note_entry(struct as_engine *engine, struct target *target, const struct as_rule *rule)
+{
+    const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
+    const bool is_renamed = strcmp(entry->name, target->entry) != 0;
+    target_set_config(engine, target, entry);
+    if (is_renamed) {
+        free(target->entry);
+        target->entry = as_xstrdup(entry->name);
+    }
+    return is_renamed;
 }
 
 /* After new rules, and after a restart: finds the rules again by their names, and drops the endings
@@ -290,12 +306,9 @@ bool endings_remake(struct as_engine *engine, struct target *target)
     bool changed = false;
     TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
         ending->rule = find_successor(engine, target, ending);
-        if (ending->rule) {
-            target_set_config(engine, target, &engine->ruleset->targets[ending->rule->target]);
-            continue;
-        }
-        ending_free(target, ending);
-        changed = true;
+        changed = !ending->rule || note_entry(engine, target, ending->rule) || changed;
+        if (!ending->rule)
+            ending_free(target, ending);
     }
     return changed;
 }

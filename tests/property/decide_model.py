@@ -139,9 +139,20 @@ def propose_step(proposal, body, replicas, up):
     return saturate(replicas + amount if up else replicas - amount), False
 
 
-def within(target, ratio):
-    tolerance = target.get("tolerance") or {}
-    return 1 - tolerance.get("down", 0.1) <= ratio <= 1 + tolerance.get("up", 0.1)
+def quantity(number):
+    """As HPA reads a number of its API: thousandths times 0.001, or what is finer, millionths times 0.000001."""
+    thousandths = milli(float(number))
+    if thousandths == math.floor(thousandths):
+        return thousandths * 0.001
+    return nearest(number * 10**6) * 0.000001
+
+
+def within(document, ratio):
+    tolerance = document["target"].get("tolerance") or {}
+    down, up = (tolerance.get(direction, 0.1) for direction in ("down", "up"))
+    if document["v"] >= 2:
+        down, up = quantity(down), quantity(up)
+    return 1 - down <= ratio <= 1 + up
 
 
 def divide(a, b):
@@ -152,7 +163,7 @@ def divide(a, b):
 
 
 def track_number(document, proposal, goal_name, goal):
-    target, observed = document["target"], document["observed"]
+    observed = document["observed"]
     replicas = observed["replicas"]
     status_replicas = observed.get("status_replicas", replicas)
     pods = observed.get("pods")
@@ -163,13 +174,13 @@ def track_number(document, proposal, goal_name, goal):
     if goal == 0:
         raise Unavailable
     if goal_name == "average_value":
-        if status_replicas > 0 and within(target, divide(value, goal * status_replicas)):
+        if status_replicas > 0 and within(document, divide(value, goal * status_replicas)):
             return status_replicas, True
         return ceil_size(divide(value, goal)), False
     ratio = divide(value, goal)
     if replicas == 0:
         return ceil_size(ratio), False
-    if within(target, ratio):
+    if within(document, ratio):
         return replicas, True
     if pods is None:
         ready = replicas
@@ -206,7 +217,7 @@ def classify(document, pod, sample, is_cpu):
 
 
 def track_pods(document, proposal, goal_name, goal):
-    target, observed = document["target"], document["observed"]
+    observed = document["observed"]
     replicas = observed["replicas"]
     pods = observed.get("pods") or []
     samples = {sample["pod"]: sample for sample in proposal.get("samples") or [] if sample.get("pod")}
@@ -239,7 +250,7 @@ def track_pods(document, proposal, goal_name, goal):
 
     ratio = ratio_of(usage)
     if not classes["missing"] and (not classes["unready"] or ratio <= 1):
-        if within(target, ratio):
+        if within(document, ratio):
             return replicas, True
         return ceil_size(ratio * len(usage)), False
     for i in classes["missing"]:
@@ -251,7 +262,7 @@ def track_pods(document, proposal, goal_name, goal):
         if ratio > 1:
             usage[i] = 0
     again = ratio_of(usage)
-    if within(target, again):
+    if within(document, again):
         return replicas, True
     if (ratio < 1 < again) or (again < 1 < ratio):
         return replicas, False

@@ -138,7 +138,7 @@ class Generator:
         elif self.chance(0.95):
             proposal["value"] = self.value() if self.chance(0.97) else None
             if kind == "track" and "value" in body and self.chance(0.4):
-                proposal["value"] = finite(body["value"] * self.pick(0.9, 1.1, 1, 0.5, 2, 1.1000001, 11, 0.8999))
+                proposal["value"] = finite(body["value"] * self.pick(0.9, 1.1, 1, 0.5, 2, 1.1000001, 11, 0.8999, 0.59, 1.57, 0.99889))
         return proposal
 
     def pod(self, number):
@@ -189,7 +189,7 @@ class Generator:
         if self.chance(0.01):
             target["min"] = target["max"] + 1 if target["max"] < 2**31 - 1 else 0
         self.maybe(target, "id", 0.5, lambda: "kubernetes/default/apps/v1/Deployment/shop/checkout")
-        self.maybe(target, "tolerance", 0.4, lambda: {self.pick("up", "down"): self.pick(0, 0.1, 0.2, 0.05, 1, 1.5)})
+        self.maybe(target, "tolerance", 0.4, lambda: {self.pick("up", "down"): self.pick(0, 0.1, 0.2, 0.05, 0.41, 0.57, 0.00111, 1, 1.5)})
         self.maybe(target, "enforce_bounds", 0.3, lambda: self.chance(0.5))
         self.maybe(target, "dry_run", 0.2, lambda: self.chance(0.4))
         self.maybe(target, "cpu_initialization_seconds", 0.3, self.seconds)

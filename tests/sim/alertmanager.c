@@ -92,7 +92,7 @@ static bool compose(struct world *world, struct peer_group *state, struct messag
         message->items[at].starts_at = alert->starts_at;
         message->items[at].ends_at = alert->ends_at;
         message->items[at].mood = (int)between(world, 0, 2);
-        if (alert->firing && chance(world, 50)) /* merging of Prometheis */
+        if (alert->firing && !world->story && chance(world, 50)) /* merging of Prometheis */
             message->items[at].starts_at.us -= between(world, 1, 20) * SECOND;
     }
     return is_new || (message->count > 0 && world->now - state->sent_at >= world->repeat_interval);

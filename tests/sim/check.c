@@ -421,6 +421,8 @@ void check_effect(struct world *world, const struct as_effect *effect)
         check_decision(world, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
         check_command(world, effect);
+    else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
+        check_rest_incident(world);
     if (!world->is_verbose)
         return;
     if (effect->kind == AS_EFFECT_RECORD_DECISION)

@@ -295,7 +295,8 @@ void check_orders_size(struct world *world, const struct server_target *target)
         struct sim_order *order = world->orders[i];
         if (order->found == target &&
             (order->order.replicas == target->size ||
-             (target->before.until > world->now && order->order.replicas == target->before.size)))
+             (target->before.until > world->now && order->order.replicas == target->before.size) ||
+             (target->shown_until > world->now && order->order.replicas == target->shown)))
             order->was_size = true;
     }
 }

@@ -344,19 +344,30 @@ void daemon_open(struct world *world)
     daemon_poll(world);
 }
 
-void daemon_reload(struct world *world)
+void daemon_set_rules(struct world *world, const struct spec *spec)
 {
     struct daemon *daemon = &world->daemon;
     struct as_ruleset *old = daemon->ruleset;
     trouble_note(world, TROUBLE_RELOAD + daemon_get_phase(world));
     world->rule_changes++;
-    rules_randomize(world, &daemon->spec);
-    daemon->ruleset = spec_make_ruleset(&daemon->spec);
-    daemon->config.dry_run = chance(world, 50);
+    daemon->former_spec = daemon->spec;
+    daemon->spec = *spec;
+    daemon->ruleset = spec_make_ruleset(spec);
     trace(world, "daemon: new rules%s", daemon->config.dry_run ? ", all dry" : "");
     as_shell_reload(daemon->shell, daemon->ruleset, &daemon->config, "", daemon->port,
                     daemon->source, "");
     as_ruleset_free(old);
+}
+
+void daemon_reload(struct world *world)
+{
+    struct spec spec = world->daemon.former_spec;
+    if (spec.rules[0].name && chance(world, 250))
+        trouble_note(world, TROUBLE_RELOAD_UNDONE);
+    else
+        rules_randomize(world, &spec);
+    world->daemon.config.dry_run = chance(world, 50);
+    daemon_set_rules(world, &spec);
 }
 
 enum phase daemon_get_phase(struct world *world)
@@ -476,6 +487,7 @@ static void on_storage_deliver(struct world *world, void *subject, uint64_t gene
     world->daemon.deliver_planned = false;
     look_at_switch(world);
     as_storage_deliver(world->daemon.storage);
+    stories_note_boundary(world);
     daemon_poll(world);
     daemon_leave(world);
 }
@@ -486,6 +498,7 @@ static void on_storage_step(struct world *world, void *subject, uint64_t generat
     if (!daemon_enter(world, generation, on_storage_step, subject, generation))
         return;
     daemon->step_planned = false;
+    stories_note_boundary(world);
     if (as_storage_step(daemon->storage) && !daemon->deliver_planned) {
         daemon->deliver_planned = true;
         later(world, between(world, 0, 2000), on_storage_deliver, NULL, generation);
@@ -564,6 +577,7 @@ void daemon_start(struct world *world)
         daemon->config.limits.scale_down_per_us = between(world, 30, 600) * SECOND;
     }
     rules_randomize(world, &daemon->spec);
+    stories_prepare(world);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon_open(world);
 }

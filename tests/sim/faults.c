@@ -29,11 +29,10 @@ static void risk_repeats(struct world *world)
     }
 }
 
-static void crash(struct world *world, bool is_power_loss)
+void faults_kill(struct world *world, bool is_power_loss, bool is_kept)
 {
     struct daemon *daemon = &world->daemon;
     const bool is_waiting = as_storage_get_counts(daemon->storage).waiting_batches > 0;
-    const bool is_kept = chance(world, 500);
     trace(world, "daemon: %s", is_power_loss ? "loses power" : "is killed");
     trouble_note(world, TROUBLE_KILLED + daemon_get_phase(world));
     if (is_waiting && world->full_until == 0)
@@ -60,6 +59,30 @@ static void crash(struct world *world, bool is_power_loss)
         daemon_new_clock(world, world->now - between(world, 1, 20) * SECOND);
         trouble_note(world, TROUBLE_REBOOT);
     }
+}
+
+static void on_next_kill(struct world *world, void *subject, uint64_t argument)
+{
+    struct daemon *daemon = &world->daemon;
+    (void)subject;
+    (void)argument;
+    if (world->is_calm || --world->kills == 0)
+        return;
+    if (daemon->shell && !daemon->stopping && daemon->paused_until <= world->now) {
+        faults_kill(world, false, chance(world, 500));
+        daemon_open_later(world, SECOND);
+    }
+    later(world, between(world, 1, 5 * SECOND), on_next_kill, NULL, 0);
+}
+
+static void crash(struct world *world, bool is_power_loss)
+{
+    if (world->kills == 0 && chance(world, 60)) {
+        trouble_note(world, TROUBLE_CRASH_LOOP);
+        world->kills = (unsigned)between(world, 5, 40);
+        later(world, 2 * SECOND, on_next_kill, NULL, 0);
+    }
+    faults_kill(world, is_power_loss, chance(world, 500));
     daemon_open_later(world, chance(world, 100) ? 5 * MINUTE : 5 * SECOND);
 }
 

@@ -1,8 +1,9 @@
 /*
- * sim [--seed N | --seeds FROM..TO] [--steps N] [--verbose] [--trouble]
+ * sim [--seed N | --seeds FROM..TO] [--steps N] [--verbose] [--trouble] [--stories]
  *
  * Runs seeds of the simulator. A seed that fails is run again with its last events printed. With
- * --trouble it prints how often each kind of trouble came, and fails where one never did.
+ * --trouble it prints how often each kind of trouble came, and fails where one never did. With
+ * --stories it tells the story of each seed instead (stories.c).
  */
 #include "sim.h"
 
@@ -27,7 +28,7 @@ struct totals {
 
 struct options {
     uint64_t from, to, steps;
-    bool is_verbose, wants_trouble;
+    bool is_verbose, wants_trouble, tells_stories;
 };
 
 /* An assertion or a sanitizer ends the process: says with which seed. */
@@ -112,10 +113,13 @@ static bool parse_range(const char *text, struct options *options)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"seed", required_argument, NULL, 's'},  {"seeds", required_argument, NULL, 'r'},
-        {"steps", required_argument, NULL, 'n'}, {"verbose", no_argument, NULL, 'v'},
-        {"trouble", no_argument, NULL, 't'},     {0}};
+    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
+                                          {"seeds", required_argument, NULL, 'r'},
+                                          {"steps", required_argument, NULL, 'n'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"trouble", no_argument, NULL, 't'},
+                                          {"stories", no_argument, NULL, 'o'},
+                                          {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bool is_good = true;
@@ -128,12 +132,23 @@ static bool parse(int argc, char **argv, struct options *options)
         case 'n': is_good = parse_u64(optarg, strlen(optarg), &options->steps); break;
         case 'v': options->is_verbose = true; break;
         case 't': options->wants_trouble = true; break;
+        case 'o': options->tells_stories = true; break;
         default: is_good = false;
         }
         if (!is_good)
             return false;
     }
     return optind == argc;
+}
+
+static int tell_stories(const struct options *options)
+{
+    int failed = 0;
+    for (uint64_t seed = options->from; seed <= options->to; seed++) {
+        current_seed = seed;
+        failed += stories_run(seed);
+    }
+    return failed > 0;
 }
 
 int main(int argc, char **argv)
@@ -143,12 +158,14 @@ int main(int argc, char **argv)
     struct timespec start, end;
     if (!parse(argc, argv, &options)) {
         (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO] [--steps N] "
-                              "[--verbose] [--trouble]\n");
+                              "[--verbose] [--trouble] [--stories]\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, STDERR_FILENO);
     (void)sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
+    if (options.tells_stories)
+        return tell_stories(&options);
     (void)clock_gettime(CLOCK_MONOTONIC, &start);
     for (uint64_t seed = options.from; seed <= options.to; seed++)
         run(seed, &options, options.from == options.to, &totals);

@@ -21,7 +21,9 @@ static const struct as_behavior behaviors[] = {
     {.up = {.window_us = 20 * AS_US_PER_S,
             .policy_count = 1,
             .policies = {{AS_POLICY_PERCENT, 100, 15 * AS_US_PER_S}}},
-     .down = {.select = AS_SELECT_DISABLED}},
+     .down = {.select = AS_SELECT_DISABLED,
+              .policy_count = 1,
+              .policies = {{AS_POLICY_PERCENT, 100, 15 * AS_US_PER_S}}}},
 };
 static const int64_t locks[] = {0, 5, 30, 60, 60, 300};
 
@@ -134,6 +136,14 @@ void rules_randomize(struct world *world, struct spec *spec)
     }
 }
 
+/* Of an entry that stories.c has renamed, the object's name. */
+static const char *object_of(const struct as_target_config *config)
+{
+    static const char renamed[] = "renamed-";
+    const size_t size = sizeof(renamed) - 1;
+    return strncmp(config->name, renamed, size) == 0 ? config->name + size : config->name;
+}
+
 static const char *last_part(const char *id)
 {
     const char *slash = strrchr(id, '/');
@@ -146,8 +156,10 @@ const struct as_target_config *rules_find_target(const struct world *world, cons
     const char *name = last_part(id);
     if (strncmp(name, "app-", 4) == 0)
         name = "any";
+    if (strncmp(name, "moved-", 6) == 0) /* by stories.c, too */
+        name += 6;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(ruleset->targets[i].name, name) == 0)
+        if (strcmp(object_of(&ruleset->targets[i]), name) == 0)
             return &ruleset->targets[i];
     }
     return NULL;

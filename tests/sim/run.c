@@ -13,7 +13,7 @@
 #define CALM_US        (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
 #define CALM_STEPS_MAX 200000
 
-static void take_step(struct world *world)
+void run_take_step(struct world *world)
 {
     struct event *event = RB_MIN(event_tree, &world->events);
     RB_REMOVE(event_tree, &world->events, event);
@@ -143,6 +143,7 @@ static void check_calm_end(struct world *world)
     as_engine_visit_incidents(engine, check_raised, &check);
     as_engine_visit_incidents(engine, check_listed, &check);
     check_orders_end(world);
+    check_rest_end(world);
     if (peek->visit(peek, AS_STORE_INTENT, count_intent, world, NULL) != 0)
         fail(world, "the store cannot be read");
 }
@@ -159,6 +160,7 @@ static void calm_down(struct world *world)
     server_calm_down(world);
     source_calm_down(world);
     operators_calm_down(world);
+    check_rest_begin(world);
     const int64_t end = world->now + CALM_US;
     for (uint64_t i = 0; !world->is_failed; i++) {
         const struct event *event = RB_MIN(event_tree, &world->events);
@@ -168,11 +170,11 @@ static void calm_down(struct world *world)
             fail(world, "no rest after %d steps of calm", CALM_STEPS_MAX);
             return;
         }
-        take_step(world);
+        run_take_step(world);
     }
 }
 
-static void world_deinit(struct world *world)
+void run_world_deinit(struct world *world)
 {
     daemon_stop(world);
     alertmanager_stop(world);
@@ -207,7 +209,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     faults_start(world);
     operators_start(world);
     while (world->steps < steps && !world->is_failed)
-        take_step(world);
+        run_take_step(world);
     if (!world->is_failed)
         calm_down(world);
     *result_out = (struct run_result){.virtual_us = world->now, .steps = world->steps};
@@ -217,5 +219,5 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
         check_log(world, &result_out->log);
     result_out->is_failed = world->is_failed;
     memcpy(result_out->failure, world->failure, sizeof(world->failure));
-    world_deinit(world);
+    run_world_deinit(world);
 }

@@ -12,9 +12,20 @@
 
 #define LATE_MAX (50 * SECOND) /* how late a request may still be carried out */
 
+#define SHOWN_MAX (20 * SECOND) /* from a look at a target to what comes of it */
+
 #define STALE_MAX (20 * SECOND) /* how long a cache may show the size of before */
 
-enum fault { NO_FAULT, REFUSED, SILENT, SILENT_BUT_DONE, SILENT_AND_LATE, STALE, ENDED_BADLY };
+enum fault {
+    NO_FAULT,
+    REFUSED,
+    SILENT,
+    SILENT_BUT_DONE,
+    SILENT_AND_LATE,
+    STALE,
+    OLDER,
+    ENDED_BADLY
+};
 
 struct call {
     bool is_scale;
@@ -99,6 +110,7 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
     if (call->is_undone)
         undo(world, call);
     if (call->is_scale) {
+        stories_note_boundary(world);
         world->daemon.scales--;
         call->scaled(call->context, call->ticket, &call->result);
     } else {
@@ -112,6 +124,9 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
 static void change_size(struct world *world, struct server_target *target, int32_t size,
                         bool is_ours)
 {
+    if (target->older_count == OLDER_MAX)
+        memmove(target->older, target->older + 1, --target->older_count * sizeof(target->older[0]));
+    target->older[target->older_count++] = (struct older){target->size, target->version};
     target->before.size = target->size;
     target->before.version = target->version;
     target->before.until = world->now + STALE_MAX;
@@ -126,17 +141,17 @@ static void carry_out(struct world *world, struct call *call)
     struct server_target *target = call->target;
     char version[AS_VERSION_SIZE];
     print_version(target, version);
+    stories_note_request(world, target);
     if (!target->exists) {
         call->result.outcome = AS_REASON_TARGET_NOT_FOUND;
-    } else if (strcmp(version, call->request.version) != 0 ||
-               (target->has_no_version && target->size != call->request.from)) {
-        call->result.outcome = AS_REASON_CONFLICT;
+    } else if (target->has_no_version ? target->size != call->request.from
+                                      : call->request.version[0] != '\0' &&
+                                            strcmp(version, call->request.version) != 0) {
+        call->result.outcome = AS_REASON_CONFLICT; /* one without a version is unconditional */
     } else {
         call->result.outcome = AS_REASON_APPLIED;
         trace(world, "server: %s is set from %d to %d", target->id, target->size, call->request.to);
-        if (!target->has_no_version && target->size != call->request.from)
-            fail(world, "%s: set from %d, but decided from %d", target->id, target->size,
-                 call->request.from);
+        check_direction(world, target, &call->request);
         check_applied(world, target, call->sent_at, call->request.to, call->rule[0] != '\0',
                       &call->cooldown);
         if (call->is_step_down)
@@ -180,6 +195,14 @@ static void be_silent(struct world *world, struct call *call)
     later(world, silence, on_answer, call, 0);
 }
 
+/* With maxUnavailable 40 % and maxSurge 50 %. */
+static int32_t count_in_rollout(struct world *world, const struct server_target *target)
+{
+    const int64_t fewest = target->size - target->size * 2 / 5;
+    const int64_t most = target->size + (target->size + 1) / 2;
+    return (int32_t)between(world, fewest, most);
+}
+
 static void observe(struct world *world, struct call *call)
 {
     const struct server_target *target = call->target;
@@ -191,9 +214,29 @@ static void observe(struct world *world, struct call *call)
         .max = target->own_max,
         .in_progress = target->busy_until > world->now,
     };
+    if (target->rollout_until > world->now)
+        call->observation.status_replicas = count_in_rollout(world, target);
     print_version(target, call->observation.version);
     if (target->object > 0)
         (void)snprintf(call->observation.uid, AS_UID_SIZE, "uid-%u", target->object);
+}
+
+/* As from an API server whose store lacks the last changes. */
+static void observe_older(struct world *world, struct call *call)
+{
+    struct server_target old = *call->target;
+    observe(world, call);
+    if (!old.exists || old.older_count == 0)
+        return;
+    const struct older *older = &old.older[between(world, 0, (int64_t)old.older_count - 1)];
+    trouble_note(world, TROUBLE_OLDER_READ);
+    trace(world, "server: %s is shown as it once was, with %d", old.id, older->size);
+    call->target->shown = older->size;
+    call->target->shown_until = world->now + SHOWN_MAX;
+    check_orders_size(world, call->target);
+    old.version = older->version;
+    call->observation.replicas = call->observation.status_replicas = older->size;
+    print_version(&old, call->observation.version);
 }
 
 /* As from a cache that has not seen the last change yet. */
@@ -256,6 +299,8 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
         carry_out(world, call);
     } else if (call->fault == STALE) {
         observe_before(world, call);
+    } else if (call->fault == OLDER) {
+        observe_older(world, call);
     } else {
         observe(world, call);
     }
@@ -287,6 +332,8 @@ static void port_observe(struct as_target_port *self, uint64_t ticket,
     struct world *world = ((struct sim_port *)self)->world;
     struct call *call = call_new((struct sim_port *)self, ticket, ref, context);
     call->observed = done;
+    if (call->fault == NO_FAULT && world->now < world->older_until && chance(world, 700))
+        call->fault = OLDER;
     later(world, latency(world), on_arrival, call, 0);
 }
 
@@ -314,6 +361,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     trace(port->world, "daemon: set %s from %d to %d by %s", ref->id, request->from, request->to,
           request->rule);
     check_request(port->world, call->target, request);
+    check_rest_request(port->world, call->target, request);
     if (call->fault == NO_FAULT && ref->kind == AS_TARGET_NODE_GROUP && !world->is_calm &&
         chance(world, 150))
         call->fault = ENDED_BADLY;
@@ -362,7 +410,13 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         return;
     struct server_target *target =
         &world->targets[between(world, 0, (int64_t)world->target_count - 1)];
-    switch (between(world, 0, 5)) {
+    switch (between(world, 0, 6)) {
+    case 6:
+        trouble_note(world, TROUBLE_ROLLOUT);
+        target->rollout_until = world->now + between(world, 10, 300) * SECOND;
+        if (chance(world, 200))
+            world->older_until = world->now + between(world, 1, 60) * SECOND;
+        break;
     case 0:
         check_others_change(world, target);
         change_size(world, target, (int32_t)between(world, 0, 20), false);
@@ -406,8 +460,9 @@ void server_stop(struct world *world)
 
 void server_calm_down(struct world *world)
 {
+    world->older_until = 0;
     for (size_t i = 0; i < world->target_count; i++) {
         world->targets[i].exists = true;
-        world->targets[i].busy_until = 0;
+        world->targets[i].busy_until = world->targets[i].rollout_until = 0;
     }
 }

@@ -13,9 +13,12 @@
  *   trouble.c       counts of all that went wrong
  *   check.c         the promises, checked as things happen
  *   check_orders.c  the promises to operators, checked likewise
+ *   check_rest.c    what is set goes the way that was asked for, and then it rests
  *   check_silence.c what dead monitoring may cost, checked likewise
  *   check_log.c     the promises, checked in the action log afterwards
  *   run.c           one seed: trouble, then calm
+ *   stories.c       one story without trouble, and again with a kill, or other rules for a while,
+ *                   at each boundary of a commit and a request
  */
 #ifndef ALERTSCALER_TESTS_SIM_H
 #define ALERTSCALER_TESTS_SIM_H
@@ -79,6 +82,7 @@ enum trouble {
     TROUBLE_KILLED_COMMITTING,
     TROUBLE_KILLED_INTENT,
     TROUBLE_KILLED_SENT,
+    TROUBLE_CRASH_LOOP,
     TROUBLE_POWER_CUT,
     TROUBLE_REBOOT,
     TROUBLE_STOP,
@@ -86,6 +90,7 @@ enum trouble {
     TROUBLE_RELOAD_COMMITTING,
     TROUBLE_RELOAD_INTENT,
     TROUBLE_RELOAD_SENT,
+    TROUBLE_RELOAD_UNDONE,
     TROUBLE_CLOCK_SECONDS,
     TROUBLE_CLOCK_HOURS,
     TROUBLE_CLOCK_YEARS_ON,
@@ -100,6 +105,8 @@ enum trouble {
     TROUBLE_DONE_LATE,
     TROUBLE_STALE_READ,
     TROUBLE_STALE_READ_OF_OURS,
+    TROUBLE_OLDER_READ,
+    TROUBLE_ROLLOUT,
     TROUBLE_SIZE_CHANGED,
     TROUBLE_TARGET_GONE,
     TROUBLE_TARGET_MADE_ANEW,
@@ -141,6 +148,7 @@ enum trouble {
     TROUBLE_HALT_ENDED,
     TROUBLE_HALT_RESTARTED,
     TROUBLE_HALT_HELD_BACK,
+    TROUBLE_DECIDED_AT_REST,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };
@@ -237,6 +245,12 @@ struct sim_pause {                      /* as the last order about it said, or i
     int64_t until;                      /* true time; INT64_MAX: until it is resumed */
 };
 
+#define OLDER_MAX 8
+struct older {
+    int32_t size;
+    uint64_t version;
+};
+
 struct server_target {
     char id[128];
     struct sim_pause pause;
@@ -250,8 +264,13 @@ struct server_target {
         int64_t until;
         bool was_ours;
     } before;
+    struct older older[OLDER_MAX]; /* all that it has been, the newest at older_count - 1 */
+    size_t older_count;
+    int32_t shown; /* the last of these that was shown */
+    int64_t shown_until;
     int64_t busy_until;
-    struct applied last;              /* may still be unknown to the daemon */
+    int64_t rollout_until; /* pods are replaced: more or fewer are there than asked for */
+    struct applied last;   /* may still be unknown to the daemon */
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
     unsigned silent_steps;            /* down, since monitoring died */
     struct capture captures[CAPTURES];
@@ -331,7 +350,7 @@ struct daemon { /* one process after the other on the same state and log */
     struct as_target_port *port;
     struct as_source_port *source;
     struct as_ruleset *ruleset;
-    struct spec spec;
+    struct spec spec, former_spec;
     struct as_engine_config config;
     struct sim_clock *clock; /* own memory: shell and storage hold it */
     char boot[16];
@@ -360,6 +379,7 @@ void daemon_open(struct world *world); /* a process begins */
 void daemon_open_later(struct world *world, int64_t most);
 void daemon_throw_away(struct world *world); /* it ends, whatever was under way */
 void daemon_reload(struct world *world);
+void daemon_set_rules(struct world *world, const struct spec *spec); /* which is kept */
 void daemon_deliver(struct world *world, struct message *message);
 void daemon_refuse(struct world *world, struct message *message); /* no 200 */
 void daemon_order(struct world *world, uint64_t order);
@@ -381,6 +401,8 @@ void daemon_leave(struct world *world);
 
 /* ---- faults.c */
 
+/* `is_kept`: what waits to be committed is in the store all the same. */
+void faults_kill(struct world *world, bool is_power_loss, bool is_kept);
 void faults_start(struct world *world);
 void faults_after_step(struct world *world); /* trouble comes between two steps */
 void faults_calm_down(struct world *world);
@@ -435,6 +457,16 @@ void check_silence_begin(struct world *world);
 bool check_is_step_down(const struct world *world, const struct as_scale_request *request);
 void check_silence(struct world *world, struct server_target *target); /* such a step is made */
 
+/* ---- check_rest.c */
+
+void check_direction(struct world *world, const struct server_target *target,
+                     const struct as_scale_request *request);
+void check_rest_begin(struct world *world); /* the calm */
+void check_rest_request(struct world *world, const struct server_target *target,
+                        const struct as_scale_request *request);
+void check_rest_incident(struct world *world);
+void check_rest_end(struct world *world); /* of the calm */
+
 /* ---- check_orders.c */
 
 bool check_is_paused(const struct world *world, const struct server_target *target); /* surely */
@@ -481,7 +513,8 @@ struct world {
 
     struct server_target targets[SERVER_TARGETS];
     size_t target_count;
-    int64_t faults; /* of the server, per mille */
+    int64_t faults;      /* of the server, per mille */
+    int64_t older_until; /* another API server answers, which knows older sizes */
 
     struct metric metrics[METRICS];
     bool is_silent;          /* monitoring is dead: what it said last is what it says */
@@ -501,6 +534,7 @@ struct world {
     enum phase waits_for; /* before it comes; PHASE_IDLE: for so many steps */
     int64_t trouble_steps;
     int64_t full_until; /* a disk; 0: none */
+    unsigned kills;     /* to come, of a crash loop */
 
     bool has_operators, is_order_due;
     enum phase order_waits_for; /* as with trouble */
@@ -517,7 +551,21 @@ struct world {
     size_t count_count, count_capacity;
     struct acknowledged acknowledged;
     struct log_reader *reader;
+    struct story *story;
+    struct {
+        bool is_calm;
+        int64_t from;   /* then nothing is to be done any more */
+        size_t settled; /* the log's size then */
+    } rest;
 };
+
+/* ---- stories.c */
+
+struct story; /* of which the world is one telling; NULL: the world of a seed */
+void stories_prepare(struct world *world);
+void stories_note_boundary(struct world *world);
+void stories_note_request(struct world *world, const struct server_target *target);
+int stories_run(uint64_t seed); /* all tellings; how many ended otherwise than the first one */
 
 struct run_result {
     bool is_failed;
@@ -528,6 +576,8 @@ struct run_result {
     uint64_t crashes;
 };
 void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out);
+void run_take_step(struct world *world);
+void run_world_deinit(struct world *world);
 
 static inline as_wall_time true_wall(const struct world *world)
 {

@@ -279,6 +279,33 @@ Test(engine_actions, a_request_conditional_on_what_is_gone_cannot_be_done_any_mo
     harness_stop(&h);
 }
 
+static void show(struct harness *harness, int32_t size, unsigned version)
+{
+    struct virtual_target *target = harness_target(harness, "web");
+    target->size = size;
+    target->version = version;
+}
+
+/* After a restart or a fail-over, an API server may lack the last changes for a while. */
+Test(engine_actions, an_older_size_does_not_say_that_a_request_has_lost)
+{
+    WITH(h, slow);
+    show(&h, 4, 12);
+    harness_script(&h, (struct scale_script){
+                           .outcome = AS_REASON_TIMEOUT, .is_ambiguous = true, .is_done = true});
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    show(&h, 3, 9);
+    tick(&h, 1);
+    cr_said(&h, "observe web; decided web 3 in_progress (5) by slow");
+    show(&h, 6, 13);
+    tick(&h, 10);
+    cr_said(&h, "observe web; acted web 4>6 applied late");
+    tick(&h, 50);
+    cr_said(&h, "");
+    harness_stop(&h);
+}
+
 Test(engine_actions, after_a_while_a_request_is_given_up)
 {
     WITH(h, slow);

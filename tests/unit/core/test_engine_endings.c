@@ -391,3 +391,42 @@ Test(engine_endings, in_a_dry_run_an_ending_is_carried_out_once)
         harness_stop(&h);
     }
 }
+
+static void end_one(struct harness *harness)
+{
+    fire(harness, "Slow", 990);
+    resolve(harness, "Slow", 990);
+    cr_assert_eq(harness_target(harness, "web")->size, 8);
+    (void)said(harness);
+}
+
+Test(engine_endings, goes_on_where_the_entry_has_another_name)
+{
+    WITH(h, giving_back);
+    end_one(&h);
+    struct spec renamed = giving_back;
+    renamed.targets[0].name = "shop-web";
+    renamed.targets[0].address = "web";
+    renamed.rules[0].target = renamed.rules[1].target = "shop-web";
+    harness_reload(&h, &renamed);
+    tick(&h, 150);
+    cr_assert_eq(harness_target(&h, "web")->size, 7);
+    harness_crash(&h, 5);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+/* No rule leads to the former object any more. */
+Test(engine_endings, ends_where_the_entry_has_another_address)
+{
+    WITH(h, giving_back);
+    end_one(&h);
+    struct spec moved = giving_back;
+    moved.targets[0].address = "web-2";
+    harness_reload(&h, &moved);
+    tick(&h, 3600);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    cr_assert_null(strstr(said(&h), "scale "));
+    harness_stop(&h);
+}

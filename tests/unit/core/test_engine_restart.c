@@ -263,6 +263,30 @@ Test(engine_restart, a_reload_keeps_steps_also_over_rules_without_the_rule)
     harness_stop(&h);
 }
 
+/* The step that was on its way when the rule went is one of the incident's. */
+Test(engine_restart, a_step_whose_rule_goes_before_the_answer_counts_when_it_is_back)
+{
+    WITH(h, once);
+    h.hold_calls = true; /* the observation, */
+    fire(&h, "Slow", 990);
+    h.hold_calls = false;
+    h.hold_commits = true; /* then the intent, */
+    harness_settle(&h);
+    h.hold_calls = true; /* then the request */
+    h.hold_commits = false;
+    harness_settle(&h);
+    cr_assert(h.calls[0].is_scale);
+    harness_reload(&h, &nothing);
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_crash(&h, 5);
+    harness_reload(&h, &once);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6, "max_steps of 1, and another one");
+    harness_stop(&h);
+}
+
 Test(engine_restart, new_rules_apply_to_open_incidents)
 {
     static const struct spec faster = {
