@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
 #include <alertscaler/wire/record.h>
 
 #include "api_private.h"
@@ -117,7 +118,7 @@ static int read_filter(const struct api_request *request, struct filter *filter,
 
 static bool is_wanted(const struct filter *filter, const struct kept_decision *decision)
 {
-    return (!filter->target || strcmp(filter->target, decision->target) == 0 ||
+    return (!filter->target || as_target_is_same(filter->target, decision->target) ||
             strcmp(filter->target, decision->target_name) == 0) &&
            (!filter->rule || as_str_equal(filter->rule, decision->rule)) &&
            (!filter->has_reason || filter->reason == decision->reason) &&

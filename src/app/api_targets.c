@@ -184,7 +184,7 @@ void api_answer_targets(struct api_request *request)
 
 struct target_search {
     struct api_request *request;
-    const char *wanted; /* id or name */
+    const char *wanted; /* name, or the key of the id */
     bool by_name, is_found;
 };
 
@@ -193,7 +193,7 @@ static void write_if_wanted(void *context, const struct as_target_view *target)
 {
     struct target_search *search = context;
     const bool has_own_name = target->config && !target->config->is_templated;
-    const char *own = search->by_name ? (has_own_name ? target->name : "") : target->id;
+    const char *own = search->by_name ? (has_own_name ? target->name : "") : target->ref->key;
     if (search->is_found || strcmp(own, search->wanted) != 0)
         return;
     search->is_found = true;
@@ -209,8 +209,10 @@ void api_answer_target(struct api_request *request)
         as_api_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
         return;
     }
-    struct target_search search = {.request = request, .wanted = wanted};
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(wanted);
+    struct target_search search = {.request = request, .wanted = key};
     visit(request, write_if_wanted, &search);
+    search.wanted = wanted;
     search.by_name = true;
     if (!search.is_found)
         visit(request, write_if_wanted, &search);

@@ -45,10 +45,11 @@ static struct world_target *add_target(struct world *world, const char *id)
 {
     struct world_target *target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(id);
+    target->key = as_target_key_make(id);
     const char *slash = strrchr(target->id, '/');
     target->name = slash ? slash + 1 : target->id;
     target->size = -1;
-    HASH_ADD_KEYPTR(by_id, world->targets, target->id, strlen(target->id), target);
+    HASH_ADD_KEYPTR(by_key, world->targets, target->key, strlen(target->key), target);
     return target;
 }
 
@@ -89,10 +90,11 @@ void world_deinit(struct world *world)
 {
     struct world_target *target, *next_target;
     HASH_CLEAR(by_name, world->named);
-    HASH_ITER (by_id, world->targets, target, next_target) {
-        HASH_DELETE(by_id, world->targets, target);
+    HASH_ITER (by_key, world->targets, target, next_target) {
+        HASH_DELETE(by_key, world->targets, target);
         free_pods(target);
         free(target->id);
+        free(target->key);
         free(target);
     }
     struct world_query *query, *next_query;
@@ -107,11 +109,11 @@ void world_deinit(struct world *world)
 
 struct world_target *world_find_target(const struct world *world, const char *name_or_id)
 {
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(name_or_id);
     struct world_target *target;
-    const size_t size = strlen(name_or_id);
-    HASH_FIND(by_id, world->targets, name_or_id, size, target);
+    HASH_FIND(by_key, world->targets, key, strlen(key), target);
     if (!target)
-        HASH_FIND(by_name, world->named, name_or_id, size, target);
+        HASH_FIND(by_name, world->named, name_or_id, strlen(name_or_id), target);
     return target;
 }
 

@@ -14,8 +14,8 @@
 #include <alertscaler/core/ruleset.h>
 
 struct world_target {
-    UT_hash_handle by_id, by_name;
-    char *id;
+    UT_hash_handle by_key, by_name;
+    char *id, *key;   /* key: core/target.h */
     const char *name; /* as in the rule files (the rule set's); else the last part of the id */
     int32_t size;     /* -1: it is not there */
     bool is_told;     /* of its pods; else they are as many as `size` */

@@ -143,19 +143,19 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
         break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, shell->boot, scratch);
-        put(shell, AS_STORE_TARGET, effect->target->id, strlen(effect->target->id));
+        put(shell, AS_STORE_TARGET, effect->target->stored_as, strlen(effect->target->stored_as));
         break;
     case AS_EFFECT_DELETE_TARGET:
-        as_storage_batch_delete(shell->batch, AS_STORE_TARGET, effect->target_id,
-                                strlen(effect->target_id));
+        as_storage_batch_delete(shell->batch, AS_STORE_TARGET, effect->stored_as,
+                                strlen(effect->stored_as));
         break;
     case AS_EFFECT_PUT_INTENT:
         as_state_encode_intent(effect->intent, shell->boot, scratch);
-        put(shell, AS_STORE_INTENT, effect->intent->ref->id, strlen(effect->intent->ref->id));
+        put(shell, AS_STORE_INTENT, effect->intent->stored_as, strlen(effect->intent->stored_as));
         break;
     case AS_EFFECT_DELETE_INTENT:
-        as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->target_id,
-                                strlen(effect->target_id));
+        as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->stored_as,
+                                strlen(effect->stored_as));
         break;
     case AS_EFFECT_PUT_PAUSE:
         as_state_encode_pause(effect->pause, shell->boot, scratch);

@@ -9,6 +9,9 @@
 
 #include <arpa/inet.h>
 
+#include <alertscaler/base/encode.h>
+#include <alertscaler/base/number.h>
+
 #define HOST_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 #define IPV6_LETTERS "abcdefABCDEF0123456789:."
 #define DIGITS       "0123456789"
@@ -88,4 +91,97 @@ bool as_url_is_private(const char *url)
 bool as_url_is_near(const char *url)
 {
     return is_private(url, true);
+}
+
+/* --- the normal form --- */
+
+/* Decodes the escapes of characters that need none, and escapes what does. */
+static void append_characters(struct as_buf *out, const char *text, size_t size)
+{
+    for (const char *end = text + size; text < end; text++) {
+        uint64_t byte;
+        if (end - text > 2 && *text == '%' && as_number_parse_u64_hex(text + 1, 2, &byte) == 0) {
+            as_encode_percent(out, (const char[]){(char)byte}, 1, "");
+            text += 2;
+        } else {
+            as_encode_percent(out, text, 1, "!$&'()*+,;=:@/?");
+        }
+    }
+}
+
+static void cut(struct as_buf *out, size_t size)
+{
+    if (as_buf_check(out) == 0 && out->size > size)
+        out->data[out->size = size] = '\0';
+}
+
+/* Without dot segments (RFC 3986, 5.2.4), and without slashes at its end. */
+static void append_path(struct as_buf *out, const char *path)
+{
+    const size_t start = out->size;
+    while (*path == '/') {
+        const size_t size = strcspn(path + 1, "/") + 1;
+        if (size == 3 && memcmp(path, "/..", 3) == 0) {
+            const char *slash = out->size > start ? strrchr(out->data + start, '/') : NULL;
+            cut(out, slash ? (size_t)(slash - out->data) : start);
+        } else if (size != 2 || path[1] != '.') {
+            as_buf_append(out, path, size);
+        }
+        path += size;
+    }
+    while (out->size > start && out->data[out->size - 1] == '/')
+        cut(out, out->size - 1);
+}
+
+static void append_host(struct as_buf *out, const char *host, size_t size)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr six;
+    if (size > 2 && size - 2 < sizeof(text) && host[0] == '[' && host[size - 1] == ']') {
+        memcpy(text, host + 1, size - 2);
+        text[size - 2] = '\0';
+        if (inet_pton(AF_INET6, text, &six) == 1 && inet_ntop(AF_INET6, &six, text, sizeof(text))) {
+            as_buf_printf(out, "[%s]", text);
+            return;
+        }
+    }
+    for (size_t i = 0; i < size; i++)
+        as_buf_append_char(out, (char)tolower((unsigned char)host[i]));
+}
+
+static void append_authority(struct as_buf *out, const char *text, size_t size, const char *usual)
+{
+    const char *at = memrchr(text, '@', size);
+    const size_t user = at ? (size_t)(at - text) + 1 : 0;
+    size_t digits = 0;
+    while (digits < size - user && strchr(DIGITS, text[size - 1 - digits]))
+        digits++;
+    const bool has_port = digits < size - user && text[size - 1 - digits] == ':';
+    const char *port = text + size - digits;
+    as_buf_append(out, text, user);
+    append_host(out, text + user, has_port ? size - user - digits - 1 : size - user);
+    while (has_port && digits > 0 && *port == '0') {
+        port++;
+        digits--;
+    }
+    if (has_port && digits > 0 && (digits != strlen(usual) || memcmp(port, usual, digits) != 0))
+        as_buf_printf(out, ":%.*s", (int)digits, port);
+}
+
+bool as_url_append_normal(const char *url, struct as_buf *out)
+{
+    bool is_https;
+    const char *authority = skip_scheme(url, &is_https);
+    const size_t size = authority ? strcspn(authority, "/?#") : 0;
+    if (size == 0)
+        return false;
+    const char *path = authority + size, *query = path + strcspn(path, "?#");
+    AS_CLEANUP(as_buf_deinit) struct as_buf characters = AS_BUF_INIT(out->max);
+    append_characters(&characters, path, (size_t)(query - path));
+    as_buf_append_str(out, is_https ? "https://" : "http://");
+    append_authority(out, authority, size, is_https ? "443" : "80");
+    append_path(out, characters.size > 0 ? characters.data : "");
+    if (*query == '?')
+        append_characters(out, query, strcspn(query, "#"));
+    return true;
 }

@@ -103,6 +103,15 @@ static char *make_size_query(const struct backtest *backtest, const struct as_ta
     return NULL;
 }
 
+struct history_target *backtest_find_target(const struct backtest *backtest, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    struct history_target *target;
+
+    HASH_FIND_STR(backtest->targets, key, target);
+    return target;
+}
+
 /* 0; an error of --target is one of the whole. */
 static int bind_target(struct backtest *backtest, const struct as_target_config *config,
                        const struct as_labels *labels, const char **id_out, struct as_error *error)
@@ -113,7 +122,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
     *id_out = NULL;
     if (as_target_ref_new(config, labels, backtest->nothing, &ref, NULL) != AS_TARGET_OK)
         return 0; /* the rehearsal says target_not_allowed */
-    HASH_FIND_STR(backtest->targets, ref->id, target);
+    HASH_FIND_STR(backtest->targets, ref->key, target);
     if (target) {
         *id_out = target->id;
         return 0;
@@ -130,13 +139,14 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
     }
     target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(ref->id);
+    target->key = as_xstrdup(ref->key);
     target->name = as_xstrdup(config->name);
     target->query = query;
     target->max = config->bounds.max;
     if (ref->kind == AS_TARGET_KUBERNETES)
         target->namespace = as_xstrdup(as_target_ref_get(ref, "namespace"));
     target->size = -1;
-    HASH_ADD_KEYPTR(hh, backtest->targets, target->id, strlen(target->id), target);
+    HASH_ADD_KEYPTR(hh, backtest->targets, target->key, strlen(target->key), target);
     *id_out = target->id;
     return 0;
 }
@@ -200,9 +210,8 @@ static void bind_resources(struct backtest *backtest, const struct as_track *tra
                            struct history_query *query, const char *id)
 {
     static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
-    struct history_target *target;
+    const struct history_target *target = backtest_find_target(backtest, id);
 
-    HASH_FIND_STR(backtest->targets, id, target);
     if (!target || !target->namespace)
         return;
     AS_CLEANUP(as_free_p)

@@ -370,6 +370,7 @@ void backtest_clear(struct backtest *backtest)
     HASH_ITER (hh, backtest->targets, target, next_target) {
         HASH_DEL(backtest->targets, target);
         free(target->id);
+        free(target->key);
         free(target->name);
         free(target->query);
         free(target->namespace);

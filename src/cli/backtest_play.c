@@ -31,11 +31,10 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
 static void on_action(void *context, as_wall_time at, const struct as_action_record *record)
 {
     struct backtest *backtest = context;
-    struct history_target *target;
+    struct history_target *target = backtest_find_target(backtest, record->target);
 
     if (!record->decision || record->outcome != AS_REASON_APPLIED)
         return;
-    HASH_FIND_STR(backtest->targets, record->target, target);
     if (target)
         target->is_ours = true;
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, record->target, record->target_name,

@@ -40,9 +40,10 @@ struct history_alert {
 };
 
 struct history_target {
-    UT_hash_handle hh;       /* by id */
-    char *id, *name, *query; /* query NULL: nobody knows its size */
-    char *namespace;         /* NULL: it has none */
+    UT_hash_handle hh;  /* by key */
+    char *id, *key;     /* key: core/target.h */
+    char *name, *query; /* query NULL: nobody knows its size */
+    char *namespace;    /* NULL: it has none */
     int32_t max;
     double *sizes; /* a step an item, NaN: unknown */
     int32_t size;  /* in the history, last; -1: none so far */
@@ -105,6 +106,8 @@ void backtest_warn(struct backtest *backtest, const char *format, ...) AS_PRINTF
 int backtest_bind_alerts(struct backtest *backtest, struct as_error *error) AS_MUST_USE;
 /* Targets that need no alert to be known. */
 int backtest_bind_plain_targets(struct backtest *backtest, struct as_error *error) AS_MUST_USE;
+/* By its id, in whatever spelling; NULL: it is none of the rules. */
+struct history_target *backtest_find_target(const struct backtest *backtest, const char *id);
 /* --target NAME=QUERY is well-formed. */
 int backtest_check_target_options(const struct backtest *backtest,
                                   struct as_error *error) AS_MUST_USE;

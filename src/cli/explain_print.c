@@ -286,7 +286,10 @@ static void print_gates(const struct explanation *told, FILE *out)
 
     fputs("\nGates\n", out);
     if (log_get_size(output, "replicas", &size))
-        fprintf(out, "  %-13s %6" PRId32 "  the size that was found\n", "observed", size);
+        fprintf(out, "  %-13s %6" PRId32 "  the size that was found%s\n", "observed", size,
+                *log_get_text(told->decision, "former_uid")
+                    ? ", of another object than before: nothing locks it yet"
+                    : "");
     json_array_foreach(json_object_get(output, "trail"), i, item)
     {
         const char *word = log_get_text(item, "gate");

@@ -239,6 +239,8 @@ static void print_decision(const struct print *print, json_t *record)
     put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
     put_text_after(print, ", again at ", log_get_text(output, "next_evaluation"));
     put_pause(print, json_object_get(record, "pause"));
+    if (*log_get_text(record, "former_uid"))
+        fputs(", of another object than before", print->out);
     put_repeats(print, record);
 }
 

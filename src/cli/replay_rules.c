@@ -60,7 +60,7 @@ RB_GENERATE_INTERNAL(item_tree, item, by_time, compare_items, __attribute__((unu
 
 struct logged { /* a target of the log */
     UT_hash_handle hh;
-    char *id;
+    char *id, *key;
     int64_t decided; /* when last; INT64_MIN: never */
     int32_t size;    /* as the log last left it */
     int32_t first;   /* where it was looked for in advance; -1: not known */
@@ -89,18 +89,28 @@ struct replay {
     int status;
 };
 
-static struct logged *get_logged(struct replay *replay, const char *id)
+/* The log may spell it otherwise than the rules do. */
+static struct logged *find_logged(const struct replay *replay, const char *id)
 {
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
     struct logged *target;
 
-    HASH_FIND_STR(replay->targets, id, target);
+    HASH_FIND_STR(replay->targets, key, target);
+    return target;
+}
+
+static struct logged *get_logged(struct replay *replay, const char *id)
+{
+    struct logged *target = find_logged(replay, id);
+
     if (target)
         return target;
     target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(id);
+    target->key = as_target_key_make(id);
     target->decided = INT64_MIN;
     target->first = -1;
-    HASH_ADD_KEYPTR(hh, replay->targets, target->id, strlen(target->id), target);
+    HASH_ADD_KEYPTR(hh, replay->targets, target->key, strlen(target->key), target);
     return target;
 }
 
@@ -159,7 +169,7 @@ static int take_first_size(void *context, const struct log_line *line, json_t *r
 
     (void)line;
     (void)error;
-    HASH_FIND_STR(replay->targets, id, target);
+    target = find_logged(replay, id);
     if (target && target->first < 0 &&
         log_get_size(json_object_get(input, "observed"), "replicas", &size)) {
         target->first = size;
@@ -277,7 +287,7 @@ static void play_decision(struct replay *replay, const struct item *item)
         limit = AS_SIZE_MAX;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), size,
                         limit);
-    HASH_FIND_STR(replay->targets, id, target);
+    target = find_logged(replay, id);
     const bool is_first = target && !target->is_known;
     if (target)
         target->is_known = true;
@@ -529,6 +539,7 @@ static void clear(struct replay *replay)
     HASH_ITER (hh, replay->targets, target, next) {
         HASH_DEL(replay->targets, target);
         free(target->id);
+        free(target->key);
         free(target);
     }
     json_decref(replay->warnings);

@@ -345,13 +345,57 @@ void resolve_address(struct resolver *resolver, struct raw_target *raw,
 struct located {
     const struct raw_target *raw;
     struct as_target_ref *ref;
+    char *place; /* where its URL leads, with a name for its id or without; "": it has none */
 };
 
-static int compare_located(const void *left, const void *right)
+static char *make_place(const struct as_target_ref *ref)
+{
+    const char *url = as_target_ref_get(ref, "url");
+    AS_CLEANUP(as_free_p)
+    char *id = as_xasprintf("node_group/%s/%s", as_target_ref_get(ref, "provider"), url);
+    return *url ? as_target_key_make(id) : as_xstrdup("");
+}
+
+static int compare_raw(const struct located *a, const struct located *b)
+{
+    return (a->raw->number > b->raw->number) - (a->raw->number < b->raw->number);
+}
+
+static int compare_keys(const void *left, const void *right)
 {
     const struct located *a = left, *b = right;
-    int r = strcmp(a->ref->id, b->ref->id);
-    return r ? r : (a->raw->number > b->raw->number) - (a->raw->number < b->raw->number);
+    const int r = strcmp(a->ref->key, b->ref->key);
+    return r ? r : compare_raw(a, b);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct located *a = left, *b = right;
+    const int r = strcmp(a->place, b->place);
+    return r ? r : compare_raw(a, b);
+}
+
+static void report_same(struct resolver *resolver, const struct located *a, const struct located *b)
+{
+    const struct raw_target *first = a->raw, *second = b->raw;
+    resolver->loader.tree = second->tree;
+    loader_report(&resolver->loader, second->key, "the same object as target `%s` at %s:%u",
+                  first->name, as_yaml_get_file(first->tree), first->key->place.line);
+}
+
+static void check_pairs(struct resolver *resolver, struct located *items, size_t count)
+{
+    qsort(items, count, sizeof(*items), compare_keys);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(items[i - 1].ref->key, items[i].ref->key) == 0)
+            report_same(resolver, &items[i - 1], &items[i]);
+    }
+    qsort(items, count, sizeof(*items), compare_places);
+    for (size_t i = 1; i < count; i++) {
+        if (*items[i].place && strcmp(items[i - 1].place, items[i].place) == 0 &&
+            strcmp(items[i - 1].ref->key, items[i].ref->key) != 0)
+            report_same(resolver, &items[i - 1], &items[i]);
+    }
 }
 
 void check_addresses(struct resolver *resolver)
@@ -366,21 +410,17 @@ void check_addresses(struct resolver *resolver)
         items[count].raw = raw;
         resolver->loader.tree = raw->tree;
         if (as_target_ref_new(&resolver->ruleset->targets[i], NULL, NULL, &items[count].ref,
-                              &error) == AS_TARGET_OK)
-            count++;
-        else
+                              &error) != AS_TARGET_OK) {
             loader_report(&resolver->loader, raw->key, "%s", error.text);
-    }
-    qsort(items, count, sizeof(*items), compare_located);
-    for (size_t i = 1; i < count; i++) {
-        const struct raw_target *first = items[i - 1].raw, *second = items[i].raw;
-        if (strcmp(items[i - 1].ref->id, items[i].ref->id) != 0)
             continue;
-        resolver->loader.tree = second->tree;
-        loader_report(&resolver->loader, second->key, "the same object as target `%s` at %s:%u",
-                      first->name, as_yaml_get_file(first->tree), first->key->place.line);
+        }
+        items[count].place = make_place(items[count].ref);
+        count++;
     }
-    for (size_t i = 0; i < count; i++)
+    check_pairs(resolver, items, count);
+    for (size_t i = 0; i < count; i++) {
         as_target_ref_free(items[i].ref);
+        free(items[i].place);
+    }
     free(items);
 }

@@ -20,7 +20,7 @@ static int incident_compare(const struct incident *a, const struct incident *b)
 
 static int target_compare(const struct target *a, const struct target *b)
 {
-    return strcmp(a->ref->id, b->ref->id);
+    return strcmp(a->ref->key, b->ref->key);
 }
 
 static int deadline_compare(const struct target *a, const struct target *b)
@@ -91,6 +91,8 @@ static void graveyard_empty(struct as_engine *engine)
         TAILQ_REMOVE(&engine->gone, target, in_gone);
         target_free(target);
     }
+    while (engine->former_ref_count > 0)
+        as_target_ref_free(engine->former_refs[--engine->former_ref_count]);
 }
 
 static void waiter_free(struct waiter *waiter)
@@ -129,6 +131,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);
     free(engine->effects);
+    free(engine->former_refs);
     free(engine);
     return NULL;
 }

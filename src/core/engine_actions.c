@@ -19,6 +19,7 @@ struct intent *intent_free(struct intent *intent)
 {
     if (!intent)
         return NULL;
+    intent_free(intent->older);
     free(intent->rule);
     free(intent->version);
     free(intent);
@@ -260,7 +261,7 @@ static void count_step(struct as_engine *engine, struct target *target, const st
             if (!incident_took_part(binding->incident, intent) ||
                 !binding_was_due(engine, binding, intent))
                 continue;
-            if (binding->steps++ == 0)
+            if (binding->steps++ == 0 || binding->origin < 0)
                 binding->origin = intent->from;
             binding->applied = moment_now(engine);
             effect_put_incident(engine, binding->incident);
@@ -309,7 +310,8 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
-    target_set_deadline(engine, target, get_next_look(engine, target, is_up));
+    target_set_deadline(engine, target,
+                        target_limit_look(engine, target, get_next_look(engine, target, is_up)));
     target->dirty = target->dirty || target->ordered.is_set;
 }
 
@@ -428,14 +430,39 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     await_outcome(engine, target);
 }
 
-static void drop_maybe(struct as_engine *engine, struct target *target)
+static void end_maybe(struct as_engine *engine, struct target *target)
 {
     struct intent *maybe = target->maybe;
     target->maybe = NULL;
     limits_note_ended(engine, target, maybe->from, maybe->to, false);
     intent_free(maybe);
     effect_delete_intent(engine, target);
+}
+
+static void drop_maybe(struct as_engine *engine, struct target *target)
+{
+    end_maybe(engine, target);
     effect_commit(engine);
+}
+
+static void record_superseded(struct as_engine *engine, struct target *target,
+                              const struct intent *intent, const char *why)
+{
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->is_late = true;
+    record->message = why;
+}
+
+/* To be committed. */
+void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why)
+{
+    if (!target->maybe)
+        return;
+    for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
+        record_superseded(engine, target, intent, why);
+        orders_on_applied(target, intent); /* told by this record */
+    }
+    end_maybe(engine, target);
 }
 
 /* An API server's versions are numbers that grow: a smaller one is of before the request, from a
@@ -458,10 +485,34 @@ static bool has_lost(const struct target *target, const struct intent *intent,
            !is_older(observation->version, intent->version);
 }
 
+static const char not_found[] = "not found to be done after a restart; decided anew";
+
+/* Of the intents for several spellings of the target that an earlier version kept, the one found to
+ * be done is left, else the youngest. True: the others are over, which is to be stored. */
+static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    struct intent *left = target->maybe, *kept = left;
+    const bool is_less = left->older != NULL;
+    for (struct intent *intent = left; intent && kept->to != replicas; intent = intent->older)
+        kept = intent->to == replicas ? intent : kept;
+    while (left) {
+        struct intent *intent = left;
+        left = intent->older;
+        intent->older = NULL;
+        if (intent == kept)
+            continue;
+        record_superseded(engine, target, intent, not_found);
+        intent_free(intent);
+    }
+    target->maybe = kept;
+    return is_less;
+}
+
 /* True: the request of which nobody knew was carried out, and its outcome is being committed. */
 bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation)
 {
+    const bool is_less = settle_spellings(engine, target, observation->replicas);
     struct intent *maybe = target->maybe;
     if (observation->replicas == maybe->to) {
         struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
@@ -478,16 +529,13 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
     }
     const bool is_news = maybe->restored;
     if (is_news) {
-        struct as_action_record *record =
-            record_action(engine, target, maybe, AS_REASON_SUPERSEDED);
-        record->is_late = true;
-        record->message = "not found to be done after a restart; decided anew";
+        record_superseded(engine, target, maybe, not_found);
         maybe->outcome = AS_REASON_SUPERSEDED;
         maybe->restored = false;
     }
     if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
         drop_maybe(engine, target);
-    } else if (is_news) {
+    } else if (is_news || is_less) {
         effect_put_intent(engine, target, maybe, true);
         effect_commit(engine);
     }
@@ -502,13 +550,12 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
     struct intent *maybe = target->maybe;
     if (maybe->until.us > engine->mono.us)
         return;
-    if (maybe->restored) {
-        struct as_action_record *record =
-            record_action(engine, target, maybe, AS_REASON_SUPERSEDED);
-        record->is_late = true;
-        record->message = "the target could not be observed, and no rule leads to it any more";
+    for (const struct intent *intent = maybe; intent; intent = intent->older) {
+        if (intent->restored)
+            record_superseded(engine, target, intent,
+                              "the target could not be observed, and no rule leads to it any more");
+        note_change(engine, target, intent->to > intent->from);
     }
-    note_change(engine, target, maybe->to > maybe->from);
     set_cause(target, maybe);
     target_set_keep(engine, target);
     effect_put_target(engine, target);

@@ -118,7 +118,7 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     for (uint32_t i = 0; i < incident->kept_count; i++) {
         struct as_progress *progress = &incident->kept[i];
         if (strcmp(progress->rule, group->rule->name) == 0 &&
-            strcmp(progress->target, group->target->ref->id) == 0) {
+            as_target_is_same(progress->target, group->target->ref->id)) {
             binding->steps = progress->steps;
             binding->applied = progress->applied;
             binding->origin = progress->origin;
@@ -130,9 +130,9 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     owners_inherit(engine, binding);
 }
 
-/* The target that a rule leads to; NULL where the labels give none that is allowed, where the id
- * belongs to another entry of the rule files (the one with a plain address, else the one in use),
- * or where no credential of the incident may trigger the rule there. */
+/* The target that a rule leads to; NULL where the labels give none that is allowed, where it
+ * belongs to another entry of the rule files, or where no credential of the incident may trigger
+ * the rule there. */
 static struct target *resolve(struct as_engine *engine, const struct incident *incident,
                               const struct as_rule *rule, const struct as_labels *labels,
                               const struct as_labels *annotations, bool *is_forbidden)
@@ -146,10 +146,7 @@ static struct target *resolve(struct as_engine *engine, const struct incident *i
         *is_forbidden = true;
         return NULL;
     }
-    struct target *target = target_get(engine, ref);
-    if (!target->config || (target->config->is_templated && target->open_bindings == 0))
-        target_set_config(engine, target, config);
-    return target->config == config ? target : NULL;
+    return target_claim(engine, config, ref);
 }
 
 static size_t count_enabled(const struct as_engine *engine, const uint32_t *rules, size_t count)
@@ -200,6 +197,35 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
     free(incident->bindings);
     incident->bindings = NULL;
     return is_forbidden ? BIND_FORBIDDEN : BIND_NOT_ALLOWED;
+}
+
+static bool forget_sizes(struct incident *incident, const struct target *target)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        struct binding *binding = &incident->bindings[i];
+        changed = changed || (binding->group->target == target && binding->origin >= 0);
+        if (binding->group->target == target)
+            binding->origin = -1;
+    }
+    for (uint32_t i = 0; i < incident->kept_count; i++) {
+        struct as_progress *progress = &incident->kept[i];
+        if (progress->origin < 0 || !as_target_is_same(progress->target, target->ref->id))
+            continue;
+        progress->origin = -1;
+        changed = true;
+    }
+    return changed;
+}
+
+/* The sizes before the first steps were those of another object. To be committed. */
+void bindings_forget_sizes(struct as_engine *engine, struct target *target)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        if (forget_sizes(incident, target))
+            effect_put_incident(engine, incident);
+    }
 }
 
 void bindings_drop(struct as_engine *engine, struct incident *incident)

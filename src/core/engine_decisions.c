@@ -126,7 +126,10 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .rules_digest = engine->ruleset->digest,
         .repeats = repeats,
         .pause = pauses_note(engine, target),
+        .former_uid =
+            target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
     };
+    target->is_untold = false;
     describe_cause(engine, target, record);
     effect_add(engine, AS_EFFECT_RECORD_DECISION)->decision = record;
     memcpy(target->last_decision, id, AS_ULID_SIZE);
@@ -196,7 +199,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         outcome->is_recorded = true;
     }
     outcome->id = verdict->id;
-    if (target->asked.total == 0 && verdict_is_equal(verdict, decision)) {
+    if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision)) {
         verdict->repeats++;
         return true;
     }

@@ -72,17 +72,32 @@ void effect_delete_former(struct as_engine *engine, uint64_t former)
         (struct as_incident_key){.has_former = true, .former = former};
 }
 
+/* What an earlier version stored of one target under several ids is one record from now on. */
+static void delete_other_spellings(struct as_engine *engine, enum as_effect_kind kind,
+                                   struct store_keys *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) != 0)
+            effect_add(engine, kind)->stored_as = as_arena_strdup(&engine->arena, keys->items[i]);
+    }
+    store_keys_free(keys);
+}
+
 void effect_put_target(struct as_engine *engine, struct target *target)
 {
     target->is_stored = true;
+    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
     struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     *state = (struct as_target_state){
         .id = target->ref->id,
+        .stored_as = target->ref->key,
         .last_up = target->last_up,
         .last_down = target->last_down,
         .dry_last_up = target->dry_last_up,
         .dry_last_down = target->dry_last_down,
         .last_step_down = target->last_step_down,
+        .uid = target->uid,
+        .born = target->born,
         .keep_us = target->keep_us,
         .events = target->events,
         .event_count = target->event_count,
@@ -96,12 +111,22 @@ void effect_put_target(struct as_engine *engine, struct target *target)
     effect_add(engine, AS_EFFECT_PUT_TARGET)->target = state;
 }
 
-void effect_put_intent(struct as_engine *engine, const struct target *target,
-                       const struct intent *intent, bool maybe)
+void effect_delete_target(struct as_engine *engine, struct target *target)
 {
+    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
+    effect_add(engine, AS_EFFECT_DELETE_TARGET)->stored_as = target->ref->key;
+}
+
+void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
+                       bool maybe)
+{
+    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
+                           target->ref->key);
     struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     *state = (struct as_intent_state){
         .ref = target->ref,
+        .stored_as = target->ref->key,
+        .uid = target->uid,
         .action_id = intent->action_id,
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
@@ -117,9 +142,11 @@ void effect_put_intent(struct as_engine *engine, const struct target *target,
     effect_add(engine, AS_EFFECT_PUT_INTENT)->intent = state;
 }
 
-void effect_delete_intent(struct as_engine *engine, const struct target *target)
+void effect_delete_intent(struct as_engine *engine, struct target *target)
 {
-    effect_add(engine, AS_EFFECT_DELETE_INTENT)->target_id = target->ref->id;
+    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
+                           target->ref->key);
+    effect_add(engine, AS_EFFECT_DELETE_INTENT)->stored_as = target->ref->key;
 }
 
 struct as_incident_record *effect_incident_record(struct as_engine *engine,

@@ -313,11 +313,34 @@ bool endings_remake(struct as_engine *engine, struct target *target)
     return changed;
 }
 
+void endings_forget_sizes(struct target *target)
+{
+    struct ending *ending, *next;
+    TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
+        if (ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
+            ending_free(target, ending);
+    }
+}
+
+/* Of two of one rule, which another spelling of the target may have left, the later. */
+static void restore_ending(struct target *target, const struct as_ending_state *state)
+{
+    struct ending *other = ending_find(target, state->rule);
+    if (other && other->state.ended.mono.us >= state->ended.mono.us)
+        return;
+    if (other)
+        ending_free(target, other);
+    (void)ending_add(target, state);
+}
+
 void endings_restore(struct target *target, const struct as_target_state *state)
 {
-    target->entry = as_xstrdup(state->entry);
+    if (!target->entry || *state->entry) {
+        free(target->entry);
+        target->entry = as_xstrdup(state->entry);
+    }
     for (size_t i = 0; i < state->ending_count; i++)
-        (void)ending_add(target, &state->endings[i]);
+        restore_ending(target, &state->endings[i]);
 }
 
 /* For the store; in the step's memory. */

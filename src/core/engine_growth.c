@@ -220,8 +220,7 @@ void growth_restore(struct target *target, const struct as_target_state *state)
 {
     const struct as_growth_state *stored = state->growth;
     struct growth *growth = &target->growth;
-    growth->failed = AS_MOMENT_NEVER;
-    if (!stored)
+    if (!stored || (growth->is_open && growth->since.mono.us > stored->since.mono.us))
         return;
     *growth = (struct growth){
         .is_open = stored->is_open,

@@ -121,6 +121,12 @@ void history_begin(struct as_engine *engine, struct target *target, int32_t repl
         (void)history_add_recommendation(engine, target, replicas);
 }
 
+/* Of another object of the name: it counts in the limits over all targets, as it was done. */
+static bool is_of_former(const struct target *target, struct as_moment at)
+{
+    return as_moment_is_set(target->born) && at.mono.us < target->born.mono.us;
+}
+
 /* What the decision's windows and policies may ask for. */
 void history_fill(struct as_engine *engine, const struct target *target,
                   struct as_decide_input *input)
@@ -131,7 +137,7 @@ void history_fill(struct as_engine *engine, const struct target *target,
         as_arena_alloc(&engine->arena, target->event_count, sizeof(*events));
     for (size_t i = 0; i < target->event_count; i++) {
         const struct as_past_event *event = &target->events[i];
-        if (is_within(engine, event->at, PERIOD_MAX_US))
+        if (is_within(engine, event->at, PERIOD_MAX_US) && !is_of_former(target, event->at))
             events[input->event_count++] =
                 (struct as_scale_event){moment_get_wall(engine, event->at).at, event->change};
     }
@@ -147,19 +153,34 @@ void history_fill(struct as_engine *engine, const struct target *target,
     input->recommendations = recommendations;
 }
 
+static void restore_event(struct target *target, const struct as_past_event *event)
+{
+    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
+                              sizeof(*target->events));
+    size_t at = target->event_count++;
+    for (; at > 0 && target->events[at - 1].at.mono.us > event->at.mono.us; at--)
+        target->events[at] = target->events[at - 1];
+    target->events[at] = *event;
+}
+
+static void restore_recommendation(struct target *target, const struct as_past_recommendation *item)
+{
+    target->recommendations =
+        as_xgrow(target->recommendations, target->recommendation_count,
+                 &target->recommendation_capacity, sizeof(*target->recommendations));
+    size_t at = target->recommendation_count++;
+    for (; at > 0 && target->recommendations[at - 1].at.mono.us > item->at.mono.us; at--)
+        target->recommendations[at] = target->recommendations[at - 1];
+    target->recommendations[at] = *item;
+}
+
+/* Into what another spelling of the target has left, in order. */
 void history_restore(struct target *target, const struct as_target_state *state)
 {
-    for (size_t i = 0; i < state->event_count; i++) {
-        target->events =
-            as_xgrow(target->events, i, &target->event_capacity, sizeof(*target->events));
-        target->events[target->event_count++] = state->events[i];
-    }
-    for (size_t i = 0; i < state->recommendation_count; i++) {
-        target->recommendations =
-            as_xgrow(target->recommendations, i, &target->recommendation_capacity,
-                     sizeof(*target->recommendations));
-        target->recommendations[target->recommendation_count++] = state->recommendations[i];
-    }
+    for (size_t i = 0; i < state->event_count; i++)
+        restore_event(target, &state->events[i]);
+    for (size_t i = 0; i < state->recommendation_count; i++)
+        restore_recommendation(target, &state->recommendations[i]);
 }
 
 void history_free(struct target *target)

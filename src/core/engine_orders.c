@@ -23,7 +23,8 @@ static const char stopped[] = "given up: the kill switch was set";
 
 static struct target *find_by_id(struct as_engine *engine, const char *id)
 {
-    struct as_target_ref ref = {.id = id};
+    AS_CLEANUP(as_free_p) char *text = as_target_key_make(id);
+    struct as_target_ref ref = {.key = text};
     struct target key = {.ref = &ref};
     return RB_FIND(target_tree, &engine->targets, &key);
 }
@@ -403,6 +404,12 @@ bool orders_remake(struct as_engine *engine, struct target *target)
     return true;
 }
 
+void orders_supersede(struct as_engine *engine, struct target *target, const char *why)
+{
+    if (target->ordered.is_set)
+        give_up(engine, target, AS_REASON_SUPERSEDED, why);
+}
+
 void orders_on_applied(struct target *target, const struct intent *intent)
 {
     if (orders_is_of(target, intent))
@@ -412,7 +419,7 @@ void orders_on_applied(struct target *target, const struct intent *intent)
 void orders_restore(struct target *target, const struct as_target_state *state)
 {
     const struct as_ordered_state *ordered = state->ordered;
-    if (!ordered)
+    if (!ordered || (target->ordered.is_set && target->ordered.at.mono.us > ordered->at.mono.us))
         return;
     target->ordered = (struct ordered){
         .is_set = true,

@@ -16,7 +16,8 @@ static struct as_progress *find_kept(struct incident *incident, const struct as_
 {
     for (uint32_t i = 0; i < incident->kept_count; i++) {
         struct as_progress *kept = &incident->kept[i];
-        if (strcmp(kept->rule, progress->rule) == 0 && strcmp(kept->target, progress->target) == 0)
+        if (strcmp(kept->rule, progress->rule) == 0 &&
+            as_target_is_same(kept->target, progress->target))
             return kept;
     }
     return NULL;

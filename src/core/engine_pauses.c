@@ -227,10 +227,16 @@ void pauses_on_deadline(struct as_engine *engine)
     free(ended);
 }
 
+static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
+{
+    const struct pause other = {true, than->since, than->for_us, NULL, NULL};
+    return pause->is_set && get_end(pause).us >= get_end(&other).us;
+}
+
 void pauses_restore(struct as_engine *engine, struct target *target,
                     const struct as_pause_state *state)
 {
-    if (state)
+    if (state && !(target && lasts_longer(&target->pause, state)))
         set(engine, target, state->since, state->for_us, state->who, state->reason);
 }
 

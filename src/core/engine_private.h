@@ -21,8 +21,10 @@
  *   engine_actions.c    intents, results, what may have been done unseen
  *   engine_room.c       the memory that incidents take
  *   engine_scopes.c     what the credentials reach through which incidents came
+ *   engine_objects.c    another object under the same name
  *   engine_owners.c     several incidents of one alert
- *   engine_restore.c    from the store
+ *   engine_restore.c    incidents from the store
+ *   engine_restore_targets.c  targets and intents from the store; aliases of one
  *   engine_view.c       for metrics and the API
  *
  * Long because so many source files share one state machine.
@@ -203,9 +205,15 @@ struct intent {
     struct as_moment at;
     as_mono_time sent, until;
     enum as_reason outcome;
-    uint64_t serial;     /* of the youngest incident when it was decided */
-    uint64_t generation; /* of the rules that decided it */
-    bool restored;       /* from the store: nobody knows yet */
+    uint64_t serial;      /* of the youngest incident when it was decided */
+    uint64_t generation;  /* of the rules that decided it */
+    bool restored;        /* from the store: nobody knows yet */
+    struct intent *older; /* restored under another spelling of the target; or NULL */
+};
+
+struct store_keys { /* under which the store has something, as an earlier version wrote it */
+    char **items;
+    size_t count, capacity;
 };
 
 struct lock_cause { /* to be shown with the lock; not stored */
@@ -283,7 +291,12 @@ struct target {
     struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
     struct as_moment last_step_down;                                 /* of our decreases */
     int64_t keep_us;
-    bool is_stored;               /* the store has something of it */
+    bool is_stored;                                 /* the store has something of it */
+    struct store_keys stored_as, intents_stored_as; /* until they are written anew */
+    char uid[AS_UID_SIZE];        /* of the object that this is about; "": not known */
+    char former_uid[AS_UID_SIZE]; /* of the one before it, which does not come back */
+    struct as_moment born;        /* when it was first seen in the place of another */
+    bool is_untold;               /* no decision's record has said so yet */
     struct as_past_event *events; /* our changes, ascending by time */
     size_t event_count, event_capacity;
     struct as_past_recommendation *recommendations; /* ascending by time; none that a later one
@@ -376,7 +389,9 @@ struct as_engine {
     struct target_tree targets;
     struct deadline_tree deadlines;
     struct ticket_tree tickets;
-    struct target_list gone; /* freed at the next step */
+    struct target_list gone;            /* freed at the next step */
+    struct as_target_ref **former_refs; /* likewise: of targets whose address is spelled anew */
+    size_t former_ref_count, former_ref_capacity;
     size_t target_count, busy_count, named_count;
     struct budget budget;
     struct member_list *members;  /* one an entry of the rule set */
@@ -455,9 +470,10 @@ void effect_put_incident(struct as_engine *engine, struct incident *incident);
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
 void effect_delete_former(struct as_engine *engine, uint64_t former);
 void effect_put_target(struct as_engine *engine, struct target *target);
-void effect_put_intent(struct as_engine *engine, const struct target *target,
-                       const struct intent *intent, bool maybe);
-void effect_delete_intent(struct as_engine *engine, const struct target *target);
+void effect_delete_target(struct as_engine *engine, struct target *target);
+void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
+                       bool maybe);
+void effect_delete_intent(struct as_engine *engine, struct target *target);
 struct as_incident_record *effect_incident_record(struct as_engine *engine,
                                                   const struct incident *incident,
                                                   enum as_incident_event event,
@@ -511,6 +527,7 @@ enum bind_result bindings_check(struct as_engine *engine, const struct as_labels
 void bindings_remake(struct as_engine *engine, struct incident *incident);
 void bindings_drop(struct as_engine *engine, struct incident *incident);
 void bindings_remake_all(struct as_engine *engine); /* after new rules */
+void bindings_forget_sizes(struct as_engine *engine, struct target *target);
 bool rule_keeps_progress(const struct as_rule *rule, const struct as_target_config *config);
 bool binding_is_used_up(const struct binding *binding);
 as_mono_time binding_get_due_unheld(const struct binding *binding);
@@ -564,6 +581,10 @@ void owners_find(struct as_engine *engine);
 
 /* engine_targets.c */
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);
+/* The target of an address that the entry gives; NULL where the target is another entry's: the one
+ * with a plain address, else the one in use. */
+struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
+                            struct as_target_ref *ref_taken);
 struct target *target_free(struct target *target);
 void target_touch(struct as_engine *engine, struct target *target, struct waiter *waiter);
 void target_ask(struct as_engine *engine, struct target *target, const char *notification,
@@ -576,6 +597,9 @@ const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
 void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);
+/* `next`, but soon enough to see that another object has the target's name. */
+as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
+                               as_mono_time next);
 void target_hasten(struct as_engine *engine, struct target *target);
 void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
                      int64_t retry_after_us);
@@ -637,6 +661,7 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
 void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
                         int32_t from, int32_t to);
 bool endings_remake(struct as_engine *engine, struct target *target);
+void endings_forget_sizes(struct target *target); /* of give_back: they are another object's */
 void endings_restore(struct target *target, const struct as_target_state *state);
 void endings_fill_state(struct as_engine *engine, const struct target *target,
                         struct as_target_state *state);
@@ -719,7 +744,8 @@ bool orders_begin(struct as_engine *engine, struct target *target,
  * target is to be stored. */
 bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
                        bool is_told);
-bool orders_remake(struct as_engine *engine, struct target *target);         /* true likewise */
+bool orders_remake(struct as_engine *engine, struct target *target); /* true likewise */
+void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
 bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
 void orders_on_applied(struct target *target, const struct intent *intent);
 void orders_restore(struct target *target, const struct as_target_state *state);
@@ -785,13 +811,22 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
 bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation);
 void actions_give_up_maybe(struct as_engine *engine, struct target *target);
+void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why);
 void actions_record_failure(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation);
 void lock_cause_free(struct lock_cause *cause);
 struct intent *intent_free(struct intent *intent);
 
-/* engine_restore.c */
+/* engine_objects.c */
+/* Before anything is made of an observation. What belongs to another object of the name is dropped,
+ * recorded and committed. */
+void object_see(struct as_engine *engine, struct target *target, const char *uid);
+
+/* engine_restore_targets.c */
 struct as_target_ref *target_ref_of_id(const char *id);
+void store_keys_free(struct store_keys *keys);
+
+/* engine_restore.c */
 void restore_finish(struct as_engine *engine);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The engine as the store remembers it, before its first event.
+ * Incidents as the store remembers them, before the first event.
  */
 #include "engine_private.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/str.h>
 
 static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
 {
@@ -168,58 +167,5 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
         TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
     engine->open_count += incident->is_open;
     room_account(engine, incident);
-    return 0;
-}
-
-/* A reference for an id alone: locks are found by it; the address comes with the first alert or
- * rule. */
-struct as_target_ref *target_ref_of_id(const char *id)
-{
-    const bool is_group = as_str_starts_with(id, "node_group/");
-    return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, NULL, 0);
-}
-
-int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
-{
-    struct target *target = target_get(engine, state->ref ? as_target_ref_copy(state->ref)
-                                                          : target_ref_of_id(state->id));
-    if (target->is_stored)
-        return -EEXIST;
-    target->is_stored = true;
-    target->last_up = state->last_up;
-    target->last_down = state->last_down;
-    target->dry_last_up = state->dry_last_up;
-    target->dry_last_down = state->dry_last_down;
-    target->last_step_down = state->last_step_down;
-    target->keep_us = state->keep_us;
-    history_restore(target, state);
-    endings_restore(target, state);
-    orders_restore(target, state);
-    growth_restore(target, state);
-    pauses_restore(engine, target, state->pause);
-    return 0;
-}
-
-int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
-{
-    struct target *target = target_get(engine, as_target_ref_copy(state->ref));
-    if (target->maybe)
-        return -EEXIST;
-    struct intent *intent = as_xcalloc(1, sizeof(*intent));
-    memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
-    memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
-    intent->is_ordered = state->is_ordered;
-    intent->rule = as_xstrdup(state->rule);
-    intent->from = state->from;
-    intent->to = state->to;
-    intent->version = as_xstrdup(state->version);
-    intent->at = state->at;
-    intent->sent = state->at.mono;
-    intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
-    intent->outcome = state->outcome;
-    intent->serial = engine->next_serial;
-    intent->restored = !state->maybe;
-    target->maybe = intent;
-    target->dirty = true;
     return 0;
 }

@@ -12,26 +12,31 @@
 
 #include <alertscaler/base/alloc.h>
 
-struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
+/* Effects of this step may point to the former one. */
+static void take_ref(struct as_engine *engine, struct target *target,
+                     struct as_target_ref *ref_taken)
 {
-    struct target key = {.ref = ref_taken};
-    struct target *target = RB_FIND(target_tree, &engine->targets, &key);
-    if (target && target->ref->field_count == 0) { /* restored by its id alone */
-        as_target_ref_free(target->ref);
-        target->ref = ref_taken;
-        return target;
-    }
-    if (target) {
-        as_target_ref_free(ref_taken);
-        return target;
-    }
-    target = as_xcalloc(1, sizeof(*target));
+    engine->former_refs = as_xgrow(engine->former_refs, engine->former_ref_count,
+                                   &engine->former_ref_capacity, sizeof(*engine->former_refs));
+    engine->former_refs[engine->former_ref_count++] = target->ref;
+    target->ref = ref_taken;
+}
+
+static struct target *find(struct as_engine *engine, struct as_target_ref *ref)
+{
+    struct target key = {.ref = ref};
+    return RB_FIND(target_tree, &engine->targets, &key);
+}
+
+static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = as_xcalloc(1, sizeof(*target));
     target->ref = ref_taken;
     target->deadline = AS_MONO_NEVER;
     target->failure = AS_REASON_APPLIED;
     target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
-    target->growth.failed = AS_MOMENT_NEVER;
+    target->growth.failed = target->born = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
@@ -40,6 +45,35 @@ struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_ta
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
     return target;
+}
+
+struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    if (!target)
+        return make(engine, ref_taken);
+    if (target->ref->field_count == 0) /* restored by its id alone */
+        take_ref(engine, target, ref_taken);
+    else
+        as_target_ref_free(ref_taken);
+    return target;
+}
+
+struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
+                            struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    const bool is_free =
+        !target || !target->config || (target->config->is_templated && target->open_bindings == 0);
+    if (!target)
+        target = make(engine, ref_taken);
+    else if (is_free)
+        take_ref(engine, target, ref_taken); /* requests go to the address as it is written now */
+    else
+        as_target_ref_free(ref_taken);
+    if (is_free)
+        target_set_config(engine, target, config);
+    return target->config == config ? target : NULL;
 }
 
 void asked_clear(struct asked *asked)
@@ -69,6 +103,8 @@ struct target *target_free(struct target *target)
     free(target->verdict.rule);
     free(target->dry_verdict.rule);
     as_target_ref_free(target->ref);
+    store_keys_free(&target->stored_as);
+    store_keys_free(&target->intents_stored_as);
     free(target);
     return NULL;
 }
@@ -255,7 +291,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
     engine->target_count--;
     TAILQ_INSERT_TAIL(&engine->gone, target, in_gone);
     if (target->is_stored) {
-        effect_add(engine, AS_EFFECT_DELETE_TARGET)->target_id = target->ref->id;
+        effect_delete_target(engine, target);
         effect_commit(engine);
     }
 }
@@ -337,6 +373,13 @@ void target_hasten(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, early);
 }
 
+as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
+                               as_mono_time next)
+{
+    const as_mono_time latest = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    return target->uid[0] && latest.us < next.us ? latest : next;
+}
+
 /* No proposal is due before `due`, the decision itself would change at `next_evaluation`. */
 static void set_next_look(struct as_engine *engine, struct target *target,
                           const struct outcome *outcome)
@@ -351,7 +394,7 @@ static void set_next_look(struct as_engine *engine, struct target *target,
         next = engine->mono.us + MAYBE_LOOK_US;
     if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
         next = engine->mono.us + LOOK_AGAIN_MIN_US;
-    target_set_deadline(engine, target, (as_mono_time){next});
+    target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
 }
 
 static void hold(struct target *target, const struct as_observation *observation)
@@ -442,6 +485,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->names_instances = observation->names_instances;
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
+    object_see(engine, target, observation->uid);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     if (!growth_review(engine, target, observation) && !orders_begin(engine, target, observation))
@@ -487,8 +531,9 @@ void targets_make_named(struct as_engine *engine)
         struct as_target_ref *ref;
         if (as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
             continue; /* cannot happen: the configuration was checked */
-        struct target *target = target_get(engine, ref);
-        target_set_config(engine, target, config);
+        struct target *target = target_claim(engine, config, ref);
+        if (!target)
+            continue; /* likewise: two entries of one address are an error */
         target->dirty = true;
         engine->named_count++;
     }

@@ -315,7 +315,8 @@ static int print_id(const struct as_target_config *config, const struct as_targe
     return AS_TARGET_OK;
 }
 
-/* One block: the reference and a copy of `texts`, a key and a value for each field and the id. */
+/* One block: the reference and a copy of `texts`, a key and a value for each field, the id and its
+ * key. */
 static struct as_target_ref *assemble(const struct as_target_config *config,
                                       const struct as_buf *texts)
 {
@@ -334,6 +335,7 @@ static struct as_target_ref *assemble(const struct as_target_config *config,
         at += strlen(at) + 1;
     }
     ref->id = at;
+    ref->key = at + strlen(at) + 1;
     return ref;
 }
 
@@ -357,15 +359,17 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     }
     /* The id is made of the fields and stands behind them: once without it, once with it. */
     size_t size = texts.size;
-    as_buf_append(&texts, "", 1);
+    as_buf_append(&texts, "\0", 2);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);
     int r = check_allow(config, fields, error);
     if (r == AS_TARGET_OK)
         r = print_id(config, fields, &id, error);
     if (r != AS_TARGET_OK)
         return r;
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
     texts.size = size;
     as_buf_append(&texts, id.data, id.size + 1);
+    as_buf_append(&texts, key, strlen(key) + 1);
     *ref_out = assemble(config, &texts);
     return AS_TARGET_OK;
 }
@@ -411,7 +415,11 @@ bool as_target_may_have_id(const struct as_target_config *config, const char *id
     if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
         return false;
     print_id_pattern(config, &pattern);
-    return as_buf_check(&pattern) == 0 && as_scope_match(pattern.data, id);
+    if (as_buf_check(&pattern) < 0)
+        return false;
+    AS_CLEANUP(as_free_p) char *key_pattern = as_target_key_make(pattern.data);
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    return as_scope_match(key_pattern, key);
 }
 
 bool as_target_may_match_id(const struct as_target_config *config, const char *pattern)
@@ -432,7 +440,8 @@ static const char *put_text(char **at_io, const char *text)
 struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *id,
                                          const struct as_target_field *fields, size_t field_count)
 {
-    size_t size = strlen(id) + 1;
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    size_t size = strlen(id) + strlen(key) + 2;
     for (size_t i = 0; i < field_count; i++)
         size += strlen(fields[i].key) + strlen(fields[i].value) + 2;
 
@@ -441,6 +450,7 @@ struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *i
     ref->field_count = field_count;
     char *at = (char *)&ref->fields[field_count];
     ref->id = put_text(&at, id);
+    ref->key = put_text(&at, key);
     for (size_t i = 0; i < field_count; i++) {
         ref->fields[i].key = put_text(&at, fields[i].key);
         ref->fields[i].value = put_text(&at, fields[i].value);

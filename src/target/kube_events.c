@@ -20,7 +20,7 @@
 
 struct seen {
     UT_hash_handle hh; /* in order of insertion: the oldest is the first */
-    char uid[AS_KUBE_UID_SIZE];
+    char uid[AS_UID_SIZE];
     char id[];
 };
 

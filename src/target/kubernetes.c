@@ -95,6 +95,7 @@ static void tell_observed(struct call *call)
     };
     as_outcome_fill_observation(&call->outcome, &observation);
     memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
+    memcpy(observation.uid, call->scale.uid, sizeof(observation.uid));
     if (call->pods) {
         observation.has_pods = true;
         observation.pods = call->pods->items;

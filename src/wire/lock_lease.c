@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "field.h"
@@ -50,7 +52,7 @@ static bool is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Words of the id's end, with a dash between and behind each: "shop-web-". */
+/* Words of the text's end, with a dash between and behind each: "shop-web-". */
 static void print_readable(const char *target, char out[READABLE_SIZE + 1])
 {
     char all[512];
@@ -77,10 +79,11 @@ static void print_readable(const char *target, char out[READABLE_SIZE + 1])
 
 void as_lock_lease_print_name(const char *target, char name_out[AS_LOCK_LEASE_NAME_SIZE])
 {
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(target);
     char readable[READABLE_SIZE + 1];
-    print_readable(target, readable);
+    print_readable(key, readable);
     snprintf(name_out, AS_LOCK_LEASE_NAME_SIZE, AS_LOCK_LEASE_PREFIX "%s%016" PRIx64, readable,
-             hash(target));
+             hash(key));
 }
 
 static void write_optional(struct as_json_writer *json, const char *key, const char *text)

@@ -313,6 +313,8 @@ void as_record_encode_decision(const struct as_record_header *header,
 {
     struct writer writer;
     begin(&writer, out, places_out);
+    if (record->former_uid)
+        member(&writer, "former_uid", record->former_uid);
     member(&writer, "id", record->id);
     member_i64(&writer, "incident_count", (int64_t)record->incident_total);
     key(&writer, "incidents");

@@ -214,6 +214,19 @@ void as_state_encode_pause(const struct as_pause_state *state, const char *boot,
     as_json_end_object(&json);
 }
 
+/* Left out where it is the id, which it was in earlier versions. */
+static void write_key(struct as_json_writer *json, const char *key, const char *id)
+{
+    if (key && strcmp(key, id) != 0)
+        as_json_write_member(json, "key", key);
+}
+
+static void write_uid(struct as_json_writer *json, const char *uid)
+{
+    if (uid && *uid)
+        as_json_write_member(json, "uid", uid);
+}
+
 void as_state_encode_target(const struct as_target_state *state, const char *boot,
                             struct as_buf *out)
 {
@@ -222,6 +235,8 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
     as_json_begin_object(&json);
     write_address(&json, state->ref);
     as_json_write_member(&json, "boot", boot);
+    if (as_moment_is_set(state->born))
+        write_moment(&json, "born", state->born);
     write_moment(&json, "dry_last_down", state->dry_last_down);
     write_moment(&json, "dry_last_up", state->dry_last_up);
     write_endings(&json, state);
@@ -233,6 +248,7 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
     }
     as_json_write_member(&json, "id", state->id);
     as_json_write_member_i64(&json, "keep_us", state->keep_us);
+    write_key(&json, state->stored_as, state->id);
     if (state->ref)
         as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
     write_moment(&json, "last_down", state->last_down);
@@ -248,6 +264,7 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
         write_pause(&json, state->pause);
     }
     write_recommendations(&json, state);
+    write_uid(&json, state->uid);
     as_json_end_object(&json);
 }
 
@@ -264,6 +281,7 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
     as_json_write_member(&json, "decision", state->decision_id);
     as_json_write_member_i64(&json, "from", state->from);
     as_json_write_member(&json, "id", state->ref->id);
+    write_key(&json, state->stored_as, state->ref->id);
     as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
     as_json_write_member_bool(&json, "maybe", state->maybe);
     if (state->is_ordered)
@@ -271,6 +289,7 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
     as_json_write_member(&json, "outcome", as_reason_get_word(state->outcome));
     as_json_write_member(&json, "rule", state->rule);
     as_json_write_member_i64(&json, "to", state->to);
+    write_uid(&json, state->uid);
     as_json_write_member(&json, "version", state->version);
     as_json_end_object(&json);
 }
@@ -298,6 +317,19 @@ static const char *read_text(struct reader *reader, json_t *object, const char *
     if (!text)
         damage(reader, key);
     return text ? text : "";
+}
+
+static const char *read_optional(struct reader *reader, const char *key, const char *otherwise)
+{
+    return json_object_get(reader->root, key) ? read_text(reader, reader->root, key) : otherwise;
+}
+
+static const char *read_uid(struct reader *reader)
+{
+    const char *uid = read_optional(reader, "uid", "");
+    if (strlen(uid) >= AS_UID_SIZE)
+        damage(reader, "uid");
+    return uid;
 }
 
 static int64_t read_i64(struct reader *reader, json_t *object, const char *key, int64_t min,
@@ -616,6 +648,8 @@ static struct as_moment find_step_down(const struct as_target_state *state)
 /* What documents of earlier versions do not have. */
 static void read_rest(struct reader *reader, struct as_target_state *state)
 {
+    state->born = json_object_get(reader->root, "born") ? read_moment(reader, reader->root, "born")
+                                                        : AS_MOMENT_NEVER;
     state->last_step_down = json_object_get(reader->root, "last_step_down")
                                 ? read_moment(reader, reader->root, "last_step_down")
                                 : find_step_down(state);
@@ -688,7 +722,9 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
         .dry_last_up = read_moment(&reader, reader.root, "dry_last_up"),
         .dry_last_down = read_moment(&reader, reader.root, "dry_last_down"),
         .keep_us = read_i64(&reader, reader.root, "keep_us", 0, INT64_MAX),
+        .uid = read_uid(&reader),
     };
+    state.stored_as = read_optional(&reader, "key", state.id);
     read_events(&reader, &state);
     read_recommendations(&reader, &state);
     read_endings(&reader, &state);
@@ -717,7 +753,9 @@ int as_state_decode_intent(const char *json, size_t size, const struct as_state_
         .to = (int32_t)read_i64(&reader, reader.root, "to", 0, INT32_MAX),
         .at = read_moment(&reader, reader.root, "at"),
         .maybe = read_bool(&reader, "maybe"),
+        .uid = read_uid(&reader),
     };
+    state.stored_as = read_optional(&reader, "key", ref ? ref->id : "");
     if (json_object_get(reader.root, "ordered"))
         state.is_ordered = read_bool(&reader, "ordered");
     const char *version = read_text(&reader, reader.root, "version");

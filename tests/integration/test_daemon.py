@@ -277,6 +277,25 @@ def test_a_restart_keeps_locks_and_incidents(daemon, group):
     verify(daemon)
 
 
+def test_another_spelling_of_the_address_has_the_same_lock(make, group):
+    rules, spelled = make_rules(group), make_rules(group)
+    spelled["targets"]["workers"]["node_group"]["url"] = group.url.replace("/groups", "/./groups") + "/"
+    assert spelled != rules
+    daemon = make(rules)
+    daemon.notify(notification(busy()))
+    eventually(lambda: group.size == 6)
+    daemon.wait_record("action", outcome="applied")
+    before = daemon.target("workers")["locked_until"]
+
+    daemon.write_rules(spelled)
+    daemon.reload()
+    daemon.wait_record("reload")
+    assert daemon.target("workers")["locked_until"] == before
+    daemon.restart()
+    assert daemon.target("workers")["locked_until"] == before
+    assert daemon.target("workers")["id"].endswith("/")
+
+
 def test_after_a_kill_an_open_incident_goes_on_when_its_lock_ends(make, group):
     daemon = make(make_rules(group, cooldown="5s", max_steps=2))
     daemon.notify(notification(busy()))

@@ -28,10 +28,11 @@ def test_make(control_plane, make_daemon, groups, tmp_path, store):
     config = upgrade.make_config(kubeconfig, tmp_path)
     if store == "kubernetes":
         config["state"] = {"store": "kubernetes", "namespace": namespace}
-    daemon = make_daemon(upgrade.make_rules(groups, namespace), config, flags=["--web.enable-admin-api"], start=False,
+    has_aliases = os.environ["UPGRADE_VERSION"] == "1a5c405"    # later ones refuse them
+    daemon = make_daemon(upgrade.make_rules(groups, namespace, has_aliases), config, flags=["--web.enable-admin-api"], start=False,
                          env={"POD_NAME": "pod-0"})
     daemon.headers = {"Authorization": "Bearer secret-of-whole"}
-    upgrade.play(daemon.start(), groups)
+    upgrade.play(daemon.start(), groups, has_aliases)
 
     neutral = upgrade.neutral(groups, namespace)
     if store == "kubernetes":

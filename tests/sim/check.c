@@ -17,7 +17,7 @@
 #define PROOF_US MINUTE
 
 struct intent_search {
-    const char *id, *word; /* that is in it */
+    const char *key, *word; /* that is in it */
     bool found;
 };
 
@@ -25,7 +25,7 @@ static int find_intent(void *context, const void *key, size_t key_size, const vo
                        size_t value_size)
 {
     struct intent_search *search = context;
-    if (key_size == strlen(search->id) && memcmp(key, search->id, key_size) == 0)
+    if (key_size == strlen(search->key) && memcmp(key, search->key, key_size) == 0)
         search->found = memmem(value, value_size, search->word, strlen(search->word));
     return 0;
 }
@@ -33,7 +33,8 @@ static int find_intent(void *context, const void *key, size_t key_size, const vo
 static bool has_stored_intent(struct world *world, const struct server_target *target,
                               const char *word)
 {
-    struct intent_search search = {.id = target->id, .word = word};
+    AS_CLEANUP(as_free_p) char *stored_as = as_target_key_make(target->id);
+    struct intent_search search = {.key = stored_as, .word = word};
     struct as_store *peek = world->daemon.peek;
     if (peek->visit(peek, AS_STORE_INTENT, find_intent, &search, NULL) != 0)
         fail(world, "the store cannot be read");
@@ -524,6 +525,12 @@ void check_others_change(struct world *world, struct server_target *target)
         target->silent_steps = 0;
     }
     target->last.overwritten = true;
+}
+
+void check_made_anew(struct server_target *target)
+{
+    target->last = (struct applied){0};
+    target->last_up_at = target->last_down_at = INT64_MIN;
 }
 
 static void uncount(struct world *world, struct server_target *target, struct capture *capture)

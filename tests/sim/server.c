@@ -66,6 +66,7 @@ struct server_target *server_find(struct world *world, const char *id)
     };
     (void)snprintf(target->id, sizeof(target->id), "%s", id);
     target->has_no_version = chance(world, 150);
+    target->object = strncmp(id, "kubernetes/", 11) == 0 && chance(world, 700);
     target->size = (int32_t)between(world, 1, 8);
     if (chance(world, 150))
         target->own_min = (int32_t)between(world, 0, 3);
@@ -216,6 +217,8 @@ static void observe(struct world *world, struct call *call)
     if (target->rollout_until > world->now)
         call->observation.status_replicas = count_in_rollout(world, target);
     print_version(target, call->observation.version);
+    if (target->object > 0)
+        (void)snprintf(call->observation.uid, AS_UID_SIZE, "uid-%u", target->object);
 }
 
 /* As from an API server whose store lacks the last changes. */
@@ -382,6 +385,19 @@ struct as_target_port *server_open_port(struct world *world)
     return &port->port;
 }
 
+/* Nothing of the former is the new one's. */
+static void make_anew(struct world *world, struct server_target *target)
+{
+    if (target->object == 0)
+        return;
+    target->object++;
+    change_size(world, target, (int32_t)between(world, 1, 8), false);
+    target->before.until = 0;
+    check_made_anew(target);
+    trouble_note(world, TROUBLE_TARGET_MADE_ANEW);
+    trace(world, "others: %s is another object, with %d", target->id, target->size);
+}
+
 /* Somebody else, or the world. */
 static void on_others(struct world *world, void *subject, uint64_t argument)
 {
@@ -408,8 +424,10 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         trace(world, "others: %s is now %d", target->id, target->size);
         break;
     case 1:
-        if (target->exists || chance(world, 300))
+        if (!target->exists && chance(world, 300))
             break;
+        if (chance(world, target->exists ? 100 : 500))
+            make_anew(world, target);
         target->exists = true;
         break;
     case 2:

@@ -109,6 +109,7 @@ enum trouble {
     TROUBLE_ROLLOUT,
     TROUBLE_SIZE_CHANGED,
     TROUBLE_TARGET_GONE,
+    TROUBLE_TARGET_MADE_ANEW,
     TROUBLE_QUERY_FAILED,
     TROUBLE_LIST_FAILED,
     TROUBLE_LIST_CUT,
@@ -256,7 +257,8 @@ struct server_target {
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
     uint64_t version;
-    struct { /* as of before the last change of the size */
+    unsigned object; /* its number among those of the name; 0: it has no UID */
+    struct {         /* as of before the last change of the size */
         int32_t size;
         uint64_t version;
         int64_t until;
@@ -445,6 +447,7 @@ void check_request(struct world *world, struct server_target *target,
 void check_applied(struct world *world, struct server_target *target, int64_t sent_at, int32_t to,
                    bool has_rule, const struct as_cooldown *cooldown);
 void check_others_change(struct world *world, struct server_target *target);
+void check_made_anew(struct server_target *target); /* another object: no lock holds it */
 void check_crash(struct world *world);
 void check_state_against_log(struct world *world);
 

@@ -50,6 +50,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_ROLLOUT] = "rollout, with other than the pods asked for",
     [TROUBLE_SIZE_CHANGED] = "others change a size",
     [TROUBLE_TARGET_GONE] = "target taken away",
+    [TROUBLE_TARGET_MADE_ANEW] = "another object under the same name",
     [TROUBLE_QUERY_FAILED] = "query without a value",
     [TROUBLE_LIST_FAILED] = "list of alerts fails",
     [TROUBLE_LIST_CUT] = "list of alerts lacks one",

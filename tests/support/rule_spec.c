@@ -28,16 +28,18 @@ static void make_address(struct as_target_config *target, const struct target_sp
 {
     const char *name = spec->address ? spec->address : spec->name;
     const char *const kubernetes[][2] = {
-        {"cluster", "default"}, {"apiVersion", "apps/v1"},
+        {"cluster", "default"}, {"apiVersion", spec->version ? spec->version : "apps/v1"},
         {"kind", "Deployment"}, {"namespace", spec->namespace ? spec->namespace : "shop"},
         {"name", name},
     };
-    const char *const group[][2] = {{"provider", "mine"}, {"name", name}};
-    target->kind = spec->is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES;
-    target->address_count = spec->is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
+    const char *const group[][2] = {{"provider", "mine"},
+                                    {spec->url ? "url" : "name", spec->url ? spec->url : name}};
+    const bool is_group = spec->is_group || spec->url;
+    target->kind = is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES;
+    target->address_count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
     target->address = as_xcalloc(target->address_count, sizeof(*target->address));
     for (size_t i = 0; i < target->address_count; i++) {
-        const char *const *row = spec->is_group ? group[i] : kubernetes[i];
+        const char *const *row = is_group ? group[i] : kubernetes[i];
         target->address[i] = make_field(row[0], row[1]);
         target->is_templated = target->is_templated || strstr(row[1], "{{");
     }

@@ -16,7 +16,9 @@ struct target_spec {
     const char *name;      /* also the Deployment's, where `address` is not given */
     const char *address;   /* the Deployment's name, may be a template */
     const char *namespace; /* default "shop" */
+    const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
     const char *allow;     /* glob of names; needed by templates */
+    const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */

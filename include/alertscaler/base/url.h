@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 
 #define AS_URL_HOST_SIZE 256 /* with NUL */
 
@@ -21,5 +22,12 @@ bool as_url_is_private(const char *url) AS_MUST_USE;
 
 /* The same, or a link-local address: those of the services that clouds give their machines. */
 bool as_url_is_near(const char *url) AS_MUST_USE;
+
+/* The one spelling of all http and https URLs that lead to the same place, by RFC 3986 (6.2.2,
+ * 6.2.3): scheme and host in small letters, no default port, no dot segments, `%7e` as `~`, `%2f`
+ * as
+ * `%2F`, what may not stand in a URL as `%..`; and without what no server sees or tells apart: a
+ * fragment, and slashes at the path's end. False, and nothing appended, where it is no such URL. */
+bool as_url_append_normal(const char *url, struct as_buf *out) AS_MUST_USE;
 
 #endif

@@ -119,7 +119,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_intent_state *intent;
         const struct as_pause_state *pause;
         struct as_incident_key incident_key; /* delete incident; owner NULL: the former one alone */
-        const char *target_id;               /* delete target, delete intent */
+        const char *stored_as;               /* delete target, delete intent: the store's key */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;
         const struct as_action_record *action;
@@ -221,7 +221,7 @@ struct as_target_view {
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
-/* Of each target that is locked, ascending by its id. */
+/* Of each target that is locked, ascending by its key (core/target.h). */
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                            as_lock_visit_fn *visit, void *context);

@@ -113,14 +113,15 @@ struct as_growth_state {
 };
 
 struct as_target_state {
-    const char *id;
-    const struct as_target_ref *ref; /* NULL where the id is enough: no endings, nothing ordered, no
-                                        growth open */
+    const char *id, *stored_as;      /* the latter: the store's key, of earlier versions the id */
+    const struct as_target_ref *ref; /* NULL: no endings, nothing ordered, no growth open */
     const char *entry;               /* the target's name in the rule files; "" likewise */
     struct as_moment last_up, last_down;         /* successful actions */
     struct as_moment dry_last_up, dry_last_down; /* the same as if, in dry runs */
     struct as_moment last_step_down;             /* our last decrease, also when its lock is gone */
-    int64_t keep_us;                    /* how long after the last of them the locks may matter */
+    const char *uid;       /* of the object that this is about; "": not known, or it has none */
+    struct as_moment born; /* when it was first seen in the place of another; else unset */
+    int64_t keep_us;       /* how long after the last of them the locks may matter */
     const struct as_past_event *events; /* ascending by time */
     size_t event_count;
     const struct as_past_recommendation *recommendations; /* ascending by time */
@@ -135,6 +136,7 @@ struct as_target_state {
 /* Written before a size is set, removed when the outcome is known. */
 struct as_intent_state {
     const struct as_target_ref *ref;
+    const char *stored_as, *uid; /* as in as_target_state */
     const char *action_id, *decision_id;
     bool is_ordered;  /* by an operator: the decision's id is that of the command */
     const char *rule; /* the winner's name */

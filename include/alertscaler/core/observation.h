@@ -15,6 +15,7 @@
 
 #define AS_VERSION_SIZE                                                                            \
     256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
+#define AS_UID_SIZE        64  /* of an object's UID, with NUL */
 #define AS_MESSAGE_SIZE    256 /* of the other side's words, cut */
 #define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
 
@@ -39,8 +40,9 @@ struct as_observation {
     bool in_progress;        /* the other side is at work on a change */
     bool is_relative;     /* a change whose answer was lost must not be asked for again meanwhile */
     bool names_instances; /* what does not come can be taken back */
-    char version[AS_VERSION_SIZE];  /* "" where it has none */
-    bool has_pods;                  /* they were asked for, and the target's kind has them */
+    char version[AS_VERSION_SIZE]; /* "" where it has none */
+    char uid[AS_UID_SIZE];         /* another one under the same name is another object; "": none */
+    bool has_pods;                 /* they were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
     int http_status;                     /* 0: no answer */

@@ -58,6 +58,7 @@ struct as_decision_record {
     int64_t since_notification_us;     /* -1: none is behind it */
     int64_t since_alert_us;            /* from the startsAt of the youngest alert; -1 likewise */
     const struct as_pause_note *pause; /* NULL: not paused */
+    const char *former_uid; /* the first decision about another object of the name; else NULL */
 };
 
 struct as_action_record {

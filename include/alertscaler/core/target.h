@@ -6,6 +6,9 @@
  *
  * Where it is: the values of project, resource_group, location, region, zone, cluster, namespace
  * and kind, as far as they are given, in this order.
+ *
+ * The id is shown, and is what the patterns of credentials match. Which target it is says its key:
+ * two ids of one object (another version of the API, another spelling of a URL) have the same.
  */
 #ifndef ALERTSCALER_CORE_TARGET_H
 #define ALERTSCALER_CORE_TARGET_H
@@ -29,8 +32,13 @@ struct as_target_ref { /* one block of memory */
     enum as_target_kind kind;
     size_t field_count;
     const char *id;
+    const char *key; /* of the id */
     struct as_target_field fields[];
 };
+
+/* The key of an id, for free(); of what is no id, the same text. */
+char *as_target_key_make(const char *id) AS_MUST_USE;
+bool as_target_is_same(const char *id, const char *other) AS_MUST_USE;
 
 /*
  * Fills the templates of `config` from an alert. 0; or AS_TARGET_NOT_ALLOWED with an error that
@@ -47,7 +55,7 @@ struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *i
                                          size_t field_count) AS_MUST_USE;
 struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUST_USE;
 
-/* Whether an alert could give the entry a target of this id. */
+/* Whether an alert could give the entry the target of this id, in whatever spelling. */
 bool as_target_may_have_id(const struct as_target_config *config, const char *id) AS_MUST_USE;
 
 /* Whether it could give one of an id that the pattern (core/scope.h) matches. */

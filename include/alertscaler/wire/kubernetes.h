@@ -19,12 +19,10 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/observation.h>
 
-#define AS_KUBE_UID_SIZE 64
-
 struct as_kube_scale {
     int32_t replicas;        /* spec.replicas; absent is 0, as the API leaves zeros out */
     int32_t status_replicas; /* status.replicas; likewise */
-    char uid[AS_KUBE_UID_SIZE];
+    char uid[AS_UID_SIZE];
     char resource_version[AS_VERSION_SIZE]; /* never empty */
 };
 

@@ -34,8 +34,8 @@ struct as_lock_lease {
 /* The end of the lock as a whole: the later of both directions. Not set while it is in flight. */
 as_maybe_time as_lock_get_end(const struct as_lock *lock);
 
-/* The prefix, the end of the id as far as it can be in a name, and a hash of the whole id: the same
- * for the same id, always. */
+/* The prefix, the end of the target's key (core/target.h) as far as it can be in a name, and a hash
+ * of the whole key: the same for the same target, however its id is spelled. */
 void as_lock_lease_print_name(const char *target, char name_out[AS_LOCK_LEASE_NAME_SIZE]);
 
 /* Append one document; `out` is `failed` where it does not fit. With a version it replaces that one

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/url.h>
 
 Test(url, hosts)
@@ -97,5 +99,64 @@ Test(url, to_whom_secrets_are_sent)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         cr_expect_eq(as_url_is_private(rows[i].url), rows[i].is_private, "%s", rows[i].url);
         cr_expect_eq(as_url_is_near(rows[i].url), rows[i].is_near, "%s", rows[i].url);
+    }
+}
+
+static const char *normal_of(const char *url, struct as_buf *out)
+{
+    as_buf_clear(out);
+    cr_assert(as_url_append_normal(url, out), "%s", url);
+    return out->data;
+}
+
+/* Two spellings of one place are one text (RFC 3986, 6.2.2 and 6.2.3). */
+Test(url, equal_places_have_one_spelling)
+{
+    static const char *const rows[][2] = {
+        {"http://h/x", "http://h/x"},
+        {"HTTP://H/x", "http://h/x"},
+        {"http://h:80/x", "http://h/x"},
+        {"http://h:/x", "http://h/x"},
+        {"http://h:080/x", "http://h/x"},
+        {"https://h:443/x", "https://h/x"},
+        {"https://h:80/x", "https://h:80/x"},
+        {"http://h:8080/x", "http://h:8080/x"},
+        {"http://h/x/", "http://h/x"},
+        {"http://h/x///", "http://h/x"},
+        {"http://h", "http://h"},
+        {"http://h/", "http://h"},
+        {"http://h/?a=b", "http://h?a=b"},
+        {"http://h/X", "http://h/X"},
+        {"http://h/a/./b/../x", "http://h/a/x"},
+        {"http://h/../x", "http://h/x"},
+        {"http://h/a/..", "http://h"},
+        {"http://h/a//b/../x", "http://h/a//x"},
+        {"http://h/%7ex/%2e%2E/y%2fz", "http://h/y%2Fz"},
+        {"http://h/x?q=%7e%2f&Q=/../", "http://h/x?q=~%2F&Q=/../"},
+        {"http://h/x?", "http://h/x?"},
+        {"http://h/x#there", "http://h/x"},
+        {"http://h/\xc3\xbc", "http://h/%C3%BC"},
+        {"http://h/%c3%bc", "http://h/%C3%BC"},
+        {"http://h/100%", "http://h/100%25"},
+        {"http://h/%4", "http://h/%254"},
+        {"http://[FD00::0:1]:80/x", "http://[fd00::1]/x"},
+        {"http://User@H/x", "http://User@h/x"},
+    };
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(1000), again = AS_BUF_INIT(1000);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        cr_expect_str_eq(normal_of(rows[i][0], &out), rows[i][1], "%s: %s", rows[i][0], out.data);
+        cr_expect_str_eq(normal_of(out.data, &again), rows[i][1], "again: %s", again.data);
+    }
+}
+
+Test(url, what_is_no_url_has_no_normal_form)
+{
+    static const char *const rows[] = {"",        "h/x",     "/x",        "ftp://h/x",
+                                       "http:/x", "http://", "http:///x", "http://?x"};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct as_buf out = AS_BUF_INIT(100);
+        cr_expect_not(as_url_append_normal(rows[i], &out), "%s", rows[i]);
+        cr_expect_eq(out.size, 0);
+        as_buf_deinit(&out);
     }
 }

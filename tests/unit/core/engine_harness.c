@@ -106,9 +106,10 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
         (void)snprintf(size, sizeof(size), "%d>%d", decision->replicas, decision->desired);
     else
         (void)snprintf(size, sizeof(size), "%d", decision->replicas);
-    say(harness, "decided %s %s %s%s%s%s%s", name_of(record->target), size,
+    say(harness, "decided %s %s %s%s%s%s%s%s%s", name_of(record->target), size,
         as_reason_get_word(decision->reason), would, decision->rule ? " by " : "",
-        decision->rule ? decision->rule : "", repeats);
+        decision->rule ? decision->rule : "", repeats, record->former_uid ? " not " : "",
+        record->former_uid ? record->former_uid : "");
 }
 
 static void say_action(struct harness *harness, const struct as_action_record *record)
@@ -222,18 +223,19 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, harness->boot, &value);
-        stage(harness, AS_STORE_TARGET, effect->target->id, strlen(effect->target->id), &value);
+        stage(harness, AS_STORE_TARGET, effect->target->stored_as,
+              strlen(effect->target->stored_as), &value);
         break;
     case AS_EFFECT_DELETE_TARGET:
-        stage(harness, AS_STORE_TARGET, effect->target_id, strlen(effect->target_id), NULL);
+        stage(harness, AS_STORE_TARGET, effect->stored_as, strlen(effect->stored_as), NULL);
         break;
     case AS_EFFECT_PUT_INTENT:
         as_state_encode_intent(effect->intent, harness->boot, &value);
-        stage(harness, AS_STORE_INTENT, effect->intent->ref->id, strlen(effect->intent->ref->id),
-              &value);
+        stage(harness, AS_STORE_INTENT, effect->intent->stored_as,
+              strlen(effect->intent->stored_as), &value);
         break;
     case AS_EFFECT_DELETE_INTENT:
-        stage(harness, AS_STORE_INTENT, effect->target_id, strlen(effect->target_id), NULL);
+        stage(harness, AS_STORE_INTENT, effect->stored_as, strlen(effect->stored_as), NULL);
         break;
     case AS_EFFECT_PUT_PAUSE:
         as_state_encode_pause(effect->pause, harness->boot, &value);
@@ -304,6 +306,8 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
+    if (target->uid)
+        (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});

@@ -30,6 +30,7 @@ struct virtual_target {
     bool names_instances; /* a node group's are */
     bool is_relative;
     int32_t missing;        /* of `size`: instances that are not there, or not ready */
+    const char *uid;        /* of the object; NULL: it has none */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */

@@ -34,11 +34,24 @@ static const char *name_of(const char *target)
 
 Test(lock_lease, a_name_is_readable_and_of_one_target)
 {
-    cr_expect_str_eq(name_of(WEB), "alertscaler-lock-apps-v1-deployment-shop-web-2a2d689a18be6dfa");
+    cr_expect_str_eq(name_of(WEB), "alertscaler-lock-apps-deployment-shop-web-dadcff2c9d97fe02");
     char other[AS_LOCK_LEASE_NAME_SIZE];
     memcpy(other, printed, sizeof(other));
     cr_expect_str_neq(name_of("kubernetes/default/apps/v1/Deployment/shop/wEb"), other);
     cr_expect_str_neq(name_of(""), other);
+}
+
+Test(lock_lease, two_spellings_of_a_target_have_one_name)
+{
+    static const char *const rows[][2] = {
+        {WEB, "kubernetes/default/extensions/v1beta1/Deployment/shop/web"},
+        {"node_group/mine/http://H:80/pools/a/", "node_group/mine/http://h/pools/a"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char other[AS_LOCK_LEASE_NAME_SIZE];
+        memcpy(other, name_of(rows[i][0]), sizeof(other));
+        cr_expect_str_eq(name_of(rows[i][1]), other);
+    }
 }
 
 static void expect_label(const char *target)

@@ -141,6 +141,8 @@ static void encode_intent(struct as_buf *out)
         .ref = ref,
         .action_id = "01J0000000000000000000000A",
         .decision_id = "01J0000000000000000000000B",
+        .stored_as = "another key",
+        .uid = "1f6c",
         .rule = "slow",
         .from = 0,
         .to = INT32_MAX,
@@ -186,6 +188,9 @@ static struct as_buf encode(enum kind kind)
         .dry_last_up = moment_at(10, 20),
         .dry_last_down = AS_MOMENT_NEVER,
         .last_step_down = moment_at(970, 49970),
+        .stored_as = "another key",
+        .uid = "1f6c",
+        .born = moment_at(960, 49960),
         .keep_us = AS_US_PER_DAY,
         .events = events,
         .event_count = AS_ARRAY_SIZE(events),
@@ -314,6 +319,17 @@ Test(state, a_document_cut_anywhere_is_refused)
     }
 }
 
+/* Those that documents of earlier versions do not have. */
+static bool is_optional(const char *key)
+{
+    static const char *const keys[] = {"born", "key", "last_step_down", "uid"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refused)
 {
     for (enum kind kind = INCIDENT; kind < KINDS; kind++) {
@@ -327,8 +343,8 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
                 json_t *copy = json_copy(whole);
                 if (strange)
                     json_object_set_new(copy, key, json_real(1.5));
-                else if (strcmp(key, "last_step_down") == 0) /* earlier versions wrote none */
-                    json_object_set_new(copy, key, json_string(""));
+                else if (is_optional(key))
+                    json_object_set_new(copy, key, json_true());
                 else
                     json_object_del(copy, key);
                 char *json = json_dumps(copy, JSON_COMPACT);
@@ -340,6 +356,34 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
         json_decref(whole);
         as_buf_deinit(&text);
     }
+}
+
+/* An earlier version stored a target under its id, and knew no UID. */
+static int use_earlier(void *context, const struct as_target_state *state)
+{
+    unsigned *used = context;
+    cr_assert_str_eq(state->stored_as, "node_group/mine/pool");
+    cr_assert_str_eq(state->uid, "");
+    cr_assert_not(as_moment_is_set(state->born));
+    ++*used;
+    return 0;
+}
+
+Test(state, a_target_of_an_earlier_version_is_stored_under_its_id)
+{
+    struct as_buf text = encode(TARGET);
+    json_t *document = json_loadb(text.data, text.size, 0, NULL);
+    unsigned used = 0;
+    json_object_del(document, "key");
+    json_object_del(document, "uid");
+    json_object_del(document, "born");
+    char *json = json_dumps(document, JSON_COMPACT);
+    cr_assert_eq(as_state_decode_target(json, strlen(json), &test_clock, use_earlier, &used, NULL),
+                 0);
+    cr_assert_eq(used, 1);
+    free(json);
+    json_decref(document);
+    as_buf_deinit(&text);
 }
 
 /* Documents of earlier versions: what is known of the last decrease counts. */

@@ -1,0 +1,78 @@
+/*
+ * core/target.h: which ids are of one target.
+ */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/target.h>
+
+Test(target, a_key_is_the_same_for_all_ids_of_one_object)
+{
+    static const char *const rows[][2] = {
+        {"kubernetes/default/apps/v1/Deployment/shop/web",
+         "kubernetes/default/apps/Deployment/shop/web"},
+        {"kubernetes/default/apps/v1beta2/Deployment/shop/web",
+         "kubernetes/default/apps/Deployment/shop/web"},
+        {"kubernetes/default/extensions/v1beta1/Deployment/shop/web",
+         "kubernetes/default/apps/Deployment/shop/web"},
+        {"kubernetes/default/v1/ReplicationController/shop/web",
+         "kubernetes/default//ReplicationController/shop/web"},
+        {"kubernetes/edge/extensions.example.org/v1/Pool/shop/web",
+         "kubernetes/edge/extensions.example.org/Pool/shop/web"},
+        {"kubernetes/a/b", "kubernetes/a/b"},
+        {"kubernetes/a/b/c/d/e/f/g", "kubernetes/a/b/c/d/e/f/g"},
+        {"node_group/mine/http://H:80/x/", "node_group/mine/http://h/x"},
+        {"node_group/mine/https://h:443/%78", "node_group/mine/https://h/x"},
+        {"node_group/mine/pool", "node_group/mine/pool"},
+        {"node_group/aws/eu-west-1/ASG/", "node_group/aws/eu-west-1/ASG/"},
+        {"node_group/", "node_group/"},
+        {"node_group/mine", "node_group/mine"},
+        {"web", "web"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p) char *key = as_target_key_make(rows[i][0]);
+        cr_expect_str_eq(key, rows[i][1], "%s: %s", rows[i][0], key);
+    }
+}
+
+Test(target, other_objects_have_other_keys)
+{
+    static const char *const ids[] = {
+        "kubernetes/default/apps/v1/Deployment/shop/web",
+        "kubernetes/edge/apps/v1/Deployment/shop/web",
+        "kubernetes/default/batch/v1/Deployment/shop/web",
+        "kubernetes/default/v1/Deployment/shop/web",
+        "kubernetes/default/apps/v1/StatefulSet/shop/web",
+        "kubernetes/default/apps/v1/Deployment/Shop/web",
+        "kubernetes/default/apps/v1/Deployment/shop/web2",
+        "node_group/mine/http://h/x",
+        "node_group/other/http://h/x",
+        "node_group/mine/https://h/x",
+        "node_group/mine/http://h:81/x",
+        "node_group/mine/http://h/X",
+        "node_group/mine/http://h/x?a=b",
+        "node_group/mine/http://h/%2Fx",
+        "node_group/mine/h/x",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
+        for (size_t k = 0; k < AS_ARRAY_SIZE(ids); k++)
+            cr_expect_eq(as_target_is_same(ids[i], ids[k]), i == k, "%s, %s", ids[i], ids[k]);
+    }
+}
+
+Test(target, a_reference_keeps_its_id_and_has_the_key_of_it)
+{
+    const struct as_target_field field = {"url", "http://H/x"};
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *ref =
+        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/http://H/x", &field, 1);
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *copy = as_target_ref_copy(ref);
+    cr_expect_str_eq(copy->id, "node_group/mine/http://H/x");
+    cr_expect_str_eq(copy->key, "node_group/mine/http://h/x");
+    cr_expect_str_eq(as_target_ref_get(copy, "url"), "http://H/x");
+}
