@@ -104,6 +104,15 @@ static void delete_former(struct as_shell *shell, const struct as_incident_key *
     as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
 }
 
+static void delete_incident(struct as_shell *shell, const struct as_incident_key *key)
+{
+    if (key->owner) {
+        put_incident_key(key, &shell->key);
+        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    }
+    delete_former(shell, key);
+}
+
 static void append(struct as_shell *shell, const struct as_record_places *places)
 {
     if (as_buf_check(&shell->scratch) != 0) {
@@ -133,14 +142,7 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
         put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
         delete_former(shell, &effect->incident->key);
         break;
-    case AS_EFFECT_DELETE_INCIDENT:
-        if (effect->incident_key.owner) {
-            put_incident_key(&effect->incident_key, &shell->key);
-            as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data,
-                                    shell->key.size);
-        }
-        delete_former(shell, &effect->incident_key);
-        break;
+    case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); break;
     case AS_EFFECT_PUT_TARGET:
         as_state_encode_target(effect->target, shell->boot, scratch);
         put(shell, AS_STORE_TARGET, effect->target->stored_as, strlen(effect->target->stored_as));
