@@ -178,9 +178,12 @@ static int fire(const struct as_args *args, struct fire_after *after, int64_t fo
     int status = send_alert(args, is_firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED, now, &alert);
     if (status != AS_EXIT_OK)
         return status;
-    if (strcmp(get_text(alert, "outcome"), "queued") != 0 && !as_args_wants_json(args))
+    const bool is_queued = strcmp(get_text(alert, "outcome"), "queued") == 0;
+    if (!is_queued && !as_args_wants_json(args))
         print_reason(alert);
-    else if (strcmp(get_text(alert, "outcome"), "queued") == 0 && is_firing)
+    if (!is_queued && as_args_has(args, "wait"))
+        status = AS_EXIT_NO; /* nothing follows */
+    else if (is_queued && is_firing)
         status = follow(args, after, alert, now, for_us);
     json_decref(alert);
     return status;

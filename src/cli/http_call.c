@@ -212,8 +212,11 @@ char *http_answer_explain(const struct http_answer *answer)
     size_t size = strcspn(text, "\r\n");
     if (size > EXPLANATION_MAX)
         size = as_str_cut_utf8(text, size, EXPLANATION_MAX);
-    char *line =
-        as_xasprintf("HTTP %d%s%.*s", answer->status, size > 0 ? ": " : "", (int)size, text);
+    const char *hint = answer->status == 401
+                           ? "; --token-file or $ALERTSCALER_TOKEN_FILE names the file of one"
+                           : "";
+    char *line = as_xasprintf("HTTP %d%s%.*s%s", answer->status, size > 0 ? ": " : "", (int)size,
+                              text, hint);
     json_decref(json);
     return line;
 }

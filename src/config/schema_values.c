@@ -26,8 +26,14 @@ bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum
     char found[AS_YAML_FOUND_SIZE];
     if (node->kind == kind && !(kind == AS_YAML_SCALAR && as_yaml_is_null(node)))
         return true;
-    loader_report(loader, node, "expected %s, found %s", words[kind],
-                  as_yaml_describe(node, found));
+    if (node == as_yaml_get_root(loader->tree) && node->kind == AS_YAML_SCALAR)
+        as_yaml_report(loader->tree, node, AS_YAML_HIDE, loader->diagnostics,
+                       "expected %s, found a single text (not shown, as it may be a secret): is it "
+                       "this file that is meant?",
+                       words[kind]);
+    else
+        loader_report(loader, node, "expected %s, found %s", words[kind],
+                      as_yaml_describe(node, found));
     return false;
 }
 

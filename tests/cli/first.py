@@ -234,7 +234,7 @@ class Daemon(Folder):
 
     def test_what_leads_nowhere_says_so(self):
         done = self.ask("fire", "alertname=CheckoutSlow", "--wait")
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines()[1:], [
             "No rule matches the alert.", "Which rules almost match: alertscaler explain NAME=VALUE..."])
 
@@ -242,6 +242,7 @@ class Daemon(Folder):
         done = run("fire", "alertname=CheckoutLatencyHigh", "--wait", env={**self.environment, "ALERTSCALER_TOKEN_FILE": ""})
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("HTTP 401", done.stderr)
+        self.assertIn("--token-file or $ALERTSCALER_TOKEN_FILE", done.stderr)
         self.assertEqual(self.sizes.read_text(), "")
 
 
