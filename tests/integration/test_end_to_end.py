@@ -244,7 +244,12 @@ def test_meshed_alertmanagers_lead_to_one_step(world, make_alertmanager_cluster,
     world.load(item, NORMAL, "surge")
     eventually(lambda: "queued" in world.outcomes(name, "resolved"), 60)
     world.load(item, HIGH, "surge")
-    eventually(lambda: world.steps(item) == [START + 1, START + 2], 60)
+
+    def has_stepped_again():
+        assert world.steps(item) == [START + 1, START + 2], (world.outcomes(name), world.outcomes(name, "resolved"))
+        return True
+
+    eventually(has_stepped_again, 60)
     world.load(item, NORMAL, "surge")
 
 
