@@ -16,6 +16,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/wire/payload.h>
 
+#define REQUEST_BYTES 512 /* at most, of the texts from the request: who sent it */
+
 struct entry {
     UT_hash_handle hh;           /* by digest */
     TAILQ_ENTRY(entry) in_order; /* the last used first */
@@ -78,7 +80,8 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest,
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     entry->digest = *digest;
     entry->notification = notification_taken;
-    entry->bytes = sizeof(*entry) + AS_ALLOC_EXTRA + as_notification_measure(notification_taken);
+    entry->bytes = sizeof(*entry) + AS_ALLOC_EXTRA + REQUEST_BYTES +
+                   as_notification_measure(notification_taken);
     HASH_ADD(hh, decoded->entries, digest, sizeof(entry->digest), entry);
     TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
     decoded->counts.bytes += entry->bytes;

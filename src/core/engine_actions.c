@@ -238,7 +238,8 @@ static void count_kept_step(struct as_engine *engine, const struct target *targe
         for (uint32_t i = 0; i < incident->kept_count; i++) {
             struct as_progress *kept = &incident->kept[i];
             if (strcmp(kept->rule, intent->rule) != 0 ||
-                strcmp(kept->target, target->ref->id) != 0 || !incident_took_part(incident, intent))
+                !as_target_is_same(kept->target, target->ref->id) ||
+                !incident_took_part(incident, intent))
                 continue;
             if (kept->steps++ == 0)
                 kept->origin = intent->from;
@@ -265,6 +266,12 @@ static void count_step(struct as_engine *engine, struct target *target, const st
                 binding->origin = intent->from;
             binding->applied = moment_now(engine);
             effect_put_incident(engine, binding->incident);
+        }
+        TAILQ_FOREACH (binding, &group->bindings, in_group) { /* one that came meanwhile */
+            const uint32_t steps = binding->steps;
+            owners_inherit(engine, binding);
+            if (binding->steps != steps)
+                effect_put_incident(engine, binding->incident);
         }
     }
     if (intent->rule[0] != '\0' && !group_find(target, intent->rule))
@@ -459,7 +466,8 @@ void actions_supersede_maybe(struct as_engine *engine, struct target *target, co
     if (!target->maybe)
         return;
     for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
-        record_superseded(engine, target, intent, why);
+        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was told after a restart */
+            record_superseded(engine, target, intent, why);
         orders_on_applied(target, intent); /* told by this record */
     }
     end_maybe(engine, target);

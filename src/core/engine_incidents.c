@@ -118,7 +118,7 @@ struct waiter *cause_commit(struct as_engine *engine, struct cause *cause)
     return waiter;
 }
 
-static bool has_receiver(const struct incident *incident, const char *receiver)
+bool incident_has_receiver(const struct incident *incident, const char *receiver)
 {
     for (uint32_t i = 0; i < incident->receiver_count; i++) {
         if (strcmp(incident->receivers[i], receiver) == 0)
@@ -132,7 +132,7 @@ static bool add_receivers(struct incident *incident, const struct as_listed_aler
 {
     const uint32_t before = incident->receiver_count;
     for (size_t i = 0; i < alert->receiver_count && incident->receiver_count < RECEIVERS_MAX; i++) {
-        if (has_receiver(incident, alert->receivers[i]))
+        if (incident_has_receiver(incident, alert->receivers[i]))
             continue;
         incident->receivers = as_xrealloc_array(incident->receivers, incident->receiver_count + 1,
                                                 sizeof(*incident->receivers));
@@ -482,6 +482,8 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
         ends_at.us < incident->starts_at.us)
         return outcome_of(AS_REASON_STALE);
 
+    if (incident_add_credential(incident, cause->credential))
+        bindings_remake(engine, incident);
     const struct as_alert_outcome outcome =
         outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
     incident_close(engine, cause, incident, alert->starts_at);

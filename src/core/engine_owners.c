@@ -47,6 +47,8 @@ void owners_inherit(const struct as_engine *engine, struct binding *binding)
 {
     struct incident *other = incident_find_first(engine, &binding->incident->key.digest);
     for (; other; other = incident_find_next(other)) {
+        if (starts_later(binding->incident->starts_at, other->starts_at))
+            continue; /* another stretch */
         for (uint32_t i = 0; other != binding->incident && i < other->binding_count; i++) {
             const struct binding *same = &other->bindings[i];
             if (same->group != binding->group || same->steps <= binding->steps)
@@ -58,6 +60,15 @@ void owners_inherit(const struct as_engine *engine, struct binding *binding)
     }
 }
 
+static bool is_configured(const struct as_engine *engine, const char *credential)
+{
+    for (size_t i = 0; i < engine->config.scope_count; i++) {
+        if (strcmp(engine->config.scopes[i].credential, credential) == 0)
+            return true;
+    }
+    return credential[0] == '\0';
+}
+
 /* "" where one of its senders spans the alert; else the first of them. */
 static const char *find_owner(const struct as_engine *engine, const struct incident *incident)
 {
@@ -65,7 +76,11 @@ static const char *find_owner(const struct as_engine *engine, const struct incid
         if (scope_spans(engine, incident->credentials[i], incident->labels))
             return "";
     }
-    return incident->credential_count > 0 ? incident->credentials[0] : "";
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (is_configured(engine, incident->credentials[i]))
+            return incident->credentials[i];
+    }
+    return incident->key.owner; /* nobody speaks for it any more: whose it was */
 }
 
 static void change_owner(struct as_engine *engine, struct incident *incident, const char *owner)

@@ -569,6 +569,7 @@ bool scope_covers(const struct as_engine *engine, const char *credential,
 /* An operator's order for the target (NULL: all of them). */
 bool scope_allows_order(const struct as_engine *engine, const char *credential,
                         const struct target *target);
+bool incident_has_receiver(const struct incident *incident, const char *receiver);
 bool incident_add_credential(struct incident *incident, const char *credential);
 
 /* engine_owners.c */

@@ -54,15 +54,17 @@ size_t room_get_used(const struct as_engine *engine)
 }
 
 /* Something would be remembered, or more of it. */
-static bool brings_more(const struct as_engine *engine, const char *credential,
+static bool brings_more(const struct as_engine *engine, const struct as_notification *notification,
                         const struct as_alert *alert)
 {
+    const char *credential = notification->credential;
     const char *owner = scope_spans(engine, credential, alert->labels) ? "" : credential;
     const struct incident *incident = incident_find(engine, &alert->digest, owner);
     if (!incident || alert->status == AS_ALERT_RESOLVED)
         return !incident;
-    return as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
-           as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
+    return !incident_has_receiver(incident, notification->receiver) ||
+           as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
+               as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
 }
 
 bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
@@ -73,7 +75,7 @@ bool as_engine_has_room(const struct as_engine *engine, const struct as_notifica
         return true;
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert *alert = &notification->alerts[i];
-        if (!alert->problem && brings_more(engine, notification->credential, alert))
+        if (!alert->problem && brings_more(engine, notification, alert))
             return false;
     }
     return true;

@@ -145,7 +145,8 @@ static int decode(const char *json, size_t size, struct as_alertmanager_alerts *
     struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {.error = error, .hasher = hasher, .pairs = pairs};
+    struct place place = {
+        .error = error, .hasher = hasher, .pairs = pairs, .memory_max = AS_ANSWER_MEMORY_MAX(size)};
     const json_t *root;
     int r = place_load_alerts(&place, json, size, &root);
     if (r < 0)

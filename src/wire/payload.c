@@ -21,11 +21,10 @@
 #define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
 #define OPEN_STATUS "firing"
 
-static int copy_text(const struct place *place, const json_t *object, const char *member,
-                     char **text_out)
+static int copy_receiver(const struct place *place, const json_t *root, char **text_out)
 {
     const char *text = NULL;
-    int r = place_read_text(place, object, member, AS_PAYLOAD_TEXT_MAX, &text);
+    int r = place_read_text(place, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
 
     if (r == 0)
         *text_out = as_xstrdup(text ? text : "");
@@ -195,7 +194,7 @@ static int read_root(struct place *place, const json_t *root, struct as_notifica
     if (r == 0)
         r = place_read_text(place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
     if (r == 0)
-        r = copy_text(place, root, "receiver", &result->receiver);
+        r = copy_receiver(place, root, &result->receiver);
     if (r == 0)
         r = copy_group_key(place, root, &result->group_key);
     if (r == 0)
@@ -215,7 +214,10 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
     struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {.error = error, .hasher = hasher, .pairs = pairs};
+    struct place place = {.error = error,
+                          .hasher = hasher,
+                          .pairs = pairs,
+                          .memory_max = AS_PAYLOAD_MEMORY_MAX(size)};
     const json_t *root;
     int r = place_load_alerts(&place, body, size, &root);
     if (r < 0)

@@ -84,6 +84,10 @@ int place_load_alerts(struct place *place, const char *json, size_t size, const 
     if (r == 0 || !place->has_nuls)
         return r;
     AS_CLEANUP(as_free_p) char *copy = copy_without_nuls(json, size);
+    if (!copy)
+        return -ENOMEM;
+    json_pool_leave();
+    json_pool_enter(place->memory_max);
     return copy ? load(copy, size, root_out, &has_more, place->error) : -ENOMEM;
 }
 

@@ -22,7 +22,8 @@
 struct place {
     struct as_error *error;
     bool in_alert;
-    bool has_nuls; /* they stand in the document as U+FFFF, which is no character */
+    size_t memory_max; /* of the pool, entered anew for a copy */
+    bool has_nuls;     /* they stand in the document as U+FFFF, which is no character */
     size_t alert, given_up;
     struct as_labels_hasher *hasher;
     struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX, of the set that is being read */

@@ -1,4 +1,5 @@
 """What is shipped under deploy/: the manifests with their rights, the configuration in them, the image."""
+import os
 import pathlib
 import re
 import shutil
@@ -19,8 +20,25 @@ def plane(control_plane):
     return control_plane
 
 
-def test_the_shipped_manifests_are_accepted(plane):
-    plane.kubectl("apply", "-k", str(MANIFESTS))
+def has_components():
+    """kubectl 1.20 has a kustomize that knows none."""
+    return os.environ.get("KUBERNETES") != "kubernetes-oldest"
+
+
+def apply_folder(plane, tmp_path, name):
+    deploy = MANIFESTS.parent
+    if not has_components():
+        deploy = shutil.copytree(deploy, tmp_path / "deploy")
+        setting = deploy / name / "kustomization.yaml"
+        with_component = yaml.safe_load(setting.read_text())
+        assert with_component.pop("components") == ["../image"]
+        images = yaml.safe_load((deploy / "image/kustomization.yaml").read_text())["images"]
+        setting.write_text(yaml.safe_dump({**with_component, "images": images}))
+    plane.kubectl("apply", "-k", str(deploy / name))
+
+
+def test_the_shipped_manifests_are_accepted(plane, tmp_path):
+    apply_folder(plane, tmp_path, "kubernetes")
     deployment = plane.admin.get("/apis/apps/v1/namespaces/alertscaler/deployments/alertscaler")
     assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsNonRoot"] is True
     plane.admin.delete("/apis/apps/v1/namespaces/alertscaler/deployments/alertscaler")
@@ -41,6 +59,8 @@ def test_the_systemd_unit_gives_up_what_it_can(tmp_path):
 
 def test_the_image_is_one_setting(tmp_path, plane):
     """Who changes its name and tag in deploy/image changes it in both sets of manifests."""
+    if not has_components():
+        pytest.skip("kubectl 1.20 knows no components of kustomize: docs/operations.md asks for 1.21")
     shutil.copytree(MANIFESTS.parent, tmp_path / "deploy")
     setting = tmp_path / "deploy/image/kustomization.yaml"
     setting.write_text(setting.read_text().replace("newName: alertscaler", "newName: registry.internal/scaler")
@@ -62,8 +82,8 @@ def test_the_manifests_leave_a_container_no_rights():
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_the_shipped_manifests_for_several_replicas_are_accepted(plane):
-    plane.kubectl("apply", "-k", str(MANIFESTS.parent / "kubernetes-ha"))
+def test_the_shipped_manifests_for_several_replicas_are_accepted(plane, tmp_path):
+    apply_folder(plane, tmp_path, "kubernetes-ha")
     path = "/apis/apps/v1/namespaces/alertscaler"
     replicas = plane.admin.get(f"{path}/statefulsets/alertscaler")["spec"]
     assert replicas["replicas"] == 3

@@ -246,6 +246,18 @@ static void check_limit(struct world *world, const struct as_intent_state *inten
     memcpy(begun->id, intent->action_id, AS_ULID_SIZE);
 }
 
+/* It was done, and a kill took the record: then an API server with older data showed that it was
+ * not. What is asked for anew counts instead. */
+static void forget_superseded(struct world *world, const struct as_action_record *record)
+{
+    for (size_t i = 0; i < world->begun_count; i++) {
+        if (strcmp(world->begun[i].id, record->id) != 0)
+            continue;
+        world->begun[i] = world->begun[--world->begun_count];
+        return;
+    }
+}
+
 static void forget_begun(struct world *world)
 {
     size_t kept = 0;
@@ -370,6 +382,8 @@ static void check_action(struct world *world, const struct as_action_record *rec
         check_ordered_action(world, target, record);
     /* an order that leads to no request has no attempts */
     const bool was_set = record->decision || (record->command && record->attempts > 0);
+    if (record->outcome == AS_REASON_SUPERSEDED && record->is_late)
+        forget_superseded(world, record);
     if (!was_set || record->outcome != AS_REASON_APPLIED)
         return;
     if (target->last.set && target->last.to == record->to)

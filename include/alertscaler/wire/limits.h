@@ -13,7 +13,8 @@
 #define AS_PAYLOAD_LABELS_MAX      1024    /* labels, or annotations, of one alert */
 #define AS_PAYLOAD_LABEL_NAME_MAX  1024    /* bytes */
 #define AS_PAYLOAD_LABEL_VALUE_MAX 65536   /* bytes; annotations too */
-#define AS_PAYLOAD_TEXT_MAX        65536   /* bytes of any other text: receiver, groupKey, ... */
+#define AS_PAYLOAD_RECEIVER_MAX    1024    /* bytes; each of its alerts remembers it */
+#define AS_PAYLOAD_TEXT_MAX        65536   /* bytes of any other text: groupKey, version, ... */
 #define AS_PAYLOAD_TIME_MAX        64      /* bytes of a time */
 #define AS_PAYLOAD_RECEIVERS_MAX   1000    /* that one alert of a list is routed to */
 

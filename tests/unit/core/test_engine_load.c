@@ -220,7 +220,7 @@ static struct spec make_random_rules(struct as_random *random)
         case 0: rule->up = 1 + (int64_t)as_random_get_below(random, 3); break;
         case 1: rule->up_percent = 50; break;
         case 2: rule->down = 1; break;
-        default: rule->has_to = true, rule->to = 1 + (int64_t)as_random_get_below(random, 20);
+        default: rule->has_to = true; rule->to = 1 + (int64_t)as_random_get_below(random, 20);
         }
     }
     return spec;

@@ -89,6 +89,9 @@ Test(engine_room, at_the_limit_only_what_brings_more_is_refused)
         &(struct test_alert){.labels = "Slow,app=web,pod=p0", .starts = 995, .annotation = "long"},
         1);
     cr_said(&h, "no room");
+    harness_notify(&h, "another",
+                   &(struct test_alert){.labels = "Slow,app=web,pod=p0", .starts = 995}, 1);
+    cr_said(&h, "no room");
     resolve(&h, "Slow,app=web,pod=unknown", 990);
     cr_said(&h, "no room");
     resolve(&h, "Slow,app=web,pod=p0", 995);

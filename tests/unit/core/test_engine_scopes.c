@@ -131,11 +131,84 @@ Test(engine_scopes, who_may_not_trigger_all_of_an_alert_has_an_incident_of_its_o
     harness_crash(&h, 1);
     harness_reload(&h, &two_rules);
     tick(&h, 120);
-    cr_assert(!strstr(said(&h), "scale"));
+    cr_assert(!strstr(said(&h), "scale db"));
     send(&h, "all", &slow_ended);
     cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 1);
     send(&h, "web", &newer_ended);
     cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    harness_stop(&h);
+}
+
+/* What one sender began, and never ended, is no part of a later stretch that another tells. */
+Test(engine_scopes, a_stretch_that_was_left_open_takes_no_step_from_a_later_one)
+{
+    static const struct test_alert again = {.labels = "Slow", .starts = 1500};
+    START(h);
+    send(&h, "web", &slow);
+    send(&h, "all", &slow);
+    send(&h, "all", &slow_ended);
+    tick(&h, 600);
+    (void)said(&h);
+    send(&h, "all", &again);
+    tick(&h, 120);
+    const char *text = said(&h);
+    cr_assert(strstr(text, "scale web 6>8"), "%s", text);
+    harness_stop(&h);
+}
+
+/* Their rule acts once for the alert, whoever tells it. */
+Test(engine_scopes, a_step_under_way_counts_for_who_comes_meanwhile)
+{
+    START(h);
+    h.hold_calls = true; /* the observation, */
+    send(&h, "web", &slow);
+    h.hold_calls = false;
+    h.hold_commits = true; /* then the intent, */
+    harness_settle(&h);
+    h.hold_calls = true; /* then the request */
+    h.hold_commits = false;
+    harness_settle(&h);
+    send(&h, "all", &slow);
+    h.hold_calls = false;
+    harness_settle(&h);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    cr_assert_eq(harness_target(&h, "db")->size, 6);
+    harness_crash(&h, 1);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_stop(&h);
+}
+
+/* A token that is replaced under another name speaks about what it began. */
+Test(engine_scopes, a_renamed_credential_goes_on_with_its_incidents)
+{
+    static const struct as_scope renamed[] = {
+        {.credential = "everything"},
+        {.credential = "web", .rules = web, .rule_count = 1},
+    };
+    static const struct test_alert begun = {.labels = "Full", .starts = 990};
+    START(h);
+    send(&h, "all", &slow);
+    send(&h, "all", &begun);
+    h.config.scopes = renamed;
+    h.config.scope_count = AS_ARRAY_SIZE(renamed);
+    harness_reload(&h, &two_rules);
+    (void)said(&h);
+    send(&h, "everything", &slow);
+    cr_assert(!strstr(said(&h), "opened"));
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    send(&h, "everything", &slow_ended);
+    send(&h, "everything",
+         &(struct test_alert){.labels = "Full", .starts = 990, .is_resolved = true});
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0);
+    h.config.scopes = scopes;
+    h.config.scope_count = AS_ARRAY_SIZE(scopes);
+    harness_reload(&h, &two_rules);
+    tick(&h, 600);
+    cr_assert_eq(as_engine_get_counts(h.engine).incidents_open, 0, "nor does a way back revive it");
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
     harness_stop(&h);
 }
 

@@ -154,6 +154,38 @@ Test(engine_targets, steps_outlast_a_new_spelling)
     harness_stop(&h);
 }
 
+Test(engine_targets, a_step_under_way_outlasts_a_new_spelling)
+{
+#define ONCE(spelling)                                                                             \
+    {                                                                                              \
+        .targets = {{.name = "web", .version = (spelling), .max = 20}}, .rules =                   \
+        { {.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2, .max_steps = 1}  \
+        }                                                                                          \
+    }
+    static const struct spec once = ONCE("apps/v1"), respelled = ONCE("extensions/v1beta1");
+    static const struct spec idle = {
+        .targets = {{.name = "web", .version = "extensions/v1beta1", .max = 20}},
+        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "web", .up = 2}},
+    };
+    WITH(h, once);
+    h.hold_calls = true; /* the observation, */
+    fire(&h, "Slow", 990);
+    h.hold_calls = false;
+    h.hold_commits = true; /* then the intent, */
+    harness_settle(&h);
+    h.hold_calls = true; /* then the request */
+    h.hold_commits = false;
+    harness_settle(&h);
+    harness_reload(&h, &idle);
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_reload(&h, &respelled);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_stop(&h);
+}
+
 Test(engine_targets, an_order_goes_by_any_spelling)
 {
     WITH(h, as_apps);

@@ -512,6 +512,40 @@ Test(payload, sizes_of_labels_have_their_limits)
     }
 }
 
+/* However many alerts are beside it: the document is read once more, with as much memory. */
+Test(payload, a_nul_among_many_alerts_refuses_no_other)
+{
+    struct as_buf body = AS_BUF_INIT((size_t)1 << 24);
+    as_buf_append_str(&body, "{\"version\":\"4\",\"alerts\":[");
+    for (int i = 0; i < 1000; i++)
+        as_buf_printf(&body,
+                      "{\"status\":\"firing\",\"labels\":{\"a\":\"b\",\"n\":\"%d\"},\"startsAt\":"
+                      "\"2026-11-20T10:00:00Z\"},",
+                      i);
+    as_buf_append_str(&body, "{\"status\":\"firing\",\"labels\":{\"a\":\"\\u0000\"},\"startsAt\":"
+                             "\"2026-11-20T10:00:00Z\"}]}");
+    struct as_notification *n = decode(body.data);
+    cr_assert_eq(n->alert_count, 1001);
+    cr_assert_null(n->alerts[999].problem);
+    cr_assert_not_null(n->alerts[1000].problem);
+    as_notification_free(n);
+    as_buf_deinit(&body);
+}
+
+/* Each of its alerts remembers it. */
+Test(payload, the_receiver_has_its_limit)
+{
+    for (size_t size = AS_PAYLOAD_RECEIVER_MAX; size <= AS_PAYLOAD_RECEIVER_MAX + 1; size++) {
+        struct as_buf body =
+            repeat("{\"version\":\"4\",\"alerts\":[],\"receiver\":\"", "r", size, "\"}");
+        if (size > AS_PAYLOAD_RECEIVER_MAX)
+            check_refused(body.data, body.size, "receiver: longer than 1024 bytes");
+        else
+            as_notification_free(decode(body.data));
+        as_buf_deinit(&body);
+    }
+}
+
 /* The reason is shown, nothing more: no alert is lost for it. */
 Test(payload, a_reason_that_is_no_text_is_none)
 {
