@@ -19,6 +19,7 @@
  *   engine_pauses.c     pauses and the kill switch
  *   engine_growth.c     increases of node groups that have not come yet
  *   engine_actions.c    intents, results, what may have been done unseen
+ *   engine_steps.c      for which incidents a change was a step
  *   engine_room.c       the memory that incidents take
  *   engine_scopes.c     what the credentials reach through which incidents came
  *   engine_objects.c    another object under the same name
@@ -796,6 +797,9 @@ void pauses_fill_state(struct as_engine *engine, const struct target *target,
 /* engine_view.c */
 struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
                               as_wall_time wall);
+
+/* engine_steps.c */
+void steps_count(struct as_engine *engine, struct target *target, const struct intent *intent);
 
 /* engine_actions.c */
 struct as_action_record *actions_record_order(struct as_engine *engine, struct target *target,
