@@ -75,9 +75,12 @@ def test_what_was_open_locked_paused_and_begun_is_there(make, groups, control_pl
     assert groups.applied == {"stuck": [upgrade.START_SIZE + 1]}, "locks hold, and the intent is carried out once"
 
     opened = incidents(daemon)
-    assert collections.Counter(one["labels"]["alertname"] for one in opened) == OPEN
-    both = next(one for one in opened if one["labels"]["alertname"] == "Both")
-    assert both["credentials"] == ["team-a", "whole"] and {t["rule"] for t in both["targets"]} == {"a-both", "b-both"}
+    # since 0.2.0, who may not trigger every rule of an alert has an incident of its own
+    expected = OPEN if version == "1a5c405" else {**OPEN, "Both": 2}
+    assert collections.Counter(one["labels"]["alertname"] for one in opened) == expected
+    both = [one for one in opened if one["labels"]["alertname"] == "Both"]
+    assert {name for one in both for name in one["credentials"]} == {"team-a", "whole"}
+    assert {target["rule"] for one in both for target in one["targets"]} == {"a-both", "b-both"}
     for name in ("a", "b", "back", "alias", "web"):     # of two spellings of `alias` one is left
         assert daemon.target(name)["locked_until"]["up"], name
     pause = daemon.target("paused")["paused"]
@@ -92,12 +95,12 @@ def test_what_was_open_locked_paused_and_begun_is_there(make, groups, control_pl
     assert outcome("whole", {"alertname": "Both", "shard": "1"}, status="resolved") == "queued"
     assert outcome("team-b", {"alertname": "Held", "shard": "ahead"}, status="resolved", endsAt="2026-01-01T00:10:00Z") == "queued", \
         "it was dated 2131, which outranks no real date"
-    assert len(incidents(daemon)) == sum(OPEN.values()) - 2
+    assert len(incidents(daemon)) == sum(expected.values()) - 2
     web = control_plane.admin.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/web")
     assert web["spec"]["replicas"] == upgrade.START_SIZE + 1 and set(groups.applied) == {"stuck"}
 
     daemon.restart()    # part of it is kept as this version does by now
-    assert len(incidents(daemon)) == sum(OPEN.values()) - 2
+    assert len(incidents(daemon)) == sum(expected.values()) - 2
     daemon.stop()
     assert read_form(control_plane, daemon, namespace, store) == "2", "earlier versions refuse it"
 
