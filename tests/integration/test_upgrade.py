@@ -30,7 +30,7 @@ def make(control_plane, namespace, make_daemon, groups, tmp_path):
     """make(version, store): a daemon that has the version's state, not started, and where that state lies."""
     place = namespace.ljust(len(upgrade.NAMESPACE), "x")
     control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
-    control_plane.admin.create(upgrade.make_workload(place, upgrade.START_SIZE + 1))
+    uid = control_plane.admin.create(upgrade.make_workload(place, upgrade.START_SIZE + 1))["metadata"]["uid"]
     kubeconfig = control_plane.write_kubeconfig(f"upgrade-{namespace}", token=ADMIN_TOKEN)
 
     def make(version, store):
@@ -43,9 +43,9 @@ def make(control_plane, namespace, make_daemon, groups, tmp_path):
         folder = upgrade.GOLDEN / version
         if store == "kubernetes":
             items = json.loads((folder / "configmaps.json").read_text())
-            upgrade.write_config_maps(control_plane.admin, place, upgrade.change_config_maps(items, upgrade.own(groups, place)))
+            upgrade.write_config_maps(control_plane.admin, place, upgrade.change_config_maps(items, upgrade.own(groups, place, uid)))
         else:
-            upgrade.copy_state_file(folder / "state.db", daemon.state_file, upgrade.own(groups, place))
+            upgrade.copy_state_file(folder / "state.db", daemon.state_file, upgrade.own(groups, place, uid))
             daemon.log_file.write_bytes((folder / "actions.jsonl").read_bytes())
         return daemon, place
 

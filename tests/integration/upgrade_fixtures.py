@@ -24,7 +24,7 @@ def test_make(control_plane, make_daemon, groups, tmp_path, store):
     kubeconfig = control_plane.write_kubeconfig(f"upgrade-{store}", token=ADMIN_TOKEN)
     namespace = upgrade.NAMESPACE[:-1] + store[0]
     control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    control_plane.admin.create(upgrade.make_workload(namespace))
+    uid = control_plane.admin.create(upgrade.make_workload(namespace))["metadata"]["uid"]
     config = upgrade.make_config(kubeconfig, tmp_path)
     if store == "kubernetes":
         config["state"] = {"store": "kubernetes", "namespace": namespace}
@@ -34,7 +34,7 @@ def test_make(control_plane, make_daemon, groups, tmp_path, store):
     daemon.headers = {"Authorization": "Bearer secret-of-whole"}
     upgrade.play(daemon.start(), groups, has_aliases)
 
-    neutral = upgrade.neutral(groups, namespace)
+    neutral = upgrade.neutral(groups, namespace, uid)
     if store == "kubernetes":
         items = upgrade.read_config_maps(control_plane.admin, namespace)
         (folder / "configmaps.json").write_text(json.dumps(upgrade.change_config_maps(items, neutral), indent=1) + "\n")

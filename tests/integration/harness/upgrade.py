@@ -14,7 +14,7 @@ from .wait import eventually
 
 GOLDEN = ROOT / "tests" / "golden" / "upgrade"
 START_SIZE = 3
-NAMESPACE, PORT = "upgrade-ns", "44444"
+NAMESPACE, PORT, UID = "upgrade-ns", "44444", "00000000-0000-4000-8000-000000000000"
 TOKENS = {"whole": [], "team-a": ["a-*"], "team-b": ["b-*"]}
 LONG = "300000h"
 SELECTOR = "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=state"
@@ -114,18 +114,18 @@ def play(daemon, groups, has_aliases):
     groups.on_stuck = None
 
 
-def neutral(groups, namespace):
-    """What makes a text of this run one of any."""
+def neutral(groups, namespace, uid):
+    """What makes a text of this run one of any; `uid`: of the Deployment."""
     port = groups.url.split(":")[2].split("/")[0]
     assert len(port) == len(PORT) and len(namespace) == len(NAMESPACE), "journals count bytes"
-    return lambda text: text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{PORT}").replace(namespace, NAMESPACE)
+    return lambda text: text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{PORT}").replace(namespace, NAMESPACE).replace(uid, UID)
 
 
-def own(groups, namespace):
+def own(groups, namespace, uid):
     """The other way round."""
     port = groups.url.split(":")[2].split("/")[0]
     assert len(port) == len(PORT) and len(namespace) == len(NAMESPACE), "journals count bytes"
-    return lambda text: text.replace(f"127.0.0.1:{PORT}", f"127.0.0.1:{port}").replace(NAMESPACE, namespace)
+    return lambda text: text.replace(f"127.0.0.1:{PORT}", f"127.0.0.1:{port}").replace(NAMESPACE, namespace).replace(UID, uid)
 
 
 def copy_state_file(source, target, change):
