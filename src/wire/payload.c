@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "place.h"
 
 #define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
+#define COUNT_MAX   1e15 /* what a double holds exactly */
 #define OPEN_STATUS "firing"
 
 static int copy_receiver(const struct place *place, const json_t *root, char **text_out)
@@ -134,9 +136,10 @@ static int read_truncated(const struct place *place, const json_t *root, uint64_
 
     if (!value)
         return 0;
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
+    const double count = json_number_value(value);
+    if (!json_is_number(value) || count < 0 || count > COUNT_MAX || count != floor(count))
         return place_fail(place, "truncatedAlerts", NULL, "expected a whole number not below 0");
-    *truncated_out = (uint64_t)json_integer_value(value);
+    *truncated_out = (uint64_t)count;
     return 0;
 }
 

@@ -45,11 +45,11 @@ static char *copy_without_nuls(const char *json, size_t size)
     return copy;
 }
 
-static int load(const char *json, size_t size, const json_t **root_out, bool *has_nuls_out,
-                struct as_error *error)
+static int load(const char *json, size_t size, size_t flags, const json_t **root_out,
+                bool *has_nuls_out, struct as_error *error)
 {
     json_error_t syntax = {.line = 0};
-    const json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &syntax);
+    const json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES | flags, &syntax);
     const enum json_error_code code = json_error_code(&syntax);
 
     *has_nuls_out =
@@ -71,7 +71,7 @@ static int load(const char *json, size_t size, const json_t **root_out, bool *ha
 int place_load(const char *json, size_t size, const json_t **root_out, struct as_error *error)
 {
     bool has_nuls;
-    int r = load(json, size, root_out, &has_nuls, error);
+    int r = load(json, size, 0, root_out, &has_nuls, error);
     if (r < 0 && has_nuls)
         as_error_set(error, "not JSON that can be read: a NUL in a text");
     return r;
@@ -79,8 +79,10 @@ int place_load(const char *json, size_t size, const json_t **root_out, struct as
 
 int place_load_alerts(struct place *place, const char *json, size_t size, const json_t **root_out)
 {
+    /* Grafana's `values` may be beyond 64 bits, as whole numbers of Go are printed */
+    const size_t flags = JSON_DECODE_INT_AS_REAL;
     bool has_more;
-    int r = load(json, size, root_out, &place->has_nuls, place->error);
+    int r = load(json, size, flags, root_out, &place->has_nuls, place->error);
     if (r == 0 || !place->has_nuls)
         return r;
     AS_CLEANUP(as_free_p) char *copy = copy_without_nuls(json, size);
@@ -88,7 +90,7 @@ int place_load_alerts(struct place *place, const char *json, size_t size, const 
         return -ENOMEM;
     json_pool_leave();
     json_pool_enter(place->memory_max);
-    return copy ? load(copy, size, root_out, &has_more, place->error) : -ENOMEM;
+    return load(copy, size, flags, root_out, &has_more, place->error);
 }
 
 const char *place_get_type_word(const json_t *value)
