@@ -573,7 +573,8 @@ const struct schema schema_test_file = {
             {"evaluation_interval", "time goes from one event to the next, not in intervals",
              false},
             {"group_eval_order", "all rules are applied together, in no order", false},
-            {"rules", "this is a file of tests: rules stand in the files of `rule_files`", false},
+            {"rules", "a file of tests has none: rules stand in the files of `rule_files`", false},
+            {"targets", "this looks like a rule file: `alertscaler check` reads those", false},
             {0},
         },
 };

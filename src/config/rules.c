@@ -123,6 +123,10 @@ const struct schema schema_rule_file = {
              "`targets` and `rules`. To compare it with them: check --prometheus-rules FILE",
              false},
             {"tests", "this is a file of tests: run it with `alertscaler test`", false},
+            {"route",
+             "this looks like Alertmanager's configuration. To compare rules with it: "
+             "check --alertmanager FILE",
+             false},
             {0},
         },
 };

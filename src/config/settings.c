@@ -331,6 +331,10 @@ const struct schema schema_settings = {
              "this looks like a file of Prometheus' alerting rules. To compare it with rules: "
              "check --prometheus-rules FILE",
              false},
+            {"route",
+             "this looks like Alertmanager's configuration. To compare rules with it: "
+             "check --alertmanager FILE",
+             false},
             {0},
         },
 };
