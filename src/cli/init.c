@@ -106,7 +106,7 @@ static void print_next(const char *folder)
            "    alertscaler test tests/*.yaml\n"
            "    python3 practice.py &\n"
            "    alertscaler serve &\n"
-           "    export ALERTSCALER_TOKEN_FILE=token\n"
+           "    export ALERTSCALER_TOKEN_FILE=$PWD/token\n"
            "    alertscaler fire alertname=CheckoutLatencyHigh --wait\n",
            folder, folder);
 }

@@ -514,6 +514,17 @@ void harness_settle(struct harness *harness)
                    harness->transcript.data + harness->transcript.size / 2);
 }
 
+void harness_settle_to_request(struct harness *harness)
+{
+    harness->hold_calls = false; /* the observation comes, */
+    harness->hold_commits = true;
+    harness_settle(harness);
+    harness->hold_calls = true; /* and the intent is committed */
+    harness->hold_commits = false;
+    harness_settle(harness);
+    cr_assert(harness->call_count > 0 && harness->calls[0].is_scale);
+}
+
 void tick(struct harness *harness, int64_t seconds)
 {
     const int64_t end = harness->mono.us + seconds * AS_US_PER_S;

@@ -158,6 +158,8 @@ void harness_list(struct harness *harness, const struct test_listed *alerts, siz
 void tick(struct harness *harness, int64_t seconds);
 /* Delivers commits and answers that were held. */
 void harness_settle(struct harness *harness);
+/* After an alert with `hold_calls` set: on to the request that sets the size, which is held. */
+void harness_settle_to_request(struct harness *harness);
 /* Frees the engine with all that is under way, and starts one from what was committed. */
 void harness_crash(struct harness *harness, int64_t gap_seconds);
 void harness_reload(struct harness *harness, const struct spec *spec);

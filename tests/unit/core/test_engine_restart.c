@@ -267,14 +267,9 @@ Test(engine_restart, a_reload_keeps_steps_also_over_rules_without_the_rule)
 Test(engine_restart, a_step_whose_rule_goes_before_the_answer_counts_when_it_is_back)
 {
     WITH(h, once);
-    h.hold_calls = true; /* the observation, */
+    h.hold_calls = true;
     fire(&h, "Slow", 990);
-    h.hold_calls = false;
-    h.hold_commits = true; /* then the intent, */
-    harness_settle(&h);
-    h.hold_calls = true; /* then the request */
-    h.hold_commits = false;
-    harness_settle(&h);
+    harness_settle_to_request(&h);
     cr_assert(h.calls[0].is_scale);
     harness_reload(&h, &nothing);
     h.hold_calls = false;

@@ -160,14 +160,9 @@ Test(engine_scopes, a_stretch_that_was_left_open_takes_no_step_from_a_later_one)
 Test(engine_scopes, a_step_under_way_counts_for_who_comes_meanwhile)
 {
     START(h);
-    h.hold_calls = true; /* the observation, */
+    h.hold_calls = true;
     send(&h, "web", &slow);
-    h.hold_calls = false;
-    h.hold_commits = true; /* then the intent, */
-    harness_settle(&h);
-    h.hold_calls = true; /* then the request */
-    h.hold_commits = false;
-    harness_settle(&h);
+    harness_settle_to_request(&h);
     send(&h, "all", &slow);
     h.hold_calls = false;
     harness_settle(&h);

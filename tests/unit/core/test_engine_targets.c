@@ -168,14 +168,9 @@ Test(engine_targets, a_step_under_way_outlasts_a_new_spelling)
         .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "web", .up = 2}},
     };
     WITH(h, once);
-    h.hold_calls = true; /* the observation, */
+    h.hold_calls = true;
     fire(&h, "Slow", 990);
-    h.hold_calls = false;
-    h.hold_commits = true; /* then the intent, */
-    harness_settle(&h);
-    h.hold_calls = true; /* then the request */
-    h.hold_commits = false;
-    harness_settle(&h);
+    harness_settle_to_request(&h);
     harness_reload(&h, &idle);
     h.hold_calls = false;
     harness_settle(&h);
