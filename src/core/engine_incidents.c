@@ -148,13 +148,6 @@ static void set_seen(const struct as_engine *engine, struct incident *incident)
     incident->missed = 0;
 }
 
-/* Whose incident of the alert it is that this sender speaks about. */
-static const char *get_owner(const struct as_engine *engine, const struct cause *cause,
-                             const struct as_labels *labels)
-{
-    return scope_spans(engine, cause->credential, labels) ? "" : cause->credential;
-}
-
 static struct incident *incident_new(struct as_engine *engine, const struct cause *cause,
                                      const struct as_listed_alert *alert, const char *owner,
                                      bool is_open)
@@ -375,7 +368,7 @@ static bool is_later_stretch(const struct as_engine *engine, struct incident *in
 struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
                                      const struct as_listed_alert *alert)
 {
-    const char *owner = get_owner(engine, cause, alert->labels);
+    const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
     const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
     const bool is_open = incident && incident->is_open;
@@ -464,7 +457,7 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
                                                const struct as_listed_alert *alert,
                                                as_wall_time ends_at)
 {
-    const char *owner = get_owner(engine, cause, alert->labels);
+    const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
     const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
     if (!scope_reaches(engine, cause->credential, known, alert) ||

@@ -564,6 +564,9 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
  * annotations: nothing that it says of the alert touches what is beyond it. */
 bool scope_spans(const struct as_engine *engine, const char *credential,
                  const struct as_labels *labels);
+/* Whose incident of the alert it is that the credential speaks about. */
+const char *scope_get_owner(const struct as_engine *engine, const char *credential,
+                            const struct as_labels *labels);
 /* It may trigger every rule that the incident is bound to. */
 bool scope_covers(const struct as_engine *engine, const char *credential,
                   const struct incident *incident);

@@ -58,7 +58,7 @@ static bool brings_more(const struct as_engine *engine, const struct as_notifica
                         const struct as_alert *alert)
 {
     const char *credential = notification->credential;
-    const char *owner = scope_spans(engine, credential, alert->labels) ? "" : credential;
+    const char *owner = scope_get_owner(engine, credential, alert->labels);
     const struct incident *incident = incident_find(engine, &alert->digest, owner);
     if (!incident || alert->status == AS_ALERT_RESOLVED)
         return !incident;

@@ -127,6 +127,12 @@ bool scope_spans(const struct as_engine *engine, const char *credential,
     return true;
 }
 
+const char *scope_get_owner(const struct as_engine *engine, const char *credential,
+                            const struct as_labels *labels)
+{
+    return scope_spans(engine, credential, labels) ? "" : credential;
+}
+
 bool scope_covers(const struct as_engine *engine, const char *credential,
                   const struct incident *incident)
 {
