@@ -219,7 +219,8 @@ static void make_notified(struct notified *notified, const char *value)
         };
     notified->notification.alerts = notified->alerts;
     notified->notification.alert_count = 2;
-    notified->record = (struct as_notification_record){&notified->notification, notified->outcomes};
+    notified->record = (struct as_notification_record){.notification = &notified->notification,
+                                                       .outcomes = notified->outcomes};
 }
 
 static void notified_deinit(struct notified *notified)
