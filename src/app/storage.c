@@ -15,6 +15,7 @@
 
 #define TRANSACTION_BYTES (UINT64_C(16) << 20)
 #define LAG_US            (50 * AS_US_PER_MS)
+#define SEAL_BYTES        256 /* at most, of what sealing adds to a record */
 
 const struct as_storage_config as_storage_config_default = {
     .sync_interval_us = AS_US_PER_S,
@@ -62,18 +63,22 @@ static void fail(struct as_storage *storage, struct as_storage_batches *taken, i
     storage_thread_notify(storage);
 }
 
-/* The oldest batches, as many as go into one transaction. */
+/* The oldest batches, as many as go into one transaction. In the thread none while the loop's turn
+ * lasts. */
 static void take(struct as_storage *storage, struct as_storage_batches *taken_out)
 {
     struct as_storage_batch *batch;
     uint64_t bytes = 0;
 
     pthread_mutex_lock(&storage->mutex);
-    while (bytes < TRANSACTION_BYTES && (batch = STAILQ_FIRST(&storage->waiting))) {
+    const bool is_over = !storage->has_thread || storage->is_direct || storage->wants_commit ||
+                         storage->wants_flush || storage->wants_reopen;
+    while (is_over && bytes < TRANSACTION_BYTES && (batch = STAILQ_FIRST(&storage->waiting))) {
         STAILQ_REMOVE_HEAD(&storage->waiting, link);
         STAILQ_INSERT_TAIL(taken_out, batch, link);
         bytes += batch->bytes.size;
         storage->counts.waiting_batches--;
+        storage->waiting_firm -= !batch->may_lag;
     }
     storage->counts.waiting_bytes -= bytes;
     storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
@@ -90,11 +95,54 @@ static size_t count_batches(const struct as_storage_batches *batches)
     return count;
 }
 
+/* At most, of its records in the log. */
+static uint64_t bound_lines(const struct as_storage_batch *batch)
+{
+    return batch->record_count ? batch->bytes.size + batch->record_count * SEAL_BYTES : 0;
+}
+
+static uint64_t bound_all_lines(const struct as_storage_batches *batches)
+{
+    const struct as_storage_batch *batch;
+    uint64_t bytes = 0;
+
+    STAILQ_FOREACH (batch, batches, link)
+        bytes += bound_lines(batch);
+    return bytes;
+}
+
+static as_mono_time find_deadline(const struct as_storage *storage)
+{
+    const struct journal *journal = &storage->journal;
+
+    if (!journal->unsynced_bytes)
+        return AS_MONO_NEVER;
+    const int64_t due = as_time_add(journal->unsynced_since.us, storage->config.sync_interval_us);
+    const int64_t lag = journal->lags ? as_time_add(journal->lags_since.us, LAG_US) : due;
+    return (as_mono_time){lag < due ? lag : due};
+}
+
+/* Says where the journal stands now; `lines` bytes are in the log's file at last. */
+static void publish(struct as_storage *storage, uint64_t lines)
+{
+    struct as_audit *audit = storage->journal.audit;
+    const as_mono_time deadline = find_deadline(storage);
+
+    pthread_mutex_lock(&storage->mutex);
+    storage->unplaced -= lines;
+    storage->place = audit->get_place(audit);
+    if (storage->is_direct && deadline.us < storage->deadline.us)
+        pthread_cond_signal(&storage->work); /* the thread has a sync to do */
+    storage->deadline = deadline;
+    pthread_mutex_unlock(&storage->mutex);
+}
+
 static int commit(struct as_storage *storage, struct as_storage_batches *taken,
                   struct as_error *error)
 {
     const struct as_clock *clock = storage->config.clock;
     struct journal *journal = &storage->journal;
+    const uint64_t lines = bound_all_lines(taken);
     as_mono_time start = clock->get_mono(clock);
     int status = journal_commit(journal, taken, error);
 
@@ -114,16 +162,18 @@ static int commit(struct as_storage *storage, struct as_storage_batches *taken,
     storage->counts.head = journal->head;
     pthread_mutex_unlock(&storage->mutex);
     storage_thread_notify(storage);
-    return journal_append(journal, error);
+    status = journal_append(journal, error);
+    if (!status)
+        publish(storage, lines);
+    return status;
 }
 
-static bool is_sync_due(struct as_storage *storage)
+static bool is_sync_due(const struct as_storage *storage)
 {
     const struct as_clock *clock = storage->config.clock;
-    const struct journal *journal = &storage->journal;
 
-    return journal->unsynced_bytes >= storage->config.sync_bytes ||
-           clock->get_mono(clock).us >= as_storage_get_next_deadline(storage).us;
+    return storage->journal.unsynced_bytes >= storage->config.sync_bytes ||
+           clock->get_mono(clock).us >= find_deadline(storage).us;
 }
 
 /* Flush and reopen, once nothing waits any more. True if one was wanted. */
@@ -165,7 +215,7 @@ static void tidy(struct as_storage *storage)
         store->tidy(store);
 }
 
-bool as_storage_step(struct as_storage *storage)
+static bool work(struct as_storage *storage)
 {
     struct as_storage_batches taken = STAILQ_HEAD_INITIALIZER(taken);
     struct as_error error = AS_ERROR_INIT;
@@ -188,19 +238,65 @@ bool as_storage_step(struct as_storage *storage)
     if (status)
         fail(storage, &taken, status, &error);
     else if (worked)
+        publish(storage, 0);
+    if (!status && worked)
         tidy(storage);
     return worked;
 }
 
+bool as_storage_step(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->working);
+    const bool worked = work(storage);
+    pthread_mutex_unlock(&storage->working);
+    return worked;
+}
+
+static bool may_write_lagging(struct as_storage *storage)
+{
+    pthread_mutex_lock(&storage->mutex);
+    const bool may = !storage->failed && !storage->waiting_firm && !storage->wants_flush &&
+                     !storage->wants_reopen && !storage->journal.store->is_shared;
+    pthread_mutex_unlock(&storage->mutex);
+    return may;
+}
+
+bool storage_write_lagging(struct as_storage *storage)
+{
+    struct as_storage_batches taken = STAILQ_HEAD_INITIALIZER(taken);
+    struct as_error error = AS_ERROR_INIT;
+
+    if (pthread_mutex_trylock(&storage->working) != 0)
+        return false;
+    const bool may = may_write_lagging(storage);
+    if (may) {
+        storage->is_direct = true;
+        take(storage, &taken);
+        const int status = STAILQ_EMPTY(&taken) ? 0 : commit(storage, &taken, &error);
+        if (status)
+            fail(storage, &taken, status, &error);
+        storage->is_direct = false;
+    }
+    pthread_mutex_unlock(&storage->working);
+    return may;
+}
+
 as_mono_time as_storage_get_next_deadline(struct as_storage *storage)
 {
-    const struct journal *journal = &storage->journal;
+    pthread_mutex_lock(&storage->mutex);
+    const as_mono_time deadline = storage->failed ? AS_MONO_NEVER : storage->deadline;
+    pthread_mutex_unlock(&storage->mutex);
+    return deadline;
+}
 
-    if (storage->failed || !journal->unsynced_bytes)
-        return AS_MONO_NEVER;
-    const int64_t due = as_time_add(journal->unsynced_since.us, storage->config.sync_interval_us);
-    const int64_t lag = journal->lags ? as_time_add(journal->lags_since.us, LAG_US) : due;
-    return (as_mono_time){lag < due ? lag : due};
+uint64_t as_storage_find_log_file(struct as_storage *storage, size_t size)
+{
+    pthread_mutex_lock(&storage->mutex);
+    const bool is_sure = !storage->failed && !storage->wants_reopen &&
+                         storage->unplaced + size + SEAL_BYTES <= storage->place.room;
+    const uint64_t file = is_sure ? storage->place.file : 0;
+    pthread_mutex_unlock(&storage->mutex);
+    return file;
 }
 
 static void deliver(struct as_storage *storage, const struct completion *completion)
@@ -247,6 +343,8 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
         STAILQ_INSERT_TAIL(&storage->waiting, batch, link);
         storage->counts.waiting_batches++;
         storage->counts.waiting_bytes += batch->bytes.size;
+        storage->waiting_firm += !batch->may_lag;
+        storage->unplaced += bound_lines(batch);
     }
     pthread_mutex_unlock(&storage->mutex);
     if (!failed && was_empty)
@@ -324,6 +422,7 @@ int as_storage_new(const struct as_storage_config *config, struct as_storage **s
     storage->config = *config;
     storage->event_fd = -1;
     STAILQ_INIT(&storage->waiting);
+    pthread_mutex_init(&storage->working, NULL);
     pthread_mutex_init(&storage->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -339,6 +438,7 @@ int as_storage_new(const struct as_storage_config *config, struct as_storage **s
         return status;
     }
     storage->counts.head = storage->journal.head;
+    publish(storage, 0);
     *storage_out = storage;
     return 0;
 }
@@ -354,6 +454,7 @@ struct as_storage *as_storage_free(struct as_storage *storage)
     pthread_cond_destroy(&storage->work);
     pthread_cond_destroy(&storage->done);
     pthread_mutex_destroy(&storage->mutex);
+    pthread_mutex_destroy(&storage->working);
     free(storage);
     return NULL;
 }

@@ -1,6 +1,7 @@
 /*
- * The storage behind its header. `journal` belongs to whoever does the work (the thread, or the
- * caller of as_storage_step); everything under `mutex` to both sides; the rest is set once.
+ * The storage behind its header. `journal` belongs to whoever holds `working`: the thread, the
+ * caller of as_storage_step, or the loop where it writes what may lag; `working` is taken before
+ * `mutex`. Everything under `mutex` belongs to both sides; the rest is set once.
  */
 #ifndef ALERTSCALER_APP_STORAGE_PRIVATE_H
 #define ALERTSCALER_APP_STORAGE_PRIVATE_H
@@ -26,12 +27,18 @@ struct event;
 
 struct as_storage {
     struct as_storage_config config;
+    pthread_mutex_t working;
     struct journal journal;
+    bool is_direct; /* the loop works: it needs no waking */
 
     pthread_mutex_t mutex;
     pthread_cond_t work; /* something for the worker to do */
     pthread_cond_t done; /* a flush has ended */
     struct as_storage_batches waiting;
+    size_t waiting_firm; /* of these, what may not lag */
+    uint64_t unplaced;   /* bytes of records that are not in the log's file yet, at most */
+    struct as_audit_place place;
+    as_mono_time deadline; /* of the next sync */
     struct completions completions;
     struct as_storage_counts counts;
     bool wants_commit; /* the loop's turn is over: what waits goes into one transaction */
@@ -45,6 +52,10 @@ struct as_storage {
     struct event *event;
     struct event *kick; /* activated by the first batch that waits */
 };
+
+/* In the loop's thread: writes what waits, where all of it may lag and nobody else is at work.
+ * False: it is the thread's. */
+bool storage_write_lagging(struct as_storage *storage);
 
 /* A first batch waits: has it committed when the loop's turn is over. */
 void storage_thread_kick(struct as_storage *storage);

@@ -20,24 +20,31 @@
 
 void storage_thread_notify(struct as_storage *storage)
 {
-    if (storage->event_fd >= 0)
+    if (storage->event_fd >= 0 && !storage->is_direct)
         (void)eventfd_write(storage->event_fd, 1); /* fails only when it is set already */
 }
 
-/* Until there is work or a sync is due. Under the mutex. */
-static void wait_for_work(struct as_storage *storage)
+/* How long until a sync is due; INT64_MAX: none is. Under the mutex. */
+static int64_t get_rest(const struct as_storage *storage)
 {
     const struct as_clock *clock = storage->config.clock;
-    as_mono_time deadline = as_storage_get_next_deadline(storage);
+
+    if (storage->failed || storage->deadline.us == AS_MONO_NEVER.us)
+        return INT64_MAX;
+    return storage->deadline.us - clock->get_mono(clock).us;
+}
+
+/* Under the mutex. */
+static void wait_for_work(struct as_storage *storage, int64_t rest)
+{
     struct timespec until;
 
-    if (deadline.us == AS_MONO_NEVER.us) {
+    if (rest == INT64_MAX) {
         pthread_cond_wait(&storage->work, &storage->mutex);
         return;
     }
-    int64_t rest = deadline.us - clock->get_mono(clock).us;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t us = until.tv_nsec / 1000 + (rest > 0 ? rest : 0);
+    int64_t us = until.tv_nsec / 1000 + rest;
     until.tv_sec += us / AS_US_PER_S;
     until.tv_nsec = us % AS_US_PER_S * 1000;
     pthread_cond_timedwait(&storage->work, &storage->mutex, &until);
@@ -55,8 +62,11 @@ static void *run(void *context)
 
     pthread_mutex_lock(&storage->mutex);
     while (!storage->wants_stop) {
-        if (!has_work(storage))
-            wait_for_work(storage);
+        const int64_t rest = has_work(storage) ? 0 : get_rest(storage);
+        if (rest > 0) {
+            wait_for_work(storage, rest);
+            continue;
+        }
         pthread_mutex_unlock(&storage->mutex);
         as_storage_step(storage);
         pthread_mutex_lock(&storage->mutex);
@@ -75,6 +85,10 @@ static void on_kick(evutil_socket_t fd, short what, void *context)
 {
     struct as_storage *storage = context;
 
+    if (storage_write_lagging(storage)) {
+        as_storage_deliver(storage);
+        return;
+    }
     pthread_mutex_lock(&storage->mutex);
     storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
     pthread_cond_signal(&storage->work);

@@ -34,7 +34,8 @@ struct audit_file {
     const char *name; /* in path */
     uint64_t max_size;
     unsigned keep;
-    int fd; /* -1: closed */
+    int fd;          /* -1: closed */
+    uint64_t number; /* of the files opened */
     uint64_t size;
     struct as_audit_head head;
     int failed; /* 0, or the negative errno that ended it */
@@ -83,6 +84,7 @@ static int open_current(struct audit_file *file, struct as_error *error)
         return -EBUSY;
     }
     file->size = (uint64_t)info.st_size;
+    file->number++;
     return created ? sync_directory(file, error) : 0;
 }
 
@@ -186,6 +188,14 @@ static struct as_audit_head file_get_head(const struct as_audit *self)
     return ((const struct audit_file *)self)->head;
 }
 
+static struct as_audit_place file_get_place(const struct as_audit *self)
+{
+    const struct audit_file *file = (const struct audit_file *)self;
+    const uint64_t max = file->max_size ? file->max_size : UINT64_MAX;
+
+    return (struct as_audit_place){file->number, file->size < max ? max - file->size : 0};
+}
+
 static int refuse(const struct audit_file *file, struct as_error *error)
 {
     as_error_set_errno(error, file->failed, "action log %s: failed before", file->path);
@@ -281,6 +291,7 @@ int as_audit_file_open(const struct as_audit_file_config *config, struct as_audi
                                    .begin_part = file_begin_part,
                                    .sync = file_sync,
                                    .reopen = file_reopen,
+                                   .get_place = file_get_place,
                                    .close = file_close};
     file->path = as_xstrdup(config->path);
     const char *slash = strrchr(file->path, '/');

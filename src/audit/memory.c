@@ -148,6 +148,11 @@ static int memory_sync(struct as_audit *self, struct as_error *error)
     return status;
 }
 
+static struct as_audit_place memory_get_place(const struct as_audit *self)
+{
+    return (struct as_audit_place){((const struct sink *)self)->number, UINT64_MAX};
+}
+
 static void memory_close(struct as_audit *self)
 {
     free(self);
@@ -166,6 +171,7 @@ struct as_audit *as_audit_memory_attach(struct as_audit_memory *memory)
                                    .begin_part = memory_begin_part,
                                    .sync = memory_sync,
                                    .reopen = memory_sync,
+                                   .get_place = memory_get_place,
                                    .close = memory_close};
     sink->memory = memory;
     sink->number = ++memory->attached;

@@ -77,6 +77,23 @@ static struct as_storage_batch *make_batch(uint64_t ticket)
     return batch;
 }
 
+/* In runs, so that the loop writes some of them itself. */
+static bool is_repeat(uint64_t ticket)
+{
+    return ticket / 64 % 2 == 1;
+}
+
+/* No change of the state, and its record may lag. */
+static struct as_storage_batch *make_repeat(uint64_t ticket)
+{
+    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct test_record made;
+
+    as_storage_batch_append(batch, test_record_make(&made, ticket));
+    as_storage_batch_let_lag(batch);
+    return batch;
+}
+
 /* One life; `commits`: that many are good before they fail, UINT64_MAX: all. */
 static struct heard live(uint64_t commits)
 {
@@ -99,10 +116,14 @@ static struct heard live(uint64_t commits)
     as_store_memory_fail(state, commits, -ENOSPC, false);
     expect(!as_storage_start(storage, base, NULL), "it starts");
     for (uint64_t ticket = 1; ticket <= BATCHES;) {
-        if (as_storage_has_room(storage) || commits != UINT64_MAX)
-            as_storage_submit(storage, make_batch(ticket++));
-        else
+        if (as_storage_has_room(storage) || commits != UINT64_MAX) {
+            as_storage_submit(storage,
+                              is_repeat(ticket) ? make_repeat(ticket) : make_batch(ticket));
+            ticket++;
+        } else {
             refused++;
+        }
+        expect(as_storage_find_log_file(storage, 100) <= 1, "one file");
         if (ticket % 8 == 0)
             event_base_loop(base, EVLOOP_NONBLOCK);
         if (ticket % 500 == 0)

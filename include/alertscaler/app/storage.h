@@ -84,7 +84,9 @@ int as_storage_new(const struct as_storage_config *config, struct as_storage **s
  * callbacks: call as_storage_drain before it where they are wanted. */
 struct as_storage *as_storage_free(struct as_storage *storage);
 
-/* Starts the thread; completions come through an event on `base`. 0 or a negative errno. */
+/* Starts the thread; completions come through an event on `base`. What may lag is written by the
+ * loop's own thread at the end of its turn, unless the other one is at work. 0 or a negative errno.
+ */
 int as_storage_start(struct as_storage *storage, struct event_base *base,
                      struct as_error *error) AS_MUST_USE;
 
@@ -93,6 +95,11 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
 
 /* False while too much waits, and for good after a failure: answer 503. */
 bool as_storage_has_room(struct as_storage *storage);
+
+/* Number (1, 2, ...) of the action log's file in which records of `size` bytes in all, submitted
+ * now, will surely be; 0 where that is not sure: it may be rotated before, or is to be opened
+ * again. */
+uint64_t as_storage_find_log_file(struct as_storage *storage, size_t size);
 
 /* Waits until all that was submitted is committed and synced and the outbox is empty, or the
  * storage has failed; delivers the callbacks. 0 or the failure. */

@@ -22,6 +22,12 @@ struct as_audit_head {
     ((struct as_audit_head){                                                                       \
         .hash = "0000000000000000000000000000000000000000000000000000000000000000"})
 
+/* A file of the log, and how much of it is left. */
+struct as_audit_place {
+    uint64_t file; /* 1, 2, 3, ... since the sink was opened */
+    uint64_t room; /* lines of so many bytes in all go into it, whatever the calls */
+};
+
 struct as_audit {
     /* The last whole line that is there. A torn last line has been cut off. */
     struct as_audit_head (*get_head)(const struct as_audit *self);
@@ -37,6 +43,8 @@ struct as_audit {
     /* Closes and opens the file again under its name (SIGUSR1, after logrotate has moved it away).
      */
     int (*reopen)(struct as_audit *self, struct as_error *error) AS_MUST_USE;
+    /* Where the next line goes. */
+    struct as_audit_place (*get_place)(const struct as_audit *self);
     void (*close)(struct as_audit *self); /* frees it too */
 };
 

@@ -594,6 +594,55 @@ static as_mono_time get_real_mono(const struct as_clock *self)
 
 static const struct as_clock real_clock = {.get_mono = get_real_mono, .get_wall = get_wall};
 
+/* A log that stands where the test says. */
+struct place_audit {
+    struct as_audit port;
+    struct as_audit_place place;
+};
+
+static struct as_audit_head place_get_head(const struct as_audit *self)
+{
+    return AS_AUDIT_HEAD_INIT;
+}
+
+static int place_append(struct as_audit *self, const char *lines, size_t size,
+                        const struct as_audit_head *head, struct as_error *error)
+{
+    return 0;
+}
+
+static int place_sync(struct as_audit *self, struct as_error *error)
+{
+    return 0;
+}
+
+static struct as_audit_place place_get_place(const struct as_audit *self)
+{
+    return ((const struct place_audit *)self)->place;
+}
+
+static void place_close(struct as_audit *self)
+{
+}
+
+static struct as_storage *open_in_place(struct world *world, struct place_audit *audit)
+{
+    struct as_storage_config config = make_config(world);
+    struct as_storage *storage;
+    struct as_error error = AS_ERROR_INIT;
+
+    config.audit->close(config.audit);
+    *audit = (struct place_audit){.port = {.get_head = place_get_head,
+                                           .append = place_append,
+                                           .sync = place_sync,
+                                           .reopen = place_sync,
+                                           .get_place = place_get_place,
+                                           .close = place_close}};
+    config.audit = &audit->port;
+    cr_assert(!as_storage_new(&config, &storage, &error), "%s", error.text);
+    return storage;
+}
+
 static struct as_storage *open_with_thread(struct world *world, struct event_base *base)
 {
     struct as_storage_config config = make_config(world);
@@ -636,6 +685,55 @@ Test(storage, the_thread_answers_all_in_order)
     check_world(&world, there, 20001);
     cr_assert(there[5011]);
     event_base_free(base);
+    teardown(&world);
+}
+
+/* A pass of the loop, without waiting for the other thread. */
+Test(storage, what_may_lag_needs_no_other_thread)
+{
+    struct world world;
+    size_t size;
+
+    setup(&world);
+    struct event_base *base = event_base_new();
+    struct as_storage *storage = open_with_thread(&world, base);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    for (uint64_t ticket = 1; ticket <= 3; ticket++)
+        as_storage_submit(storage, make_repeat(ticket));
+    cr_assert_eq(world.heard.good, 0);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    cr_assert_eq(world.heard.good, 3);
+    cr_assert_eq(world.heard.commits, 1, "they share a write");
+    as_audit_memory_get_lines(world.log, &size);
+    cr_assert(size > 0);
+    as_storage_free(storage);
+    event_base_free(base);
+    teardown(&world);
+}
+
+Test(storage, the_file_of_what_is_submitted_is_said_only_where_it_is_sure)
+{
+    struct world world;
+    struct place_audit audit;
+
+    setup(&world);
+    struct as_storage *storage = open_in_place(&world, &audit);
+    audit.place = (struct as_audit_place){3, 10000};
+    as_storage_submit(storage, make_repeat(1));
+    as_storage_step(storage); /* looks where the log stands */
+    cr_assert_eq(as_storage_find_log_file(storage, 9000), 3);
+    cr_assert_eq(as_storage_find_log_file(storage, 9999), 0, "what sealing adds counts too");
+    for (uint64_t ticket = 2; as_storage_find_log_file(storage, 100); ticket++) {
+        as_storage_submit(storage, make_repeat(ticket));
+        cr_assert(ticket < 100, "what waits counts");
+    }
+    as_storage_step(storage);
+    cr_assert_eq(as_storage_find_log_file(storage, 9000), 3, "what is written was told");
+    as_storage_reopen_log(storage);
+    cr_assert_eq(as_storage_find_log_file(storage, 1), 0, "it is to be opened again");
+    as_storage_step(storage);
+    cr_assert_eq(as_storage_find_log_file(storage, 1), 3);
+    as_storage_free(storage);
     teardown(&world);
 }
 

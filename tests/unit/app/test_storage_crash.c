@@ -153,6 +153,13 @@ static int crash_reopen(struct as_audit *self, struct as_error *error)
     return end_after(last, audit->real->reopen(audit->real, error));
 }
 
+static struct as_audit_place crash_get_place(const struct as_audit *self)
+{
+    const struct crash_audit *audit = (const struct crash_audit *)self;
+
+    return audit->real->get_place(audit->real);
+}
+
 static void crash_audit_close(struct as_audit *self)
 {
     struct crash_audit *audit = (struct crash_audit *)self;
@@ -207,6 +214,7 @@ static struct as_storage *open_storage(struct heard *heard, struct crash_store *
                                        .append = crash_append,
                                        .sync = crash_sync,
                                        .reopen = crash_reopen,
+                                       .get_place = crash_get_place,
                                        .close = crash_audit_close},
                                       config.audit,
                                       crash};

@@ -241,6 +241,30 @@ Test(audit_file, one_append_is_never_spread_over_two_files)
     audit->close(audit);
 }
 
+Test(audit_file, what_the_room_holds_is_in_that_file)
+{
+    struct as_audit *audit = open_log(1000, 2);
+    const uint64_t first = audit->get_place(audit).file;
+
+    cr_assert_eq(audit->get_place(audit).room, 1000);
+    for (unsigned i = 0; i < 20; i++) {
+        const struct as_audit_place before = audit->get_place(audit);
+        const uint64_t seq = head.seq;
+        struct stat info;
+        append(audit, 1);
+        const struct as_audit_place after = audit->get_place(audit);
+        cr_assert(!stat(path, &info));
+        cr_assert_eq(after.room, 1000 - (uint64_t)info.st_size);
+        cr_assert_eq(after.file, before.file + (before.room < 250 && after.room > before.room));
+        cr_assert_eq(head.seq, seq + 1);
+    }
+    const uint64_t last = audit->get_place(audit).file;
+    cr_assert(last > first + 3);
+    cr_assert(!audit->reopen(audit, NULL));
+    cr_assert_eq(audit->get_place(audit).file, last + 1);
+    audit->close(audit);
+}
+
 Test(audit_file, after_a_crash_between_the_steps_of_a_rotation_the_number_is_known)
 {
     static const char *const names[] = {".1", "-20261120", ".old"};
