@@ -138,7 +138,7 @@ static void append(struct as_shell *shell, const struct as_record_places *places
 /* Of the record that is in `scratch`. */
 static uint64_t find_log_file(struct as_shell *shell)
 {
-    return as_storage_find_log_file(shell->config.storage, shell->scratch.size + SEAL_SIZE);
+    return as_storage_find_log_file(shell->config.storage, shell->scratch.size);
 }
 
 /* Small where a whole record before says the rest; else it is whole, and that one for the next. */
