@@ -24,8 +24,9 @@
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
 
+#include "stream.h"
+
 struct as_tls_context;
-struct bufferevent;
 struct event;
 struct evconnlistener;
 
@@ -60,15 +61,16 @@ struct as_http_exchange {
 struct as_connection {
     TAILQ_ENTRY(as_connection) link;
     struct as_http_server *server;
-    struct bufferevent *stream;
-    evutil_socket_t plain_fd;   /* -1 where the bytes must go through the stream (TLS) */
+    struct as_stream stream;
     struct as_tls_context *tls; /* NULL: plain */
     bool shaken;                /* the handshake is done */
     char *client_name;
     enum as_connection_state state;
     int64_t entered_us;
-    bool not_reading; /* see pause_reading */
-    bool running;     /* as_connection_run is on the stack */
+    struct as_buf input; /* what has arrived and is not taken yet; while running: */
+    const char *arrived;
+    size_t arrived_size;
+    bool running;     /* what has arrived is gone through right now */
     bool peer_done;   /* it has sent its last byte */
     bool peer_gone;   /* nothing can be sent to it */
     bool unread;      /* of the present request something has not been read */
@@ -102,6 +104,8 @@ struct as_http_server {
     unsigned accepted;          /* since the others had their turn */
     size_t bodies_held, unsent; /* memory of all connections */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
+    size_t read_max; /* bytes of one peer that are read before they are parsed */
+    char *scratch;   /* of so many bytes: what the last read brought */
     char *extra_headers;
     bool has_own_nosniff; /* X-Content-Type-Options is among them */
     struct as_buf out;    /* the head of the answer that is being made */
