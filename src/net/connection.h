@@ -24,6 +24,7 @@
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
 
+#include "crowd.h"
 #include "stream.h"
 
 struct as_tls_context;
@@ -42,8 +43,6 @@ enum as_connection_state {
     AS_CONNECTION_CLOSED
 };
 #define AS_CONNECTION_STATES (AS_CONNECTION_CLOSED + 1)
-
-enum as_http_drop { AS_HTTP_DROP_HANDSHAKE, AS_HTTP_DROP_LIMIT };
 
 struct as_http_exchange {
     struct as_connection *connection;
@@ -136,16 +135,6 @@ void as_http_exchange_reset(struct as_http_exchange *exchange);
 void as_http_exchange_drop_data(struct as_http_exchange *exchange);
 /* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
-
-/* crowd.c: who has to go. Drops are counted, and logged once an interval. */
-void as_http_server_init_losses(struct as_http_server *server);
-void as_http_server_deinit_losses(struct as_http_server *server); /* logs what is left */
-void as_connection_drop(struct as_connection *connection, enum as_http_drop kind,
-                        const char *error);
-bool as_http_server_make_room(struct as_http_server *server);    /* for one more connection */
-void as_connection_count_body(struct as_connection *connection); /* its body's memory has changed */
-bool as_http_server_fits_body(struct as_http_server *server, struct as_connection *newest);
-void as_connection_count_unsent(struct as_connection *connection);
 
 /* listen.c: a listening, non-blocking socket; or a negative errno. */
 int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_out,
