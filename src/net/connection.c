@@ -1,7 +1,10 @@
 /*
- * One connection: bytes to requests, one at a time. Invariants: at most max_head and READ_AHEAD
- * bytes wait unparsed; a body takes memory only for bytes that have arrived; while the handler owes
- * a reply the connection stays, also when the peer is gone.
+ * One connection: bytes to requests, one at a time. Invariants: at most the
+ * server's `read_max` bytes wait unparsed; a body takes memory only for bytes that have arrived;
+ * while the handler owes a reply the connection stays, also when the peer is gone.
+ *
+ * What a read brings is parsed where it lies, in a buffer of the server's; what is left of it when
+ * nothing more can be done is the connection's `input`.
  *
  * Lingering: who answers an unfinished request and closes would destroy its own answer, because
  * bytes that arrive at a closed socket make the kernel send RST, and a peer's kernel then drops
@@ -15,11 +18,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/bufferevent_ssl.h>
-#include <event2/event.h>
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 
@@ -28,7 +28,6 @@
 #include "connection.h"
 #include "tls.h"
 
-#define READ_AHEAD    ((size_t)16 * 1024)
 #define READ_SIZE     ((size_t)64 * 1024)
 #define READ_AT_ONCE  ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
 #define AHEAD_AT_ONCE 2                    /* likewise of requests that a peer has sent ahead */
@@ -62,34 +61,25 @@ void as_connection_expire(struct as_connection *connection)
 
 static void go_on_reading(struct as_connection *connection)
 {
-    if (!connection->not_reading || connection->state == AS_CONNECTION_CLOSED)
-        return;
-    connection->not_reading = false;
-    bufferevent_enable(connection->stream, EV_READ);
+    if (!connection->peer_done && connection->state != AS_CONNECTION_CLOSED)
+        as_stream_resume(&connection->stream);
 }
 
-/* TLS tells its peer that nothing was cut off; once. */
-static void say_end(struct as_connection *connection)
+static size_t count_arrived(const struct as_connection *connection)
 {
-    if (!connection->shaken || connection->peer_gone ||
-        evbuffer_get_length(bufferevent_get_output(connection->stream)) > 0)
-        return;
-    ERR_clear_error();
-    SSL_shutdown(bufferevent_openssl_get_ssl(connection->stream));
-    ERR_clear_error();
+    return connection->running ? connection->arrived_size : connection->input.size;
 }
 
 /* The answer is out: on to the next request, or to the end. */
 void as_connection_written(struct as_connection *connection)
 {
     as_http_exchange_reset(&connection->exchange);
-    bool more = evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0;
+    bool more = count_arrived(connection) > 0;
     bool close = connection->close_after || connection->server->draining;
     if (connection->peer_gone || (close && !connection->unread && !more)) {
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     } else if (close) {
-        say_end(connection);
-        shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
+        as_stream_shut(&connection->stream);
         as_connection_enter(connection, AS_CONNECTION_LINGERING);
     } else {
         as_connection_enter(connection, AS_CONNECTION_IDLE);
@@ -98,8 +88,7 @@ void as_connection_written(struct as_connection *connection)
     /* A reply from outside our own loop: go on from an event, not from the replier's stack. */
     if (!connection->running && connection->state != AS_CONNECTION_CLOSED &&
         (connection->peer_done || more))
-        bufferevent_trigger(connection->stream, EV_READ,
-                            BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+        as_stream_wake(&connection->stream);
 }
 
 static void handle(struct as_connection *connection)
@@ -123,8 +112,7 @@ static void begin_body(struct as_connection *connection)
     } else {
         as_http_chunks_init(&connection->chunks);
         as_connection_enter(connection, AS_CONNECTION_BODY);
-        if (head->expects_continue &&
-            evbuffer_get_length(bufferevent_get_input(connection->stream)) == 0)
+        if (head->expects_continue && count_arrived(connection) == 0)
             as_connection_send(connection, &(struct iovec){go_on, strlen(go_on)}, 1);
     }
 }
@@ -157,16 +145,21 @@ void as_connection_admitted(struct as_connection *connection)
     if (connection->state != AS_CONNECTION_BODY)
         return;
     go_on_reading(connection);
-    bufferevent_trigger(connection->stream, EV_READ,
-                        BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+    as_stream_wake(&connection->stream);
+}
+
+static void take(struct as_connection *connection, size_t size)
+{
+    connection->arrived += size;
+    connection->arrived_size -= size;
 }
 
 /* The step functions return true where there may be more to do with what has arrived. */
 static bool step_head(struct as_connection *connection)
 {
-    struct evbuffer *input = bufferevent_get_input(connection->stream);
     struct as_http_exchange *exchange = &connection->exchange;
-    size_t size = evbuffer_get_length(input);
+    const char *bytes = connection->arrived;
+    size_t size = connection->arrived_size;
     if (size == 0)
         return false;
     if (connection->state != AS_CONNECTION_HEAD) {
@@ -175,11 +168,6 @@ static bool step_head(struct as_connection *connection)
     }
     if (size > exchange->head.max)
         size = exchange->head.max;
-    const char *bytes = (const char *)evbuffer_pullup(input, (ev_ssize_t)size);
-    if (!bytes) {
-        as_connection_refuse(connection, 503, "out of memory");
-        return true;
-    }
     switch (as_http_head_parse(&exchange->head, bytes, size)) {
     case AS_HTTP_PARSE_MORE: return false;
     case AS_HTTP_PARSE_REFUSED:
@@ -188,42 +176,127 @@ static bool step_head(struct as_connection *connection)
     case AS_HTTP_PARSE_DONE: break;
     }
     as_http_exchange_begin(exchange, bytes);
-    evbuffer_drain(input, exchange->head.size);
+    take(connection, exchange->head.size);
     start_request(connection);
     return true;
 }
 
-/* Takes body bytes out of libevent's buffer; false when there is no room for them. */
-static bool take_buffered(struct as_connection *connection, size_t size)
+static void finish_handshake(struct as_connection *connection)
+{
+    connection->shaken = true;
+    connection->client_name = as_tls_context_find_name(connection->tls, connection->stream.ssl);
+}
+
+/* A peer that leaves without a word (whoever looks whether the port is open) is no failure. */
+static void fail_handshake(struct as_connection *connection, ssize_t status)
+{
+    static const char hint[] = "HTTP/1.0 400 Bad Request\r\nContent-Length: 34\r\n\r\n"
+                               "this is an HTTPS port: use https:\n";
+    char error[256];
+    const unsigned long code = connection->stream.tls_error;
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST)
+        (void)send(connection->stream.fd, hint, sizeof(hint) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    as_tls_explain(connection->stream.ssl, code, error, sizeof(error));
+    if (status < 0)
+        as_connection_drop(connection, AS_HTTP_DROP_HANDSHAKE, error);
+    else
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+}
+
+/* The end of what the peer sends need not be the end of what it reads: a reply owed is still sent.
+ */
+static void note_end(struct as_connection *connection, ssize_t status)
+{
+    connection->peer_done = true;
+    connection->peer_gone |= status < 0;
+    as_stream_pause(&connection->stream);
+    if (connection->tls && !connection->shaken)
+        fail_handshake(connection, status);
+}
+
+/* How many bytes came. */
+static size_t read_some(struct as_connection *connection, char *room, size_t size)
+{
+    if (connection->peer_done)
+        return 0;
+    const ssize_t got = as_stream_read(&connection->stream, room, size);
+    if (connection->tls && !connection->shaken && SSL_is_init_finished(connection->stream.ssl))
+        finish_handshake(connection);
+    if (got == 0 || (got < 0 && got != -EAGAIN))
+        note_end(connection, got);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static bool reads_body(const struct as_connection *connection)
+{
+    return connection->state == AS_CONNECTION_BODY &&
+           connection->exchange.head.framing == AS_HTTP_BODY_LENGTH;
+}
+
+/* Once, behind what there is; a body with a length is read straight to its place instead. */
+static void read_ahead(struct as_connection *connection)
+{
+    struct as_http_server *server = connection->server;
+    struct as_buf *input = &connection->input;
+    if (input->size == 0 && !reads_body(connection)) {
+        connection->arrived = server->scratch;
+        connection->arrived_size = read_some(connection, server->scratch, server->read_max);
+    } else if (input->size > 0 && input->size < server->read_max) {
+        const size_t size = server->read_max - input->size;
+        char *room = as_buf_reserve(input, size);
+        input->size += room ? read_some(connection, room, size) : 0;
+        connection->arrived = input->data;
+        connection->arrived_size = input->size;
+    }
+}
+
+/* For when more of it has come. What lay in the server's buffer may have held a password. */
+static void keep_rest(struct as_connection *connection, size_t arrived_size)
+{
+    struct as_buf *input = &connection->input;
+    const size_t rest = connection->arrived_size;
+    if (input->size > 0) {
+        memmove(input->data, connection->arrived, rest);
+        input->size = rest;
+    } else {
+        as_buf_append(input, connection->arrived, rest);
+        explicit_bzero(connection->server->scratch, arrived_size);
+    }
+    if (as_buf_check(input) != 0) /* out of memory: the peer asks again */
+        connection->peer_done = connection->peer_gone = true;
+    if (rest == 0)
+        as_buf_deinit(input);
+}
+
+/* Takes body bytes out of what has arrived; false when there is no room for them. */
+static bool take_body(struct as_connection *connection, size_t size)
 {
     struct as_buf *body = &connection->exchange.body;
     char *room = as_buf_reserve(body, size);
     if (!room)
         return false;
-    int got = evbuffer_remove(bufferevent_get_input(connection->stream), room, size);
-    body->size += got > 0 ? (size_t)got : 0;
+    memcpy(room, connection->arrived, size);
+    body->size += size;
+    take(connection, size);
     return true;
 }
 
-/*
- * Reads what waits in a plain socket straight to its place: libevent reads 4 KiB a turn. End of
- * file and errors are left for it to find.
- */
-static bool take_waiting(struct as_connection *connection, size_t missing)
+/* Likewise straight from the peer. A plain socket that gave less than it might has no more. */
+static bool read_body(struct as_connection *connection, size_t missing)
 {
     struct as_buf *body = &connection->exchange.body;
     size_t turn = 0;
     while (missing > 0 && turn < READ_AT_ONCE) {
-        size_t size = missing < READ_SIZE ? missing : READ_SIZE;
+        const size_t size = missing < READ_SIZE ? missing : READ_SIZE;
         char *room = as_buf_reserve(body, size);
         if (!room)
             return false;
-        ssize_t got = recv(connection->plain_fd, room, size, MSG_DONTWAIT);
-        if (got <= 0)
+        const size_t got = read_some(connection, room, size);
+        body->size += got;
+        missing -= got;
+        turn += got;
+        if (got == 0 || (got < size && !connection->tls))
             break;
-        body->size += (size_t)got;
-        missing -= (size_t)got;
-        turn += (size_t)got;
     }
     return true;
 }
@@ -238,31 +311,30 @@ static bool fits(struct as_connection *connection)
 static bool step_length_body(struct as_connection *connection)
 {
     struct as_buf *body = &connection->exchange.body;
-    size_t wanted = (size_t)connection->exchange.head.content_length; /* <= max_body */
-    size_t waiting = evbuffer_get_length(bufferevent_get_input(connection->stream));
-    size_t missing = wanted - body->size;
-    bool room = take_buffered(connection, waiting < missing ? waiting : missing);
-    if (room && body->size < wanted && connection->plain_fd >= 0)
-        room = take_waiting(connection, wanted - body->size);
+    const size_t wanted = (size_t)connection->exchange.head.content_length; /* <= max_body */
+    const size_t arrived = connection->arrived_size, missing = wanted - body->size;
+    bool room = arrived == 0 || take_body(connection, arrived < missing ? arrived : missing);
+    if (room && arrived == 0)
+        room = read_body(connection, missing);
     if (!room || !fits(connection)) {
         as_connection_refuse(connection, 503, "out of memory");
         return true;
     }
-    body->data[body->size] = '\0';
     if (body->size < wanted)
         return false;
+    body->data[body->size] = '\0';
     handle(connection);
     return true;
 }
 
 static bool step_chunked_body(struct as_connection *connection)
 {
-    struct evbuffer *input = bufferevent_get_input(connection->stream);
     struct as_buf *body = &connection->exchange.body;
-    size_t size = evbuffer_get_contiguous_space(input), used = 0;
+    const char *bytes = connection->arrived;
+    const size_t size = connection->arrived_size;
+    size_t used = 0;
     if (size == 0)
         return false;
-    const char *bytes = (const char *)evbuffer_pullup(input, (ev_ssize_t)size);
     enum as_http_parse parsed = AS_HTTP_PARSE_MORE;
     while (used < size && parsed == AS_HTTP_PARSE_MORE) {
         size_t step, data_size;
@@ -272,7 +344,7 @@ static bool step_chunked_body(struct as_connection *connection)
         as_buf_append(body, data, data_size);
         used += step;
     }
-    evbuffer_drain(input, used);
+    take(connection, used);
     if (parsed == AS_HTTP_PARSE_REFUSED)
         as_connection_refuse(connection, connection->chunks.status, connection->chunks.reason);
     else if (as_buf_check(body) != 0)
@@ -293,10 +365,8 @@ static bool step_body(struct as_connection *connection)
 
 static bool step_lingering(struct as_connection *connection)
 {
-    struct evbuffer *input = bufferevent_get_input(connection->stream);
-    size_t size = evbuffer_get_length(input);
-    connection->discarded += size;
-    evbuffer_drain(input, size);
+    connection->discarded += connection->arrived_size;
+    take(connection, connection->arrived_size);
     if (connection->discarded > LINGER_MAX)
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     return false;
@@ -325,103 +395,61 @@ static bool owes(const struct as_connection *connection)
            connection->state == AS_CONNECTION_WRITING;
 }
 
-/* libevent stops reading at the high watermark, but goes on to call for as long as nobody takes
- * what there is. */
-static void pause_reading(struct as_connection *connection)
-{
-    size_t high = 0;
-    bufferevent_getwatermark(connection->stream, EV_READ, NULL, &high);
-    if (evbuffer_get_length(bufferevent_get_input(connection->stream)) < high)
-        return;
-    bufferevent_disable(connection->stream, EV_READ);
-    connection->not_reading = true;
-}
-
-/* Requests that wait, for when others had their turn. */
-static bool puts_off(struct as_connection *connection, unsigned answered)
-{
-    if (answered < AHEAD_AT_ONCE || connection->state != AS_CONNECTION_IDLE ||
-        evbuffer_get_length(bufferevent_get_input(connection->stream)) == 0)
-        return false;
-    bufferevent_trigger(connection->stream, EV_READ,
-                        BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
-    return true;
-}
-
-/* Does what can be done with what has arrived. */
-static void run(struct as_connection *connection)
+/* Does what can be done with what has arrived. True: there is more, for when others had their turn.
+ */
+static bool run(struct as_connection *connection)
 {
     unsigned answered = 0;
-    connection->running = true;
     while (answered < AHEAD_AT_ONCE && step(connection))
         answered += connection->state == AS_CONNECTION_IDLE;
-    connection->running = false;
-    if (puts_off(connection, answered))
-        return;
-    if (owes(connection))
-        pause_reading(connection);
-    else if (connection->peer_done && connection->state != AS_CONNECTION_CLOSED)
-        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    return answered == AHEAD_AT_ONCE && connection->state == AS_CONNECTION_IDLE &&
+           connection->arrived_size > 0;
 }
 
-static void on_readable(struct bufferevent *stream, void *context)
+/* What is waited for now. */
+static void settle(struct as_connection *connection)
 {
-    run(context);
+    if (connection->state == AS_CONNECTION_CLOSED)
+        return;
+    const bool may_close =
+        connection->state != AS_CONNECTION_HANDLING && connection->state != AS_CONNECTION_ADMITTING;
+    if (connection->peer_gone && may_close)
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    else if (owes(connection) && connection->input.size >= connection->server->read_max)
+        as_stream_pause(&connection->stream);
+    else if (!owes(connection) && connection->peer_done)
+        as_connection_enter(connection, AS_CONNECTION_CLOSED);
+    else if (!owes(connection))
+        go_on_reading(connection);
 }
 
-static void on_written(struct bufferevent *stream, void *context)
+static void on_ready(void *context, bool has_bytes)
 {
     struct as_connection *connection = context;
+    connection->running = true;
+    connection->arrived = connection->input.data;
+    connection->arrived_size = connection->input.size;
+    if (has_bytes && connection->state != AS_CONNECTION_CLOSED)
+        read_ahead(connection);
+    const size_t arrived_size = connection->arrived_size;
+    const bool puts_off = run(connection);
+    connection->running = false;
+    keep_rest(connection, arrived_size);
+    if (puts_off)
+        as_stream_wake(&connection->stream);
+    else
+        settle(connection);
+}
+
+static void on_written(void *context, int status)
+{
+    struct as_connection *connection = context;
+    if (status < 0)
+        connection->peer_done = connection->peer_gone = true;
     if (connection->state == AS_CONNECTION_WRITING)
         as_connection_written(connection);
-}
-
-static void finish_handshake(struct as_connection *connection)
-{
-    connection->shaken = true;
-    connection->client_name =
-        as_tls_context_find_name(connection->tls, bufferevent_openssl_get_ssl(connection->stream));
-}
-
-/* A peer that leaves without a word (whoever looks whether the port is open) is no failure. */
-static void fail_handshake(struct as_connection *connection, short what)
-{
-    static const char hint[] = "HTTP/1.0 400 Bad Request\r\nContent-Length: 34\r\n\r\n"
-                               "this is an HTTPS port: use https:\n";
-    char error[256];
-    unsigned long code = bufferevent_get_openssl_error(connection->stream);
-    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST)
-        (void)send(bufferevent_getfd(connection->stream), hint, sizeof(hint) - 1,
-                   MSG_DONTWAIT | MSG_NOSIGNAL);
-    as_tls_explain(bufferevent_openssl_get_ssl(connection->stream), code, error, sizeof(error));
-    if (what & BEV_EVENT_ERROR)
-        as_connection_drop(connection, AS_HTTP_DROP_HANDSHAKE, error);
     else
-        as_connection_enter(connection, AS_CONNECTION_CLOSED);
-}
-
-/* The end of what the peer sends need not be the end of what it reads: a reply owed is still sent.
- */
-static void on_event(struct bufferevent *stream, short what, void *context)
-{
-    struct as_connection *connection = context;
-    if (what & BEV_EVENT_CONNECTED) {
-        finish_handshake(connection);
-        return;
-    }
-    connection->peer_done = true;
-    if (connection->tls && !connection->shaken) {
-        fail_handshake(connection, what);
-        return;
-    }
-    if (what & BEV_EVENT_ERROR) {
-        connection->peer_gone = true;
-        if (connection->state != AS_CONNECTION_HANDLING &&
-            connection->state != AS_CONNECTION_ADMITTING)
-            as_connection_enter(connection, AS_CONNECTION_CLOSED);
-    }
-    if (connection->state != AS_CONNECTION_CLOSED)
-        run(connection);
+        settle(connection);
 }
 
 static void print_remote(const struct sockaddr *peer, char *text, size_t size)
@@ -440,32 +468,28 @@ static void print_remote(const struct sockaddr *peer, char *text, size_t size)
     }
 }
 
-/* The one place where a stream is made. */
-static struct bufferevent *make_stream(struct as_http_server *server, struct as_tls_context *tls,
-                                       evutil_socket_t fd)
-{
-    if (tls)
-        return as_tls_context_open(tls, server->base, fd);
-    return bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-}
-
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
                                          const struct sockaddr *peer)
 {
     struct as_tls_context *tls = NULL;
-    if (server->config.tls)
+    SSL *ssl = NULL;
+    if (server->config.tls) {
         tls = as_tls_server_take_context(server->config.tls, as_http_server_now());
-    struct bufferevent *stream = make_stream(server, tls, fd);
-    if (!stream) {
-        as_tls_context_release(tls);
-        evutil_closesocket(fd);
-        return NULL;
+        ssl = SSL_new(tls->ssl);
     }
     struct as_connection *connection = as_xcalloc(1, sizeof(*connection));
+    const struct as_stream_callbacks callbacks = {on_ready, on_written, connection};
+    if ((tls && !ssl) ||
+        as_stream_open(&connection->stream, server->base, fd, ssl, &callbacks) != 0) {
+        SSL_free(ssl);
+        as_tls_context_release(tls);
+        close(fd);
+        free(connection);
+        return NULL;
+    }
     connection->server = server;
-    connection->stream = stream;
-    connection->plain_fd = tls ? -1 : fd;
     connection->tls = tls;
+    connection->input = AS_BUF_INIT(server->read_max);
     connection->exchange.connection = connection;
     connection->exchange.text = AS_BUF_INIT(server->config.max_head);
     connection->exchange.body = AS_BUF_INIT(server->config.max_body);
@@ -476,19 +500,18 @@ struct as_connection *as_connection_open(struct as_http_server *server, evutil_s
     TAILQ_INSERT_TAIL(&server->queues[AS_CONNECTION_CLOSED].list, connection, link);
     as_connection_enter(connection, AS_CONNECTION_FRESH);
     connection->exchange.started_us = connection->entered_us;
-    bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
-    bufferevent_setwatermark(stream, EV_READ, 0, server->config.max_head + READ_AHEAD);
-    bufferevent_enable(stream, EV_READ); /* EV_WRITE is, and saying so would poll for it at once */
     return connection;
 }
 
 struct as_connection *as_connection_free(struct as_connection *connection)
 {
-    say_end(connection);
-    bufferevent_free(connection->stream);
+    if (connection->shaken && !connection->peer_gone)
+        as_stream_shut(&connection->stream);
+    as_stream_close(&connection->stream);
     as_tls_context_release(connection->tls);
     free(connection->client_name);
     as_http_exchange_drop_data(&connection->exchange);
+    as_buf_deinit(&connection->input);
     as_buf_deinit(&connection->exchange.text);
     as_buf_deinit(&connection->exchange.body);
     as_connection_count_body(connection);

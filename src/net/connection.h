@@ -24,8 +24,10 @@
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
 
+#include "crowd.h"
+#include "stream.h"
+
 struct as_tls_context;
-struct bufferevent;
 struct event;
 struct evconnlistener;
 
@@ -41,8 +43,6 @@ enum as_connection_state {
     AS_CONNECTION_CLOSED
 };
 #define AS_CONNECTION_STATES (AS_CONNECTION_CLOSED + 1)
-
-enum as_http_drop { AS_HTTP_DROP_HANDSHAKE, AS_HTTP_DROP_LIMIT };
 
 struct as_http_exchange {
     struct as_connection *connection;
@@ -60,15 +60,16 @@ struct as_http_exchange {
 struct as_connection {
     TAILQ_ENTRY(as_connection) link;
     struct as_http_server *server;
-    struct bufferevent *stream;
-    evutil_socket_t plain_fd;   /* -1 where the bytes must go through the stream (TLS) */
+    struct as_stream stream;
     struct as_tls_context *tls; /* NULL: plain */
     bool shaken;                /* the handshake is done */
     char *client_name;
     enum as_connection_state state;
     int64_t entered_us;
-    bool not_reading; /* see pause_reading */
-    bool running;     /* as_connection_run is on the stack */
+    struct as_buf input; /* what has arrived and is not taken yet; while running: */
+    const char *arrived;
+    size_t arrived_size;
+    bool running;     /* what has arrived is gone through right now */
     bool peer_done;   /* it has sent its last byte */
     bool peer_gone;   /* nothing can be sent to it */
     bool unread;      /* of the present request something has not been read */
@@ -102,6 +103,8 @@ struct as_http_server {
     unsigned accepted;          /* since the others had their turn */
     size_t bodies_held, unsent; /* memory of all connections */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
+    size_t read_max; /* bytes of one peer that are read before they are parsed */
+    char *scratch;   /* of so many bytes: what the last read brought */
     char *extra_headers;
     bool has_own_nosniff; /* X-Content-Type-Options is among them */
     struct as_buf out;    /* the head of the answer that is being made */
@@ -132,16 +135,6 @@ void as_http_exchange_reset(struct as_http_exchange *exchange);
 void as_http_exchange_drop_data(struct as_http_exchange *exchange);
 /* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
-
-/* crowd.c: who has to go. Drops are counted, and logged once an interval. */
-void as_http_server_init_losses(struct as_http_server *server);
-void as_http_server_deinit_losses(struct as_http_server *server); /* logs what is left */
-void as_connection_drop(struct as_connection *connection, enum as_http_drop kind,
-                        const char *error);
-bool as_http_server_make_room(struct as_http_server *server);    /* for one more connection */
-void as_connection_count_body(struct as_connection *connection); /* its body's memory has changed */
-bool as_http_server_fits_body(struct as_http_server *server, struct as_connection *newest);
-void as_connection_count_unsent(struct as_connection *connection);
 
 /* listen.c: a listening, non-blocking socket; or a negative errno. */
 int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_out,

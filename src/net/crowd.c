@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 
 #include <alertscaler/base/log.h>
@@ -166,7 +164,7 @@ void as_connection_count_unsent(struct as_connection *connection)
 {
     struct as_http_server *server = connection->server;
     static const enum as_connection_state writing[] = {AS_CONNECTION_WRITING};
-    connection->unsent = evbuffer_get_length(bufferevent_get_output(connection->stream));
+    connection->unsent = as_stream_count_unsent(&connection->stream);
     server->unsent += connection->unsent;
     while (server->unsent > server->config.max_unsent)
         as_connection_drop(find_oldest(server, STATES(writing)), AS_HTTP_DROP_LIMIT,

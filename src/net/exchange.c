@@ -1,9 +1,5 @@
 /*
  * One request as the handler sees it, and the answer on its way out.
- *
- * The answer leaves by one sendmsg from where it lies; what the socket does not take at once goes
- * through the bufferevent. A bufferevent alone would cost a copy, two epoll_ctl and a turn of the
- * loop for each answer.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -11,11 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 
 #include <alertscaler/base/alloc.h>
 
@@ -179,28 +171,10 @@ void as_http_exchange_reset(struct as_http_exchange *exchange)
 
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count)
 {
-    struct evbuffer *output = bufferevent_get_output(connection->stream);
-    size_t sent = 0;
-    if (connection->plain_fd >= 0 && evbuffer_get_length(output) == 0) {
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
-        ssize_t result = sendmsg(connection->plain_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (result < 0 && errno != EAGAIN && errno != EINTR) {
-            connection->peer_gone = true;
-            return true;
-        }
-        sent = result > 0 ? (size_t)result : 0;
-    }
-    for (int i = 0; i < count; i++) {
-        size_t skip = sent < parts[i].iov_len ? sent : parts[i].iov_len;
-        sent -= skip;
-        if (skip < parts[i].iov_len &&
-            bufferevent_write(connection->stream, (const char *)parts[i].iov_base + skip,
-                              parts[i].iov_len - skip) != 0) {
-            connection->peer_gone = true; /* no memory for an answer: the peer asks again */
-            return true;
-        }
-    }
-    return evbuffer_get_length(output) == 0;
+    const int status = as_stream_send(&connection->stream, parts, count);
+    if (status < 0 && status != -EAGAIN)
+        connection->peer_gone = true;
+    return status != -EAGAIN;
 }
 
 static const char *get_date(struct as_http_server *server)

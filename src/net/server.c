@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
 
@@ -21,6 +20,7 @@
 #include "connection.h"
 
 #define ANSWER_HEAD_MAX   ((size_t)64 * 1024)
+#define READ_AHEAD        ((size_t)16 * 1024)
 #define LINGER_US         (2 * AS_US_PER_S)
 #define ACCEPT_PAUSE_US   (100 * AS_US_PER_MS)
 #define REFUSED_MAX       64 /* connections beyond the limit that are told so, at a time */
@@ -76,7 +76,7 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
         arm(to->timer, to->limit_us);
     }
     if (state == AS_CONNECTION_CLOSED) {
-        bufferevent_disable(connection->stream, EV_READ | EV_WRITE);
+        as_stream_stop(&connection->stream);
         event_active(server->reap, 0, 0);
     }
 }
@@ -216,6 +216,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->handler = *handler;
     server->port = port;
     server->out = AS_BUF_INIT(ANSWER_HEAD_MAX);
+    server->read_max = server->config.max_head + READ_AHEAD;
+    server->scratch = as_xmalloc(server->read_max);
     server->reap = make_event(base, on_reap, server);
     server->resume = make_event(base, on_resume, server);
     init_queues(server);
@@ -286,6 +288,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
     event_free(server->reap);
     event_free(server->resume);
     as_buf_deinit(&server->out);
+    free(server->scratch);
     free(server->extra_headers);
     free(server);
     return NULL;

@@ -14,9 +14,6 @@
 
 #include <alertscaler/net/tls_server.h>
 
-struct bufferevent;
-struct event_base;
-
 struct as_tls_context {
     unsigned references;
     SSL_CTX *ssl;
@@ -28,11 +25,6 @@ struct as_tls_context {
 /* The present one, to be released. Looks at the files where the last look is a second old. */
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us);
 struct as_tls_context *as_tls_context_release(struct as_tls_context *context);
-
-/* The server's side of a connection, its handshake under way. NULL: no memory; the descriptor is
- * still the caller's. */
-struct bufferevent *as_tls_context_open(struct as_tls_context *context, struct event_base *base,
-                                        int fd);
 
 /* tls_client.c */
 void as_tls_context_watch_clients(struct as_tls_context *context); /* `ssl` verifies from now on */

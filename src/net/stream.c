@@ -1,0 +1,209 @@
+/*
+ * Invariants: bytes are kept in `unsent` only while `writable` is pending; without TLS neither
+ * event ever changes but for a peer that does not read, or one that sends faster than it is heard.
+ */
+#include "stream.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <alertscaler/base/alloc.h>
+
+static void add(struct event *event)
+{
+    if (event_add(event, NULL) != 0)
+        abort(); /* a small allocation of libevent's */
+}
+
+/* What OpenSSL's `result` means: -EAGAIN, 0 for the end, or another negative errno. */
+static int explain(struct as_stream *stream, int result)
+{
+    const int code = errno;
+    switch (SSL_get_error(stream->ssl, result)) {
+    case SSL_ERROR_WANT_WRITE: stream->wants_to_write = true; return -EAGAIN;
+    case SSL_ERROR_WANT_READ: return -EAGAIN;
+    case SSL_ERROR_ZERO_RETURN: return 0;
+    case SSL_ERROR_SYSCALL: return code && SSL_is_init_finished(stream->ssl) ? -code : 0;
+    default: stream->tls_error = ERR_get_error(); return -EPROTO;
+    }
+}
+
+static ssize_t read_tls(struct as_stream *stream, void *room, size_t size)
+{
+    size_t got;
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_read_ex(stream->ssl, room, size, &got);
+    if (result > 0)
+        return (ssize_t)got;
+    const int status = explain(stream, result);
+    if (stream->wants_to_write)
+        add(stream->writable);
+    return status;
+}
+
+ssize_t as_stream_read(struct as_stream *stream, void *room, size_t size)
+{
+    if (stream->ssl)
+        return read_tls(stream, room, size);
+    const ssize_t got = recv(stream->fd, room, size, MSG_DONTWAIT);
+    if (got >= 0)
+        return got;
+    return errno == EINTR ? -EAGAIN : -errno;
+}
+
+static ssize_t write_tls(struct as_stream *stream, const char *bytes, size_t size)
+{
+    size_t sent;
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_write_ex(stream->ssl, bytes, size, &sent);
+    if (result > 0)
+        return (ssize_t)sent;
+    const int status = explain(stream, result);
+    return status ? status : -EPIPE;
+}
+
+/* As much of what is kept as the kernel takes. */
+static int flush(struct as_stream *stream)
+{
+    struct as_buf *unsent = &stream->unsent;
+    while (stream->unsent_at < unsent->size) {
+        const char *bytes = unsent->data + stream->unsent_at;
+        const size_t size = unsent->size - stream->unsent_at;
+        ssize_t sent = stream->ssl ? write_tls(stream, bytes, size)
+                                   : send(stream->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && !stream->ssl)
+            sent = errno == EINTR ? -EAGAIN : -errno;
+        if (sent < 0)
+            return (int)sent;
+        stream->unsent_at += (size_t)sent;
+    }
+    as_buf_deinit(unsent);
+    stream->unsent_at = 0;
+    return 0;
+}
+
+static void on_readable(int fd, short what, void *context)
+{
+    struct as_stream *stream = context;
+    stream->callbacks.ready(stream->callbacks.context, (what & EV_READ) != 0);
+}
+
+static void on_writable(int fd, short what, void *context)
+{
+    struct as_stream *stream = context;
+    const bool had_unsent = stream->unsent.size > 0;
+    const bool wants_to_read = stream->wants_to_write && !stream->is_paused;
+    stream->wants_to_write = false;
+    const int status = flush(stream);
+    if (status == -EAGAIN)
+        add(stream->writable);
+    if (wants_to_read)
+        event_active(stream->readable, EV_READ, 0);
+    if (had_unsent && status != -EAGAIN)
+        stream->callbacks.written(stream->callbacks.context, status);
+}
+
+int as_stream_send(struct as_stream *stream, struct iovec *parts, int count)
+{
+    const bool waits = stream->unsent.size > 0;
+    size_t sent = 0;
+    if (!stream->ssl && !waits) {
+        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+        const ssize_t result = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (result < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        sent = result > 0 ? (size_t)result : 0;
+    }
+    for (int i = 0; i < count; i++) {
+        const size_t skip = sent < parts[i].iov_len ? sent : parts[i].iov_len;
+        sent -= skip;
+        as_buf_append(&stream->unsent, (const char *)parts[i].iov_base + skip,
+                      parts[i].iov_len - skip);
+    }
+    if (as_buf_check(&stream->unsent) != 0)
+        return -ENOMEM; /* the peer asks again */
+    if (stream->unsent.size == 0)
+        return 0;
+    const int status = stream->ssl && !waits ? flush(stream) : -EAGAIN;
+    if (status == -EAGAIN)
+        add(stream->writable);
+    return status;
+}
+
+size_t as_stream_count_unsent(const struct as_stream *stream)
+{
+    return stream->unsent.size - stream->unsent_at;
+}
+
+void as_stream_pause(struct as_stream *stream)
+{
+    stream->is_paused = true;
+    event_del(stream->readable);
+}
+
+void as_stream_resume(struct as_stream *stream)
+{
+    if (stream->is_paused)
+        add(stream->readable);
+    stream->is_paused = false;
+    if (stream->ssl && SSL_pending(stream->ssl) > 0) /* the kernel does not know of it */
+        event_active(stream->readable, EV_READ, 0);
+}
+
+void as_stream_stop(struct as_stream *stream)
+{
+    as_stream_pause(stream);
+    event_del(stream->writable);
+}
+
+void as_stream_wake(struct as_stream *stream)
+{
+    event_active(stream->readable, EV_TIMEOUT, 0);
+}
+
+void as_stream_shut(struct as_stream *stream)
+{
+    if (stream->ssl && SSL_is_init_finished(stream->ssl) && stream->unsent.size == 0) {
+        ERR_clear_error();
+        SSL_shutdown(stream->ssl);
+        ERR_clear_error();
+    }
+    shutdown(stream->fd, SHUT_WR);
+}
+
+int as_stream_open(struct as_stream *stream, struct event_base *base, int fd, SSL *ssl,
+                   const struct as_stream_callbacks *callbacks)
+{
+    *stream = (struct as_stream){
+        .fd = fd, .ssl = ssl, .unsent = AS_BUF_INIT(SIZE_MAX / 2), .callbacks = *callbacks};
+    stream->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, stream);
+    stream->writable = event_new(base, fd, EV_WRITE, on_writable, stream);
+    if (!stream->readable || !stream->writable || (ssl && SSL_set_fd(ssl, fd) != 1) ||
+        event_add(stream->readable, NULL) != 0) {
+        if (stream->readable)
+            event_free(stream->readable);
+        if (stream->writable)
+            event_free(stream->writable);
+        return -ENOMEM;
+    }
+    if (ssl)
+        SSL_set_accept_state(ssl);
+    return 0;
+}
+
+void as_stream_close(struct as_stream *stream)
+{
+    event_free(stream->readable);
+    event_free(stream->writable);
+    SSL_free(stream->ssl);
+    as_buf_deinit(&stream->unsent);
+    close(stream->fd);
+}
