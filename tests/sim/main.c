@@ -22,7 +22,7 @@
 static uint64_t current_seed;
 
 struct totals {
-    uint64_t seeds, failed, steps, records, applied;
+    uint64_t seeds, failed, steps, records, repeats, applied;
     int64_t virtual_us;
 };
 
@@ -80,6 +80,7 @@ static void run(uint64_t seed, const struct options *options, bool is_alone, str
     totals->seeds++;
     totals->steps += result.steps;
     totals->records += result.log.records;
+    totals->repeats += result.log.repeats;
     totals->applied += result.log.applied;
     totals->virtual_us += result.virtual_us;
     if (result.is_failed) {
@@ -172,11 +173,11 @@ int main(int argc, char **argv)
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     const double seconds =
         (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps, %.0f hours, %" PRIu64
-           " records, %" PRIu64 " actions; %.1f s, %.0f seeds/s\n",
-           totals.seeds, totals.failed, totals.steps,
-           (double)totals.virtual_us / (double)AS_US_PER_H, totals.records, totals.applied, seconds,
-           (double)totals.seeds / seconds);
+    printf(
+        "%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps, %.0f hours, %" PRIu64
+        " records (%" PRIu64 " small ones of repeats), %" PRIu64 " actions; %.1f s, %.0f seeds/s\n",
+        totals.seeds, totals.failed, totals.steps, (double)totals.virtual_us / (double)AS_US_PER_H,
+        totals.records, totals.repeats, totals.applied, seconds, (double)totals.seeds / seconds);
     int missing = 0;
     if (options.wants_trouble) {
         trouble_print();
