@@ -356,6 +356,26 @@ Test(tls_server, carries_http)
     hang_up(&peer);
 }
 
+/* OpenSSL has it, and the kernel does not tell of it. */
+Test(tls_server, hears_what_is_left_of_a_record)
+{
+    static char both[20000];
+    char head[1024], body[256];
+    start((struct as_tls_server_config){0});
+    struct peer peer = make_peer(NULL);
+    cr_assert(shake(&peer));
+    for (size_t size = 1; size < sizeof(both) - 200; size += size < 16000 ? 5333 : 37) {
+        int at = snprintf(both, sizeof(both),
+                          "POST / HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", size);
+        memset(both + at, 'x', size);
+        memcpy(both + at + size, GET, strlen(GET));
+        cr_assert(say(&peer, both, (size_t)at + size + strlen(GET)));
+        cr_assert_eq(hear(&peer, head, body), (long)size);
+        cr_assert_eq(hear(&peer, head, body), 6, "behind a body of %zu", size);
+    }
+    hang_up(&peer);
+}
+
 /* Both ends say when they are done; but HTTP knows too, so that a peer need not. */
 Test(tls_server, ends_connections_cleanly)
 {
