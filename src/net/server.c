@@ -56,6 +56,23 @@ static void arm(struct event *timer, int64_t delay_us)
         as_log(AS_LOG_ERROR, "cannot set a timer", AS_FI("delay_us", delay_us));
 }
 
+void as_connection_hold(struct as_connection *connection)
+{
+    struct as_http_server *server = connection->server;
+    if (TAILQ_EMPTY(&server->held))
+        event_active(server->release, 0, 0);
+    if (!connection->is_held)
+        TAILQ_INSERT_TAIL(&server->held, connection, held_link);
+    connection->is_held = true;
+}
+
+void as_connection_let_go(struct as_connection *connection)
+{
+    if (connection->is_held)
+        TAILQ_REMOVE(&connection->server->held, connection, held_link);
+    connection->is_held = false;
+}
+
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state)
 {
     struct as_http_server *server = connection->server;
@@ -76,9 +93,24 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
         arm(to->timer, to->limit_us);
     }
     if (state == AS_CONNECTION_CLOSED) {
+        as_connection_let_go(connection);
         as_stream_stop(&connection->stream);
         event_active(server->reap, 0, 0);
     }
+}
+
+/* Behind all that is ready now, and behind what that has brought: the answers of repeats. */
+static void on_release(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_server *server = context;
+    struct as_connection *connection;
+    server->release_waited = !server->release_waited;
+    if (server->release_waited) {
+        event_active(server->release, 0, 0);
+        return;
+    }
+    while ((connection = TAILQ_FIRST(&server->held)))
+        as_connection_release(connection);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)
@@ -220,6 +252,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->scratch = as_xmalloc(server->read_max);
     server->reap = make_event(base, on_reap, server);
     server->resume = make_event(base, on_resume, server);
+    server->release = make_event(base, on_release, server);
+    TAILQ_INIT(&server->held);
     init_queues(server);
     as_http_server_init_losses(server);
     server->listener = evconnlistener_new(base, on_accept, server,
@@ -287,6 +321,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
     as_http_server_deinit_losses(server);
     event_free(server->reap);
     event_free(server->resume);
+    event_free(server->release);
     as_buf_deinit(&server->out);
     free(server->scratch);
     free(server->extra_headers);
