@@ -457,8 +457,6 @@ static void on_ready(void *context, bool has_bytes)
     const bool puts_off = run(connection);
     connection->running = false;
     keep_rest(connection, arrived_size);
-    if (connection->is_held && !is_handled(connection))
-        as_connection_release(connection); /* the next answer is far */
     if (puts_off)
         as_stream_wake(&connection->stream);
     else

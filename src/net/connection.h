@@ -101,7 +101,7 @@ struct as_http_server {
     unsigned connections; /* but the closed ones */
     struct event *reap, *losses_timer, *release;
     struct as_connection_list held;
-    bool release_waited;        /* for what was ready before */
+    unsigned release_rounds;    /* since the first was held */
     unsigned accepted;          /* since the others had their turn */
     size_t bodies_held, unsent; /* memory of all connections */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];

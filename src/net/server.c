@@ -21,6 +21,7 @@
 
 #define ANSWER_HEAD_MAX   ((size_t)64 * 1024)
 #define READ_AHEAD        ((size_t)16 * 1024)
+#define HOLD_ROUNDS       16 /* some eight answers */
 #define LINGER_US         (2 * AS_US_PER_S)
 #define ACCEPT_PAUSE_US   (100 * AS_US_PER_MS)
 #define REFUSED_MAX       64 /* connections beyond the limit that are told so, at a time */
@@ -99,16 +100,17 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
     }
 }
 
-/* Behind all that is ready now, and behind what that has brought: the answers of repeats. */
+/* A request that is there already is answered a few events later: one takes it, one has its record
+ * written. They are waited for behind all that is ready now, without asking for more. */
 static void on_release(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_server *server = context;
     struct as_connection *connection;
-    server->release_waited = !server->release_waited;
-    if (server->release_waited) {
+    if (++server->release_rounds < HOLD_ROUNDS) {
         event_active(server->release, 0, 0);
         return;
     }
+    server->release_rounds = 0;
     while ((connection = TAILQ_FIRST(&server->held)))
         as_connection_release(connection);
 }
