@@ -13,6 +13,7 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include <alertscaler/app/shell.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/wire/payload.h>
 
@@ -23,6 +24,7 @@ struct entry {
     TAILQ_ENTRY(entry) in_order; /* the last used first */
     struct as_digest digest;
     struct as_notification *notification;
+    struct as_record_base base; /* the notification's */
     size_t bytes;
 };
 TAILQ_HEAD(entry_list, entry);
@@ -80,6 +82,7 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest,
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     entry->digest = *digest;
     entry->notification = notification_taken;
+    entry->notification->base = &entry->base;
     entry->bytes = sizeof(*entry) + AS_ALLOC_EXTRA + REQUEST_BYTES +
                    as_notification_measure(notification_taken);
     HASH_ADD(hh, decoded->entries, digest, sizeof(entry->digest), entry);

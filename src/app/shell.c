@@ -14,11 +14,13 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/wire/state.h>
 
+#include "repeat.h"
 #include "shell_restore.h"
 
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
 #define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
+#define SEAL_SIZE       256 /* more than `hash`, `prev`, `seq` and the line's end add to a record */
 
 struct as_shell {
     struct as_shell_config config;
@@ -27,6 +29,7 @@ struct as_shell {
     const struct as_ruleset *ruleset;
     struct as_storage_batch *batch; /* of the effects so far, or NULL */
     struct as_buf scratch, key;
+    struct repeat_log log;
     as_mono_time mono;
     as_wall_time wall;
     as_maybe_time dry_since; /* the dry run that lasts, or that ended when this process was away */
@@ -128,6 +131,37 @@ static void append(struct as_shell *shell, const struct as_record_places *places
                                               .at_prev = places->at_prev,
                                               .at_seq = places->at_seq,
                                           });
+    shell->log.records++;
+    shell->log.bytes += shell->scratch.size + SEAL_SIZE;
+}
+
+/* Of the record that is in `scratch`. */
+static uint64_t find_log_file(struct as_shell *shell)
+{
+    return as_storage_find_log_file(shell->config.storage, shell->scratch.size);
+}
+
+/* Small where a whole record before says the rest; else it is whole, and that one for the next. */
+static void record_repeat(struct as_shell *shell, const struct as_record_header *header,
+                          const struct as_notification_record *record)
+{
+    struct as_record_base *base = record->notification->base;
+    struct as_record_places places;
+    uint64_t said;
+    struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
+    if (repeat_is_near(&shell->log, base, said, shell->wall)) {
+        repeat.same_as = base->id;
+        as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
+        if (find_log_file(shell) == base->file) {
+            append(shell, &places);
+            return;
+        }
+        as_buf_clear(&shell->scratch);
+    }
+    as_record_encode_notification(header, record, &shell->scratch, &places);
+    repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
+                    find_log_file(shell));
+    append(shell, &places);
 }
 
 static void store_effect(struct as_shell *shell, const struct as_effect *effect)
@@ -172,6 +206,10 @@ static void store_effect(struct as_shell *shell, const struct as_effect *effect)
         append(shell, &places);
         break;
     case AS_EFFECT_RECORD_NOTIFICATION:
+        if (effect->notification->is_repeat && effect->notification->notification->base) {
+            record_repeat(shell, &header, effect->notification);
+            break;
+        }
         as_record_encode_notification(&header, effect->notification, scratch, &places);
         append(shell, &places);
         break;
@@ -364,6 +402,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->ruleset = config->ruleset;
     shell->scratch = AS_BUF_INIT(RECORD_SIZE_MAX);
     shell->key = AS_BUF_INIT(RECORD_SIZE_MAX);
+    repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
 
     stamp(shell);
@@ -450,6 +489,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     free(shell->config_digest);
     shell->config_digest = as_xstrdup(config_digest);
     shell->ruleset = ruleset;
+    repeat_log_begin_epoch(&shell->log);
     shell->config.targets = targets;
     shell->config.source = source;
     run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});

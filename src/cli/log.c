@@ -14,6 +14,7 @@
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_reader.h"
+#include "log_repeats.h"
 #include "moment.h"
 
 #define FOLLOW_INTERVAL_MS 200
@@ -23,10 +24,33 @@ struct log_run {
     struct log_filter filter;
     bool json, colors, follow;
     json_t *ids; /* of targets, as they were printed last */
+    struct log_repeats *repeats;
     bool is_bad; /* a line was no record */
     uint64_t printed;
+    uint64_t unknown; /* repeats of which the filter cannot tell */
     struct log_overlap overlap;
 };
+
+static void take_record(struct log_run *run, json_t *record, const char *line, size_t size)
+{
+    log_repeats_note(run->repeats, record, line, size);
+    const bool is_repeat = log_repeats_is_repeat(record);
+    json_t *details = is_repeat ? log_repeats_resolve(run->repeats, record) : json_incref(record);
+    struct log_filter others = run->filter;
+    others.rule = NULL;
+    if (!log_filter_match(&run->filter, record, details)) {
+        run->unknown += !details && log_filter_match(&others, record, details);
+    } else {
+        run->printed++;
+        if (run->json) {
+            fwrite(line, 1, size, stdout);
+            putchar('\n');
+        } else {
+            log_print(record, details, run->colors, run->ids, stdout);
+        }
+    }
+    json_decref(details);
+}
 
 static void take_line(struct log_run *run, const struct log_reader *reader, const char *line,
                       size_t size)
@@ -38,14 +62,8 @@ static void take_line(struct log_run *run, const struct log_reader *reader, cons
         run->is_bad = true;
         as_cli_fail(run->args, "%s:%llu: not a record: %s", reader->path,
                     (unsigned long long)reader->line, record ? "not an object" : error.text);
-    } else if (log_filter_match(&run->filter, record)) {
-        run->printed++;
-        if (run->json) {
-            fwrite(line, 1, size, stdout);
-            putchar('\n');
-        } else {
-            log_print(record, run->colors, run->ids, stdout);
-        }
+    } else {
+        take_record(run, record, line, size);
     }
     json_decref(record);
 }
@@ -116,14 +134,22 @@ static int run(const struct as_args *args)
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
     log.ids = json_object();
+    log.repeats = log_repeats_new();
     for (size_t i = 0; !status && i < files.count; i++) {
         log.overlap.at_beginning = true;
         status = take_file(&log, files.paths[i], i + 1 == files.count, &error);
     }
     log_files_deinit(&files);
     json_decref(log.ids);
+    log_repeats_free(log.repeats);
     if (status)
         return as_cli_fail(args, "%s", error.text);
+    if (log.unknown > 0)
+        (void)as_cli_fail(
+            args,
+            "%llu repeats were left out: the records with their details, and so their "
+            "rules, are not in these files",
+            (unsigned long long)log.unknown);
     if (log.is_bad)
         return AS_EXIT_USAGE;
     return log.printed ? AS_EXIT_OK : AS_EXIT_NO;

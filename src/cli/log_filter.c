@@ -161,7 +161,19 @@ static bool kind_matches(const struct log_filter *filter, const char *word)
     return all; /* a kind of a newer version */
 }
 
-bool log_filter_match(const struct log_filter *filter, const json_t *record)
+static bool has_reason(const json_t *record, const char *word)
+{
+    const char *reason;
+    json_t *count;
+    json_object_foreach(json_object_get(record, "outcomes"), reason, count)
+    {
+        if (as_str_glob(word, reason))
+            return true;
+    }
+    return find_word(record, reason_places, AS_ARRAY_SIZE(reason_places), word);
+}
+
+bool log_filter_match(const struct log_filter *filter, const json_t *record, const json_t *details)
 {
     const char *time = log_get_text(record, "time");
     as_wall_time at = {0};
@@ -174,10 +186,9 @@ bool log_filter_match(const struct log_filter *filter, const json_t *record)
         (filter->until.set && at.us > filter->until.at.us))
         return false;
     if (filter->target &&
-        !find_word(record, target_places, AS_ARRAY_SIZE(target_places), filter->target))
+        !find_word(details, target_places, AS_ARRAY_SIZE(target_places), filter->target))
         return false;
-    if (filter->rule && !find_word(record, rule_places, AS_ARRAY_SIZE(rule_places), filter->rule))
+    if (filter->rule && !find_word(details, rule_places, AS_ARRAY_SIZE(rule_places), filter->rule))
         return false;
-    return !filter->reason ||
-           find_word(record, reason_places, AS_ARRAY_SIZE(reason_places), filter->reason);
+    return !filter->reason || has_reason(record, filter->reason);
 }

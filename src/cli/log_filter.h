@@ -24,7 +24,9 @@ struct log_filter {
 /* From --target, --rule, --reason, --kind, --since, --until. 0; -EINVAL with an error. */
 int log_filter_init(struct log_filter *filter, const struct as_args *args, as_wall_time now,
                     struct as_error *error) AS_MUST_USE;
-bool log_filter_match(const struct log_filter *filter, const json_t *record);
+/* `details`: the record itself; of a `repeat` the record that it stands for, or
+ * NULL: then it is of no rule. */
+bool log_filter_match(const struct log_filter *filter, const json_t *record, const json_t *details);
 
 /* A text member, "" where there is none. */
 const char *log_get_text(const json_t *object, const char *key);
@@ -42,7 +44,7 @@ const char *log_get_incident(const json_t *record);
         {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
         {.name = "kind",                                                                           \
          .value = "KIND,...",                                                                      \
-         .help = "Records of these kinds: notification, decision, action, incident, ..."},         \
+         .help = "Records of these kinds: notification, repeat, decision, action, ..."},         \
         {.name = "since",                                                                          \
          .value = "TIME",                                                                          \
          .help = "From then on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},                   \

@@ -18,6 +18,7 @@
 struct print {
     FILE *out;
     bool colors;
+    json_t *details;
     json_t *ids; /* by name: those that were printed last; NULL: always print them */
 };
 
@@ -186,6 +187,30 @@ static void print_notification(const struct print *print, json_t *record)
                 get_number(record, "truncated"));
 }
 
+/* scaler from 10.1.2.3:41234 as alertmanager, 1 alert: ...; the same as 01K... */
+static void print_repeat(const struct print *print, json_t *record)
+{
+    const char *same_as = log_get_text(record, "same_as"), *separator = "", *outcome;
+    json_t *count;
+
+    if (print->details) {
+        print_notification(print, print->details);
+        put_text_after(print, "; the same as ", same_as);
+        return;
+    }
+    put_text_after(print, "from ", log_get_text(record, "remote"));
+    put_text_after(print, " as ", log_get_text(record, "credential"));
+    fputs(", alerts: ", print->out);
+    json_object_foreach(json_object_get(record, "outcomes"), outcome, count)
+    {
+        fprintf(print->out, "%s%lld ", separator, (long long)json_integer_value(count));
+        put_word(print, outcome);
+        separator = ", ";
+    }
+    put_text_after(print, "; the details are in record ", same_as);
+    fputs(", which is not in these files", print->out);
+}
+
 static void put_pause(const struct print *print, const json_t *pause)
 {
     if (!pause)
@@ -349,7 +374,8 @@ static const struct {
 } kinds[] = {
     {"action", print_action}, {"command", print_command},   {"decision", print_decision},
     {"denied", print_denied}, {"incident", print_incident}, {"notification", print_notification},
-    {"reload", print_reload}, {"start", print_start},       {"stop", print_start},
+    {"reload", print_reload}, {"repeat", print_repeat},     {"start", print_start},
+    {"stop", print_start},
 };
 
 void log_print_labels(json_t *labels, FILE *out)
@@ -357,9 +383,9 @@ void log_print_labels(json_t *labels, FILE *out)
     put_labels(&(struct print){.out = out}, labels);
 }
 
-void log_print(json_t *record, bool colors, json_t *ids, FILE *out)
+void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out)
 {
-    const struct print print = {.out = out, .colors = colors, .ids = ids};
+    const struct print print = {.out = out, .colors = colors, .details = details, .ids = ids};
     const char *kind = log_get_text(record, "kind"), *time = log_get_text(record, "time");
     size_t i = 0;
 

@@ -13,7 +13,8 @@
 void log_print_labels(json_t *labels, FILE *out); /* HighCPU{deployment="web"} */
 
 /* `ids`: an object that the caller keeps from line to line, so that a target's id is printed where
- * it is new for its name; NULL: always. */
-void log_print(json_t *record, bool colors, json_t *ids, FILE *out);
+ * it is new for its name; NULL: always. `details`: the record itself; of a `repeat` the record that
+ * it stands for, or NULL. */
+void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out);
 
 #endif

@@ -9,12 +9,34 @@
 #include <time.h>
 
 #include "log_filter.h"
+#include "log_repeats.h"
 
 #define WAIT_MS 500
 
-static int take_line(const struct log_visitor *visitor, const struct log_line *line,
-                     struct as_error *error)
+struct walk {
+    const struct log_visitor *visitor;
+    struct log_overlap overlap;
+    struct log_repeats *repeats; /* NULL: they come as they are */
+};
+
+static int take_record(const struct walk *walk, const struct log_line *line, json_t *record,
+                       struct as_error *error)
 {
+    const struct log_visitor *visitor = walk->visitor;
+    if (walk->repeats)
+        log_repeats_note(walk->repeats, record, line->text, line->size);
+    if (!walk->repeats || !log_repeats_is_repeat(record))
+        return visitor->take(visitor->context, line, record, error);
+    json_t *details = log_repeats_resolve(walk->repeats, record);
+    const int status = details ? visitor->take(visitor->context, line, details, error) : 0;
+    *visitor->unknown_repeats += !details;
+    json_decref(details);
+    return status;
+}
+
+static int take_line(const struct walk *walk, const struct log_line *line, struct as_error *error)
+{
+    const struct log_visitor *visitor = walk->visitor;
     json_error_t problem;
 
     if (visitor->wants && !visitor->wants(visitor->context, line))
@@ -22,7 +44,7 @@ static int take_line(const struct log_visitor *visitor, const struct log_line *l
     json_t *record = json_loadb(line->text, line->size, JSON_REJECT_DUPLICATES, &problem);
     int status = -EBADMSG;
     if (json_is_object(record))
-        status = visitor->take(visitor->context, line, record, error);
+        status = take_record(walk, line, record, error);
     else
         as_error_set(error, "not a record: %s", record ? "not an object" : problem.text);
     json_decref(record);
@@ -31,35 +53,33 @@ static int take_line(const struct log_visitor *visitor, const struct log_line *l
     return status;
 }
 
-static int take_lines(struct log_reader *reader, const struct log_visitor *visitor,
-                      struct log_overlap *overlap, struct as_error *error)
+static int take_lines(struct log_reader *reader, struct walk *walk, struct as_error *error)
 {
     struct log_line line = {.path = reader->path};
     int status;
 
     while ((status = log_reader_next(reader, &line.text, &line.size, error)) > 0) {
         line.number = reader->line;
-        if (log_overlap_has(overlap, line.text, line.size))
+        if (log_overlap_has(&walk->overlap, line.text, line.size))
             continue;
-        status = take_line(visitor, &line, error);
+        status = take_line(walk, &line, error);
         if (status)
             return status;
     }
     return status;
 }
 
-static int take_file(const char *path, const struct log_visitor *visitor,
-                     struct log_overlap *overlap, struct as_error *error)
+static int take_file(const char *path, struct walk *walk, struct as_error *error)
 {
     struct log_reader reader;
     int status = log_reader_open(&reader, path, error);
 
     if (status)
         return status;
-    status = take_lines(&reader, visitor, overlap, error);
-    if (!status && visitor->must_be_whole && log_reader_get_rest(&reader)) {
+    status = take_lines(&reader, walk, error);
+    if (!status && walk->visitor->must_be_whole && log_reader_get_rest(&reader)) {
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
-        status = take_lines(&reader, visitor, overlap, error);
+        status = take_lines(&reader, walk, error);
         if (!status && log_reader_get_rest(&reader)) {
             as_error_set(error, "%s:%llu: the file ends in the middle of a line", path,
                          (unsigned long long)reader.line + 1);
@@ -73,12 +93,14 @@ static int take_file(const char *path, const struct log_visitor *visitor,
 int log_walk(const struct log_files *files, const struct log_visitor *visitor,
              struct as_error *error)
 {
-    struct log_overlap overlap = {0};
+    AS_CLEANUP(log_repeats_free_p)
+    struct log_repeats *repeats = visitor->unknown_repeats ? log_repeats_new() : NULL;
+    struct walk walk = {.visitor = visitor, .repeats = repeats};
     int status = 0;
 
     for (size_t i = 0; !status && i < files->count; i++) {
-        overlap.at_beginning = true;
-        status = take_file(files->paths[i], visitor, &overlap, error);
+        walk.overlap.at_beginning = true;
+        status = take_file(files->paths[i], &walk, error);
     }
     return status;
 }

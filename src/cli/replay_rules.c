@@ -78,7 +78,7 @@ struct replay {
     struct item_tree waiting;
     size_t waiting_count;
     struct logged *targets;
-    uint64_t order, notifications, silenced, cut, foreign, forbidden;
+    uint64_t order, notifications, unknown_repeats, silenced, cut, foreign, forbidden;
     size_t unknown;      /* targets whose first size is still looked for */
     int64_t first, last; /* times of records */
     uint64_t clock_changes;
@@ -494,6 +494,8 @@ static void warn_of_limits(struct replay *replay)
          " times: times behind it are counted from where they were"},
         {replay->cut, "",
          " notifications have labels that the log has cut: rules may not match them as they did"},
+        {replay->unknown_repeats, "",
+         " repeats are left out: the records with their details are not in these files"},
         {replay->forbidden, "",
          " alerts were forbidden to their credential, whose rights are not known here: they do "
          "nothing under the new rules either"},
@@ -553,8 +555,10 @@ static void clear(struct replay *replay)
 
 static int replay_all(struct replay *replay, const struct log_files *files, struct as_error *error)
 {
-    const struct log_visitor visitor = {
-        .take = take_record, .context = replay, .must_be_whole = true};
+    const struct log_visitor visitor = {.take = take_record,
+                                        .context = replay,
+                                        .unknown_repeats = &replay->unknown_repeats,
+                                        .must_be_whole = true};
     int status = find_first_sizes(replay, files, error);
 
     if (!status)

@@ -525,7 +525,7 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
         as_arena_alloc(&engine->arena, notification->alert_count, sizeof(*outcomes));
     /* first in the log; its outcomes are filled in below, before anybody reads the effects */
     struct as_notification_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
-    *record = (struct as_notification_record){notification, outcomes};
+    *record = (struct as_notification_record){.notification = notification, .outcomes = outcomes};
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
     effect->ticket = request;
     effect->notification = record;
@@ -535,12 +535,12 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     for (size_t i = 0; i < notification->alert_count; i++)
         outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
 
-    const bool is_repeat = engine->effect_count == effects && cause.touched_count == 0 &&
-                           are_repeats(outcomes, notification->alert_count);
+    record->is_repeat = engine->effect_count == effects && cause.touched_count == 0 &&
+                        are_repeats(outcomes, notification->alert_count);
     struct waiter *waiter = cause_commit(engine, &cause);
     waiter->has_request = true;
     waiter->request = request;
-    engine->effects[engine->effect_count - 1].is_repeat = is_repeat;
+    engine->effects[engine->effect_count - 1].is_repeat = record->is_repeat;
 }
 
 void incidents_expire(struct as_engine *engine)

@@ -269,6 +269,35 @@ void as_record_encode_notification(const struct as_record_header *header,
     end(&writer);
 }
 
+static void member_outcome(struct writer *writer, enum as_reason reason, size_t count)
+{
+    if (count > 0)
+        as_json_write_member_i64(&writer->json, as_reason_get_word(reason), (int64_t)count);
+}
+
+void as_record_encode_repeat(const struct as_record_header *header,
+                             const struct as_repeat_record *record, struct as_buf *out,
+                             struct as_record_places *places_out)
+{
+    const struct as_notification *notification = record->notification;
+    struct writer writer;
+    begin(&writer, out, places_out);
+    member(&writer, "credential", notification->credential);
+    member(&writer, "id", notification->id);
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_REPEAT));
+    key(&writer, "outcomes");
+    as_json_begin_object(&writer.json);
+    member_outcome(&writer, AS_REASON_DUPLICATE, record->duplicate);
+    member_outcome(&writer, AS_REASON_MAX_STEPS, record->max_steps);
+    as_json_end_object(&writer.json);
+    member(&writer, "remote", notification->remote);
+    member(&writer, "same_as", record->same_as);
+    member_time(&writer, header->time);
+    member(&writer, "traceparent", notification->traceparent);
+    end(&writer);
+}
+
 static void write_cause(struct writer *writer, const struct as_decision_record *record)
 {
     member_i64(writer, "notification_count", (int64_t)record->notification_total);

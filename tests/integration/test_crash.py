@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from harness.daemon import read_notifications
 from harness.many_groups import ManyGroups
 from harness.notification import alert, notification
 from harness.wait import eventually
@@ -149,7 +150,7 @@ def check_log(daemon, senders, names):
     records = daemon.records()
     assert [record["seq"] for record in records] == list(range(1, len(records) + 1))
 
-    notifications = collections.Counter(r["id"] for r in records if r["kind"] == "notification")
+    notifications = collections.Counter(r["id"] for r in read_notifications(records))
     acknowledged = [number for sender in senders for number in sender.acknowledged]
     lost = [number for number in acknowledged if number not in notifications]
     doubled = [number for number, count in notifications.items() if count > 1]

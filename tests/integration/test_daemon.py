@@ -116,7 +116,7 @@ def test_both_peers_at_the_same_moment_scale_once(daemon, group):
         thread.join()
     eventually(lambda: group.size == 6)
     steadily(lambda: group.applied == [6], QUIET)
-    assert sorted(o for r in daemon.records("notification") for o in outcomes(r)) == ["duplicate"] * 7 + ["queued"]
+    assert sorted(o for r in daemon.notifications() for o in outcomes(r)) == ["duplicate"] * 7 + ["queued"]
 
 
 def test_an_old_firing_after_its_resolved_is_stale(make, group):
@@ -755,7 +755,7 @@ def test_what_was_acknowledged_around_sigterm_is_in_the_log(daemon):
     stop.set()
     for sender in senders:
         sender.join()
-    logged = {r["id"] for r in daemon.records("notification")}
+    logged = {r["id"] for r in daemon.notifications()}
     assert set(acknowledged) <= logged
     verify(daemon)
 
@@ -909,7 +909,7 @@ def test_a_full_disk(make, group, disk):
     daemon.wait_record("action", outcome="applied")
     daemon.stop()
     assert group.applied == [6] and group.gets > gets
-    counted = [r["id"] for r in daemon.records("notification")]
+    counted = [r["id"] for r in daemon.notifications()]
     assert sorted(set(counted)) == sorted(counted) and set(acknowledged) <= set(counted)
     verify(daemon)
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.daemon import environment, find_binary
+from harness.daemon import environment, find_binary, read_notifications
 from harness.disk import Disk
 from harness.many_groups import ManyGroups
 from harness.notification import alert, notification
@@ -92,7 +92,7 @@ class Load:
         eventually(lambda: self.acknowledged.keys() <= self.groups.applied.keys(), what="every acknowledged alert has scaled")
         self.daemon.stop()
         files, records = self.read_logs()
-        ids = [r["id"] for r in records if r["kind"] == "notification"]
+        ids = [r["id"] for r in read_notifications(records)]
         assert [number for number in ids if number in self.acknowledged.values()] == [*self.acknowledged.values()], \
             "all that was acknowledged, each once, in order"
         # what was refused is kept all the same where the state was written and the log was not: it comes again, as a repeat

@@ -93,7 +93,7 @@ class World:
 
     def outcomes(self, name, status="firing"):
         """Of the alerts about the workload so named, in the order of their arrival."""
-        return [alert["outcome"] for r in self.daemon.records("notification") for alert in r["alerts"]
+        return [alert["outcome"] for r in self.daemon.notifications() for alert in r["alerts"]
                 if alert["labels"].get("name") == name and alert["status"] == status]
 
     def stop(self):
@@ -186,7 +186,7 @@ def test_the_story_is_whole_in_log_and_metrics(world, story):
     logged = [r for r in world.daemon.records("decision")
               if (r["output"]["rule"], r["output"]["reason"]) == ("Deployment-Overloaded", "scaled")]
     assert counted == len(logged) >= len(UP), "more than once where the object's controller was faster"
-    firing = [r for r in world.daemon.records("notification") if any(a["labels"].get("name") == "web" for a in r["alerts"])]
+    firing = [r for r in world.daemon.notifications() if any(a["labels"].get("name") == "web" for a in r["alerts"])]
     assert {r["credential"] for r in firing} == {"alertmanager"} and {r["receiver"] for r in firing} == {"alertscaler"}
 
 

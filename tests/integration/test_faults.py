@@ -22,7 +22,7 @@ import time
 
 import pytest
 
-from harness.daemon import SANITIZER_REPORT, dump_yaml, environment, find_binary
+from harness.daemon import SANITIZER_REPORT, dump_yaml, environment, find_binary, read_notifications
 from harness.faults import Faults
 from harness.http import request
 from harness.many_groups import ManyGroups
@@ -262,7 +262,7 @@ class Scenario:
                                    f"--state={self.directory / 'state.db'}"], capture_output=True, text=True, env=environment())
         if verified.returncode:
             self.problems.append(f"log verify: {verified.stdout}{verified.stderr}")
-        notifications = collections.Counter(r["id"] for r in self.records() if r["kind"] == "notification")
+        notifications = collections.Counter(r["id"] for r in read_notifications(self.records()))
         self.problems += [f"{number} was acknowledged, the log has it {notifications[number]} times"
                           for number in self.acknowledged if notifications[number] != 1]
         applied = {name: sizes for name, sizes in dict(self.groups.applied).items() if name.startswith(self.name + "-")}

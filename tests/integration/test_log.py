@@ -30,6 +30,11 @@ def make_notification(*alerts):
             "truncated": 0}
 
 
+def make_repeat(same_as="01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC", number=1, **more):
+    return {"kind": "repeat", "credential": "alertmanager", "id": f"01KAJ2Q5J3M6V3Y8H8{number:08}", "outcomes": {"duplicate": 1},
+            "remote": "10.1.2.3:5555", "same_as": same_as, "traceparent": "", **more}
+
+
 def make_decision(replicas, desired, reason, rule="slow", name="checkout", target=TARGET, **output):
     return {"kind": "decision", "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZD", "incident_count": 1,
             "incidents": ["7be9cc40aa9853c5"], "notification_count": 1,
@@ -219,6 +224,105 @@ def test_follow(log, tmp_path):
         process.wait()
 
 
+# Repeats: small records, read with the details of the one that they name
+
+KNOWN = make_notification(make_alert("Slow", "duplicate", deployment="checkout"), make_alert("Full", "max_steps", ("full",)))
+TOLD = ('repeat       scaler from 10.1.2.3:5555 as alertmanager, new alerts added, 2 alerts: Slow{deployment="checkout"} firing '
+        "duplicate for slow; Full firing max_steps for full; the same as 01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC\n")
+UNTOLD = ("repeat       from 10.1.2.3:5555 as alertmanager, alerts: 1 duplicate, 1 max_steps; "
+          "the details are in record 01KAJ2Q5J3M6V3Y8H8S9Q2B1ZC, which is not in these files\n")
+
+
+def make_repeats(count=1, first=1):
+    return [make_repeat(number=first + i, outcomes={"duplicate": 1, "max_steps": 1}) for i in range(count)]
+
+
+def test_a_repeat_is_told_with_the_details_of_the_record_that_it_names(run, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(seal([START, KNOWN, *make_repeats(2)])))
+    assert run(path, "--kind=repeat").stdout == "".join(f"2026-11-20T14:00:0{n}.123Z  {TOLD}" for n in (3, 4))
+    assert run(path, "-o", "json").stdout == path.read_text(), "as it is in the file"
+
+
+@pytest.mark.parametrize("options, expected", [
+    (["--kind=repeat"], [3, 5]), (["--kind=notification"], [2, 4]),
+    (["--rule=full"], [2, 3]), (["--rule=s*"], [2, 3]), (["--rule=nothing"], []),
+    (["--reason=duplicate"], [2, 3, 4, 5]), (["--reason=max_steps"], [2, 3]),
+    (["--since=2026-11-20T14:00:03Z", "--rule=full"], [3]),                 # the details are older
+    (["--target=checkout"], []),
+])
+def test_filters_take_a_repeat_for_what_it_stands_for(run, tmp_path, options, expected):
+    other = {**make_notification(make_alert("Else", "duplicate", ())), "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZX"}
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(seal([START, KNOWN, *make_repeats(), other, make_repeat(other["id"], 2)])))
+    done = run(path, "-o", "json", *options, status=0 if expected else 1)
+    assert [json.loads(line)["seq"] for line in done.stdout.splitlines()] == expected
+    assert not done.stderr
+
+
+def test_a_repeat_without_its_details_says_so(run, tmp_path):
+    lines = seal([START, KNOWN, *make_repeats(2)])
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(lines[2:]))
+    done = run(path)
+    assert done.stdout == "".join(f"2026-11-20T14:00:0{n}.123Z  {UNTOLD}" for n in (3, 4)) and not done.stderr
+    assert len(run(path, "--reason=max_steps", "-o", "json").stdout.splitlines()) == 2, "outcomes it knows itself"
+    done = run(path, "--rule=slow", status=1)
+    assert "2 repeats were left out: the records with their details, and so their rules, are not in these files" in done.stderr
+    assert not run(path, "--rule=slow", "--kind=decision", status=1).stderr, "it would not have been one of these anyway"
+    assert run("verify", path).returncode == 0
+
+
+def test_details_are_kept_as_far_back_as_a_repeat_may_reach(run, tmp_path):
+    path = tmp_path / "a.jsonl"
+    denied = next(record for record in RECORDS if record["kind"] == "denied")
+    lines = seal([KNOWN, *[denied] * 9999, *make_repeats(2)])
+    path.write_text("".join(lines))
+    told = run(path, "--kind=repeat").stdout.splitlines(keepends=True)
+    assert [line.partition("Z  ")[2] for line in told] == [TOLD, UNTOLD], "the second one is not alertscaler's"
+
+
+def test_many_bodies_take_turns(run, tmp_path):
+    """More than are kept parsed."""
+    text, count = "x" * 100000, 120
+    bodies = [{**make_notification(make_alert("Slow", "duplicate", pod=str(n), text=text)), "id": f"01KAJ2Q5J3M6V3Y8H9{n:08}"} for n in range(count)]
+    repeats = [make_repeat(bodies[n % count]["id"], n) for n in range(3 * count)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(seal([*bodies, *repeats])))
+    told = run(path, "--kind=repeat").stdout.splitlines()
+    assert len(told) == len(repeats) and all(f'pod="{n % count}"' in line for n, line in enumerate(told))
+
+
+def test_repeats_over_several_files_and_replicas(run, tmp_path):
+    """Where the lead changed, the next one's file begins with records of the one before: here with a repeat."""
+    lines = seal([START, KNOWN, *make_repeats(3), START, {**KNOWN, "id": "01KAJ2Q5J3M6V3Y8H8S9Q2B1ZZ"}, *make_repeats(2, 10)])
+    parts = {"pod-0": lines[:5], "pod-1": lines[4:]}
+    for name, part in parts.items():
+        (tmp_path / name).write_text("".join(part))
+    told = run("--kind=repeat", "pod-1", "pod-0").stdout
+    assert told.count(TOLD) == 5 and told.count("Z  ") == 5, "each once"
+    assert run("--kind=repeat", "pod-1").stdout.count(UNTOLD) == 3
+    assert run("-", "--kind=repeat", stdin="".join(lines)).stdout == told
+
+
+def test_follow_tells_repeats_over_a_rotation(tmp_path):
+    lines = seal([START, KNOWN, *make_repeats(2)])
+    log = tmp_path / "a.jsonl"
+    log.write_text("".join(lines[:2]))
+    process = subprocess.Popen([find_binary(), "log", "--follow", "--kind=repeat", "--since=2026-11-20T14:00:03Z", log],
+                               stdout=subprocess.PIPE, text=True, env=environment())
+    try:
+        with log.open("a") as out:
+            out.write(lines[2])
+        assert process.stdout.readline().endswith(TOLD)
+        log.rename(tmp_path / "a.jsonl.1")
+        log.write_text(lines[3])
+        assert process.stdout.readline().endswith(TOLD)
+    finally:
+        process.kill()
+        process.wait()
+
+
 # verify
 
 def test_verify_whole(run, log):
@@ -321,7 +425,7 @@ def test_the_schema_takes_these_records_and_refuses_others():
     schema = json.loads(SCHEMA.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    records = [json.loads(line) for line in seal(RECORDS)]
+    records = [json.loads(line) for line in seal([*RECORDS, make_repeat()])]
     for record in records:
         validator.validate(record)
         for key in record:

@@ -26,6 +26,17 @@
 
 struct as_shell;
 
+/* Where the log has the details of a body's repeats: kept beside what was decoded of that body, and
+ * filled by a shell. All zero: nowhere. */
+struct as_record_base {
+    uint64_t epoch;          /* of the shell and its rules; 0: none */
+    uint64_t file;           /* of the action log */
+    uint64_t records, bytes; /* which the shell had appended before it */
+    uint64_t said;           /* digest of the credential and of what became of each alert */
+    as_wall_time time;
+    char id[AS_ULID_SIZE];
+};
+
 struct as_shell_callbacks {
     /* What became of a notification is known, but not durable. Borrowed for the call. */
     void (*outcome)(void *context, uint64_t request, const struct as_notification_record *record);

@@ -45,7 +45,7 @@ struct as_engine_config {
     int64_t incident_expiry_us;
     int64_t stale_window_us;
     bool dry_run;
-    uint64_t seed;     /* for identifiers and jitter */
+    uint64_t seed;     /* for identifiers and jitter; another one for each engine */
     int64_t resync_us; /* how often to list what is firing; 0: never */
     struct as_limits limits;
     const struct as_matcher *watchdog; /* borrowed as the rule set is; count 0: there is none */

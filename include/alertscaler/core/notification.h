@@ -26,6 +26,8 @@ struct as_alert {
     struct as_labels *annotations;
 };
 
+struct as_record_base; /* app/shell.h */
+
 /* All texts owned, never NULL ("" where absent). */
 struct as_notification {
     char id[AS_ULID_SIZE];
@@ -41,6 +43,7 @@ struct as_notification {
     char *traceparent;
     char body_sha256[AS_DIGEST_TEXT_SIZE];
     uint64_t body_size;
+    struct as_record_base *base; /* of the body; NULL: nobody remembers the body */
 };
 
 /* Bytes of memory that it takes, but for what is from the request. */

@@ -28,6 +28,18 @@ struct as_alert_outcome {
 struct as_notification_record {
     const struct as_notification *notification;
     const struct as_alert_outcome *outcomes; /* one an alert, same order */
+    bool is_repeat; /* each is `duplicate` or `max_steps`, and nothing comes of them */
+};
+
+/* A notification that says and does nothing that a record before does not say. How far back that
+ * record is at most, by its time, in records, and in bytes of them. */
+#define AS_REPEAT_REACH_US      (10 * AS_US_PER_MIN)
+#define AS_REPEAT_REACH_RECORDS 10000
+#define AS_REPEAT_REACH_BYTES   (UINT64_C(64) << 20)
+struct as_repeat_record {
+    const struct as_notification *notification;
+    const char *same_as;         /* id of the record with the details */
+    size_t duplicate, max_steps; /* alerts with these outcomes: all of them */
 };
 
 #define AS_RECORD_LIST_MAX 32 /* ids named in a decision's lists; more are only counted */
@@ -115,6 +127,7 @@ enum as_record_kind {
     AS_RECORD_STOP,
     AS_RECORD_RELOAD,
     AS_RECORD_NOTIFICATION,
+    AS_RECORD_REPEAT,
     AS_RECORD_DECISION,
     AS_RECORD_ACTION,
     AS_RECORD_INCIDENT,

@@ -57,6 +57,9 @@ void as_record_encode_denied(const struct as_record_header *header,
 void as_record_encode_notification(const struct as_record_header *header,
                                    const struct as_notification_record *record, struct as_buf *out,
                                    struct as_record_places *places_out);
+void as_record_encode_repeat(const struct as_record_header *header,
+                             const struct as_repeat_record *record, struct as_buf *out,
+                             struct as_record_places *places_out);
 void as_record_encode_decision(const struct as_record_header *header,
                                const struct as_decision_record *record, struct as_buf *out,
                                struct as_record_places *places_out);

@@ -32,6 +32,12 @@ def has_sanitizers():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
+def read_notifications(records):
+    """Of a log's records the notifications, each in full: of a repeat with the details that it names."""
+    whole = {r["id"]: r for r in records if r["kind"] == "notification"}
+    return [{**whole[r["same_as"]], **r} if r["kind"] == "repeat" else r for r in records if r["kind"] in ("notification", "repeat")]
+
+
 class _Dumper(yaml.SafeDumper):
     """Aliases are errors in our files, and PyYAML writes them for objects it meets twice."""
 
@@ -155,6 +161,9 @@ class Daemon:
         records = [json.loads(line) for line in lines]
         return [r for r in records
                 if (kind is None or r["kind"] == kind) and all(r.get(k) == v for k, v in fields.items())]
+
+    def notifications(self):
+        return read_notifications(self.records())
 
     def wait_record(self, kind, timeout=PATIENCE, **fields):
         """The first such record, once it is there."""

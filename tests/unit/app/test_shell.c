@@ -2,11 +2,15 @@
  * The shell's fence: what others see of us (a size that is set, a 200) needs that we lead at that
  * very moment. Where we do not, nothing is carried out any more, the owner is told once, and what
  * was committed is there for whoever leads next.
+ *
+ * And what it records of a notification that comes again: little, where a record before says the
+ * rest.
  */
 #include <alertscaler/app/shell.h>
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <alertscaler/audit/memory.h>
@@ -16,15 +20,21 @@
 
 #include "../../support/rule_spec.h"
 
+#define WALL_START_US INT64_C(1795600000000000)
+
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 3600, .down = 3600}},
-    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
+    .rules =
+        {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2, .max_steps = 1}},
 };
+
+static const struct as_scope other = {.credential = "other"}; /* beside "", which may all */
 
 static as_mono_time now = {1000 * AS_US_PER_S};
 static bool leads = true;
 static uint64_t asked_at; /* the question that is answered no, and all after it; 0: none */
 static uint64_t questions;
+static uint64_t seed;
 static unsigned scales, answers, observes, fences, deadlines;
 static int32_t set_to;
 
@@ -42,7 +52,7 @@ static as_mono_time get_mono(const struct as_clock *self)
 
 static as_wall_time get_wall(const struct as_clock *self)
 {
-    return (as_wall_time){INT64_C(1795600000000000) + now.us};
+    return (as_wall_time){WALL_START_US + now.us};
 }
 
 static const struct as_clock clock_ = {get_mono, get_wall};
@@ -135,7 +145,9 @@ static void open_shell(void)
         .config_digest = "d",
         .engine = {.incident_expiry_us = AS_US_PER_DAY,
                    .stale_window_us = AS_US_PER_MIN,
-                   .seed = 1},
+                   .seed = ++seed,
+                   .scopes = &other,
+                   .scope_count = 1},
         .ruleset = ruleset,
         .callbacks = {.outcome = on_outcome,
                       .answer = on_answer,
@@ -188,8 +200,10 @@ static void see(int32_t replicas)
     asked.observed(asked.context, asked.ticket, &seen);
 }
 
-static void notify(void)
+/* The same alert each time; `base` is what is remembered of its body. */
+static void notify_as(const char *credential, struct as_record_base *base)
 {
+    static unsigned number;
     const struct as_label pairs[] = {{"alertname", "Slow"}};
     struct as_labels *labels, *none;
     cr_assert_eq(as_labels_new(pairs, 1, &labels), 0);
@@ -198,7 +212,7 @@ static void notify(void)
         .status = AS_ALERT_FIRING,
         .digest = as_labels_get_digest(labels),
         .fingerprint = as_labels_get_fingerprint(labels),
-        .starts_at = get_wall(&clock_),
+        .starts_at = {WALL_START_US},
         .labels = labels,
         .annotations = none,
     };
@@ -209,13 +223,19 @@ static void notify(void)
         .alerts = &alert,
         .alert_count = 1,
         .remote = (char[]){""},
-        .credential = (char[]){""},
+        .credential = (char *)(uintptr_t)credential,
         .traceparent = (char[]){""},
+        .base = base,
     };
-    (void)snprintf(notification.id, sizeof(notification.id), "%s", "N0000000000000000000000001");
+    (void)snprintf(notification.id, sizeof(notification.id), "N%025u", ++number);
     as_shell_notify(shell, &notification, 1);
     as_labels_free(labels);
     as_labels_free(none);
+}
+
+static void notify(void)
+{
+    notify_as("", NULL);
 }
 
 /* Until the intent "web from 4 to 6" is in the state's queue, and nothing else is under way. */
@@ -315,4 +335,176 @@ Test(shell, whoever_leads_next_looks_first_and_then_does_it)
     }
     cr_expect_eq(scales, 1);
     cr_expect_eq(set_to, 6);
+}
+
+/* --- repeats --- */
+
+static struct as_record_base base;
+
+/* Sends the body once more, some time later. */
+static void repeat_as(const char *credential)
+{
+    now.us += AS_US_PER_S;
+    notify_as(credential, &base);
+    commit();
+}
+
+static void repeat(void)
+{
+    repeat_as("");
+}
+
+/* The last record of a notification, small or whole; in static memory. */
+static const char *get_last(void)
+{
+    static char last[4096];
+    size_t size;
+    const char *line = as_audit_memory_get_lines(log_, &size), *end;
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        char text[4096];
+        (void)snprintf(text, sizeof(text), "%.*s", (int)(end - line), line);
+        if (strstr(text, "\"kind\":\"notification\"") || strstr(text, "\"kind\":\"repeat\""))
+            memcpy(last, text, sizeof(text));
+    }
+    return last;
+}
+
+static bool is_small(void)
+{
+    return strstr(get_last(), "\"kind\":\"repeat\"") != NULL;
+}
+
+/* An open incident whose alert is known, and the first whole record of its repeats. */
+static void make_base(void)
+{
+    commit();
+    base = (struct as_record_base){0};
+    repeat();
+    cr_assert(!is_small(), "it opens an incident");
+    cr_assert_eq(base.epoch, 0, "so its record is not that of a repeat");
+    repeat();
+    cr_assert(!is_small(), "no record before it says `duplicate`");
+    cr_assert_neq(base.epoch, 0);
+}
+
+Test(shell, a_repeat_names_the_record_with_its_details)
+{
+    make_base();
+    const struct as_record_base first = base;
+    for (int i = 0; i < 3; i++) {
+        repeat();
+        cr_expect(is_small());
+        cr_expect(strstr(get_last(), first.id), "%s", get_last());
+        cr_expect(strstr(get_last(), "\"outcomes\":{\"duplicate\":1}"), "%s", get_last());
+    }
+    cr_expect_eq(memcmp(&base, &first, sizeof(base)), 0);
+}
+
+Test(shell, a_repeat_of_a_body_that_nobody_remembers_is_whole)
+{
+    make_base();
+    notify_as("", NULL);
+    commit();
+    cr_expect(!is_small());
+}
+
+Test(shell, a_repeat_of_another_credential_is_whole)
+{
+    make_base();
+    repeat_as("other"); /* which is stored */
+    repeat_as("other");
+    cr_expect(!is_small());
+    repeat_as("other");
+    cr_expect(is_small());
+    repeat();
+    cr_expect(!is_small());
+}
+
+Test(shell, a_repeat_with_other_outcomes_is_whole)
+{
+    make_base();
+    see(4); /* its first look at a named target */
+    commit();
+    see(4);
+    commit();
+    cr_assert_eq(scales, 1);
+    const struct as_scale_result done = {.outcome = AS_REASON_APPLIED, .attempts = 1};
+    asked.scaled(asked.context, asked.ticket, &done);
+    commit();
+    repeat();
+    cr_expect(!is_small(), "its steps are used up now");
+    repeat();
+    cr_expect(is_small());
+    cr_expect(strstr(get_last(), "\"outcomes\":{\"max_steps\":1}"), "%s", get_last());
+}
+
+Test(shell, a_repeat_reaches_ten_minutes_back)
+{
+    make_base();
+    now.us += 10 * AS_US_PER_MIN - AS_US_PER_S;
+    repeat();
+    cr_expect(is_small());
+    now.us -= AS_US_PER_S - 1;
+    repeat();
+    cr_expect(!is_small());
+    repeat();
+    cr_expect(is_small());
+    now.us -= AS_US_PER_H; /* the wall clock may be set back: this one's is made of `now` */
+    repeat();
+    cr_expect(!is_small());
+}
+
+Test(shell, a_repeat_reaches_ten_thousand_records_back)
+{
+    make_base();
+    for (unsigned i = 0; i < 9999; i++)
+        as_shell_record_denied(shell, &(struct as_denied_record){"", "webhook", "", 401, 1});
+    repeat();
+    cr_expect(is_small(), "it is the ten thousandth after it");
+    repeat();
+    cr_expect(!is_small());
+}
+
+Test(shell, a_repeat_and_its_details_are_in_one_file)
+{
+    make_base();
+    repeat();
+    cr_assert(is_small());
+    as_storage_reopen_log(storage);
+    notify_as("", &base); /* before it is opened: in which file it will be is not known */
+    commit();
+    cr_expect(!is_small());
+    cr_expect_eq(base.epoch, 0);
+    repeat();
+    cr_expect(!is_small());
+    repeat();
+    cr_expect(is_small());
+}
+
+Test(shell, a_repeat_reaches_back_over_no_new_rules)
+{
+    const struct as_engine_config engine = {.incident_expiry_us = AS_US_PER_DAY,
+                                            .stale_window_us = AS_US_PER_MIN};
+    make_base();
+    struct as_ruleset *next = spec_make_ruleset(&slow);
+    as_shell_reload(shell, next, &engine, "d", &targets, NULL, "");
+    as_ruleset_free(ruleset);
+    ruleset = next;
+    commit();
+    repeat();
+    cr_expect(!is_small());
+    repeat();
+    cr_expect(is_small());
+}
+
+Test(shell, a_repeat_reaches_back_over_no_start)
+{
+    make_base();
+    close_shell();
+    open_shell();
+    commit();
+    repeat();
+    cr_expect(!is_small());
+    repeat();
+    cr_expect(is_small());
 }

@@ -219,7 +219,8 @@ static void make_notified(struct notified *notified, const char *value)
         };
     notified->notification.alerts = notified->alerts;
     notified->notification.alert_count = 2;
-    notified->record = (struct as_notification_record){&notified->notification, notified->outcomes};
+    notified->record = (struct as_notification_record){.notification = &notified->notification,
+                                                       .outcomes = notified->outcomes};
 }
 
 static void notified_deinit(struct notified *notified)
@@ -248,6 +249,27 @@ Test(record, notification_with_an_outcome_for_each_alert)
               "\"h\",\"zone\":\"a\"},\"outcome\":\"no_rule\",\"rules\":[],"
               "\"startsAt\":\"2026-11-20T10:00:00Z\",\"status\":\"resolved\"}]");
     free(text);
+    sealed_deinit(&sealed);
+    notified_deinit(&notified);
+}
+
+Test(record, repeat_names_the_record_with_the_details_and_counts_outcomes)
+{
+    struct notified notified;
+    SEALED(sealed);
+    make_notified(&notified, "a");
+    const struct as_repeat_record record = {.notification = &notified.notification,
+                                            .same_as = "01J0000000000000000000000B",
+                                            .duplicate = 98,
+                                            .max_steps = 2};
+    as_record_encode_repeat(&header, &record, &sealed.text, &sealed.places);
+    cr_assert_str_eq(sealed.text.data,
+                     "{\"credential\":\"am\",\"id\":\"01J00000000000000000000000\","
+                     "\"instance\":\"host/1\",\"kind\":\"repeat\","
+                     "\"outcomes\":{\"duplicate\":98,\"max_steps\":2},\"remote\":\"192.0.2.1\","
+                     "\"same_as\":\"01J0000000000000000000000B\","
+                     "\"time\":\"2026-11-20T10:00:00.250000Z\",\"traceparent\":\"\"}");
+    seal(&sealed);
     sealed_deinit(&sealed);
     notified_deinit(&notified);
 }
