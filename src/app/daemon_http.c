@@ -199,11 +199,14 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);
     free(headers);
-    if (r != 0)
-        return r;
-    as_log(AS_LOG_INFO, "listening", AS_F("address", config.listen_address),
+    if (r == 0)
+        daemon_arm(daemon->look_timer, LOOK_EVERY_US);
+    return r;
+}
+
+void daemon_tell_address(const struct daemon *daemon)
+{
+    as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
            AS_F("tls", daemon->web.tls ? "yes" : "no"));
-    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
-    return 0;
 }

@@ -305,7 +305,9 @@ static void yield_in_time(struct daemon *daemon)
 static void note_not_opened(struct daemon *daemon, const struct as_error *error)
 {
     if (!daemon->has_led) {
-        as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error->text));
+        as_log(AS_LOG_ERROR,
+               daemon->is_alone ? "cannot start" : "stopping: the state cannot be opened",
+               AS_F("error", error->text));
         daemon_end(daemon, 1);
         return;
     }
@@ -332,6 +334,8 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
 static void go_on(struct daemon *daemon)
 {
     const bool had_failed = daemon->failed;
+    if (daemon->is_alone && !daemon->has_led)
+        daemon_tell_address(daemon);
     daemon->has_led = true;
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;

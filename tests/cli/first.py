@@ -272,6 +272,13 @@ class Places(Folder):
             self.assertNotIn("listening", done.stderr)
             self.assertNotIn("leading", done.stderr)
 
+    def test_who_cannot_open_the_state_does_not_say_that_it_listens(self):
+        (self.folder / "state.db").mkdir()
+        done = run("serve", "--web.listen-address=127.0.0.1:0", cwd=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('msg="cannot start" error="state file state.db: Is a directory', done.stderr)
+        self.assertNotRegex(done.stderr, "msg=(listening|leading)")
+
 
 class DryRun(Daemon):
     """`status` says what would be."""
