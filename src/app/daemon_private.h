@@ -144,6 +144,8 @@ void daemon_set_annotation(struct daemon *daemon, const char *reason);
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+/* 0; or a negative errno, with what to do. `key`: `state` or `action_log`, whose `path` it is. */
+int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(struct daemon *daemon, const char *credential,
                   struct as_error *error) AS_MUST_USE;

@@ -345,13 +345,26 @@ static void go_on(struct daemon *daemon)
         as_log(AS_LOG_INFO, "state and action log can be written again");
 }
 
+/* The start has asked for the right to write already, but maybe with root's privileges, which the
+ * sandbox gives up. */
+static void explain_not_opened(const struct daemon *daemon, const struct state_opened *opened,
+                               struct as_error *error)
+{
+    const bool is_state = opened->path == daemon->opening_config->settings.state.path;
+    const bool is_denied = opened->code == -EACCES || opened->code == -EROFS;
+    if (is_denied && (daemon->is_alone || !is_state) &&
+        daemon_check_writable(is_state ? "state" : "action_log", opened->path, error) != 0)
+        return;
+    as_sandbox_explain(daemon->sandbox, opened->path, error);
+}
+
 static void on_opened(void *context, const struct state_opened *opened)
 {
     struct daemon *daemon = context;
     struct as_error error = opened->error;
     int r = opened->code;
     if (r != 0 && opened->path)
-        as_sandbox_explain(daemon->sandbox, opened->path, &error);
+        explain_not_opened(daemon, opened, &error);
     daemon->opener = NULL;
     daemon->storage = opened->storage;
     if (daemon->opening_config != daemon->config)

@@ -272,6 +272,68 @@ class Places(Folder):
             self.assertNotIn("listening", done.stderr)
             self.assertNotIn("leading", done.stderr)
 
+    def not_writable(self):
+        """(key, path in the configuration, place in the message): a folder of root's, then a file of root's."""
+        for path in (self.parent, self.folder):
+            path.chmod(0o755)
+        (self.folder / "token").chmod(0o644)
+        for key, given in (("state", "state.db"), ("action_log", "actions.jsonl")):
+            closed = self.folder / f"closed-{key}"
+            closed.mkdir(mode=0o555)
+            yield key, f"{closed.name}/{given}", f"the folder {closed.resolve()}"
+            file = self.folder / f"{key}.closed"
+            file.touch(mode=0o400)
+            yield key, file.name, "this file"
+
+    def with_place(self, key, path):
+        """The configuration with state and log in a folder that everyone may write, but for one of them."""
+        room = self.folder / "room"
+        room.mkdir(exist_ok=True)
+        room.chmod(0o777)
+        places = {"state": "room/state.db", "action_log": "room/actions.jsonl", key: path}
+        text = (self.folder / "alertscaler.yaml").read_text()
+        file = self.folder / f"{key}-{pathlib.Path(path).parts[0]}.yaml"
+        file.write_text(re.sub(r"(?m)^(state|action_log): .*", lambda m: f"{m[1]}: {{path: {places[m[1]]}}}", text))
+        return file.name
+
+    @unittest.skipIf(os.getuid() != 0, "only root can be another user too")
+    def test_a_place_that_cannot_be_written_is_named_with_the_user_and_what_to_do(self):
+        for key, path, place in self.not_writable():
+            name = self.with_place(key, path)
+            why = f"{path}: {place}: Permission denied for user 65534; give this user the right to write there, or name another place"
+            with self.subTest(key=key, path=path, command="serve"):
+                done = run("serve", "--web.listen-address=127.0.0.1:0", f"--config.file={name}", cwd=self.folder, user=65534)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f'msg="cannot start" error="{why} in the configuration: {key}: {{path: ...}}"', done.stderr)
+            with self.subTest(key=key, path=path, command="check"):
+                done = run("check", name, cwd=self.folder, user=65534)
+                self.assertEqual((done.returncode, done.stderr.count("warning: ")), (0, 1), done.stderr)
+                line = (self.folder / name).read_text().splitlines().index(f"{key}: {{path: {path}}}") + 1
+                self.assertTrue(done.stderr.startswith(f"{name}:{line}:{len(key) + 10}: warning: {why}; "
+                                                       "alertscaler does not start here\n"), done.stderr)
+                self.assertEqual(run("check", "--syntax-only", name, cwd=self.folder, user=65534).stderr, "")
+        self.assertEqual(list((self.folder / "room").iterdir()), [], "nothing is made by a check, nor by a start that ends")
+
+    @unittest.skipIf(os.getuid() != 0, "only root has privileges to give up")
+    def test_root_is_told_too_that_it_has_no_right_in_the_sandbox(self):
+        (self.folder / "other").mkdir(mode=0o755)
+        os.chown(self.folder / "other", 65534, 65534)
+        for key, path in (("state", "other/state.db"), ("action_log", "other/actions.jsonl")):
+            done = run("serve", "--web.listen-address=127.0.0.1:0", f"--config.file={self.with_place(key, path)}", cwd=self.folder)
+            self.assertIn(f"{path}: the folder {self.folder.resolve()}/other: Permission denied for user 0 (the sandbox gives up root's "
+                          "privileges); give this user the right to write there, or name another place in the configuration: "
+                          f"{key}: {{path: ...}}\"", done.stderr)
+
+    def test_check_says_where_a_folder_is_missing_and_makes_none(self):
+        name = self.with_place("state", "none/state.db")
+        done = run("check", name, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr.count("warning: ")), (0, 1))
+        self.assertIn("none/state.db: the folder none: No such file or directory; create it, or name another place; "
+                      "alertscaler does not start here\n", done.stderr)
+        self.assertEqual(run("check", "--lint-fatal", name, cwd=self.folder).returncode, 3)
+        self.assertEqual(run("check", "--lint-fatal", "--syntax-only", name, cwd=self.folder).returncode, 0)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_who_cannot_open_the_state_does_not_say_that_it_listens(self):
         (self.folder / "state.db").mkdir()
         done = run("serve", "--web.listen-address=127.0.0.1:0", cwd=self.folder)
