@@ -838,7 +838,8 @@ def test_a_second_one_on_the_same_state_file(daemon, make, group):
 def test_an_address_in_use(daemon, make, group):
     second = make(make_rules(group), name="second", start=False)
     second.process.argv = [a.replace(second.address, daemon.address) for a in second.process.argv]
-    refuse(second, daemon.address, "in use")
+    refuse(second, f'--web.listen-address: listen on \\"{daemon.address}\\": Address already in use; another process has this port: '
+           "stop it, or give another address with this option")
 
 
 @pytest.mark.parametrize("content, says", [
