@@ -380,6 +380,20 @@ No rule matches.
 1 other rule does not match.
 """)
 
+    def test_upper_and_lower_case_are_told(self):
+        rule = {"name": "slow", "match": ['alertname="CheckoutLatencyHigh"', 'severity=~"page|critical"'], "target": "web", "scale_up": {"by": 1}}
+        self.write({"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}}, "rules": [rule]})
+        name, severity = ' alertname="CheckoutLatencyHigh" does not match: ', ' severity=~"page|critical" does not match: '
+        why = "upper and lower case count"
+        for labels, told in (
+                (["alertname=CheckoutLatencyHigh", "severity=Page"], [f'{severity}it is "Page": {why}']),
+                (["alertname=CheckoutLatencyHigh", "Severity=page"], [f'{severity}there is no such label, but "Severity": {why}']),
+                (["alertname=checkoutlatencyhigh", "severity=PAGE"], [f'{name}it is "checkoutlatencyhigh": {why}', f'{severity}it is "PAGE": {why}']),
+                (["severity=Page"], [f"{name}there is no such label", f'{severity}it is "Page": {why}']),
+                (["alertname=checkoutlatencyhigh"], [f'{name}it is "checkoutlatencyhigh": {why}', f"{severity}there is no such label"])):
+            self.assertEqual(self.explain(*labels, status=1), f"slow almost matches:{';'.join(told)}\n\nNo rule matches.\n", labels)
+        self.assertEqual(self.explain("alertname=Other", "severity=info", status=1), "No rule matches.\n1 other rule does not match.\n")
+
     def write(self, rules, **settings):
         (self.folder / "rules/checkout.yaml").write_text(yaml.safe_dump(rules))
         (self.folder / "alertscaler.yaml").write_text(yaml.safe_dump({"rule_files": ["rules/*.yaml"], **settings}))
