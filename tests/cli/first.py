@@ -199,6 +199,17 @@ class Daemon(Folder):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "shard=2", "--wait")
         self.assertEqual(done.stdout.splitlines()[3], "checkout: stays at 6: cooldown, would be 9, by rule checkout-is-slow. "
                          "The target is locked after an earlier change of its size.")
+        self.assertRegex(done.stdout.splitlines()[4], r"^checkout: its size is 6; locked against scaling up until "
+                         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z, for (1m|\d+s) more$")
+
+    def test_the_start_is_counted_as_people_count(self):
+        self.assertIn(": 2 rules, 1 target, 0 open incidents, 0 unfinished actions", self.ask("log", "--kind=start").stdout)
+
+    def test_practice_on_a_port_in_use_says_so(self):
+        done = subprocess.run([sys.executable, "practice.py"], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^practice.py: 127.0.0.1:\d+: Address already in use; end what has this port, or give another one "
+                         r"here \(ADDRESS\) and in rules/checkout.yaml\n$")
 
     def test_wait_as_json_is_a_document_a_line(self):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait", "--output=json")
@@ -256,6 +267,14 @@ class Patterns(unittest.TestCase):
                     done = run(*words, pattern, cwd=folder)
                     self.assertEqual((done.returncode, done.stdout), (2, ""), words)
                     self.assertIn("no file matches this pattern", done.stderr)
+
+
+class FolderGiven(Folder):
+    def test_where_files_are_expected(self):
+        for command, name in (("check", "rules/"), ("check", "rules"), ("test", "tests/")):
+            done = run(command, name, cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{name}: error: this is a folder: name the files in it, as {name.rstrip('/')}/*.yaml\n", done.stderr)
 
 
 class Places(Folder):

@@ -844,7 +844,7 @@ def test_an_address_in_use(daemon, make, group):
 
 @pytest.mark.parametrize("content, says", [
     (b"", "the file is empty"), (b"\x7fELF\0\1\2\3" * 100, "rules.yaml:1:"), (b"rules: 1\n" * 10000, "given twice"),
-    (None, "directory"),
+    (None, "this is a folder: name the files in it"),
 ], ids=["empty", "binary", "ten thousand errors", "directory"])
 def test_a_rule_file_that_is_none(make, group, content, says):
     daemon = make(make_rules(group), start=False)
