@@ -169,10 +169,12 @@ static int start(struct daemon *daemon, struct as_error *error)
         daemon_start_leader(daemon);
     if (r == 0)
         daemon_web_watch(daemon);
+    if (r != 0 || daemon->is_alone)
+        return r;
     /* One that stands by may wait for its term for ever: it is ready to. */
-    if (r == 0 && daemon->config->settings.state.store == AS_STORE_KUBERNETES)
-        notify_send(daemon->notify, "READY=1");
-    return r;
+    daemon_tell_address(daemon);
+    notify_send(daemon->notify, "READY=1");
+    return 0;
 }
 
 static void release(struct daemon *daemon)

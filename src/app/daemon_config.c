@@ -4,12 +4,11 @@
 #include "daemon_private.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include <alertscaler/app/writable.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
@@ -233,26 +232,23 @@ int daemon_reload(struct daemon *daemon, const char *credential, struct as_error
     return 0;
 }
 
-/* That the folder is there, before anything is opened: its file may be made. */
-static int check_folder(const char *key, const char *path, struct as_error *error)
+int daemon_check_writable(const char *key, const char *path, struct as_error *error)
 {
-    AS_CLEANUP(as_free_p) char *copy = as_xstrdup(path);
-    const char *folder = dirname(copy);
-    if (access(folder, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    const int r = as_writable_check(path, strcmp(key, "state") == 0, error);
+    if (r == 0)
         return 0;
-    const int r = -errno;
-    as_error_set(error,
-                 "%s: the folder %s: %s; create it, or name another place in the configuration: "
-                 "%s: {path: ...}",
-                 path, folder, strerror(-r), key);
+    AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
+    as_error_set(error, "%s, or name another place in the configuration: %s: {path: ...}", why,
+                 key);
     return r;
 }
 
-static int check_folders(const struct as_settings *settings, struct as_error *error)
+/* Before anything is opened: both files may have to be made. */
+static int check_places(const struct as_settings *settings, struct as_error *error)
 {
     const bool has_file = settings->state.store == AS_STORE_SQLITE;
-    const int r = has_file ? check_folder("state", settings->state.path, error) : 0;
-    return r != 0 ? r : check_folder("action_log", settings->action_log.path, error);
+    const int r = has_file ? daemon_check_writable("state", settings->state.path, error) : 0;
+    return r != 0 ? r : daemon_check_writable("action_log", settings->action_log.path, error);
 }
 
 int daemon_load_config(struct daemon *daemon, struct as_error *error)
@@ -260,12 +256,12 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     daemon->config = load_config(daemon, error);
     if (!daemon->config)
         return -EINVAL;
-    const int missing = check_folders(&daemon->config->settings, error);
-    if (missing != 0)
-        return missing;
+    int r = check_places(&daemon->config->settings, error);
+    if (r != 0)
+        return r;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
     struct as_credentials *credentials;
-    int r = daemon_web_load(daemon, false, &daemon->web, error);
+    r = daemon_web_load(daemon, false, &daemon->web, error);
     if (r != 0)
         return r;
     const struct as_web_settings *web = daemon_web_get_settings(&daemon->web);

@@ -3,10 +3,12 @@
  */
 #include "daemon_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
 #include "descriptors.h"
@@ -182,6 +184,15 @@ void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
     daemon_arm(daemon->look_timer, LOOK_EVERY_US);
 }
 
+static void explain_not_listening(int code, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
+    as_error_set(error, "--web.listen-address: %s%s", why,
+                 code == -EADDRINUSE ? "; another process has this port: stop it, or give another "
+                                       "address with this option"
+                                     : "");
+}
+
 int daemon_open_server(struct daemon *daemon, struct as_error *error)
 {
     const struct as_receiver_settings *settings = &daemon->config->settings.receiver;
@@ -199,11 +210,16 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);
     free(headers);
-    if (r != 0)
-        return r;
-    as_log(AS_LOG_INFO, "listening", AS_F("address", config.listen_address),
+    if (r == 0)
+        daemon_arm(daemon->look_timer, LOOK_EVERY_US);
+    else
+        explain_not_listening(r, error);
+    return r;
+}
+
+void daemon_tell_address(const struct daemon *daemon)
+{
+    as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
            AS_F("tls", daemon->web.tls ? "yes" : "no"));
-    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
-    return 0;
 }

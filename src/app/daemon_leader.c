@@ -47,8 +47,11 @@ static void end_term(struct daemon *daemon)
     as_trim_memory();
 }
 
+/* One replica alone leads from the start, which is no news. */
 static void log_change(struct daemon *daemon, const struct as_leader_view *view)
 {
+    if (daemon->is_alone)
+        return;
     if (view->is_leader != daemon->was_leader)
         as_log(AS_LOG_INFO, view->is_leader ? "leading" : "not leading any more",
                AS_F("identity", view->identity));
@@ -106,6 +109,7 @@ void daemon_on_fenced(void *context)
 
 int daemon_open_leader(struct daemon *daemon, struct as_error *error)
 {
+    daemon->is_alone = daemon->config->settings.state.store == AS_STORE_SQLITE;
     return daemon->options->adapters->new_leader(daemon->outside, &daemon->config->settings,
                                                  daemon->instance, &daemon->leader, error);
 }

@@ -62,6 +62,7 @@ struct daemon {
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
+    bool is_alone; /* one replica: the state is a file of its own */
     char why_not[AS_ERROR_SIZE], last_holder[AS_ERROR_SIZE];
     bool was_leader, has_led;
     struct as_target_port *targets;
@@ -143,6 +144,8 @@ void daemon_set_annotation(struct daemon *daemon, const char *reason);
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+/* 0; or a negative errno, with what to do. `key`: `state` or `action_log`, whose `path` it is. */
+int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(struct daemon *daemon, const char *credential,
                   struct as_error *error) AS_MUST_USE;
@@ -167,6 +170,7 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_tell_address(const struct daemon *daemon); /* once the start cannot fail any more */
 void daemon_look(void *context, struct as_view *view_out);
 void daemon_on_look_timer(evutil_socket_t fd, short what, void *context);
 bool daemon_on_denied(void *context, const struct as_denied_record *record);

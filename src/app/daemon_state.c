@@ -305,7 +305,9 @@ static void yield_in_time(struct daemon *daemon)
 static void note_not_opened(struct daemon *daemon, const struct as_error *error)
 {
     if (!daemon->has_led) {
-        as_log(AS_LOG_ERROR, "cannot start", AS_F("error", error->text));
+        as_log(AS_LOG_ERROR,
+               daemon->is_alone ? "cannot start" : "stopping: the state cannot be opened",
+               AS_F("error", error->text));
         daemon_end(daemon, 1);
         return;
     }
@@ -332,6 +334,8 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
 static void go_on(struct daemon *daemon)
 {
     const bool had_failed = daemon->failed;
+    if (daemon->is_alone && !daemon->has_led)
+        daemon_tell_address(daemon);
     daemon->has_led = true;
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;
@@ -341,13 +345,26 @@ static void go_on(struct daemon *daemon)
         as_log(AS_LOG_INFO, "state and action log can be written again");
 }
 
+/* The start has asked for the right to write already, but maybe with root's privileges, which the
+ * sandbox gives up. */
+static void explain_not_opened(const struct daemon *daemon, const struct state_opened *opened,
+                               struct as_error *error)
+{
+    const bool is_state = opened->path == daemon->opening_config->settings.state.path;
+    const bool is_denied = opened->code == -EACCES || opened->code == -EROFS;
+    if (is_denied && (daemon->is_alone || !is_state) &&
+        daemon_check_writable(is_state ? "state" : "action_log", opened->path, error) != 0)
+        return;
+    as_sandbox_explain(daemon->sandbox, opened->path, error);
+}
+
 static void on_opened(void *context, const struct state_opened *opened)
 {
     struct daemon *daemon = context;
     struct as_error error = opened->error;
     int r = opened->code;
     if (r != 0 && opened->path)
-        as_sandbox_explain(daemon->sandbox, opened->path, &error);
+        explain_not_opened(daemon, opened, &error);
     daemon->opener = NULL;
     daemon->storage = opened->storage;
     if (daemon->opening_config != daemon->config)

@@ -24,10 +24,10 @@ static bool is_continuation(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Size of the valid sequence at the start of text (Unicode, table 3-7), or 0. */
-static size_t utf8_sequence(const unsigned char *text, size_t size)
+/* Unicode, table 3-7. */
+size_t as_str_measure_utf8(const char *bytes, size_t size)
 {
-    unsigned char lead = text[0];
+    const unsigned char *text = (const unsigned char *)bytes, lead = size > 0 ? text[0] : 0xff;
     if (lead < 0x80)
         return 1;
     size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
@@ -48,7 +48,7 @@ static size_t utf8_sequence(const unsigned char *text, size_t size)
 bool as_str_is_utf8(const char *text, size_t size)
 {
     for (size_t at = 0; at < size;) {
-        size_t length = utf8_sequence((const unsigned char *)text + at, size - at);
+        size_t length = as_str_measure_utf8(text + at, size - at);
         if (length == 0)
             return false;
         at += length;
@@ -66,20 +66,11 @@ size_t as_str_cut_utf8(const char *text, size_t size, size_t max)
     return is_continuation(text[cut]) ? max : cut; /* not UTF-8 at all: cut where asked */
 }
 
-/* Bytes of the character that begins here; 0 where none does. */
-static size_t get_width(const char *text, size_t size)
-{
-    for (size_t width = 1; width <= 4 && width <= size; width++)
-        if (as_str_is_utf8(text, width))
-            return width;
-    return 0;
-}
-
 void as_str_copy_line(const char *text, char *line_out, size_t size)
 {
     size_t kept = as_str_cut_utf8(text, strlen(text), size - 1), width;
     for (size_t i = 0; i<kept; i += width> 0 ? width : 1) {
-        width = get_width(text + i, kept - i);
+        width = as_str_measure_utf8(text + i, kept - i);
         if (width == 0)
             line_out[i] = '?';
         else if (width == 1 && ((unsigned char)text[i] < ' ' || text[i] == 0x7f))

@@ -250,6 +250,8 @@ const struct as_command as_command_check = {
         "configuration.\n"
         "So are the files that a configuration names (tokens, certificates, kubeconfig): an error\n"
         "where the daemon would not start, else a warning; --syntax-only leaves them out.\n"
+        "A path of state or action_log that you cannot write is a warning: the daemon may be\n"
+        "another user, or on another machine.\n"
         "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
         "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
         "are not checked for anything else: amtool and promtool do that). Exit status 0: no "

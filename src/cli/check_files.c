@@ -10,6 +10,7 @@
 
 #include <alertscaler/access/kube_access.h>
 #include <alertscaler/access/secret_file.h>
+#include <alertscaler/app/writable.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/yaml_tree.h>
@@ -134,6 +135,17 @@ static void check_cluster(struct walk *walk, const struct as_cluster_settings *c
     as_kube_access_visit_files(&config, &env, check_named, walk);
 }
 
+/* Only where it is written: the default is for the machine that the daemon runs on. */
+static void check_place(struct walk *walk, const char *key, const char *path)
+{
+    const struct as_yaml_node *map = as_yaml_find(as_yaml_get_root(walk->tree), key);
+    const struct as_yaml_node *node = as_yaml_find(map, "path");
+    struct as_error error = AS_ERROR_INIT;
+    if (node && as_writable_check(path, true, &error) != 0)
+        as_yaml_warn(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
+                     "%s, or name another place; alertscaler does not start here", error.text);
+}
+
 void check_files(const struct as_config *config, struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
@@ -151,4 +163,7 @@ void check_files(const struct as_config *config, struct as_diagnostics *diagnost
     }
     for (size_t i = 0; i < settings->cluster_count; i++)
         check_cluster(&walk, &settings->clusters[i]);
+    if (settings->state.store == AS_STORE_SQLITE)
+        check_place(&walk, "state", settings->state.path);
+    check_place(&walk, "action_log", settings->action_log.path);
 }

@@ -10,7 +10,9 @@
 /*
  * Errors for those without which the daemon does not start: tokens and secrets of the receiver,
  * kubeconfig files and their contexts. Warnings for those that are read when a request needs them,
- * and may come until then: all others. The configuration loaded without error, from its path.
+ * and may come until then: all others; and for places of state and action log that cannot be
+ * written by who checks, who need not be the daemon's user. The configuration loaded without error,
+ * from its path.
  */
 void check_files(const struct as_config *config, struct as_diagnostics *diagnostics);
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -157,12 +158,68 @@ static int find(struct search *search, const struct log_files *files, struct as_
     return log_walk(files, &visitor, error);
 }
 
-static int fail_to_find(const struct as_args *args, const struct search *search)
+/* --- a name that is not in the log --- */
+
+struct spelling {
+    const char *asked;
+    char *nearest; /* NULL: none is near */
+    unsigned distance;
+};
+
+static bool wants_decision(void *context, const struct log_line *line)
+{
+    (void)context;
+    return log_line_has(line, "\"kind\":\"decision\"");
+}
+
+static void offer_name(struct spelling *spelling, const char *name)
+{
+    const size_t asked = strlen(spelling->asked), size = strlen(name);
+    const size_t difference = asked > size ? asked - size : size - asked;
+    if (difference >= spelling->distance)
+        return;
+    const unsigned distance =
+        strcasecmp(spelling->asked, name) == 0 ? 0 : as_str_distance(spelling->asked, name);
+    if (distance >= spelling->distance)
+        return;
+    as_free_p(&spelling->nearest);
+    spelling->nearest = as_xstrdup(name);
+    spelling->distance = distance;
+}
+
+static int take_name(void *context, const struct log_line *line, json_t *record,
+                     struct as_error *error)
+{
+    (void)line;
+    (void)error;
+    if (is_decision(record)) {
+        offer_name(context, log_get_text(record, "target_name"));
+        offer_name(context, log_get_text(record, "target"));
+    }
+    return 0;
+}
+
+/* For free(). */
+static char *find_nearest(const char *asked, const struct log_files *files)
+{
+    struct as_error ignored = AS_ERROR_INIT;
+    struct spelling spelling = {.asked = asked, .distance = 2 + (unsigned)strlen(asked) / 4};
+    const struct log_visitor visitor = {
+        .wants = wants_decision, .take = take_name, .context = &spelling};
+    if (log_walk(files, &visitor, &ignored) < 0)
+        as_free_p(&spelling.nearest);
+    return spelling.nearest;
+}
+
+static int fail_to_find(const struct as_args *args, const struct search *search,
+                        const struct log_files *files)
 {
     char text[AS_RFC3339_SIZE];
 
     as_wall_time_print_short(search->first.set ? search->first.at : search->at, text);
     const json_t *command = json_array_get(search->commands, json_array_size(search->commands) - 1);
+    AS_CLEANUP(as_free_p)
+    char *nearest = command || search->first.set ? NULL : find_nearest(search->target, files);
     if (command && !search->first.set)
         (void)as_cli_fail(
             args, "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
@@ -170,6 +227,9 @@ static int fail_to_find(const struct as_args *args, const struct search *search)
     else if (search->first.set)
         (void)as_cli_fail(args, "the first decision on \"%s\" in the log is of %s", search->target,
                           text);
+    else if (nearest)
+        (void)as_cli_fail(args, "the log has no decision on \"%s\" up to %s; did you mean \"%s\"?",
+                          search->target, text, nearest);
     else
         (void)as_cli_fail(args,
                           "the log has no decision on \"%s\" up to %s: `alertscaler log --target "
@@ -222,11 +282,11 @@ static int explain_log(const struct as_args *args)
     search.commands = json_array();
     search.incidents = json_array();
     int status = find(&search, &files, &error);
-    log_files_deinit(&files);
     if (status < 0)
         status = as_cli_fail(args, "%s", error.text);
     else
-        status = search.decision ? print(args, &search) : fail_to_find(args, &search);
+        status = search.decision ? print(args, &search) : fail_to_find(args, &search, &files);
+    log_files_deinit(&files);
     json_decref(search.decision);
     json_decref(search.actions);
     json_decref(search.commands);

@@ -110,7 +110,8 @@ static void ask_rule(struct asked *asked, const struct as_rule *rule)
                explain_is_near(rule, asked->labels)) {
         json_t *json = json_object();
         json_object_set_new(json, "rule", json_string(rule->name));
-        json_object_set_new(json, "why_not", json_string(why));
+        AS_CLEANUP(as_free_p) char *all = explain_list_obstacles(rule, asked->labels);
+        json_object_set_new(json, "why_not", json_string(all));
         json_array_append_new(asked->near, json);
     } else {
         asked->other_count++;

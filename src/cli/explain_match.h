@@ -15,11 +15,16 @@
 char *explain_find_obstacle(const struct as_rule *rule, const struct as_labels *labels,
                             const char *receiver) AS_MUST_USE;
 
+/* All matchers in the way of a rule that does not match, or `enabled: false`; for free(). */
+char *explain_list_obstacles(const struct as_rule *rule,
+                             const struct as_labels *labels) AS_MUST_USE;
+
 /* How many of its matchers do not match. */
 size_t explain_count_obstacles(const struct as_rule *rule, const struct as_labels *labels);
 
-/* A rule that does not match, but nearly does: one matcher fails, and another one that names a
- * value matches, or the value that is asked for is spelt almost like the alert's. */
+/* A rule that does not match, but nearly does. Matchers that fail only by upper and lower case are
+ * near; beside them one may fail, if another one that names a value is near or matches, or the
+ * value that is asked for is spelt almost like the alert's. */
 bool explain_is_near(const struct as_rule *rule, const struct as_labels *labels) AS_MUST_USE;
 
 char *explain_print_matcher(const struct as_matcher *matcher) AS_MUST_USE; /* a="b", for free() */

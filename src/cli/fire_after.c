@@ -82,6 +82,7 @@ int fire_after_begin(const struct as_args *args, struct fire_after *after_out)
     after_out->expiry_s = json_integer_value(json_object_get(data, "incident_expiry_seconds"));
     after_out->targets = json_array();
     after_out->told = json_object();
+    after_out->locked = json_object();
     json_decref(data);
     return AS_EXIT_OK;
 }
@@ -91,6 +92,7 @@ void fire_after_deinit(struct fire_after *after)
     free(after->since);
     json_decref(after->targets);
     json_decref(after->told);
+    json_decref(after->locked);
 }
 
 /* An argument as a shell takes it. */
@@ -175,6 +177,17 @@ static void print_json(const json_t *json)
     putchar('\n');
 }
 
+/* Which lock refused it, for the time that it ends. */
+static void note_lock(struct fire_after *after, const json_t *decision)
+{
+    const json_int_t from = json_integer_value(json_object_get(decision, "replicas"));
+    const json_t *would = json_object_get(decision, "would");
+    if (strcmp(log_get_text(decision, "reason"), as_reason_get_word(AS_REASON_COOLDOWN)) == 0 &&
+        json_is_integer(would))
+        json_object_set_new(after->locked, log_get_text(decision, "target"),
+                            json_string(json_integer_value(would) > from ? "up" : "down"));
+}
+
 static void print_decision(const struct fire_after *after, const json_t *decision)
 {
     const char *word = log_get_text(decision, "reason"), *rule = log_get_text(decision, "rule");
@@ -211,6 +224,7 @@ static void print_new(struct fire_after *after)
         if (!is_ours(after, log_get_text(decision, "target")) || json_object_get(after->told, id))
             continue;
         json_object_set(after->told, id, json_object_get(decision, "target"));
+        note_lock(after, decision);
         print_decision(after, decision);
     }
     fflush(stdout);
@@ -245,6 +259,21 @@ static bool is_settled(const struct fire_after *after, const json_t *target, int
            json_equal(json_object_get(target, "replicas"), ordered);
 }
 
+static void print_lock(const struct fire_after *after, const json_t *target)
+{
+    const char *way = json_string_value(json_object_get(after->locked, log_get_text(target, "id")));
+    const char *until = way ? log_get_text(json_object_get(target, "locked_until"), way) : "";
+    struct timespec now;
+    as_wall_time end;
+    if (as_wall_time_parse(until, strlen(until), &end) != 0)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t left_s = end.us / AS_US_PER_S - now.tv_sec;
+    char left[AS_DURATION_SIZE];
+    as_duration_print((left_s > 0 ? left_s : 0) * AS_US_PER_S, left);
+    printf("; locked against scaling %s until %s, for %s more", way, until, left);
+}
+
 static void print_target(const struct fire_after *after, const json_t *target)
 {
     const char *name = log_get_text(target, "name"), *text = log_get_text(target, "failure_text");
@@ -263,7 +292,9 @@ static void print_target(const struct fire_after *after, const json_t *target)
         safe_text_put(stdout, text);
         putchar('\n');
     } else if (json_is_integer(size) && is_told(after, log_get_text(target, "id"))) {
-        printf(": its size is %" JSON_INTEGER_FORMAT "\n", json_integer_value(size));
+        printf(": its size is %" JSON_INTEGER_FORMAT, json_integer_value(size));
+        print_lock(after, target);
+        putchar('\n');
     } else {
         fputs(": nothing was decided within 30s; see alertscaler status\n", stdout);
     }

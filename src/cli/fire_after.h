@@ -11,6 +11,7 @@ struct fire_after {
     char *since;      /* the daemon's time before the alert was sent; NULL: it may not be read */
     int64_t expiry_s; /* of the open incident; 0: not known */
     json_t *targets;  /* ids of what the incident acts on */
+    json_t *locked;   /* targets that a lock kept from scaling: "up" or "down" by their ids */
     json_t *told;     /* ids of the decisions that were printed, as the keys of an object */
 };
 

@@ -312,11 +312,19 @@ static void print_incident(const struct print *print, json_t *record)
 
 static void print_start(const struct print *print, json_t *record)
 {
+    static const struct {
+        const char *key, *one;
+    } counts[] = {{"rules", "rule"},
+                  {"targets", "target"},
+                  {"incidents", "open incident"},
+                  {"intents", "unfinished action"}};
     put_text_after(print, "alertscaler ", log_get_text(record, "version"));
     put_text_after(print, " on ", log_get_text(record, "instance"));
-    fprintf(print->out, ": %lld rules, %lld targets, %lld open incidents, %lld unfinished actions",
-            get_number(record, "rules"), get_number(record, "targets"),
-            get_number(record, "incidents"), get_number(record, "intents"));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(counts); i++) {
+        const long long count = get_number(record, counts[i].key);
+        fprintf(print->out, "%s%lld %s%s", i == 0 ? ": " : ", ", count, counts[i].one,
+                count == 1 ? "" : "s");
+    }
 }
 
 static void print_reload(const struct print *print, json_t *record)

@@ -110,6 +110,7 @@ static void find_rule_files(struct loading *loading)
     const struct as_yaml_node *list = as_yaml_find(root, "rule_files");
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++)
         rule_files_expand(&loading->files, &loader, list->items[i]);
+    rule_files_check_endings(&loading->files, &loader, list);
 }
 
 static void load_trees(struct loading *loading)

@@ -19,6 +19,7 @@ const char *as_severity_get_word(enum as_severity severity)
     static const char *const words[AS_SEVERITY_COUNT] = {
         [AS_SEVERITY_ERROR] = "error",
         [AS_SEVERITY_WARNING] = "warning",
+        [AS_SEVERITY_HINT] = "hint",
     };
     assert((size_t)severity < AS_SEVERITY_COUNT);
     return words[severity];

@@ -125,6 +125,17 @@ void lint_warn(struct lint_run *run, const struct as_yaml_tree *tree,
     as_yaml_warn(tree, node, AS_YAML_SHOW, run->diagnostics, "%s", message);
 }
 
+void lint_hint(struct lint_run *run, const struct as_yaml_tree *tree,
+               const struct as_yaml_node *node, const char *format, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    as_yaml_hint(tree, node, AS_YAML_SHOW, run->diagnostics, "%s", message);
+}
+
 static int compare_lines(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;

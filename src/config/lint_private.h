@@ -52,8 +52,10 @@ const struct as_yaml_node *lint_get_match(const struct lint_rule *rule);
 /* One matcher of it, by its index in the rule. */
 const struct as_yaml_node *lint_get_matcher(const struct lint_rule *rule, size_t index);
 
-/* A warning in a rule file, and one in alertmanager.yml. */
+/* A warning and a hint in a rule file, and a warning in alertmanager.yml. */
 void lint_warn(struct lint_run *run, const struct as_yaml_tree *tree,
+               const struct as_yaml_node *node, const char *format, ...) AS_PRINTF(4, 5);
+void lint_hint(struct lint_run *run, const struct as_yaml_tree *tree,
                const struct as_yaml_node *node, const char *format, ...) AS_PRINTF(4, 5);
 void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *node,
                             const char *format, ...) AS_PRINTF(3, 4);

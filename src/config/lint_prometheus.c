@@ -129,6 +129,7 @@ static void read_alert(struct lint_prometheus *out, const struct as_yaml_tree *t
     set_label(alert, "alertname", name->text);
     if (annotations && annotations->kind == AS_YAML_MAP)
         alert->annotations = annotations;
+    alert->expression = expression;
     if (expression)
         alert->threshold = threshold_parse(&out->arena, expression);
 }
@@ -224,6 +225,30 @@ const char *lint_alert_find(const struct lint_alert *alert, const char *label)
             return alert->labels[i].value;
     }
     return NULL;
+}
+
+static bool is_word_character(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t size = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
+        if ((at == text || !is_word_character(at[-1])) && !is_word_character(at[size]))
+            return true;
+    }
+    return false;
+}
+
+bool lint_alert_mentions(const struct lint_alert *alert, const char *label)
+{
+    for (size_t i = 0; i < alert->label_count; i++) {
+        if (strcmp(alert->labels[i].name, label) == 0)
+            return true;
+    }
+    return !alert->expression || has_word(alert->expression, label);
 }
 
 bool lint_alert_refuses(const struct lint_alert *alert, const struct as_matcher *matcher)

@@ -24,6 +24,7 @@ struct lint_alert {
     struct lint_label *labels;       /* that the rule sets, alertname first */
     size_t label_count;
     const struct as_yaml_node *annotations; /* all there are; NULL: none */
+    const char *expression;                 /* NULL: not known */
     struct threshold threshold;
 };
 
@@ -49,6 +50,10 @@ enum lint_fit lint_alert_fit(const struct lint_alert *alert, const struct as_mat
 
 /* The value of a label that is known; NULL where it is not. */
 const char *lint_alert_find(const struct lint_alert *alert, const char *label);
+
+/* Whether the rule sets the label, or its expression speaks of it: where neither is so, the label
+ * most likely comes from outside of the files, or not at all. */
+bool lint_alert_mentions(const struct lint_alert *alert, const char *label);
 
 /* Whether one matcher certainly does not match. */
 bool lint_alert_refuses(const struct lint_alert *alert, const struct as_matcher *matcher);

@@ -195,25 +195,70 @@ static struct known make_known(struct as_arena *arena, const struct as_rule *rul
     return known;
 }
 
-/* The way to the last route that does not bring them. */
+/* The last route that does not bring them. */
 struct obstacle {
     const struct lint_route *route; /* NULL: none has a receiver that the rule takes */
     struct lint_way way;
+    const struct as_matcher *unset; /* all that is in the way: it asks for a label that nothing in
+                                       the files sets */
 };
 
-/* Whether one of the routes brings such alerts. */
+/* Who writes a rule with this label knows that alerts have it. */
+static bool knows_label(const struct lint_rule *rule, const char *label)
+{
+    const struct as_target_config *target = rule->target;
+    for (size_t i = 0; i < rule->rule->matcher_count; i++) {
+        if (strcmp(rule->rule->matchers[i].name, label) == 0)
+            return true;
+    }
+    for (size_t i = 0; target && i < target->address_count; i++) {
+        enum as_template_map map = AS_TEMPLATE_ANNOTATIONS;
+        const char *name = NULL;
+        size_t at = 0;
+        while ((name = as_template_find_next(target->address[i].value, &at, &map))) {
+            if (map == AS_TEMPLATE_LABELS && strcmp(name, label) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* NULL: the route asks for no such label. */
+static const struct as_matcher *find_unset(const struct lint_route *route,
+                                           const struct lint_rule *rule,
+                                           const struct lint_alert *alert)
+{
+    for (const struct lint_route *at = route; at; at = at->parent) {
+        for (size_t i = 0; i < at->matcher_count; i++) {
+            const struct as_matcher *matcher = &at->matchers[i];
+            if (!matcher_may_match(matcher, "") && !lint_alert_mentions(alert, matcher->name) &&
+                !knows_label(rule, matcher->name))
+                return matcher;
+        }
+    }
+    return NULL;
+}
+
+/* Whether one of the routes brings such alerts; of `alert`, unless it is NULL. */
 static bool is_reached(struct lint_run *run, const struct ways *ways, const struct lint_rule *rule,
-                       const struct known *known, struct obstacle *obstacle_out)
+                       const struct known *known, const struct lint_alert *alert,
+                       struct obstacle *obstacle_out)
 {
     *obstacle_out = (struct obstacle){.route = NULL};
     for (size_t i = 0; i < ways->count; i++) {
         const struct lint_route *route = ways->routes[i];
+        struct lint_way way;
         if (!lint_takes_receiver(rule, route->receiver->name))
             continue;
-        obstacle_out->route = route;
-        if (!lint_spend(run, LINT_DEAR) ||
-            lint_find_way(route, known->matchers, known->count, &obstacle_out->way) == LINT_REACHED)
+        if (!lint_spend(run, LINT_DEAR))
             return true;
+        const bool is_open =
+            lint_find_way(route, known->matchers, known->count, &way) == LINT_REACHED;
+        const struct as_matcher *unset = is_open && alert ? find_unset(route, rule, alert) : NULL;
+        if (is_open && !unset)
+            return true;
+        if (unset || !obstacle_out->unset)
+            *obstacle_out = (struct obstacle){route, way, unset};
     }
     return false;
 }
@@ -238,6 +283,19 @@ static void report_obstacle(struct lint_run *run, const struct lint_rule *rule, 
                   what, file, route->place->place.line, matcher_print(way->refuser, text));
 }
 
+static void report_unset(struct lint_run *run, const struct lint_rule *rule,
+                         const struct lint_alert *alert, const struct obstacle *obstacle)
+{
+    char place[LINT_PLACE_SIZE], text[MATCHER_TEXT_SIZE];
+    lint_hint(run, rule->tree, lint_get_match(rule),
+              "the route at %s:%u takes only alerts with `%s`, and `%s` (%s) does not set this "
+              "label: add it to the alerting rule's `labels`, unless the series or external_labels "
+              "have it",
+              as_yaml_get_file(run->lint->alertmanager->tree), obstacle->route->place->place.line,
+              matcher_print(obstacle->unset, text), alert->name,
+              lint_print_place(alert->tree, alert->node, place));
+}
+
 /* Of the alerting rules that certainly fit, at least one makes alerts that come. */
 static void check_alerts_reached(struct lint_run *run, struct as_arena *arena,
                                  const struct ways *ways, const struct lint_rule *rule)
@@ -246,25 +304,29 @@ static void check_alerts_reached(struct lint_run *run, struct as_arena *arena,
     const struct as_rule *match = rule->rule;
     const struct lint_alert *first = NULL;
     struct obstacle obstacle = {.route = NULL}, last;
+    bool may_come = false;
     for (size_t i = 0; i < prometheus->alert_count && lint_spend(run, LINT_CHEAP); i++) {
         const struct lint_alert *alert = &prometheus->alerts[i];
         enum lint_fit fit = lint_alert_fit(alert, match->matchers, match->matcher_count);
         if (fit == LINT_FIT_NO)
             continue;
         struct known known = make_known(arena, match, alert);
-        if (is_reached(run, ways, rule, &known, &last))
+        if (is_reached(run, ways, rule, &known, alert, &last))
             return;
-        if (!first && fit == LINT_FIT_YES) {
+        may_come = may_come || last.unset;
+        if (fit == LINT_FIT_YES && (!first || (last.unset && !obstacle.unset))) {
             first = alert;
             obstacle = last;
         }
     }
-    if (!first)
-        return;
-    char place[LINT_PLACE_SIZE], what[2 * LINT_PLACE_SIZE];
-    snprintf(what, sizeof(what), "alert `%s` (%s)", first->name,
-             lint_print_place(first->tree, first->node, place));
-    report_obstacle(run, rule, what, &obstacle);
+    if (first && obstacle.unset) {
+        report_unset(run, rule, first, &obstacle);
+    } else if (first && !may_come) {
+        char place[LINT_PLACE_SIZE], what[2 * LINT_PLACE_SIZE];
+        snprintf(what, sizeof(what), "alert `%s` (%s)", first->name,
+                 lint_print_place(first->tree, first->node, place));
+        report_obstacle(run, rule, what, &obstacle);
+    }
 }
 
 static void check_rule_reached(struct lint_run *run, const struct ways *ways,
@@ -273,7 +335,7 @@ static void check_rule_reached(struct lint_run *run, const struct ways *ways,
     struct as_arena arena = AS_ARENA_INIT;
     struct obstacle obstacle;
     struct known known = make_known(&arena, rule->rule, NULL);
-    if (is_reached(run, ways, rule, &known, &obstacle))
+    if (is_reached(run, ways, rule, &known, NULL, &obstacle))
         check_alerts_reached(run, &arena, ways, rule);
     else if (obstacle.route) /* without one its receivers are wrong, which is said already */
         report_obstacle(run, rule, "such alerts", &obstacle);

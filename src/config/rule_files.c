@@ -8,9 +8,11 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/config/config.h>
 
 void rule_files_deinit(struct rule_files *files)
 {
@@ -95,6 +97,66 @@ void rule_files_expand(struct rule_files *files, struct loader *loader,
     else if (r != 0)
         loader_report(loader, node, "cannot look for files that match this: %s",
                       r == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+}
+
+/* NULL where it ends in neither. */
+static char *swap_ending(const char *pattern)
+{
+    static const char *const endings[] = {".yaml", ".yml"};
+    const size_t size = strlen(pattern);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(endings); i++) {
+        const size_t ending = strlen(endings[i]);
+        if (size > ending && strcmp(pattern + size - ending, endings[i]) == 0)
+            return as_xasprintf("%.*s%s", (int)(size - ending), pattern, endings[1 - i]);
+    }
+    return NULL;
+}
+
+static bool is_listed(const struct rule_files *files, const char *path)
+{
+    struct stat one, other;
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->names[i], path) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < files->count && stat(path, &one) == 0; i++) {
+        if (stat(files->names[i], &other) == 0 && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino)
+            return true;
+    }
+    return false;
+}
+
+static void check_ending(const struct rule_files *files, struct loader *loader,
+                         const struct as_yaml_node *node)
+{
+    AS_CLEANUP(as_free_p) char *other = swap_ending(node->text);
+    if (!other || !strpbrk(node->text, "*?["))
+        return;
+    AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, other);
+    glob_t found = {0};
+    const int r = glob(escaped, 0, stop_glob, &found);
+    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i];
+        if (is_listed(files, path) || as_config_find_kind(path) != AS_CONFIG_RULES)
+            continue;
+        as_yaml_warn(
+            loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
+            "%s has rules or targets and is passed over: add '%s' to rule_files, or rename "
+            "the file",
+            path, other);
+        break;
+    }
+    globfree(&found);
+}
+
+void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
+                              const struct as_yaml_node *list)
+{
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        if (list->items[i]->kind == AS_YAML_SCALAR)
+            check_ending(files, loader, list->items[i]);
+    }
 }
 
 char *rule_files_copy_folder(const char *path)

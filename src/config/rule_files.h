@@ -22,6 +22,11 @@ void rule_files_sort(struct rule_files *files); /* and leaves each once */
 void rule_files_expand(struct rule_files *files, struct loader *loader,
                        const struct as_yaml_node *node);
 
+/* Warns of rule files that no element of the list stands for, as they end in the other one of
+ * `.yaml` and `.yml`. After all elements were expanded. */
+void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
+                              const struct as_yaml_node *list);
+
 /* The folder of a file, as a loader takes it: "" for the working directory. Caller's memory. */
 char *rule_files_copy_folder(const char *path);
 

@@ -34,4 +34,6 @@ void yaml_source_report(const struct yaml_source *source, struct as_yaml_place p
                         enum as_severity severity, enum as_yaml_show show,
                         struct as_diagnostics *diagnostics, const char *message);
 
+const struct yaml_source *yaml_tree_get_source(const struct as_yaml_tree *tree);
+
 #endif

@@ -573,28 +573,7 @@ bool as_yaml_find_inside(const struct as_yaml_tree *tree, const struct as_yaml_n
     return yaml_source_find_inside(&tree->source, scalar, offset, place_out);
 }
 
-void as_yaml_report(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
-                    enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
-                    ...)
+const struct yaml_source *yaml_tree_get_source(const struct as_yaml_tree *tree)
 {
-    if (node->is_flawed)
-        return;
-    char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    yaml_source_report(&tree->source, node->place, AS_SEVERITY_ERROR, show, diagnostics, message);
-}
-
-void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
-                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
-                  ...)
-{
-    char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    yaml_source_report(&tree->source, node->place, AS_SEVERITY_WARNING, show, diagnostics, message);
+    return &tree->source;
 }

@@ -45,5 +45,8 @@ char *yaml_words_describe_failure(const char *path, int error)
         return as_xstrdup("the file is larger than 16 MiB");
     if ((error == -ENOENT || error == -ENOTDIR) && strpbrk(path, "*?["))
         return as_xstrdup("no file matches this pattern");
+    if (error == -EISDIR)
+        return as_xasprintf("this is a folder: name the files in it, as %s%s*.yaml", path,
+                            *path && path[strlen(path) - 1] == '/' ? "" : "/");
     return as_xasprintf("cannot read this: %s", strerror(-error));
 }

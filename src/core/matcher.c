@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 
 struct reader {
@@ -107,26 +108,6 @@ static bool parse_code(struct reader *reader, unsigned digits, unsigned base, ui
     return true;
 }
 
-static char *put_utf8(char *out, uint32_t code)
-{
-    if (code < 0x80) {
-        *out++ = (char)code;
-    } else if (code < 0x800) {
-        *out++ = (char)(0xC0 | code >> 6);
-        *out++ = (char)(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        *out++ = (char)(0xE0 | code >> 12);
-        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (code & 0x3F));
-    } else {
-        *out++ = (char)(0xF0 | code >> 18);
-        *out++ = (char)(0x80 | (code >> 12 & 0x3F));
-        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (code & 0x3F));
-    }
-    return out;
-}
-
 /* One of Go's escapes, behind its backslash. Never writes more bytes than it reads. */
 static bool parse_escape(struct reader *reader, char **out_io)
 {
@@ -150,7 +131,7 @@ static bool parse_escape(struct reader *reader, char **out_io)
         return false;
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
         return false;
-    *out_io = put_utf8(*out_io, code);
+    *out_io = as_encode_utf8(*out_io, code);
     return true;
 }
 

@@ -13,6 +13,7 @@
  */
 #include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void go_on_reading(struct as_connection *connection)
         as_stream_resume(&connection->stream);
 }
 
-static size_t count_arrived(const struct as_connection *connection)
+size_t as_connection_count_arrived(const struct as_connection *connection)
 {
     return connection->running ? connection->arrived_size : connection->input.size;
 }
@@ -74,7 +75,7 @@ static size_t count_arrived(const struct as_connection *connection)
 void as_connection_written(struct as_connection *connection)
 {
     as_http_exchange_reset(&connection->exchange);
-    bool more = count_arrived(connection) > 0;
+    bool more = as_connection_count_arrived(connection) > 0;
     bool close = connection->close_after || connection->server->draining;
     if (connection->peer_gone || (close && !connection->unread && !more)) {
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
@@ -112,7 +113,7 @@ static void begin_body(struct as_connection *connection)
     } else {
         as_http_chunks_init(&connection->chunks);
         as_connection_enter(connection, AS_CONNECTION_BODY);
-        if (head->expects_continue && count_arrived(connection) == 0)
+        if (head->expects_continue && as_connection_count_arrived(connection) == 0)
             as_connection_send(connection, &(struct iovec){go_on, strlen(go_on)}, 1);
     }
 }
@@ -388,11 +389,15 @@ static bool step(struct as_connection *connection)
     return false;
 }
 
+static bool is_handled(const struct as_connection *connection)
+{
+    return connection->state == AS_CONNECTION_HANDLING ||
+           connection->state == AS_CONNECTION_ADMITTING;
+}
+
 static bool owes(const struct as_connection *connection)
 {
-    return connection->state == AS_CONNECTION_ADMITTING ||
-           connection->state == AS_CONNECTION_HANDLING ||
-           connection->state == AS_CONNECTION_WRITING;
+    return is_handled(connection) || connection->state == AS_CONNECTION_WRITING;
 }
 
 /* Does what can be done with what has arrived. True: there is more, for when others had their turn.
@@ -411,9 +416,7 @@ static void settle(struct as_connection *connection)
 {
     if (connection->state == AS_CONNECTION_CLOSED)
         return;
-    const bool may_close =
-        connection->state != AS_CONNECTION_HANDLING && connection->state != AS_CONNECTION_ADMITTING;
-    if (connection->peer_gone && may_close)
+    if (connection->peer_gone && !is_handled(connection))
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     else if (owes(connection) && connection->input.size >= connection->server->read_max)
         as_stream_pause(&connection->stream);
@@ -421,6 +424,25 @@ static void settle(struct as_connection *connection)
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     else if (!owes(connection))
         go_on_reading(connection);
+}
+
+static void on_written(void *context, int status)
+{
+    struct as_connection *connection = context;
+    if (status < 0)
+        connection->peer_done = connection->peer_gone = true;
+    if (connection->state == AS_CONNECTION_WRITING)
+        as_connection_written(connection);
+    else
+        settle(connection);
+}
+
+void as_connection_release(struct as_connection *connection)
+{
+    as_connection_let_go(connection);
+    const int status = as_stream_flush(&connection->stream);
+    if (status < 0 && status != -EAGAIN)
+        on_written(connection, status);
 }
 
 static void on_ready(void *context, bool has_bytes)
@@ -437,17 +459,6 @@ static void on_ready(void *context, bool has_bytes)
     keep_rest(connection, arrived_size);
     if (puts_off)
         as_stream_wake(&connection->stream);
-    else
-        settle(connection);
-}
-
-static void on_written(void *context, int status)
-{
-    struct as_connection *connection = context;
-    if (status < 0)
-        connection->peer_done = connection->peer_gone = true;
-    if (connection->state == AS_CONNECTION_WRITING)
-        as_connection_written(connection);
     else
         settle(connection);
 }

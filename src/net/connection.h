@@ -28,7 +28,6 @@
 #include "stream.h"
 
 struct as_tls_context;
-struct event;
 struct evconnlistener;
 
 enum as_connection_state {
@@ -58,7 +57,7 @@ struct as_http_exchange {
 };
 
 struct as_connection {
-    TAILQ_ENTRY(as_connection) link;
+    TAILQ_ENTRY(as_connection) link, held_link;
     struct as_http_server *server;
     struct as_stream stream;
     struct as_tls_context *tls; /* NULL: plain */
@@ -74,6 +73,7 @@ struct as_connection {
     bool peer_gone;   /* nothing can be sent to it */
     bool unread;      /* of the present request something has not been read */
     bool close_after; /* what is being written */
+    bool is_held;     /* answers wait for those of the requests behind them */
     size_t discarded;
     size_t body_held, unsent; /* what it adds to the server's sums */
     struct as_http_chunks chunks;
@@ -99,7 +99,9 @@ struct as_http_server {
         unsigned count;
     } queues[AS_CONNECTION_STATES];
     unsigned connections; /* but the closed ones */
-    struct event *reap, *losses_timer;
+    struct event *reap, *losses_timer, *release;
+    struct as_connection_list held;
+    unsigned release_rounds;    /* since the first was held */
     unsigned accepted;          /* since the others had their turn */
     size_t bodies_held, unsent; /* memory of all connections */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
@@ -120,13 +122,18 @@ int64_t as_http_server_now(void); /* monotonic, us */
 /* server.c */
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
 
+void as_connection_hold(struct as_connection *connection); /* its stream, until soon */
+void as_connection_let_go(struct as_connection *connection);
+
 /* connection.c. open takes the descriptor, also when it fails (NULL). */
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
                                          const struct sockaddr *peer);
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason);
 void as_connection_expire(struct as_connection *connection); /* its state's time is over */
 void as_connection_written(struct as_connection *connection);
-void as_connection_admitted(struct as_connection *connection); /* its head was */
+void as_connection_release(struct as_connection *connection); /* what it holds is to go */
+size_t as_connection_count_arrived(const struct as_connection *connection); /* of what comes next */
+void as_connection_admitted(struct as_connection *connection);              /* its head was */
 struct as_connection *as_connection_free(struct as_connection *connection);
 
 /* exchange.c */

@@ -14,6 +14,7 @@
 #include "connection.h"
 
 #define KEEP_MEMORY 4096 /* between requests */
+#define HOLD_MAX    ((size_t)64 * 1024)
 
 static const struct status_phrase {
     int status;
@@ -177,6 +178,21 @@ bool as_connection_send(struct as_connection *connection, struct iovec *parts, i
     return status != -EAGAIN;
 }
 
+/* With more requests there already, their answers are made soon: they go together. */
+static bool may_hold(const struct as_connection *connection)
+{
+    return !connection->close_after && as_connection_count_arrived(connection) > 0 &&
+           as_stream_count_unsent(&connection->stream) < HOLD_MAX;
+}
+
+static bool send_answer(struct as_connection *connection, struct iovec *parts, int count)
+{
+    if (!may_hold(connection) || as_stream_hold(&connection->stream, parts, count) != 0)
+        return as_connection_send(connection, parts, count);
+    as_connection_hold(connection);
+    return true;
+}
+
 static const char *get_date(struct as_http_server *server)
 {
     static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -243,7 +259,7 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
             answer->body_size > 0 && !exchange->is_head_request && answer->status != 204;
         struct iovec parts[] = {{server->out.data, server->out.size},
                                 {(void *)(uintptr_t)answer->body, answer->body_size}};
-        sent = as_connection_send(connection, parts, has_body ? 2 : 1);
+        sent = send_answer(connection, parts, has_body ? 2 : 1);
     }
     const char *name = exchange->handler_name;
     int64_t duration_us = as_http_server_now() - exchange->started_us;

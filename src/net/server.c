@@ -21,6 +21,7 @@
 
 #define ANSWER_HEAD_MAX   ((size_t)64 * 1024)
 #define READ_AHEAD        ((size_t)16 * 1024)
+#define HOLD_ROUNDS       16 /* some eight answers */
 #define LINGER_US         (2 * AS_US_PER_S)
 #define ACCEPT_PAUSE_US   (100 * AS_US_PER_MS)
 #define REFUSED_MAX       64 /* connections beyond the limit that are told so, at a time */
@@ -56,6 +57,23 @@ static void arm(struct event *timer, int64_t delay_us)
         as_log(AS_LOG_ERROR, "cannot set a timer", AS_FI("delay_us", delay_us));
 }
 
+void as_connection_hold(struct as_connection *connection)
+{
+    struct as_http_server *server = connection->server;
+    if (TAILQ_EMPTY(&server->held))
+        event_active(server->release, 0, 0);
+    if (!connection->is_held)
+        TAILQ_INSERT_TAIL(&server->held, connection, held_link);
+    connection->is_held = true;
+}
+
+void as_connection_let_go(struct as_connection *connection)
+{
+    if (connection->is_held)
+        TAILQ_REMOVE(&connection->server->held, connection, held_link);
+    connection->is_held = false;
+}
+
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state)
 {
     struct as_http_server *server = connection->server;
@@ -76,9 +94,25 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
         arm(to->timer, to->limit_us);
     }
     if (state == AS_CONNECTION_CLOSED) {
+        as_connection_let_go(connection);
         as_stream_stop(&connection->stream);
         event_active(server->reap, 0, 0);
     }
+}
+
+/* A request that is there already is answered a few events later: one takes it, one has its record
+ * written. They are waited for behind all that is ready now, without asking for more. */
+static void on_release(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_server *server = context;
+    struct as_connection *connection;
+    if (++server->release_rounds < HOLD_ROUNDS) {
+        event_active(server->release, 0, 0);
+        return;
+    }
+    server->release_rounds = 0;
+    while ((connection = TAILQ_FIRST(&server->held)))
+        as_connection_release(connection);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *context)
@@ -220,6 +254,8 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->scratch = as_xmalloc(server->read_max);
     server->reap = make_event(base, on_reap, server);
     server->resume = make_event(base, on_resume, server);
+    server->release = make_event(base, on_release, server);
+    TAILQ_INIT(&server->held);
     init_queues(server);
     as_http_server_init_losses(server);
     server->listener = evconnlistener_new(base, on_accept, server,
@@ -287,6 +323,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
     as_http_server_deinit_losses(server);
     event_free(server->reap);
     event_free(server->resume);
+    event_free(server->release);
     as_buf_deinit(&server->out);
     free(server->scratch);
     free(server->extra_headers);

@@ -1,6 +1,7 @@
 /*
- * Invariants: bytes are kept in `unsent` only while `writable` is pending; without TLS neither
- * event ever changes but for a peer that does not read, or one that sends faster than it is heard.
+ * Invariants: bytes are kept in `unsent` only while they are held or `writable` is pending; without
+ * TLS neither event ever changes but for a peer that does not read, or one that sends faster than
+ * it is heard.
  */
 #include "stream.h"
 
@@ -71,7 +72,7 @@ static ssize_t write_tls(struct as_stream *stream, const char *bytes, size_t siz
 }
 
 /* As much of what is kept as the kernel takes. */
-static int flush(struct as_stream *stream)
+static int write_kept(struct as_stream *stream)
 {
     struct as_buf *unsent = &stream->unsent;
     while (stream->unsent_at < unsent->size) {
@@ -90,6 +91,16 @@ static int flush(struct as_stream *stream)
     return 0;
 }
 
+int as_stream_flush(struct as_stream *stream)
+{
+    if (event_pending(stream->writable, EV_WRITE, NULL))
+        return -EAGAIN;
+    const int status = write_kept(stream);
+    if (status == -EAGAIN)
+        add(stream->writable);
+    return status;
+}
+
 static void on_readable(int fd, short what, void *context)
 {
     struct as_stream *stream = context;
@@ -102,40 +113,44 @@ static void on_writable(int fd, short what, void *context)
     const bool had_unsent = stream->unsent.size > 0;
     const bool wants_to_read = stream->wants_to_write && !stream->is_paused;
     stream->wants_to_write = false;
-    const int status = flush(stream);
-    if (status == -EAGAIN)
-        add(stream->writable);
+    const int status = as_stream_flush(stream);
     if (wants_to_read)
         event_active(stream->readable, EV_READ, 0);
     if (had_unsent && status != -EAGAIN)
         stream->callbacks.written(stream->callbacks.context, status);
 }
 
-int as_stream_send(struct as_stream *stream, struct iovec *parts, int count)
+/* But for the first `sent` bytes. */
+static int keep(struct as_stream *stream, const struct iovec *parts, int count, size_t sent)
 {
-    const bool waits = stream->unsent.size > 0;
-    size_t sent = 0;
-    if (!stream->ssl && !waits) {
-        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
-        const ssize_t result = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (result < 0 && errno != EAGAIN && errno != EINTR)
-            return -errno;
-        sent = result > 0 ? (size_t)result : 0;
-    }
     for (int i = 0; i < count; i++) {
         const size_t skip = sent < parts[i].iov_len ? sent : parts[i].iov_len;
         sent -= skip;
         as_buf_append(&stream->unsent, (const char *)parts[i].iov_base + skip,
                       parts[i].iov_len - skip);
     }
-    if (as_buf_check(&stream->unsent) != 0)
-        return -ENOMEM; /* the peer asks again */
-    if (stream->unsent.size == 0)
-        return 0;
-    const int status = stream->ssl && !waits ? flush(stream) : -EAGAIN;
-    if (status == -EAGAIN)
-        add(stream->writable);
-    return status;
+    return as_buf_check(&stream->unsent) == 0 ? 0 : -ENOMEM;
+}
+
+int as_stream_hold(struct as_stream *stream, const struct iovec *parts, int count)
+{
+    return keep(stream, parts, count, 0);
+}
+
+int as_stream_send(struct as_stream *stream, struct iovec *parts, int count)
+{
+    size_t sent = 0;
+    if (!stream->ssl && stream->unsent.size == 0) {
+        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+        const ssize_t result = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (result < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        sent = result > 0 ? (size_t)result : 0;
+    }
+    const int status = keep(stream, parts, count, sent);
+    if (status != 0)
+        return status;
+    return stream->unsent.size > 0 ? as_stream_flush(stream) : 0;
 }
 
 size_t as_stream_count_unsent(const struct as_stream *stream)

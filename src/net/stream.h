@@ -63,6 +63,10 @@ void as_stream_wake(struct as_stream *stream);
 /* 0: all of it is with the kernel; -EAGAIN: the rest is kept; or another negative errno: the peer
  * is gone, or there is no memory to keep it. */
 int as_stream_send(struct as_stream *stream, struct iovec *parts, int count);
+/* Keeps them, to go with what is sent next, or with as_stream_flush, whose result is that of
+ * as_stream_send. 0 or -ENOMEM. */
+int as_stream_hold(struct as_stream *stream, const struct iovec *parts, int count);
+int as_stream_flush(struct as_stream *stream);
 size_t as_stream_count_unsent(const struct as_stream *stream);
 
 /* Our side has said all; the peer is told so, also through TLS. */

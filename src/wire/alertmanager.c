@@ -21,12 +21,13 @@
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
 
-static int read_state(const struct place *place, const json_t *object, bool *is_suppressed_out)
+static int read_state(const struct place *place, const struct tree_value *object,
+                      bool *is_suppressed_out)
 {
     static const char *const states[] = {"active", "unprocessed", "suppressed"};
-    const json_t *status = place_find(object, "status");
-    const json_t *state = place_find(status, "state");
-    const char *text = json_string_value(state);
+    const struct tree_value *status = place_find(object, "status");
+    const struct tree_value *state = place_find(status, "state");
+    const char *text = tree_get_text(state);
     if (!text)
         return place_fail(place, "status.state", NULL, state ? "expected a string" : "missing");
     for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++) {
@@ -38,34 +39,34 @@ static int read_state(const struct place *place, const json_t *object, bool *is_
     return place_fail_with_text(place, "status.state", "active, suppressed or unprocessed", text);
 }
 
-static int read_receivers(const struct place *place, const json_t *object, struct as_arena *arena,
-                          struct as_listed_alert *alert)
+static int read_receivers(const struct place *place, const struct tree_value *object,
+                          struct as_arena *arena, struct as_listed_alert *alert)
 {
-    const json_t *array = place_find(object, "receivers");
-    size_t count = json_array_size(array);
-    if (array && !json_is_array(array))
+    const struct tree_value *array = place_find(object, "receivers");
+    const size_t count = array ? array->size : 0;
+    if (array && array->kind != TREE_ARRAY)
         return place_fail(place, "receivers", NULL, "expected an array, got %s",
                           place_get_type_word(array));
     if (count > AS_PAYLOAD_RECEIVERS_MAX)
         return place_fail(place, "receivers", NULL, "more than %d", AS_PAYLOAD_RECEIVERS_MAX);
     const char **names = as_arena_alloc(arena, count, sizeof(*names));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *name = json_object_get(json_array_get(array, i), "name");
-        if (!json_is_string(name) || json_string_length(name) > AS_PAYLOAD_TEXT_MAX)
-            return place_fail(place, "receivers", NULL, "expected objects with a name");
-        names[i] = as_arena_strdup(arena, json_string_value(name));
-    }
     alert->receivers = names;
-    alert->receiver_count = count;
+    for (const struct tree_value *item = array ? array->first : NULL; item; item = item->next) {
+        const struct tree_value *name = tree_find(item, "name");
+        const char *text = tree_get_text(name);
+        if (!text || name->size > AS_PAYLOAD_TEXT_MAX)
+            return place_fail(place, "receivers", NULL, "expected objects with a name");
+        names[alert->receiver_count++] = as_arena_strdup(arena, text);
+    }
     return 0;
 }
 
-static int read_alert(const struct place *place, const json_t *object, struct as_arena *arena,
-                      struct as_alertmanager_alert *alert)
+static int read_alert(const struct place *place, const struct tree_value *object,
+                      struct as_arena *arena, struct as_alertmanager_alert *alert)
 {
     struct as_listed_alert *listed = &alert->listed;
     struct as_labels *labels = NULL, *annotations = NULL;
-    if (!json_is_object(object))
+    if (object->kind != TREE_OBJECT)
         return place_fail(place, "", NULL, "expected an object, got %s",
                           place_get_type_word(object));
     if (!place_find(object, "labels"))
@@ -106,11 +107,11 @@ static int give_up(struct place *place, struct as_alertmanager_alert *alert,
     return r;
 }
 
-static int read_alerts(struct place *place, const json_t *array,
+static int read_alerts(struct place *place, const struct tree_value *array,
                        struct as_alertmanager_alerts *alerts)
 {
-    size_t count = json_array_size(array);
-    if (!json_is_array(array)) {
+    const size_t count = array->size;
+    if (array->kind != TREE_ARRAY) {
         as_error_set(place->error, "expected an array of alerts, got %s",
                      place_get_type_word(array));
         return -EINVAL;
@@ -124,10 +125,11 @@ static int read_alerts(struct place *place, const json_t *array,
         as_error_set(place->error, "not enough memory for %zu alerts", count);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < count; i++) {
+    size_t read = 0;
+    for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alertmanager_alert alert = {.listed.updated_at = YEAR_ONE};
-        place_enter(place, i);
-        int r = read_alert(place, json_array_get(array, i), &alerts->arena, &alert);
+        place_enter(place, read++);
+        int r = read_alert(place, object, &alerts->arena, &alert);
         if (r == -EINVAL)
             r = give_up(place, &alert, alerts);
         else
@@ -141,14 +143,11 @@ static int read_alerts(struct place *place, const json_t *array,
 static int decode(const char *json, size_t size, struct as_alertmanager_alerts **alerts_out,
                   struct as_error *error)
 {
-    AS_CLEANUP(as_free_p)
-    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {
-        .error = error, .hasher = hasher, .pairs = pairs, .memory_max = AS_ANSWER_MEMORY_MAX(size)};
-    const json_t *root;
-    int r = place_load_alerts(&place, json, size, &root);
+    struct place place = {.error = error, .hasher = hasher};
+    const struct tree_value *root;
+    int r = place_load(&place, json, size, &root);
     if (r < 0)
         return r;
     AS_CLEANUP(as_alertmanager_alerts_free_p)

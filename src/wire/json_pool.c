@@ -5,13 +5,13 @@
 #include "json_pool.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/str.h>
 
 static _Thread_local struct {
     bool is_entered, is_exhausted;
@@ -32,16 +32,20 @@ static void watch_thread_ends(void)
         abort(); /* a process has 1,024 of them */
 }
 
-static void *pool_malloc(size_t size)
+void *json_pool_alloc(size_t size)
 {
-    if (!pool.is_entered)
-        return as_library_malloc(size);
+    assert(pool.is_entered);
     if (size > pool.left) {
         pool.is_exhausted = true;
         return NULL;
     }
     pool.left -= size;
     return as_arena_alloc_raw(&pool.arena, size);
+}
+
+static void *pool_malloc(size_t size)
+{
+    return pool.is_entered ? json_pool_alloc(size) : as_library_malloc(size);
 }
 
 static void pool_free(void *memory)
@@ -60,6 +64,34 @@ void json_pool_enter(size_t max)
     pool.is_entered = true;
     pool.is_exhausted = false;
     pool.left = max;
+}
+
+/* jansson quotes the place from the document, and cuts where it likes. */
+static void set_syntax_error(struct as_error *error, const json_error_t *syntax)
+{
+    char text[JSON_ERROR_TEXT_LENGTH];
+
+    as_str_copy_line(syntax->text, text, sizeof(text));
+    as_error_set(error, "not JSON: line %d, column %d: %s", syntax->line, syntax->column, text);
+}
+
+int json_pool_load(const char *json, size_t size, const json_t **root_out, struct as_error *error)
+{
+    json_error_t syntax = {.line = 0};
+    const json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &syntax);
+    const enum json_error_code code = json_error_code(&syntax);
+
+    if (root) {
+        *root_out = root;
+        return 0;
+    }
+    if (code == json_error_null_character || code == json_error_null_byte_in_key)
+        as_error_set(error, "not JSON that can be read: a NUL in a text");
+    else if (pool.is_exhausted)
+        as_error_set(error, "too many values for a document of this size");
+    else
+        set_syntax_error(error, &syntax);
+    return -EINVAL;
 }
 
 bool json_pool_is_exhausted(void)

@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+
+#include "json_plain.h"
 
 void as_json_init(struct as_json_writer *json, struct as_buf *buf, unsigned flags)
 {
@@ -74,77 +77,40 @@ static bool is_special(unsigned char c, bool html)
            (html && (c == '<' || c == '>' || c == '&'));
 }
 
-/* Whether one of eight bytes is below `limit` (at most 0x80), seen in its high bit; bytes behind
- * the first such one may be wrong. */
-static uint64_t find_below(uint64_t bytes, uint64_t limit)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
-
-    return (bytes - ones * limit) & ~bytes & highs;
-}
-
-static bool has_special(const char *text)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
-    uint64_t bytes;
-
-    memcpy(&bytes, text, sizeof(bytes));
-    return ((bytes & highs) | find_below(bytes, 0x20) | find_below(bytes ^ ones * '"', 1) |
-            find_below(bytes ^ ones * '\\', 1)) != 0;
-}
-
-/* The size of the valid UTF-8 sequence at `text` (whose first byte is not ASCII), or 0. */
-static size_t get_sequence_size(const unsigned char *text, size_t size)
-{
-    static const struct {
-        unsigned char first, last; /* of the lead byte */
-        unsigned char low, high;   /* of the byte behind it */
-        unsigned char size;
-    } sequences[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-
-    for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
-        if (text[0] < sequences[i].first || text[0] > sequences[i].last)
-            continue;
-        if (size < sequences[i].size || text[1] < sequences[i].low || text[1] > sequences[i].high)
-            return 0;
-        for (size_t k = 2; k < sequences[i].size; k++) {
-            if ((text[k] & 0xC0) != 0x80)
-                return 0;
-        }
-        return sequences[i].size;
-    }
-    return 0;
-}
-
 /* U+2028 and U+2029, which end a line in JavaScript. */
 static bool is_line_end(const char *text, size_t size)
 {
     return size >= 3 && memcmp(text, "\xE2\x80", 2) == 0 && ((unsigned char)text[2] & 0xFE) == 0xA8;
 }
 
+/* How many bytes from `text` on are plain; for HTML they are looked at one by one. */
+static size_t count_plain(const char *text, size_t size, bool html)
+{
+    char rest[8] = {'"', '"', '"', '"', '"', '"', '"', '"'};
+    size_t at = 0, count = 8;
+
+    for (; !html && count == 8 && size - at >= 8; at += count)
+        count = json_count_plain(text + at);
+    if (html || count < 8 || at == size)
+        return at;
+    memcpy(rest, text + at, size - at);
+    return at + json_count_plain(rest);
+}
+
 /* How many bytes from `text` on stand for themselves. */
 static size_t get_run(const char *text, size_t size, bool html)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
-    size_t at = 0;
+    size_t at = count_plain(text, size, html);
 
     while (at < size) {
-        while (!html && size - at >= 8 && !has_special(text + at))
-            at += 8;
-        if (at == size)
+        const unsigned char byte = (unsigned char)text[at];
+        size_t width = !is_special(byte, html);
+        if (byte >= 0x80 && !(html && is_line_end(text + at, size - at)))
+            width = as_str_measure_utf8(text + at, size - at);
+        if (width == 0)
             break;
-        if (!is_special(bytes[at], html)) {
-            at++;
-            continue;
-        }
-        size_t sequence = bytes[at] < 0x80 ? 0 : get_sequence_size(bytes + at, size - at);
-        if (sequence == 0 || (html && is_line_end(text + at, size - at)))
-            break;
-        at += sequence;
+        at += width;
+        at += count_plain(text + at, size - at, html);
     }
     return at;
 }

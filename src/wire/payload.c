@@ -1,6 +1,6 @@
 /*
- * The webhook payload. Decoding is jansson's parse and one walk over its tree; what comes out holds
- * nothing of the tree. Errors name the place by the path of members that leads there.
+ * The webhook payload. Decoding is one pass that makes a tree, and one walk over the tree; what
+ * comes out holds nothing of it. Errors name the place by the path of members that leads there.
  */
 #include <alertscaler/wire/payload.h>
 
@@ -23,7 +23,7 @@
 #define COUNT_MAX   1e15 /* what a double holds exactly */
 #define OPEN_STATUS "firing"
 
-static int copy_receiver(const struct place *place, const json_t *root, char **text_out)
+static int copy_receiver(const struct place *place, const struct tree_value *root, char **text_out)
 {
     const char *text = NULL;
     int r = place_read_text(place, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
@@ -34,10 +34,10 @@ static int copy_receiver(const struct place *place, const json_t *root, char **t
 }
 
 /* Labels of alerts are in it, however long they are. */
-static int copy_group_key(const struct place *place, const json_t *root, char **text_out)
+static int copy_group_key(const struct place *place, const struct tree_value *root, char **text_out)
 {
-    const json_t *value = place_find(root, "groupKey");
-    const char *text = json_string_value(value);
+    const struct tree_value *value = place_find(root, "groupKey");
+    const char *text = tree_get_text(value);
 
     if (value && !text)
         return place_fail(place, "groupKey", NULL, "expected a string, got %s",
@@ -47,7 +47,7 @@ static int copy_group_key(const struct place *place, const json_t *root, char **
     return 0;
 }
 
-static int read_status(const struct place *place, const json_t *object,
+static int read_status(const struct place *place, const struct tree_value *object,
                        enum as_alert_status *status_out)
 {
     const char *text = NULL;
@@ -66,9 +66,10 @@ static int read_status(const struct place *place, const json_t *object,
     return 0;
 }
 
-static int read_alert(const struct place *place, const json_t *object, struct as_alert *alert)
+static int read_alert(const struct place *place, const struct tree_value *object,
+                      struct as_alert *alert)
 {
-    if (!json_is_object(object))
+    if (object->kind != TREE_OBJECT)
         return place_fail(place, "", NULL, "expected an object, got %s",
                           place_get_type_word(object));
     if (!place_find(object, "labels"))
@@ -105,11 +106,12 @@ static int give_up(struct place *place, struct as_alert *alert)
     return 0;
 }
 
-static int read_alerts(struct place *place, const json_t *array, struct as_notification *result)
+static int read_alerts(struct place *place, const struct tree_value *array,
+                       struct as_notification *result)
 {
-    size_t count = json_array_size(array);
+    const size_t count = array->size;
 
-    if (!json_is_array(array))
+    if (array->kind != TREE_ARRAY)
         return place_fail(place, "alerts", NULL, "expected an array, got %s",
                           place_get_type_word(array));
     if (count > AS_PAYLOAD_ALERTS_MAX)
@@ -117,12 +119,12 @@ static int read_alerts(struct place *place, const json_t *array, struct as_notif
     result->alerts = calloc(count ? count : 1, sizeof(*result->alerts));
     if (!result->alerts)
         return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        place_enter(place, i);
-        result->alert_count = i + 1; /* freed also when only half read */
-        int r = read_alert(place, json_array_get(array, i), &result->alerts[i]);
+    for (const struct tree_value *object = array->first; object; object = object->next) {
+        struct as_alert *alert = &result->alerts[result->alert_count];
+        place_enter(place, result->alert_count++); /* freed also when only half read */
+        int r = read_alert(place, object, alert);
         if (r == -EINVAL)
-            r = give_up(place, &result->alerts[i]);
+            r = give_up(place, alert);
         if (r < 0)
             return r;
     }
@@ -130,16 +132,17 @@ static int read_alerts(struct place *place, const json_t *array, struct as_notif
     return 0;
 }
 
-static int read_truncated(const struct place *place, const json_t *root, uint64_t *truncated_out)
+static int read_truncated(const struct place *place, const struct tree_value *root,
+                          uint64_t *truncated_out)
 {
-    const json_t *value = place_find(root, "truncatedAlerts");
+    const struct tree_value *value = place_find(root, "truncatedAlerts");
 
     if (!value)
         return 0;
-    const double count = json_number_value(value);
-    if (!json_is_number(value) || count < 0 || count > COUNT_MAX || count != floor(count))
+    if (value->kind != TREE_NUMBER || value->number < 0 || value->number > COUNT_MAX ||
+        value->number != floor(value->number))
         return place_fail(place, "truncatedAlerts", NULL, "expected a whole number not below 0");
-    *truncated_out = (uint64_t)count;
+    *truncated_out = (uint64_t)value->number;
     return 0;
 }
 
@@ -159,11 +162,11 @@ static void unquote(char *text)
 }
 
 /* A sender may be configured to send anything; what is no payload at all gets told what to do. */
-static int check_kind(const json_t *root, struct as_error *error)
+static int check_kind(const struct tree_value *root, struct as_error *error)
 {
     const char *missing = NULL;
 
-    if (!json_is_object(root)) {
+    if (root->kind != TREE_OBJECT) {
         as_error_set(error, "expected a JSON object, got %s", place_get_type_word(root));
         return -EINVAL;
     }
@@ -182,14 +185,15 @@ static int check_kind(const json_t *root, struct as_error *error)
 }
 
 /* It is shown, nothing more: one that is no text refuses nothing. */
-static const char *get_reason(const json_t *root)
+static const char *get_reason(const struct tree_value *root)
 {
-    const json_t *value = place_find(root, "notification_reason");
-    const char *text = json_string_value(value);
-    return text && json_string_length(value) <= AS_PAYLOAD_TEXT_MAX ? text : "";
+    const struct tree_value *value = place_find(root, "notification_reason");
+    const char *text = tree_get_text(value);
+    return text && value->size <= AS_PAYLOAD_TEXT_MAX ? text : "";
 }
 
-static int read_root(struct place *place, const json_t *root, struct as_notification *result)
+static int read_root(struct place *place, const struct tree_value *root,
+                     struct as_notification *result)
 {
     const char *version = NULL;
     int r = check_kind(root, place->error);
@@ -213,16 +217,11 @@ static int read_root(struct place *place, const json_t *root, struct as_notifica
 static int decode(const char *body, size_t size, struct as_notification **notification_out,
                   struct as_error *error)
 {
-    AS_CLEANUP(as_free_p)
-    struct as_label *pairs = as_xmalloc(AS_PAYLOAD_LABELS_MAX * sizeof(*pairs));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {.error = error,
-                          .hasher = hasher,
-                          .pairs = pairs,
-                          .memory_max = AS_PAYLOAD_MEMORY_MAX(size)};
-    const json_t *root;
-    int r = place_load_alerts(&place, body, size, &root);
+    struct place place = {.error = error, .hasher = hasher};
+    const struct tree_value *root;
+    int r = place_load(&place, body, size, &root);
     if (r < 0)
         return r;
     AS_CLEANUP(as_notification_free_p)
@@ -238,7 +237,7 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
     return 0;
 }
 
-/* What jansson makes of the body goes with the pool: nothing of it is freed one by one. */
+/* The tree goes with the pool: nothing of it is freed one by one. */
 int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
                       struct as_error *error)
 {

@@ -17,93 +17,17 @@
 
 #include "json_pool.h"
 
-#define SHOWN_MAX   64 /* bytes of a refused text in an error */
-#define NUL_IN_COPY "\xEF\xBF\xBF"
+#define SHOWN_MAX 64 /* bytes of a refused text in an error */
 
-/* jansson quotes the place from the body, and cuts where it likes. */
-static void set_syntax_error(struct as_error *error, const json_error_t *syntax)
+const char *place_get_type_word(const struct tree_value *value)
 {
-    char text[JSON_ERROR_TEXT_LENGTH];
-
-    as_str_copy_line(syntax->text, text, sizeof(text));
-    as_error_set(error, "not JSON: line %d, column %d: %s", syntax->line, syntax->column, text);
-}
-
-/* JSON's escape for a NUL, replaced by that for U+FFFF in a copy of the document. */
-static char *copy_without_nuls(const char *json, size_t size)
-{
-    char *copy = malloc(size);
-    if (!copy)
-        return NULL;
-    memcpy(copy, json, size);
-    for (char *at = copy; (at = memchr(at, '\\', size - (size_t)(at - copy)));) {
-        const size_t left = size - (size_t)(at - copy);
-        if (left >= 6 && memcmp(at, "\\u0000", 6) == 0)
-            memcpy(at, "\\uffff", 6);
-        at += left < 2 ? left : 2;
-    }
-    return copy;
-}
-
-static int load(const char *json, size_t size, size_t flags, const json_t **root_out,
-                bool *has_nuls_out, struct as_error *error)
-{
-    json_error_t syntax = {.line = 0};
-    const json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES | flags, &syntax);
-    const enum json_error_code code = json_error_code(&syntax);
-
-    *has_nuls_out =
-        !root && (code == json_error_null_character || code == json_error_null_byte_in_key);
-    if (*has_nuls_out)
-        return -EINVAL;
-    if (!root && json_pool_is_exhausted()) {
-        as_error_set(error, "too many values for a document of this size");
-        return -EINVAL;
-    }
-    if (!root) {
-        set_syntax_error(error, &syntax);
-        return -EINVAL;
-    }
-    *root_out = root;
-    return 0;
-}
-
-int place_load(const char *json, size_t size, const json_t **root_out, struct as_error *error)
-{
-    bool has_nuls;
-    int r = load(json, size, 0, root_out, &has_nuls, error);
-    if (r < 0 && has_nuls)
-        as_error_set(error, "not JSON that can be read: a NUL in a text");
-    return r;
-}
-
-int place_load_alerts(struct place *place, const char *json, size_t size, const json_t **root_out)
-{
-    /* Grafana's `values` may be beyond 64 bits, as whole numbers of Go are printed */
-    const size_t flags = JSON_DECODE_INT_AS_REAL;
-    bool has_more;
-    int r = load(json, size, flags, root_out, &place->has_nuls, place->error);
-    if (r == 0 || !place->has_nuls)
-        return r;
-    AS_CLEANUP(as_free_p) char *copy = copy_without_nuls(json, size);
-    if (!copy)
-        return -ENOMEM;
-    json_pool_leave();
-    json_pool_enter(place->memory_max);
-    return load(copy, size, flags, root_out, &has_more, place->error);
-}
-
-const char *place_get_type_word(const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL: return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE: return "a boolean";
-    case JSON_NULL: break;
+    switch (value->kind) {
+    case TREE_OBJECT: return "an object";
+    case TREE_ARRAY: return "an array";
+    case TREE_TEXT: return "a string";
+    case TREE_NUMBER: return "a number";
+    case TREE_BOOLEAN: return "a boolean";
+    case TREE_NULL: break;
     }
     return "null";
 }
@@ -124,6 +48,15 @@ static bool is_simple(const char *name)
 {
     return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
                                       "0123456789")] == '\0';
+}
+
+int place_load(struct place *place, const char *json, size_t size,
+               const struct tree_value **root_out)
+{
+    place->pairs = json_pool_alloc(AS_PAYLOAD_LABELS_MAX * sizeof(*place->pairs));
+    if (!place->pairs)
+        return -ENOMEM;
+    return tree_parse(json, size, root_out, &place->has_nuls, place->error);
 }
 
 void place_enter(struct place *place, size_t alert)
@@ -180,65 +113,72 @@ int place_fail_with_text(const struct place *place, const char *member, const ch
     return r;
 }
 
-const json_t *place_find(const json_t *object, const char *member)
+const struct tree_value *place_find(const struct tree_value *object, const char *member)
 {
-    const json_t *value = json_object_get(object, member);
+    const struct tree_value *value = tree_find(object, member);
 
-    return json_is_null(value) ? NULL : value;
+    return value && value->kind != TREE_NULL ? value : NULL;
 }
 
 static bool has_nul(const struct place *place, const char *text)
 {
-    return place->has_nuls && text && strstr(text, NUL_IN_COPY);
+    return place->has_nuls && strstr(text, TREE_NUL);
 }
 
-int place_read_text(const struct place *place, const json_t *object, const char *member, size_t max,
-                    const char **text_out)
+int place_read_text(const struct place *place, const struct tree_value *object, const char *member,
+                    size_t max, const char **text_out)
 {
-    const json_t *value = place_find(object, member);
+    const struct tree_value *value = place_find(object, member);
 
-    if (value && !json_is_string(value))
+    if (value && value->kind != TREE_TEXT)
         return place_fail(place, member, NULL, "expected a string, got %s",
                           place_get_type_word(value));
-    if (value && json_string_length(value) > max)
+    if (value && value->size > max)
         return place_fail(place, member, NULL, "longer than %zu bytes", max);
-    if (has_nul(place, json_string_value(value)))
+    if (value && has_nul(place, value->text))
         return place_fail(place, member, NULL, "a NUL in it");
-    *text_out = value ? json_string_value(value) : NULL;
+    *text_out = value ? value->text : NULL;
     return 0;
 }
 
-int place_read_labels(const struct place *place, const json_t *alert, const char *member,
+static int check_label(const struct place *place, const char *member,
+                       const struct tree_value *value)
+{
+    const char *name = value->name;
+
+    if (!*name)
+        return place_fail(place, member, name, "a name cannot be empty");
+    if (value->name_size > AS_PAYLOAD_LABEL_NAME_MAX)
+        return place_fail(place, member, name, "a name longer than %d bytes",
+                          AS_PAYLOAD_LABEL_NAME_MAX);
+    if (value->kind != TREE_TEXT)
+        return place_fail(place, member, name, "expected a string, got %s",
+                          place_get_type_word(value));
+    if (value->size > AS_PAYLOAD_LABEL_VALUE_MAX)
+        return place_fail(place, member, name, "longer than %d bytes", AS_PAYLOAD_LABEL_VALUE_MAX);
+    if (has_nul(place, name) || has_nul(place, value->text))
+        return place_fail(place, member, name, "a NUL in it");
+    return 0;
+}
+
+int place_read_labels(const struct place *place, const struct tree_value *alert, const char *member,
                       struct as_labels **labels_out)
 {
-    const json_t *object = place_find(alert, member);
+    const struct tree_value *object = place_find(alert, member);
     size_t count = 0;
 
-    if (object && !json_is_object(object))
+    if (object && object->kind != TREE_OBJECT)
         return place_fail(place, member, NULL, "expected an object, got %s",
                           place_get_type_word(object));
-    if (json_object_size(object) > AS_PAYLOAD_LABELS_MAX)
+    if (object && object->size > AS_PAYLOAD_LABELS_MAX)
         return place_fail(place, member, NULL, "more than %d", AS_PAYLOAD_LABELS_MAX);
 
-    /* jansson's iteration takes no const object, and does not change it. */
-    json_t *iterated = (json_t *)(uintptr_t)object;
-    for (void *i = json_object_iter(iterated); i; i = json_object_iter_next(iterated, i)) {
-        const char *name = json_object_iter_key(i);
-        const json_t *value = json_object_iter_value(i);
-        if (!*name)
-            return place_fail(place, member, name, "a name cannot be empty");
-        if (strnlen(name, AS_PAYLOAD_LABEL_NAME_MAX + 1) > AS_PAYLOAD_LABEL_NAME_MAX)
-            return place_fail(place, member, name, "a name longer than %d bytes",
-                              AS_PAYLOAD_LABEL_NAME_MAX);
-        if (!json_is_string(value))
-            return place_fail(place, member, name, "expected a string, got %s",
-                              place_get_type_word(value));
-        if (json_string_length(value) > AS_PAYLOAD_LABEL_VALUE_MAX)
-            return place_fail(place, member, name, "longer than %d bytes",
-                              AS_PAYLOAD_LABEL_VALUE_MAX);
-        if (has_nul(place, name) || has_nul(place, json_string_value(value)))
-            return place_fail(place, member, name, "a NUL in it");
-        place->pairs[count++] = (struct as_label){name, json_string_value(value)};
+    for (const struct tree_value *value = object ? object->first : NULL; value;
+         value = value->next) {
+        int r = check_label(place, member, value);
+        if (r < 0)
+            return r;
+        place->pairs[count++] = (struct as_label){value->name, value->text};
     }
     int r = as_labels_new(place->pairs, count, labels_out);
     if (r < 0) /* -EEXIST cannot be: the parser refuses duplicate names */
@@ -246,7 +186,7 @@ int place_read_labels(const struct place *place, const json_t *alert, const char
     return 0;
 }
 
-int place_read_time(const struct place *place, const json_t *alert, const char *member,
+int place_read_time(const struct place *place, const struct tree_value *alert, const char *member,
                     bool is_needed, as_wall_time *time_out)
 {
     const char *text = NULL;
@@ -261,7 +201,7 @@ int place_read_time(const struct place *place, const json_t *alert, const char *
     return 0;
 }
 
-int place_read_identity(const struct place *place, const json_t *object,
+int place_read_identity(const struct place *place, const struct tree_value *object,
                         const struct as_labels *labels, struct as_digest *digest_out,
                         uint64_t *fingerprint_out)
 {

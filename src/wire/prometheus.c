@@ -22,7 +22,6 @@
 
 #include "field.h"
 #include "json_pool.h"
-#include "place.h"
 
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
@@ -258,7 +257,7 @@ static enum as_prometheus_outcome decode(const char *json, size_t size,
                                          struct as_query_result *result, struct as_error *error)
 {
     const json_t *root;
-    if (place_load(json, size, &root, error) < 0) {
+    if (json_pool_load(json, size, &root, error) < 0) {
         as_error_wrap(error, "Prometheus");
         return AS_PROMETHEUS_INVALID;
     }
@@ -302,7 +301,7 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
     struct as_error error = AS_ERROR_INIT;
     const json_t *root;
     json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
-    if (place_load(json, size, &root, NULL) == 0 &&
+    if (json_pool_load(json, size, &root, NULL) == 0 &&
         as_str_equal(as_field_find_string(root, "status"), "error"))
         set_own_words(root, &error);
     json_pool_leave();

@@ -16,7 +16,6 @@
 
 #include "field.h"
 #include "json_pool.h"
-#include "place.h"
 
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
 
@@ -129,7 +128,7 @@ static int read_document(struct reading *reading, const char *json, size_t size)
     const json_t *root, *series;
     size_t i;
 
-    if (place_load(json, size, &root, reading->error) < 0) {
+    if (json_pool_load(json, size, &root, reading->error) < 0) {
         as_error_wrap(reading->error, "Prometheus");
         return AS_PROMETHEUS_INVALID;
     }

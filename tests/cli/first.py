@@ -199,6 +199,17 @@ class Daemon(Folder):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "shard=2", "--wait")
         self.assertEqual(done.stdout.splitlines()[3], "checkout: stays at 6: cooldown, would be 9, by rule checkout-is-slow. "
                          "The target is locked after an earlier change of its size.")
+        self.assertRegex(done.stdout.splitlines()[4], r"^checkout: its size is 6; locked against scaling up until "
+                         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z, for (1m|\d+s) more$")
+
+    def test_the_start_is_counted_as_people_count(self):
+        self.assertIn(": 2 rules, 1 target, 0 open incidents, 0 unfinished actions", self.ask("log", "--kind=start").stdout)
+
+    def test_practice_on_a_port_in_use_says_so(self):
+        done = subprocess.run([sys.executable, "practice.py"], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^practice.py: 127.0.0.1:\d+: Address already in use; end what has this port, or give another one "
+                         r"here \(ADDRESS\) and in rules/checkout.yaml\n$")
 
     def test_wait_as_json_is_a_document_a_line(self):
         done = self.ask("fire", "alertname=CheckoutLatencyHigh", "--wait", "--output=json")
@@ -258,6 +269,14 @@ class Patterns(unittest.TestCase):
                     self.assertIn("no file matches this pattern", done.stderr)
 
 
+class FolderGiven(Folder):
+    def test_where_files_are_expected(self):
+        for command, name in (("check", "rules/"), ("check", "rules"), ("test", "tests/")):
+            done = run(command, name, cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{name}: error: this is a folder: name the files in it, as {name.rstrip('/')}/*.yaml\n", done.stderr)
+
+
 class Places(Folder):
     def test_a_missing_folder_is_said_before_anything_is_opened(self):
         configuration = self.folder / "alertscaler.yaml"
@@ -271,6 +290,75 @@ class Places(Folder):
                           f"{key}: {{path: ...}}", line)
             self.assertNotIn("listening", done.stderr)
             self.assertNotIn("leading", done.stderr)
+
+    def not_writable(self):
+        """(key, path in the configuration, place in the message): a folder of root's, then a file of root's."""
+        for path in (self.parent, self.folder):
+            path.chmod(0o755)
+        (self.folder / "token").chmod(0o644)
+        for key, given in (("state", "state.db"), ("action_log", "actions.jsonl")):
+            closed = self.folder / f"closed-{key}"
+            closed.mkdir(mode=0o555)
+            yield key, f"{closed.name}/{given}", f"the folder {closed.resolve()}"
+            file = self.folder / f"{key}.closed"
+            file.touch(mode=0o400)
+            yield key, file.name, "this file"
+
+    def with_place(self, key, path):
+        """The configuration with state and log in a folder that everyone may write, but for one of them."""
+        room = self.folder / "room"
+        room.mkdir(exist_ok=True)
+        room.chmod(0o777)
+        places = {"state": "room/state.db", "action_log": "room/actions.jsonl", key: path}
+        text = (self.folder / "alertscaler.yaml").read_text()
+        file = self.folder / f"{key}-{pathlib.Path(path).parts[0]}.yaml"
+        file.write_text(re.sub(r"(?m)^(state|action_log): .*", lambda m: f"{m[1]}: {{path: {places[m[1]]}}}", text))
+        return file.name
+
+    @unittest.skipIf(os.getuid() != 0, "only root can be another user too")
+    def test_a_place_that_cannot_be_written_is_named_with_the_user_and_what_to_do(self):
+        for key, path, place in self.not_writable():
+            name = self.with_place(key, path)
+            why = f"{path}: {place}: Permission denied for user 65534; give this user the right to write there, or name another place"
+            with self.subTest(key=key, path=path, command="serve"):
+                done = run("serve", "--web.listen-address=127.0.0.1:0", f"--config.file={name}", cwd=self.folder, user=65534)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f'msg="cannot start" error="{why} in the configuration: {key}: {{path: ...}}"', done.stderr)
+            with self.subTest(key=key, path=path, command="check"):
+                done = run("check", name, cwd=self.folder, user=65534)
+                self.assertEqual((done.returncode, done.stderr.count("warning: ")), (0, 1), done.stderr)
+                line = (self.folder / name).read_text().splitlines().index(f"{key}: {{path: {path}}}") + 1
+                self.assertTrue(done.stderr.startswith(f"{name}:{line}:{len(key) + 10}: warning: {why}; "
+                                                       "alertscaler does not start here\n"), done.stderr)
+                self.assertEqual(run("check", "--syntax-only", name, cwd=self.folder, user=65534).stderr, "")
+        self.assertEqual(list((self.folder / "room").iterdir()), [], "nothing is made by a check, nor by a start that ends")
+
+    @unittest.skipIf(os.getuid() != 0, "only root has privileges to give up")
+    def test_root_is_told_too_that_it_has_no_right_in_the_sandbox(self):
+        (self.folder / "other").mkdir(mode=0o755)
+        os.chown(self.folder / "other", 65534, 65534)
+        for key, path in (("state", "other/state.db"), ("action_log", "other/actions.jsonl")):
+            done = run("serve", "--web.listen-address=127.0.0.1:0", f"--config.file={self.with_place(key, path)}", cwd=self.folder)
+            self.assertIn(f"{path}: the folder {self.folder.resolve()}/other: Permission denied for user 0 (the sandbox gives up root's "
+                          "privileges); give this user the right to write there, or name another place in the configuration: "
+                          f"{key}: {{path: ...}}\"", done.stderr)
+
+    def test_check_says_where_a_folder_is_missing_and_makes_none(self):
+        name = self.with_place("state", "none/state.db")
+        done = run("check", name, cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr.count("warning: ")), (0, 1))
+        self.assertIn("none/state.db: the folder none: No such file or directory; create it, or name another place; "
+                      "alertscaler does not start here\n", done.stderr)
+        self.assertEqual(run("check", "--lint-fatal", name, cwd=self.folder).returncode, 3)
+        self.assertEqual(run("check", "--lint-fatal", "--syntax-only", name, cwd=self.folder).returncode, 0)
+        self.assertFalse((self.folder / "none").exists())
+
+    def test_who_cannot_open_the_state_does_not_say_that_it_listens(self):
+        (self.folder / "state.db").mkdir()
+        done = run("serve", "--web.listen-address=127.0.0.1:0", cwd=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('msg="cannot start" error="state file state.db: Is a directory', done.stderr)
+        self.assertNotRegex(done.stderr, "msg=(listening|leading)")
 
 
 class DryRun(Daemon):
@@ -310,6 +398,20 @@ checkout-is-idle almost matches: alertname="CheckoutIdle" does not match: it is 
 No rule matches.
 1 other rule does not match.
 """)
+
+    def test_upper_and_lower_case_are_told(self):
+        rule = {"name": "slow", "match": ['alertname="CheckoutLatencyHigh"', 'severity=~"page|critical"'], "target": "web", "scale_up": {"by": 1}}
+        self.write({"targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "max": 9}}, "rules": [rule]})
+        name, severity = ' alertname="CheckoutLatencyHigh" does not match: ', ' severity=~"page|critical" does not match: '
+        why = "upper and lower case count"
+        for labels, told in (
+                (["alertname=CheckoutLatencyHigh", "severity=Page"], [f'{severity}it is "Page": {why}']),
+                (["alertname=CheckoutLatencyHigh", "Severity=page"], [f'{severity}there is no such label, but "Severity": {why}']),
+                (["alertname=checkoutlatencyhigh", "severity=PAGE"], [f'{name}it is "checkoutlatencyhigh": {why}', f'{severity}it is "PAGE": {why}']),
+                (["severity=Page"], [f"{name}there is no such label", f'{severity}it is "Page": {why}']),
+                (["alertname=checkoutlatencyhigh"], [f'{name}it is "checkoutlatencyhigh": {why}', f"{severity}there is no such label"])):
+            self.assertEqual(self.explain(*labels, status=1), f"slow almost matches:{';'.join(told)}\n\nNo rule matches.\n", labels)
+        self.assertEqual(self.explain("alertname=Other", "severity=info", status=1), "No rule matches.\n1 other rule does not match.\n")
 
     def write(self, rules, **settings):
         (self.folder / "rules/checkout.yaml").write_text(yaml.safe_dump(rules))

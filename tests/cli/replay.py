@@ -153,7 +153,15 @@ class Explain(unittest.TestCase):
         self.assertEqual(run("replay", "-", data=SMALL), run("replay", "-", data="".join(LINES)))
 
     def test_nothing_found_is_status_1(self):
-        self.assertIn('no decision on "checkout"', self.explain("--target=checkout", LOG, status=1))
+        told = self.explain("--target=checkout", LOG, status=1)
+        self.assertIn('no decision on "checkout"', told)
+        self.assertIn("`alertscaler log --target '*checkout*'` shows what it has", told)
+
+    def test_a_name_that_is_misspelt_is_told_the_nearest_one(self):
+        for name in ("wrokers", "Workers", "worker"):
+            self.assertRegex(self.explain(f"--target={name}", LOG, status=1),
+                             f'no decision on "{name}" up to .*; did you mean "workers"\\?\n$')
+        self.assertIn(f'did you mean "{WORKERS}"?', self.explain(f"--target={WORKERS}/", LOG, status=1))
 
     def test_wrong_use_is_status_2(self):
         self.assertIn("--target=NAME is needed", self.explain(LOG, status=2))

@@ -1,6 +1,9 @@
-/* Any body: decoded or refused with a line of text; what was decoded survives encoding. */
+/* Any body: decoded or refused with a line of text; what was decoded survives encoding. What is
+ * JSON, and what its texts are, is what jansson says too. */
 #include <errno.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
@@ -44,12 +47,48 @@ static void check_round_trip(const struct as_notification *first)
     as_buf_deinit(&body);
 }
 
+static void check_labels(const struct as_labels *labels, const json_t *object)
+{
+    FUZZ_CHECK(labels->count == json_object_size(object));
+    for (uint32_t i = 0; i < labels->count; i++) {
+        const json_t *value = json_object_get(object, labels->items[i].name);
+        FUZZ_CHECK(json_is_string(value));
+        FUZZ_CHECK(strcmp(labels->items[i].value, json_string_value(value)) == 0);
+    }
+}
+
+/* NULs apart: escaped, jansson refuses the whole document; as bytes, it overlooks them behind
+ * numbers. */
+static void check_against_jansson(const char *json, size_t size, const struct as_notification *read,
+                                  const struct as_error *error)
+{
+    json_error_t problem;
+    const bool is_json = read || strncmp(error->text, "not JSON", 8) != 0;
+    json_t *root =
+        json_loadb(json, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &problem);
+    const enum json_error_code code = root ? json_error_unknown : json_error_code(&problem);
+    const json_t *alerts = json_object_get(root, "alerts");
+    if (code == json_error_null_character || code == json_error_null_byte_in_key)
+        return;
+    FUZZ_CHECK(is_json == (root != NULL) || strstr(error->text, "too many values") ||
+               memchr(json, 0, size));
+    for (size_t i = 0; read && i < read->alert_count; i++) {
+        const json_t *alert = json_array_get(alerts, i);
+        if (read->alerts[i].problem)
+            continue;
+        check_labels(read->alerts[i].labels, json_object_get(alert, "labels"));
+        check_labels(read->alerts[i].annotations, json_object_get(alert, "annotations"));
+    }
+    json_decref(root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct as_notification *notification = NULL;
     struct as_error error = AS_ERROR_INIT;
     int r = as_payload_decode((const char *)data, size, &notification, &error);
 
+    check_against_jansson((const char *)data, size, notification, &error);
     if (r < 0) {
         FUZZ_CHECK(r == -EINVAL && !notification);
         FUZZ_CHECK(*error.text && !strchr(error.text, '\n'));

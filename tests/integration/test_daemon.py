@@ -838,12 +838,13 @@ def test_a_second_one_on_the_same_state_file(daemon, make, group):
 def test_an_address_in_use(daemon, make, group):
     second = make(make_rules(group), name="second", start=False)
     second.process.argv = [a.replace(second.address, daemon.address) for a in second.process.argv]
-    refuse(second, daemon.address, "in use")
+    refuse(second, f'--web.listen-address: listen on \\"{daemon.address}\\": Address already in use; another process has this port: '
+           "stop it, or give another address with this option")
 
 
 @pytest.mark.parametrize("content, says", [
     (b"", "the file is empty"), (b"\x7fELF\0\1\2\3" * 100, "rules.yaml:1:"), (b"rules: 1\n" * 10000, "given twice"),
-    (None, "directory"),
+    (None, "this is a folder: name the files in it"),
 ], ids=["empty", "binary", "ten thousand errors", "directory"])
 def test_a_rule_file_that_is_none(make, group, content, says):
     daemon = make(make_rules(group), start=False)

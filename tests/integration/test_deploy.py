@@ -1,4 +1,5 @@
 """What is shipped under deploy/: the manifests with their rights, the configuration in them, the image."""
+import base64
 import os
 import pathlib
 import re
@@ -144,6 +145,43 @@ def test_the_kill_switch_of_the_shipped_configuration_stops_it(make_daemon, node
     stop.unlink()
     eventually(lambda: group.applied == [5], what="it goes on without the file")
     daemon.stop()
+
+
+def with_tokens(text):
+    """As its comments say: the commented lines about tokens take effect."""
+    lines = text.splitlines(keepends=True)
+    asked = [n for n, line in enumerate(lines) if re.match(r" *# (- \{?name: tokens|  secret: |receiver:|  tokens:|    - \{name: )", line)]
+    assert asked, "there are none"
+    return "".join(line.replace("# ", "", 1) if n in asked else line for n, line in enumerate(lines))
+
+
+@pytest.mark.parametrize("folder, workload", [("kubernetes", "deployment.yaml"), ("kubernetes-ha", "statefulset.yaml")])
+def test_the_comments_of_the_manifests_give_it_tokens(plane, make_daemon, tmp_path, folder, workload):
+    """The command makes the Secret whose keys the configuration reads; with them a notification needs its token."""
+    text = (MANIFESTS.parent / folder / "config/alertscaler.yaml").read_text()
+    tokens = yaml.safe_load(with_tokens(text))["receiver"]["tokens"]
+    command = re.search(r"kubectl -n alertscaler (create secret generic (\S+)) \\\n# +(.*)\n", text)
+    keys = re.findall(r"--from-literal=(\w+)=", command[3])
+    pod = yaml.safe_load(with_tokens((MANIFESTS.parent / folder / workload).read_text()))["spec"]["template"]["spec"]
+    mount, = [m for m in pod["containers"][0]["volumeMounts"] if m["name"] == "tokens"]
+    volume, = [v for v in pod["volumes"] if v["name"] == "tokens"]
+    assert mount["readOnly"] and volume["secret"] == {"secretName": command[2]}
+    assert [token["file"] for token in tokens] == [f"{mount['mountPath']}/{key}" for key in keys]
+    assert "three lines with `tokens` in " + workload in text
+
+    made = plane.kubectl("-n", "alertscaler", *command[1].split(), *(f"--from-literal={key}=is-{key}" for key in keys),
+                         "--dry-run=server", "-o", "yaml").stdout
+    for key, value in yaml.safe_load(made)["data"].items():
+        (tmp_path / key).write_bytes(base64.b64decode(value))
+    daemon = make_daemon({"targets": {}, "rules": []}, start=False, config={"receiver": {
+        "tokens": [{**token, "file": str(tmp_path / pathlib.Path(token["file"]).name)} for token in tokens]}})
+    daemon.start()
+    body = notification(alert({"alertname": "Busy"}))
+    assert daemon.post("/webhook", body).status == 401
+    daemon.headers = {"Authorization": "Bearer is-prometheus"}
+    assert (daemon.post("/webhook", body).status, daemon.get("/metrics").status) == (403, 200)
+    daemon.headers = {"Authorization": "Bearer is-alertmanager"}
+    assert (daemon.post("/webhook", body).status, daemon.get("/metrics").status) == (200, 403)
 
 
 def test_a_replica_of_several_runs_as_one_alone_does():

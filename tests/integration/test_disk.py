@@ -207,12 +207,13 @@ def test_a_disk_that_breaks_down_and_is_repaired(loaded, small_disk, tmp_path, w
 
 
 def refusal(make_daemon, config):
-    """Starts it where it cannot start: what it says."""
+    """Starts it where it cannot start: what it says. Nothing it said before was wrong: it does not listen, nor lead."""
     daemon = make_daemon(config=config, rules={"targets": {}, "rules": []}, start=False)
     done = subprocess.run([find_binary(), "serve", f"--config.file={daemon.config_file}", "--web.listen-address=127.0.0.1:0"],
                           capture_output=True, text=True, timeout=30, env=environment(HOME=daemon.directory))
     assert done.returncode == 1, done
     assert "Sanitizer" not in done.stderr
+    assert "cannot start" in done.stderr and "listening" not in done.stderr and "leading" not in done.stderr
     return done.stderr
 
 

@@ -1,10 +1,12 @@
 /*
- * Bytes as text: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648).
+ * Bytes as text: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648); characters as
+ * bytes (UTF-8).
  */
 #ifndef ALERTSCALER_BASE_ENCODE_H
 #define ALERTSCALER_BASE_ENCODE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/buf.h>
 
@@ -17,5 +19,8 @@ void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const 
 /* With + and / and padding; and the alphabet of URLs, without padding. */
 void as_encode_base64(struct as_buf *buf, const void *data, size_t size);
 void as_encode_base64url(struct as_buf *buf, const void *data, size_t size);
+
+/* A character in UTF-8, at most four bytes; returns the end. */
+char *as_encode_utf8(char *out, uint32_t code);
 
 #endif

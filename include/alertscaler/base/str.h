@@ -16,8 +16,10 @@ static inline bool as_str_is_empty(const char *text)
 
 bool as_str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool as_str_starts_with(const char *text, const char *prefix);
-bool as_str_is_utf8(const char *text,
-                    size_t size); /* valid, without surrogates and overlong forms */
+/* Bytes of the character at the start of `text`; 0 where none begins there. No surrogates, no
+ * overlong forms. */
+size_t as_str_measure_utf8(const char *text, size_t size);
+bool as_str_is_utf8(const char *text, size_t size);
 
 /* The longest prefix of at most `max` bytes that does not cut a UTF-8 sequence. */
 size_t as_str_cut_utf8(const char *text, size_t size, size_t max);

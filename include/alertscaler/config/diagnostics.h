@@ -17,8 +17,13 @@
 
 #define AS_DIAGNOSTICS_MAX 1000
 
-enum as_severity { AS_SEVERITY_ERROR, AS_SEVERITY_WARNING, AS_SEVERITY_COUNT };
-const char *as_severity_get_word(enum as_severity severity); /* "error", "warning" */
+enum as_severity {
+    AS_SEVERITY_ERROR,
+    AS_SEVERITY_WARNING,
+    AS_SEVERITY_HINT, /* likely, not certain: never a reason to fail */
+    AS_SEVERITY_COUNT
+};
+const char *as_severity_get_word(enum as_severity severity); /* "error", "warning", "hint" */
 
 struct as_diagnostic {
     enum as_severity severity;

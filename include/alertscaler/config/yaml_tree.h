@@ -105,6 +105,11 @@ void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *no
                   enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
                   ...) AS_PRINTF(5, 6);
 
+/* With what is likely rather than certain. */
+void as_yaml_hint(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
+                  ...) AS_PRINTF(5, 6);
+
 AS_DEFINE_CLEANUP(struct as_yaml_tree *, as_yaml_free)
 
 #endif

@@ -18,9 +18,9 @@
 #define AS_PAYLOAD_TIME_MAX        64      /* bytes of a time */
 #define AS_PAYLOAD_RECEIVERS_MAX   1000    /* that one alert of a list is routed to */
 
-/* Bytes of memory that reading a notification of `size` bytes may take. Real alerts take five times
- * their size (labels, annotations, URLs), those with a label or two eight, with dozens of labels of
- * a few letters eleven; a body of "[],[],..." would take 43 times. */
+/* Bytes of memory that reading a notification of `size` bytes may take. Real alerts take two to
+ * three times their size (labels, annotations, URLs), those with dozens of labels of a few letters
+ * five; a body of "[],[],..." would take 17 times. */
 #define AS_PAYLOAD_MEMORY_MAX(size)                                                                \
     ((size) < ((size_t)33 << 20) ? ((size_t)1 << 20) + 12 * (size) : (size_t)400 << 20)
 

@@ -6,6 +6,7 @@ Start it with `python3 practice.py`. It speaks the protocol of an HTTP node grou
 """
 import http.server
 import json
+import sys
 
 ADDRESS = ("127.0.0.1", 9098)
 
@@ -30,4 +31,9 @@ class Checkout(http.server.BaseHTTPRequestHandler):
         pass
 
 
-http.server.HTTPServer(ADDRESS, Checkout).serve_forever()
+try:
+    server = http.server.HTTPServer(ADDRESS, Checkout)
+except OSError as error:
+    sys.exit(f"practice.py: {ADDRESS[0]}:{ADDRESS[1]}: {error.strerror}; "
+             "end what has this port, or give another one here (ADDRESS) and in rules/checkout.yaml")
+server.serve_forever()

@@ -245,6 +245,18 @@ Test(server, large_bodies_and_answers_follow_one_another_on_a_connection)
     stop();
 }
 
+Test(server, answers_who_ends_in_the_middle_of_a_further_request)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/") "GET /mo");
+    shutdown(fd, SHUT_WR);
+    expect(fd, 200, "/");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
 Test(server, holds_deadlines_for_head_body_and_silence)
 {
     struct as_http_server_config config = short_config();

@@ -218,7 +218,7 @@ static const struct {
     {WITH("\"a\":\"\xFF\""), "unable to decode byte 0xff"},
     {WITH("\"a\":\"\xED\xA0\x80\""), "unable to decode"},
     {WITH("\"a\":\"\\ud800\""), "not JSON"},
-    {WITH("\"a\":\"line\nbreak\""), "unexpected newline near"},
+    {WITH("\"a\":\"line\nbreak\""), "unexpected newline in a text"},
     {WITH("\"a\":1e400"), "real number overflow"},
     {WITH("\"a\":01"), "not JSON"},
     {WITH("\"a\":NaN"), "not JSON"},
@@ -389,7 +389,7 @@ Test(payload, deep_nesting_is_refused_not_followed)
 
 Test(payload, a_small_body_cannot_take_much_memory_but_brackets_in_texts_are_free)
 {
-    struct as_buf body = repeat("{\"version\":\"4\",\"alerts\":[],\"a\":[[]", ",[]", 100000, "]}");
+    struct as_buf body = repeat("{\"version\":\"4\",\"alerts\":[],\"a\":[0", ",0", 100000, "]}");
 
     check_refused(body.data, body.size, "too many values for a document of this size");
     as_buf_deinit(&body);

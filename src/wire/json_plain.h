@@ -1,0 +1,37 @@
+/*
+ * Where a JSON text stands for itself: asked of eight bytes at a time, by whoever reads or writes.
+ */
+#ifndef ALERTSCALER_SRC_WIRE_JSON_PLAIN_H
+#define ALERTSCALER_SRC_WIRE_JSON_PLAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Marks in its high bit each byte below `limit` (at most 0x80); bytes above the first such one may
+ * be marked wrongly. */
+static inline uint64_t json_mark_below(uint64_t bytes, uint64_t limit)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+
+    return (bytes - ones * limit) & ~bytes & highs;
+}
+
+/* How many of the eight bytes at `text` stand before the first control character, '"', '\\' or byte
+ * that is not ASCII. */
+static inline size_t json_count_plain(const char *text)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+    uint64_t bytes;
+
+    memcpy(&bytes, text, sizeof(bytes));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bytes = __builtin_bswap64(bytes); /* the first byte is the lowest */
+#endif
+    const uint64_t special = (bytes & highs) | json_mark_below(bytes, 0x20) |
+                             json_mark_below(bytes ^ ones * '"', 1) |
+                             json_mark_below(bytes ^ ones * '\\', 1);
+    return special ? (size_t)__builtin_ctzll(special) / 8 : sizeof(bytes);
+}
+
+#endif

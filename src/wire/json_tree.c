@@ -1,0 +1,345 @@
+/*
+ * Reads JSON in one pass: see the header. The copy of the document ends in zeros, which stop every
+ * walk over it.
+ */
+#include "json_tree.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/encode.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+
+#include "json_plain.h"
+#include "json_pool.h"
+
+#define DEPTH_MAX    2048
+#define ZEROS        8  /* behind the document: what json_count_plain may read at its end */
+#define COMPARED_MAX 16 /* members, up to which names are compared each with each */
+
+struct reader {
+    char *at;
+    const char *begin, *end; /* of the copy */
+    const char *json;        /* as it came */
+    unsigned depth;
+    bool has_nuls;
+    struct as_error *error;
+};
+
+/* `at`: the byte that cannot stand there. Columns are counted in characters. */
+static int fail(const struct reader *reader, const char *at, const char *format, ...)
+    AS_PRINTF(3, 4);
+
+static int fail(const struct reader *reader, const char *at, const char *format, ...)
+{
+    const char *stop = reader->json + (at - reader->begin);
+    const bool is_end = at >= reader->end;
+    size_t line = 1, column = 0;
+    char what[AS_ERROR_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    for (const char *c = reader->json; c < stop; c++) {
+        line += *c == '\n';
+        column = *c == '\n' ? 0 : column + (((unsigned char)*c & 0xC0) != 0x80);
+    }
+    as_error_set(reader->error, "not JSON: line %zu, column %zu: %s", line, column + !is_end,
+                 is_end ? "premature end of input" : what);
+    return -EINVAL;
+}
+
+static int fail_exhausted(const struct reader *reader)
+{
+    as_error_set(reader->error, "too many values for a document of this size");
+    return -EINVAL;
+}
+
+static void skip_space(struct reader *reader)
+{
+    while (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r')
+        reader->at++;
+}
+
+static bool take(struct reader *reader, char c)
+{
+    skip_space(reader);
+    if (*reader->at != c)
+        return false;
+    reader->at++;
+    skip_space(reader);
+    return true;
+}
+
+static char *skip_plain(char *at)
+{
+    size_t count;
+
+    do
+        at += count = json_count_plain(at);
+    while (count == 8);
+    return at;
+}
+
+static bool read_code(const char *at, uint64_t *code_out)
+{
+    return at[0] == '\\' && at[1] == 'u' && as_number_parse_u64_hex(at + 2, 4, code_out) == 0;
+}
+
+/* An escape never is shorter than what it stands for. */
+static int read_escape(struct reader *reader, char **out_io)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    const char *at = reader->at, *letter = at[1] ? strchr(letters, at[1]) : NULL;
+    uint64_t code, low;
+
+    if (letter) {
+        *(*out_io)++ = meanings[letter - letters];
+        reader->at += 2;
+        return 0;
+    }
+    if (!read_code(at, &code))
+        return fail(reader, at + 1 < reader->end ? at : at + 1, "invalid escape");
+    reader->at += 6;
+    if (code >= 0xD800 && code <= 0xDFFF) {
+        if (code >= 0xDC00 || !read_code(reader->at, &low) || low < 0xDC00 || low > 0xDFFF)
+            return fail(reader, at, "invalid Unicode: half of a surrogate pair");
+        reader->at += 6;
+        code = 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF);
+    }
+    if (code == 0) {
+        reader->has_nuls = true;
+        code = 0xFFFF;
+    }
+    *out_io = as_encode_utf8(*out_io, (uint32_t)code);
+    return 0;
+}
+
+/* What is special in a text and does not end it. */
+static int read_special(struct reader *reader, char **out_io)
+{
+    const unsigned char byte = (unsigned char)*reader->at;
+
+    if (byte == '\\')
+        return read_escape(reader, out_io);
+    if (byte == '\n')
+        return fail(reader, reader->at, "unexpected newline in a text");
+    if (byte < 0x20)
+        return fail(reader, reader->at, "control character 0x%x in a text", byte);
+    const size_t size = as_str_measure_utf8(reader->at, (size_t)(reader->end - reader->at));
+    if (size == 0)
+        return fail(reader, reader->at, "unable to decode byte 0x%x", byte);
+    memmove(*out_io, reader->at, size);
+    *out_io += size;
+    reader->at += size;
+    return 0;
+}
+
+static int read_text(struct reader *reader, const char **text_out, uint32_t *size_out)
+{
+    char *text = reader->at + 1, *out = skip_plain(text);
+
+    reader->at = out;
+    while (*reader->at != '"') {
+        int r = read_special(reader, &out);
+        if (r < 0)
+            return r;
+        char *plain = reader->at;
+        reader->at = skip_plain(plain);
+        memmove(out, plain, (size_t)(reader->at - plain));
+        out += reader->at - plain;
+    }
+    reader->at++;
+    *out = '\0';
+    *text_out = text;
+    *size_out = (uint32_t)(out - text);
+    return 0;
+}
+
+static int read_number(struct reader *reader, struct tree_value *value)
+{
+    const size_t size = strspn(reader->at, "+-.0123456789Ee");
+    int r = as_number_parse_double(reader->at, size, &value->number);
+
+    if (r < 0)
+        return fail(reader, reader->at, r == -ERANGE ? "real number overflow" : "invalid number");
+    value->kind = TREE_NUMBER;
+    reader->at += size;
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct tree_value *x = *(struct tree_value *const *)a,
+                            *y = *(struct tree_value *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : x->name < y->name ? -1 : 1;
+}
+
+static bool is_same_name(const struct tree_value *a, const struct tree_value *b)
+{
+    return a->name_size == b->name_size && memcmp(a->name, b->name, a->name_size) == 0;
+}
+
+/* The second member of a name; NULL where all names differ. Names of labels come sorted. */
+static int find_duplicate(const struct tree_value *object, const struct tree_value **second_out)
+{
+    const struct tree_value *member = object->first, **members;
+    size_t count = 0;
+
+    while (member && member->next && strcmp(member->name, member->next->name) < 0)
+        member = member->next;
+    if (!member || !member->next)
+        return 0;
+    if (object->size <= COMPARED_MAX) {
+        for (const struct tree_value *a = object->first; a; a = a->next)
+            for (const struct tree_value *b = a->next; b; b = b->next)
+                if (is_same_name(a, b))
+                    *second_out = b;
+        return 0;
+    }
+    members = malloc(object->size * sizeof(struct tree_value *));
+    if (!members)
+        return -ENOMEM;
+    for (member = object->first; member; member = member->next)
+        members[count++] = member;
+    qsort(members, count, sizeof(struct tree_value *), compare_names);
+    for (size_t i = 1; i < count; i++)
+        if (is_same_name(members[i - 1], members[i]))
+            *second_out = members[i];
+    free(members);
+    return 0;
+}
+
+static int read_value(struct reader *reader, struct tree_value *value);
+
+static int read_member(struct reader *reader, struct tree_value *member)
+{
+    if (*reader->at != '"')
+        return fail(reader, reader->at, "a name in quotes expected");
+    int r = read_text(reader, &member->name, &member->name_size);
+    if (r < 0)
+        return r;
+    if (!take(reader, ':'))
+        return fail(reader, reader->at, "':' expected");
+    return read_value(reader, member);
+}
+
+/* What stands between the brackets. */
+static int read_values(struct reader *reader, struct tree_value *parent)
+{
+    const bool is_object = parent->kind == TREE_OBJECT;
+    struct tree_value **next = &parent->first;
+
+    if (take(reader, is_object ? '}' : ']'))
+        return 0;
+    do {
+        struct tree_value *value = json_pool_alloc(sizeof(*value));
+        if (!value)
+            return fail_exhausted(reader);
+        *value = (struct tree_value){.kind = TREE_NULL};
+        *next = value;
+        next = &value->next;
+        parent->size++;
+        int r = is_object ? read_member(reader, value) : read_value(reader, value);
+        if (r < 0)
+            return r;
+    } while (take(reader, ','));
+    return take(reader, is_object ? '}' : ']')
+               ? 0
+               : fail(reader, reader->at, "',' or '%c' expected", is_object ? '}' : ']');
+}
+
+static int read_brackets(struct reader *reader, struct tree_value *value)
+{
+    const struct tree_value *second = NULL;
+
+    value->kind = *reader->at == '{' ? TREE_OBJECT : TREE_ARRAY;
+    if (++reader->depth > DEPTH_MAX)
+        return fail(reader, reader->at, "maximum parsing depth reached");
+    reader->at++;
+    int r = read_values(reader, value);
+    if (r == 0 && value->kind == TREE_OBJECT)
+        r = find_duplicate(value, &second);
+    if (second)
+        return fail(reader, second->name + second->name_size, "duplicate object key");
+    reader->depth--;
+    return r;
+}
+
+static int read_word(struct reader *reader, const char *word, enum tree_kind kind,
+                     struct tree_value *value)
+{
+    const size_t size = strlen(word);
+
+    if (strncmp(reader->at, word, size) != 0)
+        return fail(reader, reader->at, "a value expected");
+    value->kind = kind;
+    value->boolean = *word == 't';
+    reader->at += size;
+    return 0;
+}
+
+static int read_value(struct reader *reader, struct tree_value *value)
+{
+    switch (*reader->at) {
+    case '"': value->kind = TREE_TEXT; return read_text(reader, &value->text, &value->size);
+    case '{':
+    case '[': return read_brackets(reader, value);
+    case 't': return read_word(reader, "true", TREE_BOOLEAN, value);
+    case 'f': return read_word(reader, "false", TREE_BOOLEAN, value);
+    case '-': return read_number(reader, value);
+    }
+    return *reader->at >= '0' && *reader->at <= '9' ? read_number(reader, value)
+                                                    : read_word(reader, "null", TREE_NULL, value);
+}
+
+int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
+               bool *has_nuls_out, struct as_error *error)
+{
+    struct tree_value *root = json_pool_alloc(sizeof(*root));
+    char *copy = json_pool_alloc(size + ZEROS);
+    struct reader reader = {.json = json, .error = error};
+
+    if (!root || !copy)
+        return fail_exhausted(&reader);
+    memcpy(copy, json, size);
+    memset(copy + size, 0, ZEROS);
+    reader.at = copy;
+    reader.begin = copy;
+    reader.end = copy + size;
+    *root = (struct tree_value){.kind = TREE_NULL};
+    skip_space(&reader);
+    if (*reader.at != '{' && *reader.at != '[')
+        return fail(&reader, reader.at, "'[' or '{' expected");
+    int r = read_brackets(&reader, root);
+    if (r < 0)
+        return r;
+    if (reader.at != reader.end)
+        return fail(&reader, reader.at, "end of file expected");
+    *root_out = root;
+    *has_nuls_out = reader.has_nuls;
+    return 0;
+}
+
+const struct tree_value *tree_find(const struct tree_value *object, const char *name)
+{
+    const size_t size = strlen(name);
+
+    if (!object || object->kind != TREE_OBJECT)
+        return NULL;
+    const struct tree_value *member = object->first;
+    while (member && (member->name_size != size || memcmp(member->name, name, size) != 0))
+        member = member->next;
+    return member;
+}
+
+const char *tree_get_text(const struct tree_value *value)
+{
+    return value && value->kind == TREE_TEXT ? value->text : NULL;
+}
