@@ -138,15 +138,17 @@ static struct target *resolve(struct as_engine *engine, const struct incident *i
                               const struct as_labels *annotations, bool *is_forbidden)
 {
     const struct as_target_config *config = &engine->ruleset->targets[rule->target];
-    struct as_target_ref *ref;
-    if (as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
+    /* whatever the labels, a plain address leads to the one target that is there from the start */
+    struct target *named = config->is_templated ? NULL : LIST_FIRST(&engine->members[rule->target]);
+    struct as_target_ref *ref = NULL;
+    if (!named && as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
         return NULL;
-    if (!scope_allows(engine, incident, rule, ref)) {
+    if (!scope_allows(engine, incident, rule, named ? named->ref : ref)) {
         as_target_ref_free(ref);
         *is_forbidden = true;
         return NULL;
     }
-    return target_claim(engine, config, ref);
+    return named ? named : target_claim(engine, config, ref);
 }
 
 static size_t count_enabled(const struct as_engine *engine, const uint32_t *rules, size_t count)

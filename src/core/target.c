@@ -294,21 +294,27 @@ static bool is_unrestricted(const struct as_target_config *config)
     return config->is_templated && !is_restricted;
 }
 
+static void append_part(struct as_buf *out, const char *part)
+{
+    as_buf_append_char(out, '/');
+    as_buf_append_str(out, part);
+}
+
 static int print_id(const struct as_target_config *config, const struct as_target_ref *ref,
                     struct as_buf *out, struct as_error *error)
 {
     as_buf_append_str(out, as_target_kind_get_word(config->kind));
     if (config->kind == AS_TARGET_KUBERNETES) {
         for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++)
-            as_buf_printf(out, "/%s", as_target_ref_get(ref, kubernetes_checks[i].key));
+            append_part(out, as_target_ref_get(ref, kubernetes_checks[i].key));
     } else {
-        as_buf_printf(out, "/%s", as_target_ref_get(ref, "provider"));
+        append_part(out, as_target_ref_get(ref, "provider"));
         for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
             const char *place = find_field(ref, places[i]);
             if (place)
-                as_buf_printf(out, "/%s", place);
+                append_part(out, place);
         }
-        as_buf_printf(out, "/%s", get_name(ref));
+        append_part(out, get_name(ref));
     }
     if (as_buf_check(out) < 0)
         return refuse(error, "target", get_name(ref), "its id would be too long");
@@ -392,20 +398,20 @@ static void print_id_pattern(const struct as_target_config *config, struct as_bu
     if (config->kind == AS_TARGET_KUBERNETES) {
         for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++) {
             const char *value = find_plain_value(config, kubernetes_checks[i].key);
-            as_buf_printf(out, "/%s", value ? value : "");
+            append_part(out, value ? value : "");
         }
     } else {
         const char *provider = find_plain_value(config, "provider");
         const char *name = find_plain_value(config, "name");
         if (!name)
             name = find_plain_value(config, "url");
-        as_buf_printf(out, "/%s", provider ? provider : "");
+        append_part(out, provider ? provider : "");
         for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
             const char *place = find_plain_value(config, places[i]);
             if (place)
-                as_buf_printf(out, "/%s", place);
+                append_part(out, place);
         }
-        as_buf_printf(out, "/%s", name ? name : "");
+        append_part(out, name ? name : "");
     }
 }
 

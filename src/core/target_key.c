@@ -57,7 +57,9 @@ static bool append_group(struct as_buf *out, const char *text)
     const char *slash = strchr(text, '/');
     if (!slash || !as_url_append_normal(slash + 1, &url))
         return false;
-    as_buf_printf(out, "node_group/%.*s/%s", (int)(slash - text), text, url.data);
+    as_buf_append_str(out, "node_group/");
+    as_buf_append(out, text, (size_t)(slash + 1 - text));
+    as_buf_append(out, url.data, url.size);
     return true;
 }
 

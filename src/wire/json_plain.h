@@ -17,20 +17,26 @@ static inline uint64_t json_mark_below(uint64_t bytes, uint64_t limit)
     return (bytes - ones * limit) & ~bytes & highs;
 }
 
-/* How many of the eight bytes at `text` stand before the first control character, '"', '\\' or byte
- * that is not ASCII. */
-static inline size_t json_count_plain(const char *text)
+/* Marks the first control character, '"', '\\' or byte that is not ASCII among eight; 0: all of
+ * them are plain. */
+static inline uint64_t json_mark_special(uint64_t bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+
+    return (bytes & highs) | json_mark_below(bytes, 0x20) | json_mark_below(bytes ^ ones * '"', 1) |
+           json_mark_below(bytes ^ ones * '\\', 1);
+}
+
+/* How many of the eight bytes at `text` are plain, up to the first that is not. */
+static inline size_t json_count_plain(const char *text)
+{
     uint64_t bytes;
 
     memcpy(&bytes, text, sizeof(bytes));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     bytes = __builtin_bswap64(bytes); /* the first byte is the lowest */
 #endif
-    const uint64_t special = (bytes & highs) | json_mark_below(bytes, 0x20) |
-                             json_mark_below(bytes ^ ones * '"', 1) |
-                             json_mark_below(bytes ^ ones * '\\', 1);
+    const uint64_t special = json_mark_special(bytes);
     return special ? (size_t)__builtin_ctzll(special) / 8 : sizeof(bytes);
 }
 

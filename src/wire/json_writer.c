@@ -1,6 +1,6 @@
 /*
- * The JSON writer. Strings are copied in runs: eight bytes at a time are asked whether one of them
- * is special, and only at such a byte the writer looks closer.
+ * The JSON writer. Most strings are plain: they are copied eight bytes at a time, and asked on the
+ * way whether one of them is special. Only then the writer looks closer, run by run.
  */
 #include <alertscaler/wire/json_writer.h>
 
@@ -83,36 +83,52 @@ static bool is_line_end(const char *text, size_t size)
     return size >= 3 && memcmp(text, "\xE2\x80", 2) == 0 && ((unsigned char)text[2] & 0xFE) == 0xA8;
 }
 
-/* How many bytes from `text` on are plain; for HTML they are looked at one by one. */
-static size_t count_plain(const char *text, size_t size, bool html)
-{
-    char rest[8] = {'"', '"', '"', '"', '"', '"', '"', '"'};
-    size_t at = 0, count = 8;
-
-    for (; !html && count == 8 && size - at >= 8; at += count)
-        count = json_count_plain(text + at);
-    if (html || count < 8 || at == size)
-        return at;
-    memcpy(rest, text + at, size - at);
-    return at + json_count_plain(rest);
-}
-
 /* How many bytes from `text` on stand for themselves. */
 static size_t get_run(const char *text, size_t size, bool html)
 {
-    size_t at = count_plain(text, size, html);
+    size_t at = 0, width;
 
-    while (at < size) {
-        const unsigned char byte = (unsigned char)text[at];
-        size_t width = !is_special(byte, html);
-        if (byte >= 0x80 && !(html && is_line_end(text + at, size - at)))
-            width = as_str_measure_utf8(text + at, size - at);
-        if (width == 0)
+    do {
+        for (width = 8; !html && width == 8 && size - at >= 8; at += width)
+            width = json_count_plain(text + at);
+        if (at == size)
             break;
+        width = !is_special((unsigned char)text[at], html);
+        if ((unsigned char)text[at] >= 0x80 && !(html && is_line_end(text + at, size - at)))
+            width = as_str_measure_utf8(text + at, size - at);
         at += width;
-        at += count_plain(text + at, size - at, html);
-    }
+    } while (width > 0);
     return at;
+}
+
+/* Copies a text and says whether it is plain; else what was copied counts for nothing. Bytes at the
+ * end are copied with those before them once more. */
+static bool copy_plain(char *out, const char *text, size_t size)
+{
+    uint64_t bytes, special = 0;
+    uint32_t first, last;
+
+    if (size >= 8) {
+        for (size_t at = 0; at < size; at += 8) {
+            const size_t begin = size - at < 8 ? size - 8 : at;
+            memcpy(&bytes, text + begin, 8);
+            memcpy(out + begin, &bytes, 8);
+            special |= json_mark_special(bytes);
+        }
+        return special == 0;
+    }
+    if (size >= 4) {
+        memcpy(&first, text, 4);
+        memcpy(&last, text + size - 4, 4);
+        memcpy(out, &first, 4);
+        memcpy(out + size - 4, &last, 4);
+        return json_mark_special((uint64_t)last << 32 | first) == 0;
+    }
+    for (size_t at = 0; at < size; at++) {
+        out[at] = text[at];
+        special |= is_special((unsigned char)text[at], false);
+    }
+    return special == 0;
 }
 
 /* Writes what stands for the special character at `text`; how many bytes of the text that was. */
@@ -140,34 +156,40 @@ static size_t escape(struct as_buf *buf, const char *text, size_t size)
 }
 
 /* True where nothing was escaped. */
+static bool write_runs(struct as_json_writer *json, const char *text, size_t size)
+{
+    struct as_buf *buf = json->buf;
+    bool is_escaped = false;
+
+    as_buf_append_char(buf, '"');
+    for (size_t at = 0; at < size;) {
+        const size_t run = get_run(text + at, size - at, json->flags & AS_JSON_HTML);
+        as_buf_append(buf, text + at, run);
+        at += run;
+        if (at == size)
+            break;
+        at += escape(buf, text + at, size - at);
+        is_escaped = true;
+    }
+    as_buf_append_char(buf, '"');
+    return !is_escaped;
+}
+
+/* True where nothing was escaped. */
 static bool write_quoted(struct as_json_writer *json, const char *text, size_t size)
 {
     struct as_buf *buf = json->buf;
-    bool html = json->flags & AS_JSON_HTML;
-    size_t run = get_run(text, size, html);
+    char *out = as_buf_reserve(buf, size + 2);
 
-    if (run == size) {
-        char *out = as_buf_reserve(buf, size + 2);
-        if (!out)
-            return true;
-        out[0] = '"';
-        if (size)
-            memcpy(out + 1, text, size);
-        out[size + 1] = '"';
-        out[size + 2] = '\0';
-        buf->size += size + 2;
+    if (!out)
         return true;
-    }
-    as_buf_append_char(buf, '"');
-    for (size_t at = 0; at < size;) {
-        run = get_run(text + at, size - at, html);
-        as_buf_append(buf, text + at, run);
-        at += run;
-        if (at < size)
-            at += escape(buf, text + at, size - at);
-    }
-    as_buf_append_char(buf, '"');
-    return false;
+    if ((json->flags & AS_JSON_HTML) || !copy_plain(out + 1, text, size))
+        return write_runs(json, text, size);
+    out[0] = '"';
+    out[size + 1] = '"';
+    out[size + 2] = '\0';
+    buf->size += size + 2;
+    return true;
 }
 
 /* The bytes of the last key still stand in the buffer: compare with them where neither key holds an
@@ -214,6 +236,15 @@ void as_json_write_string_size(struct as_json_writer *json, const char *text, si
 {
     begin_value(json);
     (void)write_quoted(json, text, size);
+}
+
+void as_json_write_hex(struct as_json_writer *json, uint64_t number)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[16];
+    for (unsigned i = 0; i < sizeof(text); i++)
+        text[i] = digits[(number >> (60 - 4 * i)) & 15];
+    as_json_write_string_size(json, text, sizeof(text));
 }
 
 void as_json_write_i64(struct as_json_writer *json, int64_t number)

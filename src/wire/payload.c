@@ -5,9 +5,7 @@
 #include <alertscaler/wire/payload.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,9 +270,6 @@ static const char *get_status_word(enum as_alert_status status)
 
 static void write_alert(struct as_json_writer *json, const struct as_alert *alert)
 {
-    char fingerprint[17];
-
-    snprintf(fingerprint, sizeof(fingerprint), "%016" PRIx64, alert->fingerprint);
     as_json_begin_object(json);
     as_json_write_member(json, "status", get_status_word(alert->status));
     write_labels(json, "labels", alert->labels);
@@ -282,7 +277,8 @@ static void write_alert(struct as_json_writer *json, const struct as_alert *aler
     write_time(json, "startsAt", alert->starts_at);
     write_time(json, "endsAt", alert->ends_at);
     as_json_write_member(json, "generatorURL", "");
-    as_json_write_member(json, "fingerprint", fingerprint);
+    as_json_write_key(json, "fingerprint");
+    as_json_write_hex(json, alert->fingerprint);
     as_json_end_object(json);
 }
 

@@ -121,15 +121,6 @@ static void write_digest(struct as_json_writer *json, const struct as_digest *di
     as_json_write_string_size(json, text, sizeof(text) - 1);
 }
 
-static void write_fingerprint(struct as_json_writer *json, uint64_t fingerprint)
-{
-    static const char digits[] = "0123456789abcdef";
-    char text[16];
-    for (unsigned i = 0; i < sizeof(text); i++)
-        text[i] = digits[(fingerprint >> (60 - 4 * i)) & 15];
-    as_json_write_string_size(json, text, sizeof(text));
-}
-
 static void write_time_short(struct as_json_writer *json, as_wall_time time)
 {
     char text[AS_RFC3339_SIZE];
@@ -229,7 +220,7 @@ static void write_alert(struct as_json_writer *json, const struct as_alert *aler
     as_json_write_key(json, "digest");
     write_digest(json, &alert->digest);
     as_json_write_key(json, "fingerprint");
-    write_fingerprint(json, alert->fingerprint);
+    as_json_write_hex(json, alert->fingerprint);
     as_json_write_key(json, "labels");
     write_labels(json, alert->labels);
     as_json_write_member(json, "outcome", get_outcome_word(outcome));
@@ -442,7 +433,7 @@ void as_record_encode_incident(const struct as_record_header *header,
     write_digest(&writer.json, &record->digest);
     member(&writer, "event", as_incident_event_get_word(record->event));
     key(&writer, "fingerprint");
-    write_fingerprint(&writer.json, record->fingerprint);
+    as_json_write_hex(&writer.json, record->fingerprint);
     member(&writer, "instance", header->instance);
     member(&writer, "kind", as_record_kind_get_word(AS_RECORD_INCIDENT));
     key(&writer, "labels");
@@ -506,7 +497,7 @@ void as_record_encode_answer(const struct as_notification_record *record, struct
         as_json_write_key(&json, "digest");
         write_digest(&json, &notification->alerts[i].digest);
         as_json_write_key(&json, "fingerprint");
-        write_fingerprint(&json, notification->alerts[i].fingerprint);
+        as_json_write_hex(&json, notification->alerts[i].fingerprint);
         as_json_write_member(&json, "status", get_status_word(&notification->alerts[i]));
         as_json_write_key(&json, "rules");
         write_rules(&json, outcome);

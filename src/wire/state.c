@@ -7,7 +7,6 @@
 #include <alertscaler/wire/state.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +39,6 @@ static void write_labels(struct as_json_writer *json, const char *key,
     for (uint32_t i = 0; labels && i < labels->count; i++)
         as_json_write_member(json, labels->items[i].name, labels->items[i].value);
     as_json_end_object(json);
-}
-
-static void write_hex(struct as_json_writer *json, const char *key, uint64_t number)
-{
-    char text[17];
-    (void)snprintf(text, sizeof(text), "%016" PRIx64, number);
-    as_json_write_member(json, key, text);
 }
 
 static void write_progress(struct as_json_writer *json, const struct as_incident_state *state)
@@ -88,7 +80,8 @@ void as_state_encode_incident(const struct as_incident_state *state, const char 
     write_texts(&json, "credentials", state->credentials, state->credential_count);
     as_digest_print(&state->key.digest, digest);
     as_json_write_member(&json, "digest", digest);
-    write_hex(&json, "fingerprint", state->fingerprint);
+    as_json_write_key(&json, "fingerprint");
+    as_json_write_hex(&json, state->fingerprint);
     write_labels(&json, "labels", state->labels);
     as_json_write_member_bool(&json, "open", state->is_open);
     write_moment(&json, "opened", state->opened);

@@ -55,6 +55,7 @@ void as_json_write_key(struct as_json_writer *json, const char *key);
 
 void as_json_write_string(struct as_json_writer *json, const char *text);
 void as_json_write_string_size(struct as_json_writer *json, const char *text, size_t size);
+void as_json_write_hex(struct as_json_writer *json, uint64_t number); /* a string of 16 digits */
 void as_json_write_i64(struct as_json_writer *json, int64_t number);
 void as_json_write_double(struct as_json_writer *json, double number); /* null if not finite */
 void as_json_write_bool(struct as_json_writer *json, bool value);
