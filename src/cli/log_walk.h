@@ -29,7 +29,7 @@ struct log_visitor {
     int (*take)(void *context, const struct log_line *line, json_t *record, struct as_error *error);
     void *context;
     /* NULL: a `repeat` comes as it is. Else as the `notification` that it stands for, or is counted
-     * here and left out: the record with the details was not read before. */
+     * here and left out: the record with the details was not read before (or not wanted). */
     uint64_t *unknown_repeats;
     bool must_be_whole; /* the last line too: else one that is not there in full is passed over */
 };

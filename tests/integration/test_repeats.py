@@ -11,9 +11,9 @@ from harness.wait import eventually
 CREDENTIALS = ("alertmanager", "grafana")
 
 
-@pytest.fixture
-def send(make_daemon, node_group, tmp_path):
-    """send(body, credential) -> the answer; send.daemon."""
+@pytest.fixture(params=[{}])
+def send(make_daemon, node_group, tmp_path, request):
+    """send(body, credential) -> the answer; send.daemon. A parameter is more of the configuration's `receiver`."""
     group = node_group(size=4)
     for name in CREDENTIALS:
         (tmp_path / name).write_text(f"secret-of-{name}")
@@ -22,7 +22,7 @@ def send(make_daemon, node_group, tmp_path):
     daemon = make_daemon(rules, {
         "providers": {"mine": {"type": "http"}},
         "action_log": {"path": "actions.jsonl", "max_size": "64KiB", "keep": 100},
-        "receiver": {"tokens": [{"name": name, "file": str(tmp_path / name)} for name in CREDENTIALS]}})
+        "receiver": {"tokens": [{"name": name, "file": str(tmp_path / name)} for name in CREDENTIALS], **request.param}})
 
     def send(body, credential=CREDENTIALS[0]):
         daemon.headers = {"Authorization": f"Bearer secret-of-{credential}"}
@@ -102,3 +102,11 @@ def test_a_repeat_and_its_details_are_in_one_file(send):
     assert all('Busy{pod="pod-0"} firing' in line and "for busy" in line for line in told)
     alone = run(daemon, "log", "--kind=repeat,notification", list(files)[1])
     assert "not in these files" not in alone
+
+
+@pytest.mark.parametrize("send", [{"repeat_cache": "0MiB"}], indirect=True)
+def test_without_the_cache_each_record_is_whole(send):
+    body = notification(alert({"alertname": "Busy"}))
+    for _ in range(4):
+        send(body)
+    assert kinds(send.daemon.records()) == ["notification"] * 4
