@@ -115,7 +115,7 @@ def log(tmp_path):
 
 def test_what_people_read(run, log):
     assert run(log).stdout == """\
-2026-11-20T14:00:01.123Z  start        alertscaler 0.1.0 on host-1: 2 rules, 1 targets, 0 open incidents, 0 unfinished actions
+2026-11-20T14:00:01.123Z  start        alertscaler 0.1.0 on host-1: 2 rules, 1 target, 0 open incidents, 0 unfinished actions
 2026-11-20T14:00:02.123Z  notification scaler from 10.1.2.3:41234 as alertmanager, new alerts added, 2 alerts: Slow{deployment="checkout",namespace="shop"} firing queued for slow; Other firing no_rule
 2026-11-20T14:00:03.123Z  incident     Slow opened, firing since 2026-11-20T13:59:00Z: kubernetes/default/apps/v1/Deployment/shop/checkout at 4 by rule slow
 2026-11-20T14:00:04.123Z  decision     checkout (kubernetes/default/apps/v1/Deployment/shop/checkout): 4 -> 6: scaled, rule slow, limited by max
@@ -126,7 +126,7 @@ def test_what_people_read(run, log):
 2026-11-20T14:00:09.123Z  action       checkout: reading its size: forbidden, HTTP 403, 14 ms: no\\x1b[31mred\\x1b[0m\\x9b
 2026-11-20T14:00:10.123Z  denied       10.9.9.9:1 at webhook: HTTP 401: no credentials (3 times)
 2026-11-20T14:00:11.123Z  reload       failed: rules/a.yaml:3:1: error
-2026-11-20T14:00:12.123Z  stop         alertscaler 0.1.0 on host-1: 2 rules, 1 targets, 0 open incidents, 0 unfinished actions
+2026-11-20T14:00:12.123Z  stop         alertscaler 0.1.0 on host-1: 2 rules, 1 target, 0 open incidents, 0 unfinished actions
 """
 
 
