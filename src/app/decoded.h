@@ -1,8 +1,8 @@
 /*
  * What notifications have been decoded, by their bytes: Alertmanager sends the same body for a
  * group until something in it changes. What a body says depends on nothing but its bytes, so who
- * sent it, and what came of it, play no part. Beside it is room for a shell to remember where the log
- * has the details of the body's repeats.
+ * sent it, and what came of it, play no part. Beside it is room for a shell to remember where the
+ * log has the details of the body's repeats.
  */
 #ifndef ALERTSCALER_DECODED_H
 #define ALERTSCALER_DECODED_H

@@ -44,7 +44,7 @@ const char *log_get_incident(const json_t *record);
         {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
         {.name = "kind",                                                                           \
          .value = "KIND,...",                                                                      \
-         .help = "Records of these kinds: notification, repeat, decision, action, ..."},         \
+         .help = "Records of these kinds: notification, repeat, decision, action, ..."},           \
         {.name = "since",                                                                          \
          .value = "TIME",                                                                          \
          .help = "From then on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},                   \

@@ -15,6 +15,12 @@
 
 #define KEY_SIZE 64
 
+struct whole { /* a notification with all details */
+    char id[AS_ULID_SIZE];
+    uint64_t digest, record, starts; /* of its alerts; records and starts up to it */
+    as_wall_time time;
+};
+
 struct keys { /* texts that must not come twice, or must be there */
     char (*items)[KEY_SIZE];
     size_t count, capacity;
@@ -25,6 +31,9 @@ struct log_reader {
     struct as_chain_verify verify;
     size_t at; /* what was read stays as it is */
     struct log_summary summary;
+    struct whole *whole;
+    size_t whole_count, whole_capacity;
+    uint64_t starts;
     struct keys notifications, decisions, actions, applied, opened, queued, ordered;
     struct keys commands, answers, sizes, heard, set; /* of orders: ids; with their outcomes;
                                                          accepted sizes; with an action; with one
@@ -82,10 +91,53 @@ static const char *text_of(const json_t *record, const char *name)
     return text ? text : "";
 }
 
-static void read_notification(struct log_reader *reader, const json_t *record)
+static as_wall_time time_of(const json_t *record)
+{
+    const char *text = text_of(record, "time");
+    as_wall_time time;
+    return as_wall_time_parse(text, strlen(text), &time) == 0 ? time : (as_wall_time){0};
+}
+
+static void keep_whole(struct world *world, struct log_reader *reader, const json_t *record)
+{
+    reader->whole = as_xgrow(reader->whole, reader->whole_count, &reader->whole_capacity,
+                             sizeof(*reader->whole));
+    struct whole *whole = &reader->whole[reader->whole_count++];
+    *whole = (struct whole){.digest = bodies_digest(json_object_get(record, "alerts")),
+                            .record = reader->summary.records,
+                            .starts = reader->starts,
+                            .time = time_of(record)};
+    (void)snprintf(whole->id, sizeof(whole->id), "%s", text_of(record, "id"));
+    bodies_check(world, whole->id, whole->digest);
+}
+
+/* Whatever it leaves out is near, and true of it. */
+static void read_repeat(struct world *world, struct log_reader *reader, const json_t *record)
+{
+    const char *id = text_of(record, "id"), *same_as = text_of(record, "same_as");
+    size_t at = reader->whole_count;
+    keys_add(&reader->notifications, "%s", id);
+    reader->summary.notifications++;
+    reader->summary.repeats++;
+    while (at > 0 && strcmp(reader->whole[at - 1].id, same_as) != 0)
+        at--;
+    if (at == 0) {
+        fail(world, "%s names %s, which is no notification before it", id, same_as);
+        return;
+    }
+    const struct whole *whole = &reader->whole[at - 1];
+    const int64_t age = time_of(record).us - whole->time.us;
+    if (whole->starts != reader->starts || age < 0 || age > AS_REPEAT_REACH_US ||
+        reader->summary.records - whole->record > AS_REPEAT_REACH_RECORDS)
+        fail(world, "%s names %s, which is too far back", id, same_as);
+    bodies_check(world, id, whole->digest);
+}
+
+static void read_notification(struct world *world, struct log_reader *reader, const json_t *record)
 {
     const json_t *alerts = json_object_get(record, "alerts");
     const char *id = text_of(record, "id");
+    keep_whole(world, reader, record);
     keys_add(&reader->notifications, "%s", id);
     reader->summary.notifications++;
     for (size_t i = 0; i < json_array_size(alerts); i++) {
@@ -171,7 +223,11 @@ static void read_record(struct world *world, struct log_reader *reader, const js
 {
     const char *kind = text_of(record, "kind");
     if (strcmp(kind, "notification") == 0)
-        read_notification(reader, record);
+        read_notification(world, reader, record);
+    else if (strcmp(kind, "repeat") == 0)
+        read_repeat(world, reader, record);
+    else if (strcmp(kind, "start") == 0)
+        reader->starts++;
     else if (strcmp(kind, "action") == 0)
         read_action(reader, record);
     else if (strcmp(kind, "incident") == 0)
@@ -284,6 +340,7 @@ void check_log_end(struct world *world)
     if (!reader)
         return;
     as_chain_free(reader->chain);
+    free(reader->whole);
     free(reader->notifications.items);
     free(reader->decisions.items);
     free(reader->actions.items);

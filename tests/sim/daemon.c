@@ -209,6 +209,7 @@ static void on_outcome(void *context, uint64_t request, const struct as_notifica
 {
     struct world *world = context;
     note_repeat(&world->daemon, request, record);
+    bodies_note(world, record);
     if (!world->is_verbose)
         return;
     for (size_t i = 0; i < record->notification->alert_count; i++)
@@ -399,6 +400,7 @@ static void hand_over(struct world *world, struct message *message)
     struct request *request = &daemon->requests[daemon->request_count++];
     *request = (struct request){.number = ++daemon->next_request, .message = message};
     memcpy(request->notification, notification->id, AS_ULID_SIZE);
+    notification->base = bodies_find(world, message);
     as_shell_notify(daemon->shell, notification, request->number);
     as_notification_free(notification);
     daemon_poll(world);

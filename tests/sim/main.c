@@ -22,7 +22,7 @@
 static uint64_t current_seed;
 
 struct totals {
-    uint64_t seeds, failed, steps, records, applied;
+    uint64_t seeds, failed, steps, records, repeats, applied;
     int64_t virtual_us;
 };
 
@@ -80,6 +80,7 @@ static void run(uint64_t seed, const struct options *options, bool is_alone, str
     totals->seeds++;
     totals->steps += result.steps;
     totals->records += result.log.records;
+    totals->repeats += result.log.repeats;
     totals->applied += result.log.applied;
     totals->virtual_us += result.virtual_us;
     if (result.is_failed) {
@@ -180,7 +181,8 @@ int main(int argc, char **argv)
     int missing = 0;
     if (options.wants_trouble) {
         trouble_print();
-        missing = trouble_count_missing();
+        printf("%12" PRIu64 "  small records of repeats\n", totals.repeats);
+        missing = trouble_count_missing() + (totals.repeats == 0);
     }
     return totals.failed > 0 || missing > 0;
 }

@@ -192,6 +192,7 @@ void run_world_deinit(struct world *world)
         free(world->orders[i]);
     free(world->orders);
     free(world->acknowledged.items);
+    free(world->bodies.told);
 }
 
 void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out)

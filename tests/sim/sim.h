@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include <bsd/sys/tree.h>
+#include <jansson.h>
 
 #include <alertscaler/app/shell.h>
 #include <alertscaler/audit/memory.h>
@@ -194,6 +195,26 @@ struct message { /* one notification; lives from its flush to its last delivery 
     uint64_t order;        /* of the flushes */
     unsigned fate;
 };
+
+/* ---- bodies.c */
+
+struct body {
+    bool is_used;
+    struct message message;
+    struct as_record_base base;
+};
+
+struct bodies {
+    struct body items[32]; /* the last ones; they outlive the shells that fill them */
+    size_t next;
+    uint64_t *told; /* by number: a digest of what became of the notification's alerts */
+    size_t told_count, told_capacity;
+};
+
+struct as_record_base *bodies_find(struct world *world, const struct message *message);
+uint64_t bodies_digest(const json_t *alerts); /* of a record */
+void bodies_note(struct world *world, const struct as_notification_record *record);
+void bodies_check(struct world *world, const char *id, uint64_t digest);
 
 struct peer_group {
     bool sent_firing[ALERTS]; /* as far as this peer has told */
@@ -487,7 +508,7 @@ void check_orders_end(struct world *world); /* of the calm */
 /* ---- check_log.c */
 
 struct log_summary {
-    uint64_t records, notifications, decisions, actions, applied;
+    uint64_t records, notifications, repeats, decisions, actions, applied;
     uint64_t open[ALERTS * 4]; /* fingerprints of incidents that the log says are open */
     size_t open_count;
     char hash[AS_AUDIT_HASH_SIZE];
@@ -550,6 +571,7 @@ struct world {
     struct step_count *counts;
     size_t count_count, count_capacity;
     struct acknowledged acknowledged;
+    struct bodies bodies;
     struct log_reader *reader;
     struct story *story;
     struct {
