@@ -19,7 +19,7 @@ struct as_kube_request {
     as_kube_request_done_fn *done;
     void *context;
 
-    const char *method, *operation, *content_type;
+    const char *method, *operation, *accept, *content_type;
     char *path;
     char *body;
     size_t body_size, max_response;
@@ -115,7 +115,8 @@ static void start_transfer(struct as_kube_request *request,
     AS_CLEANUP(as_free_p) char *url = as_xasprintf("%s%s", connection->server, request->path);
     AS_CLEANUP(as_free_p)
     char *content_type = as_xasprintf("Content-Type: %s", request->content_type);
-    const char *headers[4] = {"Accept: application/json"};
+    AS_CLEANUP(as_free_p) char *accept = as_xasprintf("Accept: %s", request->accept);
+    const char *headers[4] = {accept};
     size_t count = 1;
     if (request->body)
         headers[count++] = content_type;
@@ -176,6 +177,7 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
     request->context = context;
     request->method = spec->method;
     request->operation = spec->operation;
+    request->accept = spec->accept ? spec->accept : "application/json";
     request->content_type = spec->content_type ? spec->content_type : "application/json";
     request->timeout_us = spec->timeout_us > 0 ? spec->timeout_us : AS_KUBE_TIMEOUT_US;
     request->path = as_xstrdup(spec->path);

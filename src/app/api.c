@@ -92,7 +92,7 @@ struct as_api *as_api_new(const struct as_api_config *config)
     struct as_api *api = as_xcalloc(1, sizeof(*api));
     api->config = *config;
     api->config.instance = api->instance = as_xstrdup(config->instance);
-    api->body = AS_BUF_INIT(API_BODY_MAX);
+    api->body = AS_BUF_INIT_OPEN(API_BODY_MAX);
     TAILQ_INIT(&api->decisions);
     return api;
 }

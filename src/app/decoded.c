@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include <bsd/sys/queue.h>
-#include <openssl/sha.h>
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/app/shell.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/payload.h>
 
 #define REQUEST_BYTES 512 /* at most, of the texts from the request: who sent it */
@@ -93,10 +93,9 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest,
 int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
                    struct as_notification **notification_out, struct as_error *error)
 {
-    struct as_digest digest;
+    const struct as_digest digest = as_digest_get(body, size);
     struct entry *entry;
     shrink(decoded); /* the last one lent may be too large */
-    SHA256((const unsigned char *)body, size, digest.bytes);
     HASH_FIND(hh, decoded->entries, &digest, sizeof(digest), entry);
     if (entry) {
         decoded->counts.hits++;

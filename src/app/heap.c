@@ -1,7 +1,8 @@
 /*
  * Memory is wiped when it is freed, whoever frees it: what curl, OpenSSL, libevent, libyaml and we
  * have copied of tokens, passwords and keys is gone when the copy is, and not when something else
- * happens to need the memory. In release builds only: sanitizers have a heap of their own.
+ * happens to need the memory. In release builds only: sanitizers have a heap of their own. What
+ * surely holds none, and is much, is freed by as_release instead.
  *
  * The C library takes free and realloc of the program for its own and all libraries' use, and
  * offers its own under other names. What realloc would leave behind when it moves is why it is here
@@ -10,6 +11,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <alertscaler/base/alloc.h>
 
 #define FOR_ALL __attribute__((visibility("default"))) /* also for the libraries */
 
@@ -21,6 +24,11 @@ FOR_ALL void free(void *memory)
     if (!memory)
         return;
     explicit_bzero(memory, malloc_usable_size(memory));
+    __libc_free(memory);
+}
+
+void as_release(void *memory)
+{
     __libc_free(memory);
 }
 

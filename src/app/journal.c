@@ -437,7 +437,7 @@ int journal_open(struct journal *journal, struct as_store *store, struct as_audi
                                 .clock = clock,
                                 .chain = as_chain_new(),
                                 .head = AS_AUDIT_HEAD_INIT,
-                                .lines = AS_BUF_INIT(LINES_MAX)};
+                                .lines = AS_BUF_INIT_OPEN(LINES_MAX)};
     struct replay replay = {.journal = journal, .log = audit->get_head(audit), .error = error};
     uint64_t before = replay.log.seq;
 

@@ -120,7 +120,7 @@ static void submit(struct as_operators *operators, struct as_http_exchange *exch
     struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
     waiting->request = ORDER_BIT | ++operators->next_request;
     waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT(ANSWER_MAX);
+    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
     TAILQ_INSERT_TAIL(&operators->waiting, waiting, next);
     as_shell_order(shell, order, waiting->request);
 }

@@ -273,7 +273,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
     waiting->request = ++receiver->next_request;
     waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT(ANSWER_MAX);
+    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
     TAILQ_INSERT_TAIL(&receiver->waiting, waiting, next);
     receiver->waiting_count++;
     as_shell_notify(receiver->shell, notification, waiting->request);

@@ -400,8 +400,8 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->version = as_xstrdup(config->version);
     shell->config_digest = as_xstrdup(config->config_digest);
     shell->ruleset = config->ruleset;
-    shell->scratch = AS_BUF_INIT(RECORD_SIZE_MAX);
-    shell->key = AS_BUF_INIT(RECORD_SIZE_MAX);
+    shell->scratch = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
+    shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
 

@@ -15,7 +15,7 @@ struct as_storage_batch *as_storage_batch_new(uint64_t ticket)
     struct as_storage_batch *batch = as_xcalloc(1, sizeof(*batch));
 
     batch->ticket = ticket;
-    batch->bytes = AS_BUF_INIT(BATCH_MAX);
+    batch->bytes = AS_BUF_INIT_OPEN(BATCH_MAX);
     as_buf_append(&batch->bytes, "", 0); /* data is never NULL */
     return batch;
 }
@@ -24,9 +24,9 @@ struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch)
 {
     if (batch) {
         as_buf_deinit(&batch->bytes);
-        free(batch->changes);
-        free(batch->records);
-        free(batch);
+        as_release(batch->changes);
+        as_release(batch->records);
+        as_release(batch);
     }
     return NULL;
 }

@@ -92,6 +92,12 @@ char *as_xasprintf(const char *format, ...)
     return text;
 }
 
+/* app/heap.c has the other one. */
+__attribute__((weak)) void as_release(void *memory)
+{
+    free(memory);
+}
+
 void as_wipe_free(char *text)
 {
     if (text)

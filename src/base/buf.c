@@ -16,10 +16,23 @@
 
 #define FIRST_CAPACITY 64
 
+static void give_back(const struct as_buf *buf)
+{
+    if (buf->is_open)
+        as_release(buf->data);
+    else
+        free(buf->data);
+}
+
+static void forget(struct as_buf *buf)
+{
+    *buf = (struct as_buf){.max = buf->max, .is_open = buf->is_open};
+}
+
 void as_buf_deinit(struct as_buf *buf)
 {
-    free(buf->data);
-    *buf = AS_BUF_INIT(buf->max);
+    give_back(buf);
+    forget(buf);
 }
 
 void as_buf_wipe(struct as_buf *buf)
@@ -35,6 +48,19 @@ void as_buf_clear(struct as_buf *buf)
     buf->failed = false;
     if (buf->data)
         buf->data[0] = '\0';
+}
+
+/* NULL where there is no memory: the old block is as it was. realloc would wipe what it leaves. */
+static char *move(const struct as_buf *buf, size_t capacity)
+{
+    if (!buf->is_open)
+        return as_library_realloc(buf->data, capacity);
+    char *data = as_library_malloc(capacity);
+    if (data && buf->data) {
+        memcpy(data, buf->data, buf->size);
+        give_back(buf);
+    }
+    return data;
 }
 
 char *as_buf_grow(struct as_buf *buf, size_t size)
@@ -54,7 +80,7 @@ char *as_buf_grow(struct as_buf *buf, size_t size)
             capacity = buf->max == SIZE_MAX ? SIZE_MAX : buf->max + 1;
         if (capacity < needed)
             capacity = needed;
-        char *data = as_library_realloc(buf->data, capacity);
+        char *data = move(buf, capacity);
         if (!data) {
             buf->failed = true;
             return NULL;
@@ -120,7 +146,7 @@ char *as_buf_take(struct as_buf *buf, size_t *size_out)
     char *data = buf->data ? buf->data : as_xstrdup("");
     if (size_out)
         *size_out = buf->size;
-    *buf = AS_BUF_INIT(buf->max);
+    forget(buf);
     return data;
 }
 

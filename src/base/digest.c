@@ -5,11 +5,18 @@
 
 static const char digits[] = "0123456789abcdef";
 
+/* Computed, not looked up: so the compiler makes many at once. */
+static char get_digit(unsigned number)
+{
+    return (char)(number + (number < 10 ? '0' : 'a' - 10));
+}
+
 void as_digest_print(const struct as_digest *digest, char text_out[AS_DIGEST_TEXT_SIZE])
 {
-    for (size_t i = 0; i < sizeof(digest->bytes); i++) {
-        text_out[2 * i] = digits[digest->bytes[i] >> 4];
-        text_out[2 * i + 1] = digits[digest->bytes[i] & 15];
+    const struct as_digest copy = *digest;
+    for (size_t i = 0; i < sizeof(copy.bytes); i++) {
+        text_out[2 * i] = get_digit(copy.bytes[i] >> 4);
+        text_out[2 * i + 1] = get_digit(copy.bytes[i] & 15);
     }
     text_out[2 * sizeof(digest->bytes)] = '\0';
 }

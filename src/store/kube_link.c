@@ -273,6 +273,7 @@ static enum outcome send(struct call *call, const struct kube_write *write, cons
         .method = is_new ? "POST" : "PUT",
         .path = path.data,
         .operation = is_new ? "create_state" : "update_state",
+        .accept = AS_KUBE_ACCEPT_VERSION,
         .body = link->body.data,
         .body_size = link->body.size,
         .max_response = AS_STORE_KUBE_RESPONSE_MAX,
@@ -370,16 +371,13 @@ int kube_link_write(struct kube_link *link, const struct kube_write *write,
     AS_CLEANUP(as_buf_deinit) struct as_buf answer = AS_BUF_INIT(AS_STORE_KUBE_RESPONSE_MAX);
     struct call call = {.link = link, .answer = &answer};
     const char *write_name = get_write_name(write);
-    struct seen seen;
     for (unsigned tries = 0;; tries++) {
         enum outcome outcome = send(&call, write, version);
         if (outcome == CALL_DONE) {
             call.code =
-                as_kube_config_map_decode(answer.data, answer.size, see, &seen, &call.error);
-            if (call.code == 0) {
-                snprintf(version, AS_KUBE_VERSION_SIZE, "%s", seen.version);
+                as_kube_config_map_decode_version(answer.data, answer.size, version, &call.error);
+            if (call.code == 0)
                 return 0;
-            }
             outcome = CALL_LATER; /* a proxy's words: read it back */
         }
         if (outcome == CALL_MISSING && as_str_is_empty(version)) {

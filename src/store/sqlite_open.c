@@ -17,6 +17,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/store/sqlite.h>
 
+#include "sqlite_memory.h"
+
 #define APPLICATION_ID 1098081121 /* "Asca" */
 #define ALWAYS_CHECKED (INT64_C(64) << 20)
 #define TO_TEXT(x)     TO_TEXT_(x)
@@ -216,6 +218,7 @@ int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out, struct a
 
     if (status)
         return status;
+    as_sqlite_set_memory();
     if (sqlite3_open_v2(path, db_out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL))
         return as_sqlite_fail(*db_out, path, "open", error);
     sqlite3_extended_result_codes(*db_out, 1);

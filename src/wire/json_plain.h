@@ -8,23 +8,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Marks in its high bit each byte below `limit` (at most 0x80); bytes above the first such one may
- * be marked wrongly. */
-static inline uint64_t json_mark_below(uint64_t bytes, uint64_t limit)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
-
-    return (bytes - ones * limit) & ~bytes & highs;
-}
-
-/* Marks the first control character, '"', '\\' or byte that is not ASCII among eight; 0: all of
- * them are plain. */
+/* Marks in its high bit the first control character, '"', '\\' or byte that is not ASCII among
+ * eight; bytes above may be marked wrongly. 0: all of them are plain. */
 static inline uint64_t json_mark_special(uint64_t bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
 
-    return (bytes & highs) | json_mark_below(bytes, 0x20) | json_mark_below(bytes ^ ones * '"', 1) |
-           json_mark_below(bytes ^ ones * '\\', 1);
+    /* below 0x80 a difference has its high bit only where it borrowed */
+    return (bytes | (bytes - ones * 0x20) | ((bytes ^ ones * '"') - ones) |
+            ((bytes ^ ones * '\\') - ones)) &
+           highs;
 }
 
 /* How many of the eight bytes at `text` are plain, up to the first that is not. */

@@ -18,18 +18,23 @@ void as_json_init(struct as_json_writer *json, struct as_buf *buf, unsigned flag
     *json = (struct as_json_writer){.buf = buf, .flags = flags};
 }
 
-/* Before every value: the comma, and the rule that in an object a key comes first. */
-static void begin_value(struct as_json_writer *json)
+/* Before every value: whether a comma comes first, and the rule that in an object a key does. */
+static bool needs_comma(struct as_json_writer *json)
 {
     if (json->depth == 0)
-        return;
-    assert(json->after_key == json->levels[json->depth - 1].is_object);
-    if (!json->after_key) {
-        if (json->levels[json->depth - 1].has_items)
-            as_buf_append_char(json->buf, ',');
-        json->levels[json->depth - 1].has_items = true;
-    }
+        return false;
+    struct as_json_level *level = &json->levels[json->depth - 1];
+    const bool is_after_item = !json->after_key && level->has_items;
+    assert(json->after_key == level->is_object);
+    level->has_items = true;
     json->after_key = false;
+    return is_after_item;
+}
+
+static void begin_value(struct as_json_writer *json)
+{
+    if (needs_comma(json))
+        as_buf_append_char(json->buf, ',');
 }
 
 static void begin(struct as_json_writer *json, bool is_object)
@@ -175,14 +180,17 @@ static bool write_runs(struct as_json_writer *json, const char *text, size_t siz
     return !is_escaped;
 }
 
-/* True where nothing was escaped. */
-static bool write_quoted(struct as_json_writer *json, const char *text, size_t size)
+/* Behind a comma where there is to be one. True where nothing was escaped. */
+static bool write_quoted(struct as_json_writer *json, const char *text, size_t size, bool has_comma)
 {
     struct as_buf *buf = json->buf;
-    char *out = as_buf_reserve(buf, size + 2);
+    char *out = as_buf_reserve(buf, size + 3);
 
     if (!out)
         return true;
+    *out = ',';
+    out += has_comma;
+    buf->size += has_comma;
     if ((json->flags & AS_JSON_HTML) || !copy_plain(out + 1, text, size))
         return write_runs(json, text, size);
     out[0] = '"';
@@ -196,8 +204,8 @@ static bool write_quoted(struct as_json_writer *json, const char *text, size_t s
  * escape. */
 static void check_order(struct as_json_writer *json, size_t key, size_t size)
 {
-    size_t last = json->levels[json->depth - 1].key;
-    size_t last_size = json->levels[json->depth - 1].key_size;
+    struct as_json_level *level = &json->levels[json->depth - 1];
+    const size_t last = level->key, last_size = level->key_size;
     const char *data = json->buf->data;
     size_t common = last_size < size ? last_size : size;
 
@@ -206,24 +214,22 @@ static void check_order(struct as_json_writer *json, size_t key, size_t size)
         assert(order < 0 || (order == 0 && last_size < size));
         (void)order; /* without asserts */
     }
-    json->levels[json->depth - 1].key = key;
-    json->levels[json->depth - 1].key_size = size;
+    level->key = key;
+    level->key_size = size;
 }
 
 void as_json_write_key(struct as_json_writer *json, const char *key)
 {
-    size_t size = strlen(key);
+    struct as_json_level *level = &json->levels[json->depth - 1];
+    const size_t size = strlen(key), at = json->buf->size + level->has_items + 1;
 
-    assert(json->depth > 0 && json->levels[json->depth - 1].is_object && !json->after_key);
-    if (json->levels[json->depth - 1].has_items)
-        as_buf_append_char(json->buf, ',');
-    json->levels[json->depth - 1].has_items = true;
+    assert(json->depth > 0 && level->is_object && !json->after_key);
     json->after_key = true;
-    size_t at = json->buf->size + 1;
-    if (!write_quoted(json, key, size))
-        json->levels[json->depth - 1].key = 0;
+    if (!write_quoted(json, key, size, level->has_items))
+        level->key = 0;
     else if (!json->buf->failed)
         check_order(json, at, size);
+    level->has_items = true;
     as_buf_append_char(json->buf, ':');
 }
 
@@ -234,8 +240,7 @@ void as_json_write_string(struct as_json_writer *json, const char *text)
 
 void as_json_write_string_size(struct as_json_writer *json, const char *text, size_t size)
 {
-    begin_value(json);
-    (void)write_quoted(json, text, size);
+    (void)write_quoted(json, text, size, needs_comma(json));
 }
 
 void as_json_write_hex(struct as_json_writer *json, uint64_t number)

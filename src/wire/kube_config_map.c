@@ -4,6 +4,7 @@
 #include <alertscaler/wire/kube_config_map.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -76,27 +77,36 @@ struct user { /* of what is decoded */
     void *context;
 };
 
+static int take_metadata(const json_t *object, struct as_kube_config_map *map,
+                         struct as_error *error)
+{
+    json_t *metadata;
+    int code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
+    if (code)
+        return code;
+    map->name = as_field_find_string(metadata, "name");
+    map->version = as_field_find_string(metadata, "resourceVersion");
+    if (as_str_is_empty(map->name) || as_str_is_empty(map->version)) {
+        as_error_set(error, "metadata: name or resourceVersion is missing");
+        return -EBADMSG;
+    }
+    if (strlen(map->version) >= AS_KUBE_VERSION_SIZE) {
+        as_error_set(error, "metadata.resourceVersion: too long");
+        return -EBADMSG;
+    }
+    return 0;
+}
+
 static int take_map(void *context, const json_t *object, struct as_error *error)
 {
     const struct user *user = context;
-    json_t *metadata, *data;
-    int code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
+    struct as_kube_config_map map = {0};
+    json_t *data;
+    int code = take_metadata(object, &map, error);
     if (!code)
         code = as_field_get_object(object, "data", "data", &data, error);
     if (code)
         return code;
-    struct as_kube_config_map map = {
-        .name = as_field_find_string(metadata, "name"),
-        .version = as_field_find_string(metadata, "resourceVersion"),
-    };
-    if (as_str_is_empty(map.name) || as_str_is_empty(map.version)) {
-        as_error_set(error, "metadata: name or resourceVersion is missing");
-        return -EBADMSG;
-    }
-    if (strlen(map.version) >= AS_KUBE_VERSION_SIZE) {
-        as_error_set(error, "metadata.resourceVersion: too long");
-        return -EBADMSG;
-    }
     AS_CLEANUP(as_free_p)
     struct as_kube_config_item *items = as_xcalloc(json_object_size(data) + 1, sizeof(*items));
     code = take_items(data, items, error);
@@ -114,6 +124,26 @@ int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_
     struct user user = {use, context};
     const int code = kube_object_load(json, size, "ConfigMap", &object, error);
     return code ? code : take_map(&user, object, error);
+}
+
+int as_kube_config_map_decode_version(const char *json, size_t size,
+                                      char version_out[AS_KUBE_VERSION_SIZE],
+                                      struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    struct as_kube_config_map map = {0};
+    int code = as_field_load_object(json, size, &object, error);
+    if (code)
+        return code;
+    const char *kind = as_field_find_string(object, "kind");
+    if (!as_str_equal(kind, "PartialObjectMetadata") && !as_str_equal(kind, "ConfigMap")) {
+        as_error_set(error, "kind: expected ConfigMap");
+        return -EBADMSG;
+    }
+    code = take_metadata(object, &map, error);
+    if (code == 0)
+        snprintf(version_out, AS_KUBE_VERSION_SIZE, "%s", map.version);
+    return code;
 }
 
 int as_kube_config_map_list_decode(const char *json, size_t size, char **next_out,

@@ -4,6 +4,7 @@
  */
 #include <alertscaler/wire/labels_digest.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <openssl/evp.h>
@@ -11,17 +12,32 @@
 #include <alertscaler/base/alloc.h>
 
 struct as_labels_hasher {
-    EVP_MD *sha256;
     EVP_MD_CTX *context;
 };
+
+/* Never changes and is kept for good: finding it takes longer than hashing an alert's labels. */
+static EVP_MD *sha256;
+
+static void fetch(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (!sha256)
+        abort(); /* without its own hash function OpenSSL is of no use */
+}
+
+static const EVP_MD *get_sha256(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fetch);
+    return sha256;
+}
 
 struct as_labels_hasher *as_labels_hasher_new(void)
 {
     struct as_labels_hasher *hasher = as_xmalloc(sizeof(*hasher));
-    hasher->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     hasher->context = EVP_MD_CTX_new();
-    if (!hasher->sha256 || !hasher->context)
-        abort(); /* without its own hash function OpenSSL is of no use */
+    if (!hasher->context)
+        abort(); /* only without memory */
     return hasher;
 }
 
@@ -29,7 +45,6 @@ struct as_labels_hasher *as_labels_hasher_free(struct as_labels_hasher *hasher)
 {
     if (hasher) {
         EVP_MD_CTX_free(hasher->context);
-        EVP_MD_free(hasher->sha256);
         free(hasher);
     }
     return NULL;
@@ -39,9 +54,17 @@ struct as_digest as_labels_hasher_get(struct as_labels_hasher *hasher,
                                       const struct as_labels *labels)
 {
     struct as_digest digest;
-    if (!EVP_DigestInit_ex2(hasher->context, hasher->sha256, NULL) ||
+    if (!EVP_DigestInit_ex2(hasher->context, get_sha256(), NULL) ||
         !EVP_DigestUpdate(hasher->context, &labels->items[labels->count], labels->bytes) ||
         !EVP_DigestFinal_ex(hasher->context, digest.bytes, NULL))
+        abort();
+    return digest;
+}
+
+struct as_digest as_digest_get(const void *data, size_t size)
+{
+    struct as_digest digest;
+    if (!EVP_Digest(data, size, digest.bytes, NULL, get_sha256(), NULL))
         abort();
     return digest;
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -13,21 +14,31 @@ import urllib.request
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "3"))  # of a round
 GUARDED = ["setpriv", "--pdeathsig", "KILL", "--"]
-LABELS = {"alertname": "HighCPU", "cluster": "eu-1", "namespace": "shop", "deployment": "checkout", "pod": "checkout-7d9c",
-          "severity": "critical", "scale": "true"}
 
 
-def alert(labels, starts_at="2026-11-20T10:00:00Z"):
-    return {"status": "firing", "labels": labels,
-            "annotations": {"summary": "CPU of checkout is above 90 % of its request for five minutes"},
-            "startsAt": starts_at, "endsAt": "0001-01-01T00:00:00Z",
-            "generatorURL": "http://prometheus:9090/graph?g0.expr=rate%28cpu%5B5m%5D%29+%3E+0.9&g0.tab=1"}
+def alert(labels):
+    return {"status": "firing", "labels": labels, "annotations": {"summary": "CPU is above 90 %"},
+            "startsAt": "2026-11-20T10:00:00Z", "endsAt": "0001-01-01T00:00:00Z", "generatorURL": ""}
 
 
 def notification(alerts):
+    """As Alertmanager writes it: 457 bytes with one alert, 25 kB with a hundred."""
     return json.dumps({"receiver": "alertscaler", "status": "firing", "alerts": alerts, "groupLabels": {},
-                       "commonLabels": {}, "commonAnnotations": {}, "externalURL": "http://alertmanager:9093",
-                       "version": "4", "groupKey": "{}:{alertname=\"HighCPU\"}", "truncatedAlerts": 0}) + "\n"
+                       "commonLabels": {}, "commonAnnotations": {}, "externalURL": "http://am:9093",
+                       "version": "4", "groupKey": "{}:{alertname=\"A\"}", "truncatedAlerts": 0}, separators=(",", ":"))
+
+
+def labels_of(pod):
+    return {"alertname": "HighCPU", "namespace": "shop", "deployment": "checkout", "pod": f"checkout-{pod}"}
+
+
+def notification_of(pod):
+    return notification([alert(labels_of(pod))])
+
+
+def group(first, count):
+    """A notification with alerts of as many pods."""
+    return notification([alert(labels_of(pod)) for pod in range(first, first + count)])
 
 
 def free_port():
@@ -86,25 +97,32 @@ class Group(threading.Thread):
 class Daemon:
     """Runs within its `with`, and no longer than the bench, however that ends."""
 
-    def __init__(self, binary, rule_count=10, templated=False, core="0", options=(), wrapper=()):
+    def __init__(self, binary, rule_count=10, templated=False, core="0", receiver=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="alertscaler-bench-"))
+        self.binary = binary
         self.group = Group()
-        self.port = free_port()
         address = f"http://127.0.0.1:{self.group.port}/group"
         if templated:
             target = {"node_group": {"provider": "p", "url": address + "/{{ .Labels.pod }}"}, "min": 1, "max": 10,
                       "allow": {"names": ["*"]}}
         else:
             target = {"node_group": {"provider": "p", "url": address}, "min": 1, "max": 3}
-        (self.folder / "rules.yaml").write_text(json.dumps({"targets": {"one": target}, "rules": rules(rule_count)}))
+        (self.folder / "targets.yaml").write_text(json.dumps({"targets": {"one": target}}))
+        rows = rules(rule_count)
+        for first in range(0, rule_count, 10000):
+            (self.folder / f"rules-{first}.yaml").write_text(json.dumps({"rules": rows[first:first + 10000]}))
         (self.folder / "alertscaler.yaml").write_text(json.dumps({
-            "rule_files": ["rules.yaml"], "providers": {"p": {"type": "http"}},
-            "state": {"store": "sqlite", "path": "state.db"},
+            "rule_files": ["targets.yaml", "rules-*.yaml"], "providers": {"p": {"type": "http"}},
+            "receiver": receiver or {}, "state": {"store": "sqlite", "path": "state.db"},
             "action_log": {"path": "actions.jsonl", "max_size": "1GiB", "keep": 1}}))
-        self.log = open(self.folder / "log", "wb")
+        self.start(["taskset", "-c", core])
+
+    def start(self, wrapper, options=()):
+        self.port = free_port()
+        self.webhook = self.url("/webhook")
+        self.log = open(self.folder / "log", "ab")
         started = time.perf_counter()
-        self.process = subprocess.Popen([*GUARDED, "taskset", "-c", core, *wrapper, binary, "serve",
-                                         "--config.file=alertscaler.yaml", *options,
+        self.process = subprocess.Popen([*GUARDED, *wrapper, self.binary, "serve", "--config.file=alertscaler.yaml", *options,
                                          f"--web.listen-address=127.0.0.1:{self.port}"], cwd=self.folder, stderr=self.log)
         while True:
             try:
@@ -116,34 +134,82 @@ class Daemon:
                 time.sleep(0.002)
         self.start_seconds = time.perf_counter() - started
 
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        status = self.process.wait(600)
+        self.log.close()
+        if status not in (0, -signal.SIGKILL):
+            raise SystemExit(f"alertscaler ended with status {status}: {(self.folder / 'log').read_text()}")
+
     def url(self, path):
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def rss_mib(self):
-        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return int(line.split()[1]) / 1024
-        raise SystemExit("no VmRSS")
+    def memory_mib(self, kind):
+        """VmRSS: resident now; VmHWM: the most that was."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{kind}:\s*(\d+) kB", status, re.M)[1]) / 1024
 
     def cpu_seconds(self):
-        """Of both threads, user and system: what one core would need, whoever else is on it."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process.pid)
 
     def metric(self, name):
         text = urllib.request.urlopen(self.url("/metrics")).read().decode()
         return next(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name + " "))
 
+    def open_incidents(self, count):
+        """All of them stored when this returns."""
+        for first in range(0, count, 1000):
+            body = group(first, min(1000, count - first)).encode()
+            urllib.request.urlopen(urllib.request.Request(self.webhook, body, method="POST")).read()
+        if self.metric("alertscaler_incidents_open") != count:
+            raise SystemExit(f"{self.metric('alertscaler_incidents_open'):.0f} incidents are open")
+
     def __enter__(self):
         return self
 
     def __exit__(self, failed, *_):
-        self.process.send_signal(signal.SIGKILL if failed else signal.SIGTERM)
-        status = self.process.wait(60)
-        self.log.close()
+        self.stop(signal.SIGKILL if failed else signal.SIGTERM)
         shutil.rmtree(self.folder)
-        if status != 0 and not failed:
-            raise SystemExit(f"alertscaler ended with status {status}")
+
+
+class Webhook:
+    """Debian's `webhook` within its `with`: a rule on the payload that does not match."""
+
+    def __init__(self):
+        if not shutil.which("webhook"):
+            raise SystemExit("Debian's webhook is not installed: nothing to compare with")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="alertscaler-bench-"))
+        hooks = self.folder / "hooks.json"
+        hooks.write_text(json.dumps([{"id": "x", "execute-command": "/bin/true", "trigger-rule": {
+            "match": {"type": "value", "value": "no", "parameter": {"source": "payload", "name": "status"}}}}]))
+        port = free_port()
+        self.webhook = f"http://127.0.0.1:{port}/hooks/x"
+        self.process = subprocess.Popen([*GUARDED, "taskset", "-c", "0", "webhook", "-hooks", hooks, "-ip", "127.0.0.1",
+                                         "-port", str(port)], stderr=subprocess.DEVNULL)
+        while self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.01)
+        raise SystemExit("Debian's webhook ended at once")
+
+    def cpu_seconds(self):
+        return cpu_seconds(self.process.pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+def cpu_seconds(pid):
+    """Of all threads, user and system: what one core would need, whoever else is on it."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wrk(url, script, connections, seconds=SECONDS):

@@ -2,7 +2,6 @@
 
 The kernel's work is not in them. Valgrind lets one thread run at a time; what each took is counted all the same.
 """
-import contextlib
 import os
 import pathlib
 import re
@@ -11,35 +10,43 @@ import socket
 import statistics
 import subprocess
 
-from daemon import LABELS, Daemon, alert, notification
+from daemon import Daemon, group, notification_of
+from figures import report_rounds
 
 ROUNDS = 3
 PROFILES = os.environ.get("BENCH_PROFILES")  # a folder: what callgrind_annotate reads is kept there
 
 
-class Counted(Daemon):
-    """The daemon under callgrind, with a count of each stretch of work."""
+class Counted:
+    """The daemon, once more under callgrind, on what it has stored so far."""
 
-    def __init__(self, binary, **options):
+    def __init__(self, daemon):
+        self.daemon = daemon
         self.dumps = 0
-        super().__init__(binary, core="0,1", options=["--sandbox=off"],
-                         wrapper=["valgrind", "-q", "--tool=callgrind", "--separate-threads=yes",
-                                  "--callgrind-out-file=callgrind"], **options)
+        daemon.stop()
+        daemon.start(["valgrind", "-q", "--tool=callgrind", "--separate-threads=yes", "--instr-atstart=no",
+                      "--callgrind-out-file=callgrind"], ["--sandbox=off"])
+        self.control("--instr=on")
+
+    def control(self, command):
+        subprocess.run(["callgrind_control", command, str(self.daemon.process.pid)], check=True, capture_output=True)
 
     def take(self):
         """Instructions since the last time: of the event loop, and of all other threads."""
-        subprocess.run(["callgrind_control", "--dump", str(self.process.pid)], check=True, capture_output=True)
+        self.control("--dump")
         self.dumps += 1
-        totals = {}
-        for path in self.folder.glob(f"callgrind.{self.dumps}-*"):
-            totals[int(path.name.rsplit("-", 1)[1])] = int(re.search(r"^totals: (\d+)$", path.read_text(), re.M)[1])
+        totals = {int(path.name.rsplit("-", 1)[1]): int(re.search(r"^totals: (\d+)$", path.read_text(), re.M)[1])
+                  for path in self.dumped()}
         if not totals:
             raise SystemExit("callgrind_control left no counts")
         return totals[1], sum(totals.values()) - totals[1]
 
+    def dumped(self):
+        return list(self.daemon.folder.glob(f"callgrind.{self.dumps}-*"))
+
     def keep(self, name):
         if PROFILES:
-            for path in self.folder.glob(f"callgrind.{self.dumps}-*"):
+            for path in self.dumped():
                 shutil.copy(path, pathlib.Path(PROFILES) / f"{name}-thread-{path.name[-1]}")
 
 
@@ -80,44 +87,33 @@ class Senders:
             connection.close()
 
 
-def one_alert(number=None):
-    return notification([alert(LABELS if number is None else LABELS | {"pod": f"checkout-{number}"})]).encode()
+# Requests of a round, their bodies, and the bound.
+LOADS = {"a repeat": (2000, lambda first, count: [notification_of(0).encode()] * count, "below 60,000"),
+         "a group of 100 repeats": (200, lambda first, count: [group(0, 100).encode()] * count, ""),
+         "a new alert": (2000, lambda first, count: [notification_of(f"new-{pod}").encode()
+                                                     for pod in range(first, first + count)], "")}
 
 
-def group_of_100():
-    return notification([alert(LABELS | {"pod": f"checkout-{i}"}) for i in range(100)]).encode()
-
-
-def count(daemon, name, connections, requests, bodies):
-    """Medians of the rounds: instructions a request of the event loop, of other threads and of both, and their spread."""
+def count(counted, name, connections, note=""):
+    """Prints the median of the rounds, a request; returns it."""
+    requests, bodies, bound = LOADS[name]
     rounds = []
-    with Senders(daemon.port, connections) as senders:
+    with Senders(counted.daemon.port, connections) as senders:
         senders.send(bodies(0, requests))
-        daemon.take()
+        counted.take()
         for number in range(1, ROUNDS + 1):
             load = bodies(number * requests, requests)
             senders.send(load)
-            rounds.append([taken / requests for taken in daemon.take()])
-        daemon.keep(name.replace(" ", "-"))
-    both = sorted(loop + others for loop, others in rounds)
-    return (statistics.median(loop for loop, _ in rounds), statistics.median(others for _, others in rounds),
-            statistics.median(both), (both[-1] - both[0]) / both[0])
-
-
-LOADS = {"a repeat": (2000, lambda first, count: [one_alert()] * count, "below 60,000"),
-         "a group of 100 repeats": (200, lambda first, count: [group_of_100()] * count, ""),
-         "a new alert": (2000, lambda first, count: [one_alert(i) for i in range(first, first + count)], "")}
-
-
-def print_count(daemon, name, connections, load):
-    requests, bodies, bound = load
-    loop, others, both, spread = count(daemon, f"{name} {connections}", connections, requests, bodies)
-    print(f"{f'instructions of {name}, {connections} at a time':<58} {both:>12,.0f} {'':<14} {bound} "
-          f"(event loop {loop:,.0f}, other threads {others:,.0f}; rounds differ by {spread:.1%})", flush=True)
+            rounds.append([taken / requests for taken in counted.take()])
+    counted.keep(f"{name} {connections}{note}".replace(" ", "-").replace(",", ""))
+    loop = statistics.median(loop for loop, _ in rounds)
+    report_rounds(f"instructions of {name}, {connections} at a time{note}", [sum(both) for both in rounds], "",
+                  f"{bound} (event loop {loop:,.0f})".strip())
+    return statistics.median(sum(both) for both in rounds)
 
 
 def bench_instructions(build):
     for connections in (1, 16):
-        for name, load in LOADS.items():
-            with Counted(build / "src/alertscaler") as daemon:
-                print_count(daemon, name, connections, load)
+        for name in LOADS:
+            with Daemon(build / "src/alertscaler", core="0,1") as daemon:
+                count(Counted(daemon), name, connections)

@@ -121,7 +121,12 @@ static struct world_answer write_object(struct kube_api *api, const struct world
     api->writes++;
     if (size > api->largest)
         api->largest = size;
-    return answer_object(is_new ? 201 : 200, object);
+    if (!strstr(request->headers, "as=PartialObjectMetadata"))
+        return answer_object(is_new ? 201 : 200, object);
+    return answer(is_new ? 201 : 200,
+                  json_pack("{s:s, s:O}", "kind", "PartialObjectMetadata", "metadata",
+                            json_object_get(document, "metadata")),
+                  NULL);
 }
 
 /* "limit" and "continue" of the URL. */

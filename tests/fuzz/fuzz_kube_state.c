@@ -47,6 +47,10 @@ static void check_objects(const char *data, size_t size)
     code = as_kube_config_map_list_decode(data, size, &next, check_map, &seen, &error);
     FUZZ_CHECK(code == 0 || (code == -EBADMSG && *error.text && !next));
     free(next);
+    char version[AS_KUBE_VERSION_SIZE];
+    error = AS_ERROR_INIT;
+    code = as_kube_config_map_decode_version(data, size, version, &error);
+    FUZZ_CHECK(code == 0 ? *version : code == -EBADMSG && *error.text);
 }
 
 struct journal {

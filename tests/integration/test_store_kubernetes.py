@@ -460,6 +460,23 @@ def pod(control_plane, namespace, proxy, make_daemon, node_group, tmp_path):
     return Pod(control_plane, namespace, proxy, make_daemon, node_group(size=4), tmp_path)
 
 
+def test_a_state_that_cannot_be_opened_ends_it_by_the_right_name(pod):
+    """By then it listens and leads, and has said so: it is no start that fails any more."""
+    pod.daemon.start()
+    pod.daemon.stop()
+    path = pod.lease.replace("/apis/coordination.k8s.io/v1", "/api/v1").replace("/leases/alertscaler", "/configmaps/alertscaler-state")
+    head = pod.admin.get(path)
+    for part in ("data", "binaryData"):
+        head[part] = dict.fromkeys(head.get(part, {}), "Z2FyYmFnZQ==")
+    assert pod.admin.request("PUT", path, head).ok
+    before = len(pod.daemon.process.log_text())
+    pod.daemon.process.start()
+    eventually(lambda: not pod.daemon.process.running, 30, what="it ends")
+    said = pod.daemon.process.log_text()[before:]
+    assert pod.daemon.process.popen.returncode == 1 and "cannot start" not in said, said
+    assert said.index("msg=listening") < said.index("msg=leading") < said.index('"stopping: the state cannot be opened"'), said
+
+
 def test_a_state_that_takes_longer_than_a_term_is_opened(pod):
     """The lease is renewed meanwhile, and health is answered: else nobody could ever lead."""
     pod.hold("GET", 4.5)

@@ -27,6 +27,7 @@ struct as_kube_request_spec { /* borrowed for the call of start only */
     const char *method;       /* static memory */
     const char *path;         /* "/apis/apps/v1", escaped (kube_path.h) */
     const char *operation;    /* for metrics; static memory */
+    const char *accept;       /* static memory; NULL: application/json */
     const char *content_type; /* of the body; static memory; NULL: application/json */
     const void *body;         /* or NULL */
     size_t body_size;

@@ -30,6 +30,10 @@ void *as_library_calloc(size_t count, size_t size);
 void *as_library_realloc(void *old, size_t size);
 char *as_library_strdup(const char *text);
 
+/* free() for what never holds a secret: answers, records, state. free() itself wipes all memory in
+ * release builds, whoever allocated it (app/heap.c), and this does not. */
+void as_release(void *memory);
+
 /* Frees a text that held a secret, or NULL, after wiping it. */
 void as_wipe_free(char *text);
 

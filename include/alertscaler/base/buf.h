@@ -20,9 +20,12 @@ struct as_buf {
     size_t capacity;
     size_t max;
     bool failed;
+    bool is_open;
 };
 
 #define AS_BUF_INIT(maximum) ((struct as_buf){.max = (maximum)})
+/* Nothing secret is ever in it: its memory is given back as it is (as_release). */
+#define AS_BUF_INIT_OPEN(maximum) ((struct as_buf){.max = (maximum), .is_open = true})
 
 void as_buf_deinit(struct as_buf *buf);
 void as_buf_wipe(struct as_buf *buf);  /* deinit of what held a secret */

@@ -32,16 +32,18 @@ enum as_json_flags {
 
 #define AS_JSON_DEPTH_MAX 16 /* objects and arrays inside each other; more is a bug, asserted */
 
+struct as_json_level {
+    bool is_object;
+    bool has_items;
+    size_t key, key_size; /* where the last key stands in the buffer; 0: not comparable */
+};
+
 struct as_json_writer {
     struct as_buf *buf;
     unsigned flags;
     unsigned depth;
     bool after_key;
-    struct {
-        bool is_object;
-        bool has_items;
-        size_t key, key_size; /* where the last key stands in the buffer; 0: not comparable */
-    } levels[AS_JSON_DEPTH_MAX];
+    struct as_json_level levels[AS_JSON_DEPTH_MAX];
 };
 
 /* Borrows the buffer, which must outlive the writer; appends to what is in it. */

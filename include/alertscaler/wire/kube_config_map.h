@@ -47,6 +47,17 @@ typedef int as_kube_config_map_fn(void *context, const struct as_kube_config_map
 int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
                               void *context, struct as_error *error) AS_MUST_USE;
 
+/* The version that a write has made, from its answer: the ConfigMap or its metadata alone. 0;
+ * -EBADMSG.
+ */
+int as_kube_config_map_decode_version(const char *json, size_t size,
+                                      char version_out[AS_KUBE_VERSION_SIZE],
+                                      struct as_error *error) AS_MUST_USE;
+
+/* What a write should accept for that: a server that cannot answer so sends the ConfigMap. */
+#define AS_KUBE_ACCEPT_VERSION                                                                     \
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
 /* One page of a list, `use` for each; *next_out: where the next page begins, to be freed; NULL:
  * this was the last. */
 int as_kube_config_map_list_decode(const char *json, size_t size, char **next_out,

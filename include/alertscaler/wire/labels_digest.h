@@ -5,6 +5,8 @@
 #ifndef ALERTSCALER_WIRE_LABELS_DIGEST_H
 #define ALERTSCALER_WIRE_LABELS_DIGEST_H
 
+#include <stddef.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/digest.h>
 #include <alertscaler/core/labels.h>
@@ -17,6 +19,7 @@ struct as_labels_hasher *as_labels_hasher_free(struct as_labels_hasher *hasher);
 struct as_digest as_labels_hasher_get(struct as_labels_hasher *hasher,
                                       const struct as_labels *labels);
 
+struct as_digest as_digest_get(const void *data, size_t size);         /* of any bytes */
 struct as_digest as_labels_get_digest(const struct as_labels *labels); /* of one set alone */
 
 AS_DEFINE_CLEANUP(struct as_labels_hasher *, as_labels_hasher_free)

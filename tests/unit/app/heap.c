@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+
 #define LINKS 32 /* bytes at both ends of a free chunk that the C library keeps its lists in */
 
 static const size_t sizes[] = {100, 1000, 5000, 100000};
@@ -46,6 +48,17 @@ Test(heap, what_is_freed_is_wiped)
         free(neighbour);
     }
     free(NULL);
+}
+
+Test(heap, what_is_released_is_left_as_it_is)
+{
+    char *memory = make(5000);
+    char *neighbour = malloc(16);
+    const uintptr_t hidden = hide(memory);
+    as_release(memory);
+    cr_assert_eq(((const volatile char *)hidden)[2500], 'S');
+    free(neighbour);
+    as_release(NULL);
 }
 
 Test(heap, what_realloc_leaves_behind_is_wiped)

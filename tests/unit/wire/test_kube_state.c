@@ -248,6 +248,27 @@ Test(kube_state, a_page_of_a_list)
     cr_expect_null(next);
 }
 
+Test(kube_state, the_version_of_a_write_is_read_from_metadata_alone)
+{
+    static const char metadata[] = "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":"
+                                   "\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"a\","
+                                   "\"resourceVersion\":\"17\"}}";
+    static const char whole[] = "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\","
+                                "\"resourceVersion\":\"18\"},\"data\":{\"k\":\"v\"}}";
+    static const char *const rows[] = {
+        "", "[]", "{\"kind\":\"Status\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"}}",
+        "{\"kind\":\"PartialObjectMetadata\",\"metadata\":{\"name\":\"a\"}}"};
+    char version[AS_KUBE_VERSION_SIZE] = "before";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_eq(as_kube_config_map_decode_version(rows[i], strlen(rows[i]), version, &error),
+                     -EBADMSG, "%s", rows[i]);
+    cr_expect_str_eq(version, "before");
+    cr_expect_eq(as_kube_config_map_decode_version(metadata, strlen(metadata), version, &error), 0);
+    cr_expect_str_eq(version, "17");
+    cr_expect_eq(as_kube_config_map_decode_version(whole, strlen(whole), version, &error), 0);
+    cr_expect_str_eq(version, "18");
+}
+
 Test(kube_state, objects_of_another_shape_are_refused)
 {
     static const char *const rows[] = {
