@@ -308,7 +308,7 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
                                     "cooldown": {"up": "10m", "down": "10m"}}},
              "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "workers",
                         "scale_up": {"by": 2}}]}
-    pods = []
+    pods, again = [], notification(alert({"alertname": "Busy"}))
     for number in range(3):
         directory = tmp_path / f"pod-{number % 2}"
         pod = make_daemon(rules, name=f"pod-{number}", directory=directory, env={"POD_NAME": f"pod-{number % 2}"},
@@ -320,6 +320,10 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
         if number == 0:
             pod.wait_record("action")
         pod.notify(notification(alert({"alertname": "Other", "number": str(number)})))
+        repeats = len(pod.records("repeat"))
+        for _ in range(3):
+            pod.notify(again)
+        eventually(lambda: len(pod.records("repeat")) > repeats, what="the last one at least is small")
         if number == 1:     # its first records are synced in its file and leave the state with the next commit
             time.sleep(4)
             pod.notify(notification(alert({"alertname": "Busy", "number": "2"})))
@@ -337,6 +341,10 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
     assert [record["seq"] for record in records] == list(range(1, len(records) + 1))
     assert [record["instance"] for record in records if record["kind"] == "start"] == ["pod-0", "pod-1", "pod-0"]
     assert len([record for record in records if record["kind"] == "action"]) == 1
+    starts = [record["seq"] for record in records if record["kind"] == "start"]
+    named = {record["id"]: record["seq"] for record in records if record["kind"] == "notification"}
+    for repeat in (record for record in records if record["kind"] == "repeat"):
+        assert not [start for start in starts if named[repeat["same_as"]] < start < repeat["seq"]], "details of a leader before"
     data = control_plane.admin.get(f"/api/v1/namespaces/{namespace}/configmaps/alertscaler-state")["data"]
     assert data["epoch"] == "3" and data["holder"] == "pod-0"
 
