@@ -75,6 +75,14 @@ struct incident *incident_find(const struct as_engine *engine, const struct as_d
     return RB_FIND(incident_tree, tree, &key); /* changes nothing */
 }
 
+/* The owner's, or else the one that all may speak of. */
+static const struct incident *find_known(const struct as_engine *engine,
+                                         const struct as_digest *digest, const char *owner,
+                                         const struct incident *own)
+{
+    return own || !*owner ? own : incident_find(engine, digest, "");
+}
+
 /* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
  * to it. */
 void incident_bury(struct as_engine *engine, struct incident *incident)
@@ -370,7 +378,7 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
 {
     const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
-    const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
+    const struct incident *known = find_known(engine, &alert->digest, owner, incident);
     const bool is_open = incident && incident->is_open;
     if (alert->is_suppressed) /* nothing begins; what is open is held, whenever it began */
         return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
@@ -459,7 +467,7 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
 {
     const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
-    const struct incident *known = incident ? incident : incident_find(engine, &alert->digest, "");
+    const struct incident *known = find_known(engine, &alert->digest, owner, incident);
     if (!scope_reaches(engine, cause->credential, known, alert) ||
         (known && !scope_covers(engine, cause->credential, known)))
         return outcome_of(AS_REASON_FORBIDDEN);

@@ -99,8 +99,8 @@ RB_HEAD(group_tree, group);
 
 struct incident {
     RB_ENTRY(incident) by_digest;   /* and owner */
+    struct as_incident_key key;     /* with an owner of its own; beside what a search reads too */
     TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
-    struct as_incident_key key;     /* with an owner of its own */
     uint64_t fingerprint;           /* shown */
     uint64_t serial;                /* in order of opening */
     bool is_open;

@@ -161,7 +161,7 @@ static size_t escape(struct as_buf *buf, const char *text, size_t size)
 }
 
 /* True where nothing was escaped. */
-static bool write_runs(struct as_json_writer *json, const char *text, size_t size)
+AS_RARE static bool write_runs(struct as_json_writer *json, const char *text, size_t size)
 {
     struct as_buf *buf = json->buf;
     bool is_escaped = false;

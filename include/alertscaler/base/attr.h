@@ -9,6 +9,7 @@
 
 #define AS_MUST_USE        __attribute__((warn_unused_result))
 #define AS_PRINTF(fmt, at) __attribute__((format(printf, fmt, at)))
+#define AS_RARE            __attribute__((cold, noinline)) /* kept out of the way of its caller */
 /* unused: clang warns of a variable that does nothing but own. */
 #define AS_CLEANUP(fn) __attribute__((cleanup(fn), unused))
 

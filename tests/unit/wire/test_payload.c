@@ -215,6 +215,24 @@ static const struct {
     {ALERTS("[]") "x", "not JSON: line 1"},
     {WITH("\"a\":1,\"a\":2"), "not JSON: line 1, column 36: duplicate object key"},
     {ALERTS("[{\"labels\":{\"a\":\"1\",\"a\":\"2\"}}]"), "duplicate object key"},
+    {WITH("\"a\":1,\"\\u0061\":2"), "line 1, column 36: duplicate object key"},
+    {WITH("\"b\":1,\"c\":2,\"\xC3\xA9\":3,\"b\":4"), "line 1, column 48: duplicate object key"},
+    {WITH(
+         "\"z\":0,\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5,\"f\":6,\"g\":7,\"h\":8,\"i\":9,\"j\":10,"
+         "\"k\":11,\"l\":12,\"m\":13,\"n\":14,\"o\":15,\"z\":16"),
+     "duplicate object key"},
+    {WITH("\"a\":1,"), "line 1, column 34: a name in quotes expected"},
+    {WITH("\"a\":[1,]"), "line 1, column 35: a value expected"},
+    {WITH("\"a\":[1 2]"), "line 1, column 35: ',' or ']' expected"},
+    {WITH("\"a\" 1"), "line 1, column 32: ':' expected"},
+    {WITH("a:1"), "line 1, column 28: a name in quotes expected"},
+    {WITH("\"a\":nul"), "line 1, column 32: a value expected"},
+    {WITH("\"a\":1e"), "line 1, column 32: invalid number"},
+    {WITH("\"a\":+1"), "line 1, column 32: a value expected"},
+    {WITH("\"a\":\"\\x\""), "line 1, column 33: invalid escape"},
+    {WITH("\"a\":\"\\u12\""), "line 1, column 33: invalid escape"},
+    {WITH("\"a\":\"\\udc00\\ud800\""), "half of a surrogate pair"},
+    {WITH("\"a\":\"\\ud800\\u0041\""), "half of a surrogate pair"},
     {WITH("\"a\":\"\xFF\""), "unable to decode byte 0xff"},
     {WITH("\"a\":\"\xED\xA0\x80\""), "unable to decode"},
     {WITH("\"a\":\"\\ud800\""), "not JSON"},
@@ -371,6 +389,26 @@ Test(payload, what_is_wrong_is_refused_with_its_place)
         check_refused(bad[i].body, strlen(bad[i].body), bad[i].error);
     check_refused("{\"version\":\"4\",\0\"alerts\":[]}", 29, "not JSON");
     check_refused("{\"version\":\"4\",\"alerts\":[]}\0", 28, "not JSON");
+}
+
+/* Read in place: an escape is longer than what it stands for, whatever stands around it. */
+Test(payload, escapes_stand_for_their_characters)
+{
+    static const char *const rows[][2] = {
+        {"\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t"},
+        {"a\\u0041\\u00e9\\u20ac\\ud83d\\ude00z", "aA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z"},
+        {"\xC3\xA9 plain text behind it \\u00E9", "\xC3\xA9 plain text behind it \xC3\xA9"},
+        {"1234567\\n12345678\\n123456789\x7F", "1234567\n12345678\n123456789\x7F"},
+        {"\\ud7ff\\ue000\\ufffe\\udbff\\udfff",
+         "\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBE\xF4\x8F\xBF\xBF"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *body = as_xasprintf(ALERT(",\"annotations\":{\"a\":\"%s\",\"b\":\"\"}"), rows[i][0]);
+        AS_CLEANUP(as_notification_free_p) struct as_notification *n = decode(body);
+        cr_assert_null(n->alerts[0].problem, "%s", n->alerts[0].problem);
+        cr_assert_str_eq(as_labels_get(n->alerts[0].annotations, "a"), rows[i][1]);
+    }
 }
 
 Test(payload, a_truncated_body_is_refused_wherever_it_is_cut)
