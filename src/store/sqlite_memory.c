@@ -1,3 +1,6 @@
+/*
+ * Likewise malloc's, but for giving back: see the header.
+ */
 #include "sqlite_memory.h"
 
 #include <malloc.h>
