@@ -212,18 +212,20 @@ static int print_commit(struct kube_store *store, const struct as_store_change *
     return 0;
 }
 
-/* The commit goes behind the tail, or the tail into an object of its own and the commit into its
- * place, or both into objects. */
+/* The commit goes behind the tail; or the tail into an object of its own and the commit into its
+ * place; or both into objects. A large commit is in the head only where no tail is: else each of
+ * many large ones would be written twice, in the head and with the next one in an object. */
 static int write_commit(struct kube_store *store, const struct as_buf *text, struct as_error *error)
 {
     struct as_kube_state_head next = store->head;
     AS_CLEANUP(as_buf_deinit)
     struct as_buf whole = AS_BUF_INIT(COMMIT_MAX + AS_STORE_KUBE_TAIL_MAX);
-    const bool fits = store->tail.size + text->size <= AS_STORE_KUBE_TAIL_FILL;
+    const bool fits = store->tail.size + text->size <=
+                      (store->tail.size ? AS_STORE_KUBE_TAIL_FILL : AS_STORE_KUBE_TAIL_MAX);
     int code = 0;
     release(store, &next);
     as_buf_append_str(&whole, "");
-    if (fits || text->size > AS_STORE_KUBE_TAIL_MAX) {
+    if (fits || text->size > AS_STORE_KUBE_TAIL_FILL) {
         if (store->tail.size)
             as_buf_append(&whole, store->tail.data, store->tail.size);
         as_buf_append(&whole, text->data, text->size);

@@ -44,6 +44,11 @@ void as_kube_config_map_encode(const struct as_kube_config_map *map, const char 
     as_json_end_object(&json);
     if (!as_str_is_empty(map->version))
         as_json_write_member(&json, "resourceVersion", map->version);
+    as_json_write_key(&json, "managedFields"); /* none: to be kept by the server for each key */
+    as_json_begin_array(&json);
+    as_json_begin_object(&json);
+    as_json_end_object(&json);
+    as_json_end_array(&json);
     as_json_end_object(&json);
     as_json_write_key(&json, "data");
     as_json_begin_object(&json);

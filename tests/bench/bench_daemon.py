@@ -58,6 +58,7 @@ def bench_latency(build):
 def bench_memory(build):
     for cache in ("4MiB", "0MiB"):
         with Daemon(build / "src/alertscaler", rule_count=1000, receiver={"repeat_cache": cache}) as daemon:
+            daemon.forget_peak()
             for body in (notification_of("0"), group(0, 100)):
                 wrk(daemon.webhook, fixed_body(body), CONNECTIONS)
             report(f"most that was resident, 1,000 rules, repeat_cache: {cache}", daemon.memory_mib("VmHWM"), "MiB",

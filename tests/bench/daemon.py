@@ -144,6 +144,10 @@ class Daemon:
     def url(self, path):
         return f"http://127.0.0.1:{self.port}{path}"
 
+    def forget_peak(self):
+        """VmHWM begins anew: what a start touches, mostly pages of libraries, is given back by then."""
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
     def memory_mib(self, kind):
         """VmRSS: resident now; VmHWM: the most that was."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()

@@ -41,6 +41,10 @@ class Counted:
             raise SystemExit("callgrind_control left no counts")
         return totals[1], sum(totals.values()) - totals[1]
 
+    def end(self):
+        """What comes now, the stop of a daemon with a million incidents say, is not counted, and faster for it."""
+        self.control("--instr=off")
+
     def dumped(self):
         return list(self.daemon.folder.glob(f"callgrind.{self.dumps}-*"))
 

@@ -398,23 +398,6 @@ def test_10000_targets_and_20000_incidents_fit(control_plane, make_driver, names
               f"{commits[50] * 1e3:.1f} ms, 99th {commits[98] * 1e3:.1f} ms")
 
 
-@pytest.mark.seconds(600)
-def test_commits_a_second(make_driver, control_plane, namespace, capsys):
-    """Each commit waits for the API server: the more wait together, the more go into one."""
-    kubeconfig = control_plane.write_kubeconfig("commits", token=ADMIN_TOKEN)
-    driver = StoreDriver(make_driver().log.parent, "--kubeconfig", kubeconfig)      # without the proxy
-    driver.must("open", namespace=namespace, holder="pod-1")
-    lines = []
-    for each in (1, 10, 100):
-        count = 200 if each == 1 else 100 * each
-        seconds = driver.must("fill", timeout=300, kind="incident", count=count, size=800, each=each)["seconds"]
-        lines.append(f"{each} records a commit: {count / each / seconds:.0f} commits/s, {count / seconds:.0f} records/s")
-        assert count / each / seconds > 1
-    driver.stop()
-    with capsys.disabled():
-        print("\n" + "\n".join(lines))
-
-
 # What waits for the API server holds nothing else up
 
 CONFIG_MAPS = "/configmaps"

@@ -23,8 +23,8 @@
 /* A larger value is cut into pieces. */
 #define AS_STORE_KUBE_PIECE_MAX ((size_t)192 * 1024)
 
-/* The journal: the part in the head, which every commit writes again; one commit in the head; one
- * object of the older part. */
+/* The journal: the part in the head, which every commit writes again; one commit alone in the head;
+ * one object of the older part. */
 #define AS_STORE_KUBE_TAIL_FILL   ((size_t)32 * 1024)
 #define AS_STORE_KUBE_TAIL_MAX    ((size_t)128 * 1024)
 #define AS_STORE_KUBE_SEGMENT_MAX ((size_t)768 * 1024)
