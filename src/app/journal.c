@@ -16,7 +16,7 @@
 #include <alertscaler/base/number.h>
 
 #define LINES_MAX  (UINT64_C(900) << 20) /* SQLite takes values up to 10^9 bytes */
-#define LINES_KEEP (UINT64_C(4) << 20)   /* scratch memory kept between commits */
+#define LINES_KEEP (UINT64_C(256) << 10) /* scratch memory kept between commits */
 #define HEAD_KEY   "action_log_head"
 #define OPENED_KEY "opened" /* when, RFC 3339; for people who look into the file */
 #define HEAD_SIZE  (20 + 1 + AS_AUDIT_HASH_SIZE) /* "1234 <hash>" */
@@ -90,9 +90,13 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
                 struct as_audit_head *head, struct as_error *error)
 {
     const struct as_storage_batch *batch;
+    size_t size = 0;
 
     as_buf_clear(&journal->lines);
     journal->line_count = 0;
+    STAILQ_FOREACH (batch, batches, link)
+        size += as_storage_batch_bound_lines(batch);
+    (void)as_buf_reserve(&journal->lines, size); /* at once, not in steps */
     STAILQ_FOREACH (batch, batches, link) {
         if (batch->bytes.failed) {
             as_error_set(error, "a change of more than 256 MiB");
@@ -111,6 +115,13 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
     if (journal->lines.failed)
         as_error_set(error, "records of more than 900 MiB in one commit");
     return as_buf_check(&journal->lines);
+}
+
+static void clear_lines(struct journal *journal)
+{
+    if (journal->lines.capacity > LINES_KEEP)
+        as_buf_deinit(&journal->lines);
+    as_buf_clear(&journal->lines);
 }
 
 static void note_unsynced(struct journal *journal, size_t size)
@@ -153,7 +164,7 @@ static int write_through(struct journal *journal, const struct as_audit_head *he
 
     if (!status)
         note_unsynced(journal, journal->lines.size);
-    as_buf_clear(&journal->lines);
+    clear_lines(journal);
     if (!status && may_lag && !journal->lags) {
         journal->lags = true;
         journal->lags_since = journal->clock->get_mono(journal->clock);
@@ -221,9 +232,7 @@ int journal_append(struct journal *journal, struct as_error *error)
     if (status)
         return status;
     note_unsynced(journal, size);
-    as_buf_clear(&journal->lines);
-    if (journal->lines.capacity > LINES_KEEP)
-        as_buf_deinit(&journal->lines);
+    clear_lines(journal);
     return 0;
 }
 

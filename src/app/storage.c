@@ -15,7 +15,6 @@
 
 #define TRANSACTION_BYTES (UINT64_C(16) << 20)
 #define LAG_US            (50 * AS_US_PER_MS)
-#define SEAL_BYTES        256 /* at most, of what sealing adds to a record */
 
 const struct as_storage_config as_storage_config_default = {
     .sync_interval_us = AS_US_PER_S,
@@ -95,19 +94,13 @@ static size_t count_batches(const struct as_storage_batches *batches)
     return count;
 }
 
-/* At most, of its records in the log. */
-static uint64_t bound_lines(const struct as_storage_batch *batch)
-{
-    return batch->record_count ? batch->bytes.size + batch->record_count * SEAL_BYTES : 0;
-}
-
 static uint64_t bound_all_lines(const struct as_storage_batches *batches)
 {
     const struct as_storage_batch *batch;
     uint64_t bytes = 0;
 
     STAILQ_FOREACH (batch, batches, link)
-        bytes += bound_lines(batch);
+        bytes += as_storage_batch_bound_lines(batch);
     return bytes;
 }
 
@@ -293,7 +286,7 @@ uint64_t as_storage_find_log_file(struct as_storage *storage, size_t size)
 {
     pthread_mutex_lock(&storage->mutex);
     const bool is_sure = !storage->failed && !storage->wants_reopen &&
-                         storage->unplaced + size + SEAL_BYTES <= storage->place.room;
+                         storage->unplaced + size + AS_STORAGE_SEAL_BYTES <= storage->place.room;
     const uint64_t file = is_sure ? storage->place.file : 0;
     pthread_mutex_unlock(&storage->mutex);
     return file;
@@ -344,7 +337,7 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
         storage->counts.waiting_batches++;
         storage->counts.waiting_bytes += batch->bytes.size;
         storage->waiting_firm += !batch->may_lag;
-        storage->unplaced += bound_lines(batch);
+        storage->unplaced += as_storage_batch_bound_lines(batch);
     }
     pthread_mutex_unlock(&storage->mutex);
     if (!failed && was_empty)

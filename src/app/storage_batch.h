@@ -36,6 +36,15 @@ struct as_storage_batch {
 
 STAILQ_HEAD(as_storage_batches, as_storage_batch);
 
+#define AS_STORAGE_SEAL_BYTES 256 /* at most, of what sealing adds to a record */
+
+/* Bytes of its records in the log, at most. */
+static inline size_t as_storage_batch_bound_lines(const struct as_storage_batch *batch)
+{
+    return batch->record_count ? batch->bytes.size + batch->record_count * AS_STORAGE_SEAL_BYTES
+                               : 0;
+}
+
 static inline struct as_store_change as_storage_batch_get_change(
     const struct as_storage_batch *batch, size_t i)
 {

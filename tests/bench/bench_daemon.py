@@ -62,7 +62,7 @@ def bench_memory(build):
             for body in (notification_of("0"), group(0, 100)):
                 wrk(daemon.webhook, fixed_body(body), CONNECTIONS)
             report(f"most that was resident, 1,000 rules, repeat_cache: {cache}", daemon.memory_mib("VmHWM"), "MiB",
-                   "at most 12 without the cache")
+                   "at most 12, what is in the cache aside")
     with Daemon(build / "src/alertscaler") as daemon:
         daemon.open_incidents(100000)
         time.sleep(2)
