@@ -500,9 +500,11 @@ Test(tls_server, closes_on_who_keeps_the_rest_of_a_key_update_while_it_is_answer
         turn();
     cr_assert(kept);
     run_for(20);
+    const int64_t before = now_ms();
     as_http_exchange_reply(kept, &(struct as_http_answer){.status = 200});
     run_for(20);
     cr_assert_eq(as_http_server_get_connections(server), 0);
+    cr_assert(now_ms() - before < WAIT_MS, "a turn that ends when the answer's time is over");
     hang_up(&peer);
 }
 
