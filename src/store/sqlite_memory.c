@@ -1,3 +1,7 @@
+/*
+ * SQLite's memory from the allocator of all, but freed by as_release: what is in it are pages and
+ * statements of the state, which holds no secret.
+ */
 #include "sqlite_memory.h"
 
 #include <malloc.h>
