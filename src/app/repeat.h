@@ -22,7 +22,8 @@ struct repeat_log { /* what a shell has appended */
 /* `seed`: of the shell's engine. */
 void repeat_log_init(struct repeat_log *log, uint64_t seed);
 
-/* Names of rules may be others from here on: no record before is the base of one behind. */
+/* From a reload's record on: names of rules may be others, and no record before it is the base of
+ * one behind. */
 void repeat_log_begin_epoch(struct repeat_log *log);
 
 /* What a repeat's record would say, with a digest of what its whole record says of the request's

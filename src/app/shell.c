@@ -514,6 +514,7 @@ void as_shell_record_failed_reload(struct as_shell *shell, const char *credentia
     as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
                             scratch_clear(shell), &places);
     append_own(shell, 0, &places);
+    repeat_log_begin_epoch(&shell->log);
 }
 
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)

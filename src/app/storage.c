@@ -62,22 +62,27 @@ static void fail(struct as_storage *storage, struct as_storage_batches *taken, i
     storage_thread_notify(storage);
 }
 
-/* The oldest batches, as many as go into one transaction. In the thread none while the loop's turn
- * lasts. */
+/* The oldest batches, as many as go into one transaction: those of which it is said that they are
+ * in the log's present file without the ones that may not fit there. In the thread none while the
+ * loop's turn lasts. */
 static void take(struct as_storage *storage, struct as_storage_batches *taken_out)
 {
     struct as_storage_batch *batch;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, lines = 0;
 
     pthread_mutex_lock(&storage->mutex);
     const bool is_over = !storage->has_thread || storage->is_direct || storage->wants_commit ||
                          storage->wants_flush || storage->wants_reopen;
     while (is_over && bytes < TRANSACTION_BYTES && (batch = STAILQ_FIRST(&storage->waiting))) {
+        lines += as_storage_batch_bound_lines(batch);
+        if (!STAILQ_EMPTY(taken_out) && lines > storage->place.room)
+            break;
         STAILQ_REMOVE_HEAD(&storage->waiting, link);
         STAILQ_INSERT_TAIL(taken_out, batch, link);
         bytes += batch->bytes.size;
         storage->counts.waiting_batches--;
         storage->waiting_firm -= !batch->may_lag;
+        storage->before_reopen -= storage->before_reopen > 0;
     }
     storage->counts.waiting_bytes -= bytes;
     storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
@@ -174,7 +179,7 @@ static bool serve_requests(struct as_storage *storage, int *status_out, struct a
 {
     pthread_mutex_lock(&storage->mutex);
     bool idle = STAILQ_EMPTY(&storage->waiting);
-    bool reopen = storage->wants_reopen;
+    bool reopen = storage->wants_reopen && !storage->before_reopen;
     bool flush = reopen || (idle && storage->wants_flush);
     pthread_mutex_unlock(&storage->mutex);
     if (!flush)
@@ -186,8 +191,10 @@ static bool serve_requests(struct as_storage *storage, int *status_out, struct a
     if (*status_out)
         return true;
     pthread_mutex_lock(&storage->mutex);
-    if (reopen)
+    if (reopen) {
         storage->wants_reopen = false;
+        storage->place = storage->journal.audit->get_place(storage->journal.audit);
+    }
     if (idle && STAILQ_EMPTY(&storage->waiting)) {
         storage->wants_flush = false;
         pthread_cond_broadcast(&storage->done);
@@ -263,9 +270,10 @@ bool storage_write_lagging(struct as_storage *storage)
         return false;
     const bool may = may_write_lagging(storage);
     if (may) {
+        int status = 0;
         storage->is_direct = true;
-        take(storage, &taken);
-        const int status = STAILQ_EMPTY(&taken) ? 0 : commit(storage, &taken, &error);
+        while (!status && (take(storage, &taken), !STAILQ_EMPTY(&taken)))
+            status = commit(storage, &taken, &error);
         if (status)
             fail(storage, &taken, status, &error);
         storage->is_direct = false;
@@ -370,6 +378,7 @@ void as_storage_reopen_log(struct as_storage *storage)
 {
     pthread_mutex_lock(&storage->mutex);
     storage->wants_reopen = true;
+    storage->before_reopen = storage->counts.waiting_batches;
     pthread_cond_signal(&storage->work);
     pthread_mutex_unlock(&storage->mutex);
 }

@@ -43,7 +43,8 @@ struct as_storage {
     struct as_storage_counts counts;
     bool wants_commit; /* the loop's turn is over: what waits goes into one transaction */
     bool wants_flush, wants_reopen, wants_stop;
-    int failed; /* 0, or the negative errno; set once, and failure with it */
+    size_t before_reopen; /* of what waits, so many were told of the file that is open now */
+    int failed;           /* 0, or the negative errno; set once, and failure with it */
     struct as_error failure;
 
     bool has_thread;

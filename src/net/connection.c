@@ -433,7 +433,7 @@ static void on_written(void *context, int status)
         connection->peer_done = connection->peer_gone = true;
     if (connection->state == AS_CONNECTION_WRITING)
         as_connection_written(connection);
-    else
+    else if (status < 0)
         settle(connection);
 }
 

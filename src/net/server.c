@@ -94,6 +94,8 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
         arm(to->timer, to->limit_us);
     }
     if (state == AS_CONNECTION_CLOSED) {
+        if (connection->is_held)
+            (void)as_stream_flush(&connection->stream); /* what is answered is sent */
         as_connection_let_go(connection);
         as_stream_stop(&connection->stream);
         event_active(server->reap, 0, 0);

@@ -67,6 +67,8 @@ static ssize_t write_tls(struct as_stream *stream, const char *bytes, size_t siz
     const int result = SSL_write_ex(stream->ssl, bytes, size, &sent);
     if (result > 0)
         return (ssize_t)sent;
+    if (SSL_get_error(stream->ssl, result) == SSL_ERROR_WANT_READ)
+        return -EPROTO; /* only for who cuts a handshake's message in two, and keeps the rest */
     const int status = explain(stream, result);
     return status ? status : -EPIPE;
 }

@@ -1,5 +1,6 @@
 /*
- * Likewise malloc's, but for giving back: see the header.
+ * SQLite's memory from the allocator of all, but freed by as_release: what is in it are pages and
+ * statements of the state, which holds no secret.
  */
 #include "sqlite_memory.h"
 

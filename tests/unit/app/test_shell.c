@@ -497,6 +497,17 @@ Test(shell, a_repeat_reaches_back_over_no_new_rules)
     cr_expect(is_small());
 }
 
+Test(shell, a_repeat_reaches_back_over_no_reload_that_failed)
+{
+    make_base();
+    as_shell_record_failed_reload(shell, "", "why");
+    commit();
+    repeat();
+    cr_expect(!is_small());
+    repeat();
+    cr_expect(is_small());
+}
+
 Test(shell, a_repeat_reaches_back_over_no_start)
 {
     make_base();

@@ -737,6 +737,95 @@ Test(storage, the_file_of_what_is_submitted_is_said_only_where_it_is_sure)
     teardown(&world);
 }
 
+/* A log of files of 1,000 bytes: which of them the first record of each ticket went to. */
+struct full_audit {
+    struct place_audit in_place; /* first */
+    struct as_storage *storage;
+    uint64_t files[16];
+    size_t appends;
+    bool is_busy; /* with the append of the first: others come meanwhile */
+    uint64_t said;
+};
+
+static int full_append(struct as_audit *self, const char *lines, size_t size,
+                       const struct as_audit_head *head, struct as_error *error)
+{
+    struct full_audit *audit = (struct full_audit *)self;
+    struct as_audit_place *place = &audit->in_place.place;
+
+    if (size > place->room)
+        *place = (struct as_audit_place){place->file + 1, 1000};
+    place->room -= size < place->room ? size : place->room;
+    audit->files[audit->appends++] = place->file;
+    if (audit->is_busy) {
+        audit->is_busy = false;
+        audit->said = as_storage_find_log_file(audit->storage, 300);
+        as_storage_submit(audit->storage, make_repeat(2));
+        as_storage_reopen_log(audit->storage);
+        as_storage_submit(audit->storage, make_repeat(3));
+    }
+    return 0;
+}
+
+static int full_reopen(struct as_audit *self, struct as_error *error)
+{
+    ((struct full_audit *)self)->in_place.place.file++;
+    return 0;
+}
+
+static void open_full(struct world *world, struct full_audit *audit, uint64_t room)
+{
+    audit->storage = open_in_place(world, &audit->in_place);
+    audit->in_place.port.append = full_append;
+    audit->in_place.port.reopen = full_reopen;
+    audit->in_place.place = (struct as_audit_place){1, room};
+    as_storage_reopen_log(audit->storage); /* looks where the log stands: in file 2 */
+    as_storage_step(audit->storage);
+}
+
+/* What comes behind it in the same commit may not take it over to the next file. */
+Test(storage, what_is_sure_stays_in_its_file_whatever_is_committed_with_it)
+{
+    struct world world;
+    struct full_audit audit = {0};
+
+    setup(&world);
+    open_full(&world, &audit, 800);
+    cr_assert_eq(as_storage_find_log_file(audit.storage, 300), 2);
+    as_storage_submit(audit.storage, make_repeat(1));
+    cr_assert_eq(as_storage_find_log_file(audit.storage, 600), 0);
+    for (uint64_t ticket = 2; ticket <= 4; ticket++)
+        as_storage_submit(audit.storage, make_repeat(ticket));
+    while (as_storage_step(audit.storage))
+        ;
+    as_storage_deliver(audit.storage);
+    cr_assert_eq(world.heard.good, 4);
+    cr_assert_eq(audit.files[0], 2);
+    as_storage_free(audit.storage);
+    teardown(&world);
+}
+
+/* logrotate's signal counts from when it came. */
+Test(storage, what_was_sure_before_the_log_is_to_be_opened_again_stays_in_its_file)
+{
+    struct world world;
+    struct full_audit audit = {0};
+
+    setup(&world);
+    open_full(&world, &audit, 100000);
+    as_storage_submit(audit.storage, make_repeat(1));
+    audit.is_busy = true;
+    while (as_storage_step(audit.storage))
+        ;
+    as_storage_deliver(audit.storage);
+    cr_assert_eq(world.heard.good, 3);
+    cr_assert_eq(audit.said, 2);
+    cr_assert_eq(audit.files[1], 2, "it waited already");
+    cr_assert_eq(audit.in_place.place.file, 3);
+    as_storage_free(audit.storage);
+    teardown(&world);
+}
+
 Test(storage, the_thread_tells_a_failure_and_goes_on_answering)
 {
     struct event_base *base = event_base_new();

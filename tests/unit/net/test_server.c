@@ -450,6 +450,87 @@ Test(server, drains)
     stop();
 }
 
+/* Answers wait for those of the requests behind them, of which the last is never whole. */
+Test(server, sends_what_it_has_answered_to_who_ends_in_the_middle_of_a_request)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/later"));
+    WAIT_FOR(kept_count == 1);
+    put_str(fd, GET("/2") "GET /mo");
+    shutdown(fd, SHUT_WR);
+    run_for(20);
+    reply(kept[0]);
+    expect(fd, 200, "/later");
+    expect(fd, 200, "/2");
+    expect_clean_end(fd);
+    close(fd);
+    stop();
+}
+
+static struct event *take_soon;
+
+/* The kernel takes what it had not taken, between two turns of the requests that wait. */
+static void on_take_soon(int fd, short what, void *context)
+{
+    struct as_connection *connection = TAILQ_FIRST(&server->queues[AS_CONNECTION_IDLE].list);
+    if (answered_count < 2)
+        event_active(take_soon, EV_TIMEOUT, 0);
+    else if (connection && as_stream_flush(&connection->stream) == 0)
+        connection->stream.callbacks.written(connection, 0);
+}
+
+Test(server, answers_all_that_was_sent_before_the_end_whenever_answers_leave)
+{
+    start(short_config());
+    int fd = dial();
+    put_str(fd, GET("/later"));
+    WAIT_FOR(kept_count == 1);
+    put_str(fd, GET("/2") GET("/3") GET("/4") GET("/5"));
+    shutdown(fd, SHUT_WR);
+    run_for(20);
+    take_soon = evtimer_new(base, on_take_soon, NULL);
+    event_active(take_soon, EV_TIMEOUT, 0);
+    reply(kept[0]);
+    expect(fd, 200, "/later");
+    expect(fd, 200, "/2");
+    expect(fd, 200, "/3");
+    expect(fd, 200, "/4");
+    expect(fd, 200, "/5");
+    expect_clean_end(fd);
+    close(fd);
+    event_free(take_soon);
+    stop();
+}
+
+static struct event *drain_soon;
+
+/* In the turn in which requests are read, once the first two are answered. */
+static void on_drain_soon(int fd, short what, void *context)
+{
+    if (answered_count < 2)
+        event_active(drain_soon, EV_TIMEOUT, 0);
+    else
+        as_http_server_drain(server, drained, NULL);
+}
+
+Test(server, sends_what_it_has_answered_before_it_drains)
+{
+    start(short_config());
+    int fd = dial();
+    run_for(5);
+    drain_soon = evtimer_new(base, on_drain_soon, NULL);
+    cr_assert(send(fd, GET("/1") GET("/2") GET("/3"), 3 * strlen(GET("/1")), 0) > 0);
+    event_active(drain_soon, EV_TIMEOUT, 0);
+    WAIT_FOR(drained_count == 1);
+    cr_assert_eq(answered_count, 2);
+    expect(fd, 200, "/1");
+    expect(fd, 200, "/2");
+    close(fd);
+    event_free(drain_soon);
+    stop();
+}
+
 Test(server, drains_at_once_when_there_is_nothing)
 {
     start(short_config());

@@ -19,6 +19,8 @@
 #include <criterion/criterion.h>
 #include <event2/event.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 
 #include <alertscaler/base/log.h>
@@ -40,7 +42,9 @@ static struct event_base *base;
 static struct as_http_server *server;
 static struct as_tls_server *tls;
 static char *big;
-static bool refuses_memory; /* to libevent, once */
+static bool refuses_memory;           /* to libevent, once */
+static struct as_http_exchange *kept; /* by /later */
+static unsigned char secret[32];      /* of the last peer whose keys are told: what it sends */
 
 static void write_text(const char *path, const char *text)
 {
@@ -83,7 +87,10 @@ static void handle(void *context, struct as_http_exchange *exchange)
         answer.body = name ? name : "nobody";
         answer.body_size = strlen(answer.body);
     }
-    as_http_exchange_reply(exchange, &answer);
+    if (strcmp(as_http_exchange_get_path(exchange), "/later") == 0)
+        kept = exchange;
+    else
+        as_http_exchange_reply(exchange, &answer);
 }
 
 static void make_path(char path[64], const char *name)
@@ -435,6 +442,70 @@ Test(tls_server, answers_a_peer_that_ends_right_behind_its_request)
         cr_assert_eq(hear(&peer, head, body), (long)size);
         hang_up(&peer);
     }
+}
+
+static void on_key(const SSL *ssl, const char *line)
+{
+    static const char name[] = "CLIENT_TRAFFIC_SECRET_0 ";
+    const char *hex = strrchr(line, ' ') + 1;
+    if (strncmp(line, name, strlen(name)) != 0)
+        return;
+    for (size_t i = 0; i < sizeof(secret); i++)
+        cr_assert_eq(sscanf(hex + 2 * i, "%2hhx", &secret[i]), 1);
+}
+
+/* HKDF-Expand-Label of RFC 8446, 7.1. */
+static void derive(const char *label, unsigned char *out, unsigned char size)
+{
+    unsigned char info[32] = {0, size, (unsigned char)(6 + strlen(label))}, all[32];
+    const int length = snprintf((char *)info + 3, sizeof(info) - 3, "tls13 %s", label);
+    info[3 + length + 1] = 1;
+    cr_assert(HMAC(EVP_sha256(), secret, sizeof(secret), info, (size_t)length + 5, all, NULL));
+    memcpy(out, all, size);
+}
+
+/* A record of handshake bytes, the second that the peer sends, past its OpenSSL. */
+static void put_handshake_bytes(const struct peer *peer, const char *bytes, size_t size)
+{
+    unsigned char key[16], nonce[12], inner[32],
+        record[64] = {23, 3, 3, 0, (unsigned char)size + 17};
+    int done;
+    memcpy(inner, bytes, size);
+    inner[size] = 22;
+    derive("key", key, sizeof(key));
+    derive("iv", nonce, sizeof(nonce));
+    nonce[11] ^= 1;
+    EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
+    cr_assert(EVP_EncryptInit_ex(cipher, EVP_aes_128_gcm(), NULL, key, nonce) &&
+              EVP_EncryptUpdate(cipher, NULL, &done, record, 5) &&
+              EVP_EncryptUpdate(cipher, record + 5, &done, inner, (int)size + 1) &&
+              EVP_EncryptFinal_ex(cipher, record + 5 + done, &done) &&
+              EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, 16, record + 6 + size));
+    EVP_CIPHER_CTX_free(cipher);
+    cr_assert_eq(send(peer->fd, record, size + 22, 0), (ssize_t)size + 22);
+}
+
+/* OpenSSL writes nothing before it has the rest: nobody may turn the loop hot with that. */
+Test(tls_server, closes_on_who_keeps_the_rest_of_a_key_update_while_it_is_answered)
+{
+    static const char request[] = "GET /later HTTP/1.1\r\n" HOST "\r\n";
+    start((struct as_tls_server_config){0});
+    struct peer peer = make_peer(NULL);
+    SSL_CTX_set_min_proto_version(peer.context, TLS1_3_VERSION);
+    cr_assert(SSL_CTX_set_ciphersuites(peer.context, "TLS_AES_128_GCM_SHA256"));
+    SSL_CTX_set_keylog_callback(peer.context, on_key);
+    cr_assert(shake(&peer) && say(&peer, request, strlen(request)));
+    put_handshake_bytes(&peer, "\x18\0\0\1", 4);
+    for (int64_t until = now_ms() + WAIT_MS; !kept && now_ms() < until; poll(NULL, 0, 1))
+        turn();
+    cr_assert(kept);
+    run_for(20);
+    const int64_t before = now_ms();
+    as_http_exchange_reply(kept, &(struct as_http_answer){.status = 200});
+    run_for(20);
+    cr_assert_eq(as_http_server_get_connections(server), 0);
+    cr_assert(now_ms() - before < WAIT_MS, "a turn that ends when the answer's time is over");
+    hang_up(&peer);
 }
 
 Test(tls_server, speaks_no_other_protocol)
