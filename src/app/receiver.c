@@ -4,6 +4,7 @@
  */
 #include "receiver.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +252,12 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     const char *body = as_http_exchange_get_body(exchange, &size);
     struct as_notification *notification;
     struct as_error error = AS_ERROR_INIT;
-    if (as_decoded_get(receiver->decoded, body, size, &notification, &error) != 0) {
+    const int r = as_decoded_get(receiver->decoded, body, size, &notification, &error);
+    if (r == -ENOMEM) {
+        reply_unavailable(receiver, exchange, error.text);
+        return;
+    }
+    if (r != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                         get_now(receiver));

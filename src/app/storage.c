@@ -256,7 +256,8 @@ static bool may_write_lagging(struct as_storage *storage)
 {
     pthread_mutex_lock(&storage->mutex);
     const bool may = !storage->failed && !storage->waiting_firm && !storage->wants_flush &&
-                     !storage->wants_reopen && !storage->journal.store->is_shared;
+                     !storage->wants_reopen && !storage->journal.store->is_shared &&
+                     storage->unplaced <= storage->place.room; /* a rotation syncs */
     pthread_mutex_unlock(&storage->mutex);
     return may;
 }

@@ -178,11 +178,13 @@ bool as_connection_send(struct as_connection *connection, struct iovec *parts, i
     return status != -EAGAIN;
 }
 
-/* With more requests there already, their answers are made soon: they go together. */
+/* With more requests there already, their answers are made soon: they go together. Not to a peer
+ * that does not read: what is for that one counts among what is unsent. */
 static bool may_hold(const struct as_connection *connection)
 {
+    const size_t unsent = as_stream_count_unsent(&connection->stream);
     return !connection->close_after && as_connection_count_arrived(connection) > 0 &&
-           as_stream_count_unsent(&connection->stream) < HOLD_MAX;
+           unsent < HOLD_MAX && (unsent == 0 || connection->is_held);
 }
 
 static bool send_answer(struct as_connection *connection, struct iovec *parts, int count)

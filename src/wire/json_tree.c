@@ -187,7 +187,8 @@ static bool is_same_name(const struct tree_value *a, const struct tree_value *b)
 }
 
 /* The second member of a name; NULL where all names differ. Names of labels come sorted. */
-static int find_duplicate(const struct tree_value *object, const struct tree_value **second_out)
+static int find_duplicate(const struct tree_value *object, const struct tree_value **second_out,
+                          struct as_error *error)
 {
     const struct tree_value *member = object->first, **members;
     size_t count = 0;
@@ -204,8 +205,10 @@ static int find_duplicate(const struct tree_value *object, const struct tree_val
         return 0;
     }
     members = malloc(object->size * sizeof(struct tree_value *));
-    if (!members)
+    if (!members) {
+        as_error_set(error, "out of memory");
         return -ENOMEM;
+    }
     for (member = object->first; member; member = member->next)
         members[count++] = member;
     qsort(members, count, sizeof(struct tree_value *), compare_names);
@@ -265,7 +268,7 @@ static int read_brackets(struct reader *reader, struct tree_value *value)
     reader->at++;
     int r = read_values(reader, value);
     if (r == 0 && value->kind == TREE_OBJECT)
-        r = find_duplicate(value, &second);
+        r = find_duplicate(value, &second, reader->error);
     if (second)
         return fail(reader, second->name + second->name_size, "duplicate object key");
     reader->depth--;

@@ -20,7 +20,7 @@
 
 /* Bytes of memory that reading a notification of `size` bytes may take. Real alerts take two to
  * three times their size (labels, annotations, URLs), those with dozens of labels of a few letters
- * five; a body of "[],[],..." would take 17 times. */
+ * five; a body of "[],[],..." would take 14 times. */
 #define AS_PAYLOAD_MEMORY_MAX(size)                                                                \
     ((size) < ((size_t)33 << 20) ? ((size_t)1 << 20) + 12 * (size) : (size_t)400 << 20)
 
