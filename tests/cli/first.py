@@ -293,8 +293,9 @@ class Places(Folder):
 
     def not_writable(self):
         """(key, path in the configuration, place in the message): a folder of root's, then a file of root's."""
-        for path in (self.parent, self.folder):
-            path.chmod(0o755)
+        for path in (self.folder, *self.folder.parents):   # also that of TMPDIR
+            if path.stat().st_uid == os.getuid():
+                path.chmod(path.stat().st_mode | 0o055)
         (self.folder / "token").chmod(0o644)
         for key, given in (("state", "state.db"), ("action_log", "actions.jsonl")):
             closed = self.folder / f"closed-{key}"

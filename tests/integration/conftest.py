@@ -132,7 +132,7 @@ def namespace(control_plane):
     """A namespace of the test's own, ready for pods."""
     name = f"test-{next(_namespaces)}"
     control_plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    eventually(lambda: control_plane.has_account(name), what=f"pods can be created in {name}")
+    eventually(lambda: control_plane.has_account(name), timeout=150, what=f"pods can be created in {name}")
     yield name
     control_plane.ensure_running()
     control_plane.admin.delete(f"/api/v1/namespaces/{name}")
