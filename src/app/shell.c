@@ -20,7 +20,6 @@
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
 #define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
-#define SEAL_SIZE       256 /* more than `hash`, `prev`, `seq` and the line's end add to a record */
 
 struct as_shell {
     struct as_shell_config config;
@@ -132,7 +131,7 @@ static void append(struct as_shell *shell, const struct as_record_places *places
                                               .at_seq = places->at_seq,
                                           });
     shell->log.records++;
-    shell->log.bytes += shell->scratch.size + SEAL_SIZE;
+    shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
 }
 
 /* Of the record that is in `scratch`. */

@@ -36,8 +36,6 @@ struct as_storage_batch {
 
 STAILQ_HEAD(as_storage_batches, as_storage_batch);
 
-#define AS_STORAGE_SEAL_BYTES 256 /* at most, of what sealing adds to a record */
-
 /* Bytes of its records in the log, at most. */
 static inline size_t as_storage_batch_bound_lines(const struct as_storage_batch *batch)
 {

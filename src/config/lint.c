@@ -112,28 +112,24 @@ const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_ya
     return text_out;
 }
 
-#define MESSAGE_SIZE 1024
-
 void lint_warn(struct lint_run *run, const struct as_yaml_tree *tree,
                const struct as_yaml_node *node, const char *format, ...)
 {
-    char message[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    as_yaml_vreport(tree, node, AS_SEVERITY_WARNING, AS_YAML_SHOW, run->diagnostics, format,
+                    arguments);
     va_end(arguments);
-    as_yaml_warn(tree, node, AS_YAML_SHOW, run->diagnostics, "%s", message);
 }
 
 void lint_hint(struct lint_run *run, const struct as_yaml_tree *tree,
                const struct as_yaml_node *node, const char *format, ...)
 {
-    char message[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    as_yaml_vreport(tree, node, AS_SEVERITY_HINT, AS_YAML_SHOW, run->diagnostics, format,
+                    arguments);
     va_end(arguments);
-    as_yaml_hint(tree, node, AS_YAML_SHOW, run->diagnostics, "%s", message);
 }
 
 static int compare_lines(const void *left, const void *right)
@@ -146,16 +142,14 @@ void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *nod
                             const char *format, ...)
 {
     const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
-    char message[MESSAGE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
     bool is_secret = alertmanager->secret_count > 0 &&
                      bsearch(&node->place.line, alertmanager->secret_lines,
                              alertmanager->secret_count, sizeof(uint32_t), compare_lines);
-    as_yaml_warn(alertmanager->tree, node, is_secret ? AS_YAML_HIDE : AS_YAML_SHOW,
-                 run->diagnostics, "%s", message);
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(alertmanager->tree, node, AS_SEVERITY_WARNING,
+                    is_secret ? AS_YAML_HIDE : AS_YAML_SHOW, run->diagnostics, format, arguments);
+    va_end(arguments);
 }
 
 struct place {

@@ -8,9 +8,9 @@
 
 #define MESSAGE_SIZE 1024
 
-static void report(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
-                   enum as_severity severity, enum as_yaml_show show,
-                   struct as_diagnostics *diagnostics, const char *format, va_list arguments)
+void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                     enum as_severity severity, enum as_yaml_show show,
+                     struct as_diagnostics *diagnostics, const char *format, va_list arguments)
 {
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof(message), format, arguments);
@@ -26,7 +26,7 @@ void as_yaml_report(const struct as_yaml_tree *tree, const struct as_yaml_node *
     if (node->is_flawed)
         return;
     va_start(arguments, format);
-    report(tree, node, AS_SEVERITY_ERROR, show, diagnostics, format, arguments);
+    as_yaml_vreport(tree, node, AS_SEVERITY_ERROR, show, diagnostics, format, arguments);
     va_end(arguments);
 }
 
@@ -36,16 +36,6 @@ void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *no
 {
     va_list arguments;
     va_start(arguments, format);
-    report(tree, node, AS_SEVERITY_WARNING, show, diagnostics, format, arguments);
-    va_end(arguments);
-}
-
-void as_yaml_hint(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
-                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
-                  ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    report(tree, node, AS_SEVERITY_HINT, show, diagnostics, format, arguments);
+    as_yaml_vreport(tree, node, AS_SEVERITY_WARNING, show, diagnostics, format, arguments);
     va_end(arguments);
 }

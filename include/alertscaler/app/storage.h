@@ -28,6 +28,9 @@
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/store.h>
 
+#define AS_STORAGE_SEAL_BYTES                                                                      \
+    256 /* more than `hash`, `prev`, `seq` and a line's end add to a record */
+
 struct event_base;
 struct as_storage;
 struct as_storage_batch;
@@ -85,7 +88,8 @@ int as_storage_new(const struct as_storage_config *config, struct as_storage **s
 struct as_storage *as_storage_free(struct as_storage *storage);
 
 /* Starts the thread; completions come through an event on `base`. What may lag is written by the
- * loop's own thread at the end of its turn, unless the other one is at work. 0 or a negative errno.
+ * loop's own thread at the end of its turn, unless the other one is at work or the log may have to
+ * be rotated for it. 0 or a negative errno.
  */
 int as_storage_start(struct as_storage *storage, struct event_base *base,
                      struct as_error *error) AS_MUST_USE;

@@ -8,6 +8,7 @@
 #ifndef ALERTSCALER_CONFIG_YAML_TREE_H
 #define ALERTSCALER_CONFIG_YAML_TREE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -105,10 +106,10 @@ void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *no
                   enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
                   ...) AS_PRINTF(5, 6);
 
-/* With what is likely rather than certain. */
-void as_yaml_hint(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
-                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
-                  ...) AS_PRINTF(5, 6);
+/* Likewise with any severity. */
+void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                     enum as_severity severity, enum as_yaml_show show,
+                     struct as_diagnostics *diagnostics, const char *format, va_list arguments);
 
 AS_DEFINE_CLEANUP(struct as_yaml_tree *, as_yaml_free)
 

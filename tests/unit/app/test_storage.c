@@ -15,6 +15,7 @@
 #include <alertscaler/store/memory.h>
 
 #include "../records.h"
+#include "storage_private.h"
 
 static as_mono_time test_now;
 
@@ -708,6 +709,29 @@ Test(storage, what_may_lag_needs_no_other_thread)
     cr_assert(size > 0);
     as_storage_free(storage);
     event_base_free(base);
+    teardown(&world);
+}
+
+/* It syncs and renames. */
+Test(storage, a_rotation_is_not_the_loops)
+{
+    struct world world;
+    struct place_audit audit;
+
+    setup(&world);
+    struct as_storage *storage = open_in_place(&world, &audit);
+    audit.place = (struct as_audit_place){1, 10000};
+    as_storage_submit(storage, make_repeat(1));
+    as_storage_step(storage); /* looks where the log stands */
+    as_storage_submit(storage, make_repeat(2));
+    audit.place.room = 100;
+    cr_assert(storage_write_lagging(storage), "there was room when it looked last");
+    as_storage_submit(storage, make_repeat(3));
+    cr_assert(!storage_write_lagging(storage));
+    cr_assert(as_storage_step(storage), "it is the thread's");
+    as_storage_deliver(storage);
+    cr_assert_eq(world.heard.good, 3);
+    as_storage_free(storage);
     teardown(&world);
 }
 
