@@ -29,8 +29,8 @@
 #include <alertscaler/store/sqlite.h>
 #include <alertscaler/target/registry.h>
 
-#include "instance.h"
-#include "system_clock.h"
+#include "process/instance.h"
+#include "process/system_clock.h"
 
 struct as_outside {
     struct event_base *base;

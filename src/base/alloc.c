@@ -92,7 +92,7 @@ char *as_xasprintf(const char *format, ...)
     return text;
 }
 
-/* app/heap.c has the other one. */
+/* app/process/heap.c has the other one. */
 __attribute__((weak)) void as_release(void *memory)
 {
     free(memory);

@@ -9,8 +9,8 @@
 
 #include <alertscaler/base/log.h>
 
+#include "check/config_option.h"
 #include "cli.h"
-#include "config_option.h"
 
 static const char *const sandboxes[] = {
     [AS_SANDBOX_AUTO] = "auto", [AS_SANDBOX_REQUIRED] = "required", [AS_SANDBOX_OFF] = "off", NULL};

@@ -6,7 +6,7 @@
 
 #include <alertscaler/core/ruleset.h>
 
-#include "schema.h"
+#include "yaml/schema.h"
 
 /* Warns of patterns that match nothing. The loader's tree is that of a configuration without
  * errors, with which the rule set was loaded. */

@@ -13,8 +13,8 @@
 #include <alertscaler/base/alloc.h>
 
 #include "access_patterns.h"
-#include "resolve.h"
-#include "rule_files.h"
+#include "rules/resolve.h"
+#include "rules/rule_files.h"
 
 struct loading {
     struct as_config *config;

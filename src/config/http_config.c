@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 #define IN_HTTP(member) offsetof(struct as_http_settings, member)
 

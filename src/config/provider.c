@@ -8,7 +8,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/url.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 #define IN_PROVIDER(member) offsetof(struct as_provider_settings, member)
 

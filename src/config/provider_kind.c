@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 const struct as_provider_kind *as_provider_kind_find(const char *type)
 {

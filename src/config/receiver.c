@@ -9,7 +9,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 #define IN(type, member) offsetof(struct type, member)
 

@@ -11,8 +11,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
 
-#include "rule_files.h"
-#include "tables.h"
+#include "rules/rule_files.h"
+#include "yaml/tables.h"
 
 struct as_web_config {
     struct as_web_settings settings;

@@ -9,7 +9,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 #define IN_TLS(member) offsetof(struct as_web_tls_settings, member)
 #define COST_HIGH      14 /* beyond it a login takes a second and more */

@@ -16,7 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/scope.h>
 
-#include "template_parts.h"
+#include "match/template_parts.h"
 
 #define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
 

@@ -18,8 +18,8 @@
 #include <alertscaler/target/http_group.h>
 #include <alertscaler/target/kubernetes.h>
 
-#include "clusters.h"
-#include "node_group.h"
+#include "kubernetes/clusters.h"
+#include "node_group/node_group.h"
 #include "outcome.h"
 
 struct row {

@@ -14,9 +14,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "field.h"
-#include "json_pool.h"
-#include "place.h"
+#include "json/field.h"
+#include "json/json_pool.h"
+#include "json/place.h"
 
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX

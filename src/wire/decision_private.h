@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_WIRE_DECISION_PRIVATE_H
 #define ALERTSCALER_WIRE_DECISION_PRIVATE_H
 
-#include "strict.h"
+#include "json/strict.h"
 
 extern const struct as_strict_word as_decision_phases[];
 extern const struct as_strict_word as_decision_selects[];

@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "field.h"
+#include "json/field.h"
 
 int as_http_group_decode(const char *json, size_t size, struct as_http_group *group_out,
                          struct as_error *error)

@@ -1,6 +1,6 @@
 /*
  * Digests of label sets: see the header. The texts of a set lie behind its array in just that form
- * (core/labels.c), so that one pass over them is all.
+ * (core/match/labels.c), so that one pass over them is all.
  */
 #include <alertscaler/wire/labels_digest.h>
 

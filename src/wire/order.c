@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/time.h>
 
-#include "strict.h"
+#include "json/strict.h"
 
 static bool is_blank(const char *text)
 {

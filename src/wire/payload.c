@@ -14,8 +14,8 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json_pool.h"
-#include "place.h"
+#include "json/json_pool.h"
+#include "json/place.h"
 
 #define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
 #define COUNT_MAX   1e15 /* what a double holds exactly */

@@ -20,8 +20,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "field.h"
-#include "json_pool.h"
+#include "json/field.h"
+#include "json/json_pool.h"
 
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */

@@ -14,8 +14,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "field.h"
-#include "json_pool.h"
+#include "json/field.h"
+#include "json/json_pool.h"
 
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
 

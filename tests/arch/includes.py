@@ -3,7 +3,7 @@
 
 - a layer includes only public headers of the layers in its row, and libraries of its row;
 - adapters do not know each other; the core knows only base;
-- an include in quotes is a file beside the one that includes it;
+- an include in quotes is a file beside the one that includes it, or one of the same layer, by its path in there;
 - only src/app/main.c names concrete adapters: all others know ports.
 """
 import ast
@@ -67,8 +67,10 @@ def check_public(path, layer, header, allowed):
 
 def check_include(root, path, layer, quote, header, allowed, libraries):
     if quote == '"':
-        beside = "/" not in header and (root / path.parent / header).is_file()
-        return None if beside else f'"{header}" is not a private header beside it'
+        places = [root / path.parent] if "/" not in header else []
+        places.append(root / path.parents[-3])  # the layer's folder
+        private = ".." not in header and any((place / header).is_file() for place in places)
+        return None if private else f'"{header}" is not a private header beside it or of its layer'
     if header.startswith("alertscaler/"):
         return check_public(path, layer, header.removeprefix("alertscaler/"), allowed)
     library = next((v for k, v in LIBRARY_HEADERS.items() if fnmatch.fnmatch(header, k)), None)
@@ -126,6 +128,8 @@ other = 1
         "include/alertscaler/store/sqlite.h": "#include <alertscaler/port/store.h>\n",
         "src/base/a.c": '#include <alertscaler/base/a.h>\n#include <pcre2.h>\n#include "b.h"\n',
         "src/base/b.h": "",
+        "src/base/room/c.c": '#include "other/d.h"\n#include "b.h"\n',
+        "src/base/other/d.h": "",
         "src/core/a.c": "/*\n#include <curl/curl.h>\n*/\n#include <alertscaler/base/a.h>\n#include <uthash.h>\n",
         "src/net/a.c": "#include <event2/event.h>\n#include <openssl/ssl.h>\n#include <alertscaler/port/http.h>\n",
         "src/app/main.c": "#include <alertscaler/store/sqlite.h>\nint x = as_http_server_new();\n",
@@ -138,7 +142,7 @@ other = 1
         ({"include/alertscaler/port/b.h": "#include <alertscaler/net/a.h>\n"}, "port may not include net"),
         ({"src/core/b.c": "#include <curl/curl.h>\n"}, "core may not use libcurl"),
         ({"include/alertscaler/net/b.h": "#include <sqlite3.h>\n"}, "net may not use sqlite"),
-        ({"src/core/b.c": '#include "../base/b.h"\n'}, "not a private header beside it"),
+        ({"src/core/b.c": '#include "../base/b.h"\n'}, "not a private header beside it or of its layer"),
         ({"src/core/b.c": '#include "b.h"\n'}, "not a private header beside it"),
         ({"src/app/b.c": "#include <alertscaler/store/sqlite.h>\n"}, "only src/app/main.c"),
         ({"src/cli/b.c": "#include <alertscaler/net/client.h>\n"}, "only src/app/main.c"),

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""sizes.py ROOT: a header reads as a page, a source file has one subject, a function fits a screen; every
-file says at its head what it is.
+"""sizes.py ROOT: a header reads as a page, a source file has one subject, a function fits a screen, a folder
+is seen at a glance; every file says at its head what it is.
 
 A file above its limit must say why in a comment, "Long because ..."; a port has no excuse. Functions above
 the limit are printed, above the second limit they fail.
 """
+import collections
 import contextlib
 import io
 import pathlib
@@ -13,6 +14,7 @@ import arch
 
 HEADER_MAX, PORT_MAX, SOURCE_MAX = 150, 60, 600
 FUNCTION_WARN, FUNCTION_MAX = 70, 100
+FOLDER_MAX = 30
 EXCUSE = "Long because "
 
 
@@ -48,10 +50,16 @@ def check_file(path, text):
             print(f"warning: {path}:{line}: a function of {lines} lines, better at most {FUNCTION_WARN}")
 
 
+def check_folders(files):
+    counts = collections.Counter(path.parent for path in files)
+    return [f"{folder}: {count} C files, at most {FOLDER_MAX}" for folder, count in counts.items() if count > FOLDER_MAX]
+
+
 def check(root):
     root = pathlib.Path(root)
     files = arch.c_files(root, "src", "include")
     complaints = [c for path in files for c in check_file(path, (root / path).read_text(encoding="utf-8"))]
+    complaints += check_folders(files)
     return complaints if files else [f"{root}: there are no C files"]
 
 
@@ -77,6 +85,7 @@ def self_test():
         ({"src/base/x.c": lines(SOURCE_MAX + 1, '/* */ char *x = "Long because ";')}, "601 lines, at most 600"),
         ({"src/base/x.c": function(FUNCTION_MAX + 1)}, "src/base/x.c:3: a function of 101 lines"),
         ({"src/base/x.c": "int x;\n"}, "no comment says"),
+        ({f"src/net/{i}.c": lines(1) for i in range(FOLDER_MAX + 1)}, "src/net: 31 C files, at most 30"),
     ]
     with contextlib.redirect_stdout(io.StringIO()) as warnings:
         wrong = arch.self_test_on_trees(check, good, bad)

@@ -7,8 +7,8 @@
 
 #include <alertscaler/config/provider_kind.h>
 
-#include "rule_tests.h"
-#include "tables.h"
+#include "rule_tests/rule_tests.h"
+#include "yaml/tables.h"
 
 static const char *const types[] = {
     [SCHEMA_STRING] = "text",

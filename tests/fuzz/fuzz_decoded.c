@@ -4,7 +4,7 @@
 
 #include <alertscaler/wire/payload.h>
 
-#include "../../src/app/decoded.h"
+#include "../../src/app/receive/decoded.h"
 #include "fuzz.h"
 
 static void check_body(struct as_decoded *decoded, const char *body, size_t size)

@@ -17,9 +17,9 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "drain.h"
+#include "drain/drain.h"
+#include "drain/nodes.h"
 #include "driver.h"
-#include "nodes.h"
 
 #define INSTANCES_MAX 64
 

@@ -3,7 +3,7 @@
  * for while it computes, given up, asked for twice, and freed in the midst. Ends with 0 if all were
  * answered, and the right ones alone were right.
  */
-#include "auth_passwords.h"
+#include "auth/auth_passwords.h"
 
 #include <stdio.h>
 #include <stdlib.h>

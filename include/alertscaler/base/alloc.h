@@ -31,7 +31,7 @@ void *as_library_realloc(void *old, size_t size);
 char *as_library_strdup(const char *text);
 
 /* free() for what never holds a secret: answers, records, state. free() itself wipes all memory in
- * release builds, whoever allocated it (app/heap.c), and this does not. */
+ * release builds, whoever allocated it (app/process/heap.c), and this does not. */
 void as_release(void *memory);
 
 /* Frees a text that held a secret, or NULL, after wiping it. */

@@ -5,7 +5,7 @@
 #ifndef ALERTSCALER_TESTS_UNIT_APP_AUTH_GATE_H
 #define ALERTSCALER_TESTS_UNIT_APP_AUTH_GATE_H
 
-#include "auth.h"
+#include "auth/auth.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

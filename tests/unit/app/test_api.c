@@ -2,7 +2,7 @@
  * The API's read side: its paths, the shapes of its answers as documented, what it says to wrong
  * questions, and that its answers have an end. On a real engine; the exchange is played.
  */
-#include "api_private.h"
+#include "api/api_private.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

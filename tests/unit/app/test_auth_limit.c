@@ -1,7 +1,7 @@
 /*
  * How many wrong credentials an address may give, and that the table of addresses has an end.
  */
-#include "auth_limit.h"
+#include "auth/auth_limit.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

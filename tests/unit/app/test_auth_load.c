@@ -7,8 +7,8 @@
 #include <openssl/evp.h>
 
 #include "access_env.h"
-#include "auth_limit.h"
-#include "auth_review.h"
+#include "auth/auth_limit.h"
+#include "auth/auth_review.h"
 
 TestSuite(auth_load, .init = setup, .fini = teardown);
 

@@ -2,7 +2,7 @@
  * Passwords: checked in the thread and told in the loop, remembered when right, bounded when many
  * come at once, and safe to be given up at any time. The hashes are not of our making.
  */
-#include "auth_passwords.h"
+#include "auth/auth_passwords.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>

@@ -3,7 +3,7 @@
  * many are asked about at once, and that everybody is told in the end, exactly once, whatever the
  * API server and those who wait do meanwhile.
  */
-#include "auth_review.h"
+#include "auth/auth_review.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

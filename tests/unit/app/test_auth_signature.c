@@ -1,7 +1,7 @@
 /*
  * Signatures over bodies. What is expected was computed by the openssl command.
  */
-#include "auth_signature.h"
+#include "auth/auth_signature.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

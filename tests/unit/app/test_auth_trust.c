@@ -2,7 +2,7 @@
  * Who was right lately: known for so long since the last time, so many, and not a moment longer
  * than it is right.
  */
-#include "auth_trust.h"
+#include "auth/auth_trust.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/log.h>
 
-#include "credentials.h"
+#include "auth/credentials.h"
 
 static char folder[] = "/tmp/test-credentials-XXXXXX";
 static char paths[2][64];

@@ -8,7 +8,7 @@
 
 #include <alertscaler/wire/payload.h>
 
-#include "decoded.h"
+#include "receive/decoded.h"
 
 #define MAX ((size_t)1 << 20)
 

@@ -2,7 +2,7 @@
  * The limit of open files. Promises: the soft one becomes the hard one; who asks for more
  * connections than that leaves is told.
  */
-#include "descriptors.h"
+#include "process/descriptors.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "kill_switch.h"
+#include "daemon/kill_switch.h"
 
 static char folder[] = "/tmp/test-kill-switch-XXXXXX";
 static char path[64];

@@ -2,7 +2,7 @@
  * The metrics: what happens is counted under the labels the documentation promises, both formats
  * are what Prometheus reads, and nothing from outside makes their number grow without end.
  */
-#include "metrics_private.h"
+#include "metrics/metrics_private.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

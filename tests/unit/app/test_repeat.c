@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "repeat.h"
+#include "receive/repeat.h"
 
 static const struct repeat_log log_ = {.epoch = 7, .records = 50000, .bytes = UINT64_C(1) << 40};
 static const as_wall_time now = {AS_US_PER_DAY};

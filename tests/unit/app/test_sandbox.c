@@ -3,7 +3,7 @@
  * process. The filters of both architectures are interpreted here call by call; what this machine's
  * kernel makes of them is seen in children.
  */
-#include "sandbox_private.h"
+#include "sandbox/sandbox_private.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

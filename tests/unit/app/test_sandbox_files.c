@@ -2,7 +2,7 @@
  * Every key of the configuration that names a file is known to the sandbox: the tables of keys are
  * walked, and for each such key a configuration with a file in a folder of its own is collected.
  */
-#include "sandbox_private.h"
+#include "sandbox/sandbox_private.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/web_config.h>
 
-#include "../config/tables.h"
 #include "access_env.h"
 #include "files.h"
+#include "../config/yaml/tables.h"
 
 #define HTTP(holder, before, after)                                                                \
     {holder "basic_auth.username_file",                                                            \

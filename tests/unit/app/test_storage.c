@@ -15,7 +15,7 @@
 #include <alertscaler/store/memory.h>
 
 #include "../records.h"
-#include "storage_private.h"
+#include "storage/storage_private.h"
 
 static as_mono_time test_now;
 

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "explain_words.h"
+#include "log/explain_words.h"
 
 Test(explain_words, every_reason_has_a_sentence_of_its_own)
 {

@@ -9,8 +9,8 @@
 
 #include <alertscaler/base/time.h>
 
-#include "timeline.h"
-#include "timeline_svg.h"
+#include "backtest/timeline.h"
+#include "backtest/timeline_svg.h"
 
 Test(timeline, keeps_steps_as_they_are)
 {

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "lint_threshold.h"
+#include "lint/lint_threshold.h"
 
 static struct as_arena arena;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lint_alertmanager.h"
+#include "lint/lint_alertmanager.h"
 
 /* "2: a=\"b\" c=~\"d\"" or "no" */
 static const char *show(const char *text)

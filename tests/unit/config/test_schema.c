@@ -6,7 +6,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "tables.h"
+#include "yaml/tables.h"
 
 static const struct schema *const roots[] = {
     &schema_settings, &schema_receiver, &schema_web,      &schema_rule_file,  &schema_rule,

@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "engine_private.h"
+#include "engine/engine_private.h"
 
 #define RESYNC 30
 

@@ -1,7 +1,7 @@
 /*
  * aws_profiles.h: the files that AWS' own tools share, and commands in them.
  */
-#include "aws_profiles.h"
+#include "aws/aws_profiles.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * credentials_alibaba.c: where keys of Alibaba Cloud come from, and what is told where they do not.
  */
-#include "credentials_alibaba.h"
+#include "alibaba/credentials_alibaba.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /*
  * credentials_aws.h: every source of credentials, in its order, and the region.
  */
-#include "credentials_aws.h"
+#include "aws/credentials_aws.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
  * credentials_google.h, jwt.h: every source and every kind of file, in the order of Google's own
  * tools; what is asked is what Google's own library asks (vectors/make_google.mjs).
  */
-#include "credentials_google.h"
+#include "google/credentials_google.h"
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
-#include "jwt.h"
+#include "google/jwt.h"
 #include "source_root.h"
 #include "talker.h"
 

@@ -4,7 +4,7 @@
  */
 #include "talker.h"
 
-#include "credentials_openstack.h"
+#include "openstack/credentials_openstack.h"
 
 #define URL "https://keystone:5000/v3/auth/tokens"
 #define ENDPOINT(interface, region, url)                                                           \

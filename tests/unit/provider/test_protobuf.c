@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-#include "protobuf.h"
+#include "externalgrpc/protobuf.h"
 
 #define BYTES(literal) literal, sizeof(literal) - 1
 

@@ -2,7 +2,7 @@
  * Accounts against a scripted cloud: credentials are found once for all who wait, renewed before
  * they expire and after they were refused, and kept while they are good.
  */
-#include "account.h"
+#include "node_group/account.h"
 
 #include "support.h"
 

@@ -2,7 +2,7 @@
  * Draining nodes against a scripted API server: each step, each way in which it may fail, and that
  * every way out takes back what was done and nothing else.
  */
-#include "drain.h"
+#include "drain/drain.h"
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/target/limits.h>

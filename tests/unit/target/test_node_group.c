@@ -2,7 +2,7 @@
  * Node groups against scripted clouds. Promise: a change that a cloud has accepted is a step,
  * whatever its operation ends with (product promise 9).
  */
-#include "node_group.h"
+#include "node_group/node_group.h"
 
 #include "clouds.h"
 #include "support.h"

@@ -2,7 +2,7 @@
  * The nodes behind the instances of a group, against a scripted API server: who is who by
  * spec.providerID, what is on them, all of it or a failure with a reason.
  */
-#include "nodes.h"
+#include "drain/nodes.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * Instances that leave a group whose size goes down with each of them: whatever is lost, refused or
  * killed on the way, no instance is taken from the size twice, and no more go than were asked for.
  */
-#include "node_group.h"
+#include "node_group/node_group.h"
 
 #include <inttypes.h>
 

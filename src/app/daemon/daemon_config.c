@@ -1,0 +1,278 @@
+/*
+ * The configuration: all of the new one or all of the old one.
+ */
+#include "daemon_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/app/writable.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/base/str.h>
+
+#include "auth/auth_review.h"
+#include "trim.h"
+
+/* Errors are for the person who has just made them; warnings stay in the log. */
+static void log_diagnostics(struct as_diagnostics *diagnostics)
+{
+    as_diagnostics_sort(diagnostics);
+    if (diagnostics->has_error) {
+        as_diagnostics_print(diagnostics, stderr);
+        return;
+    }
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        const struct as_diagnostic *item = &diagnostics->items[i];
+        as_log(AS_LOG_WARN, "configuration", AS_F("file", item->file), AS_FI("line", item->line),
+               AS_FI("column", item->column), AS_F("warning", item->message));
+    }
+}
+
+static const struct as_diagnostic *find_error(const struct as_diagnostics *diagnostics)
+{
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        if (diagnostics->items[i].severity == AS_SEVERITY_ERROR)
+            return &diagnostics->items[i];
+    }
+    return NULL;
+}
+
+static void set_error(struct as_error *error, const struct as_diagnostic *first, bool is_only)
+{
+    const char *more = is_only ? "" : " (and more, above)";
+    if (first->line > 0)
+        as_error_set(error, "%s:%u:%u: %s%s", first->file, first->line, first->column,
+                     first->message, more);
+    else
+        as_error_set(error, "%s: %s%s", first->file, first->message, more);
+}
+
+int daemon_conclude_load(const struct daemon *daemon, const char *path,
+                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
+                         struct as_error *error)
+{
+    if (diagnostics->count > 0 && !is_repeat)
+        log_diagnostics(diagnostics);
+    const struct as_diagnostic *first = find_error(diagnostics);
+    if (r != 0 && first)
+        set_error(error, first, diagnostics->count == 1);
+    else if (r != 0)
+        as_error_set_errno(error, r, "%s", path);
+    if (r != 0)
+        as_sandbox_explain(daemon->sandbox, first ? first->file : path, error);
+    as_diagnostics_deinit(diagnostics);
+    return r;
+}
+
+/* NULL with an error, after all that is wrong has been printed. */
+static struct as_config *load_config(const struct daemon *daemon, struct as_error *error)
+{
+    const char *path = daemon->options->config_file;
+    struct as_config *config = NULL;
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    const int r = as_config_load(path, &config, &diagnostics);
+    return daemon_conclude_load(daemon, path, &diagnostics, false, r, error) == 0 ? config : NULL;
+}
+
+static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
+                                                   const struct as_config *config,
+                                                   const struct daemon_web *web)
+{
+    return (struct as_sandbox_config){
+        .mode = daemon->options->sandbox,
+        .config = config,
+        .web_config_file = daemon->options->web_config_file,
+        .web = daemon_web_get_settings(web),
+        .adapters = daemon->options->adapters,
+        .outside = daemon->outside,
+    };
+}
+
+int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
+{
+    const struct as_sandbox_config config =
+        get_sandbox_config(daemon, daemon->config, &daemon->web);
+    return as_sandbox_enter(&config, &daemon->sandbox, error);
+}
+
+static bool needs_restart(const struct as_settings *a, const struct as_settings *b)
+{
+    return a->state.store != b->state.store || strcmp(a->state.path, b->state.path) != 0 ||
+           !as_str_equal(a->state.namespace, b->state.namespace) ||
+           strcmp(a->state.lease.name, b->state.lease.name) != 0 ||
+           a->state.lease.duration_us != b->state.lease.duration_us ||
+           a->state.lease.renew_deadline_us != b->state.lease.renew_deadline_us ||
+           a->state.lease.retry_period_us != b->state.lease.retry_period_us ||
+           strcmp(a->action_log.path, b->action_log.path) != 0 ||
+           a->action_log.max_size != b->action_log.max_size ||
+           a->action_log.keep != b->action_log.keep ||
+           a->receiver.max_body != b->receiver.max_body ||
+           a->receiver.max_bodies != b->receiver.max_bodies ||
+           a->receiver.max_connections != b->receiver.max_connections;
+}
+
+/* NULL in `reviewer_out` where no tokens are reviewed. */
+static int make_reviewer(const struct daemon *daemon, const struct as_settings *settings,
+                         struct as_reviewer **reviewer_out, struct as_error *error)
+{
+    const struct as_token_review_settings *review = &settings->receiver.token_review;
+    *reviewer_out = NULL;
+    if (!review->cluster)
+        return 0;
+    return as_reviewer_new(review, as_settings_find_cluster(settings, review->cluster),
+                           daemon->options->adapters->get_env(daemon->outside), reviewer_out,
+                           error);
+}
+
+/* Everything new is made before anything old is let go: a failure on the way changes nothing. */
+static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
+                          struct daemon_web *web_out, struct as_credentials **credentials_out,
+                          struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
+                          struct as_error *error)
+{
+    AS_CLEANUP(as_config_free_p)
+    struct as_config *config = load_config(daemon, error);
+    AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
+    AS_CLEANUP(as_reviewer_free_p) struct as_reviewer *reviewer = NULL;
+    struct daemon_web web;
+    if (!config)
+        return -EINVAL;
+    int r = daemon_web_load(daemon, false, &web, error);
+    if (r != 0)
+        return r;
+    const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
+    r = as_sandbox_check(daemon->sandbox, &sandbox, error);
+    if (r == 0)
+        r = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
+                               &credentials, error);
+    if (r == 0)
+        r = make_reviewer(daemon, &config->settings, &reviewer, error);
+    if (r == 0)
+        r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
+                                                   error);
+    if (r != 0) {
+        (void)daemon_web_free(web);
+        return r;
+    }
+    *config_out = config;
+    *web_out = web;
+    *credentials_out = credentials;
+    *reviewer_out = reviewer;
+    reviewer = NULL;
+    config = NULL;
+    credentials = NULL;
+    return 0;
+}
+
+static void reload_shell(struct daemon *daemon, struct as_config *old,
+                         struct as_target_port *targets, const char *credential)
+{
+    const struct as_config *config = daemon->config;
+    daemon_retire_ports(daemon, old);
+    daemon->targets = targets;
+    daemon->source = daemon_new_source(daemon, &config->settings);
+    const struct as_engine_config engine = daemon_get_engine_config(daemon);
+    as_receiver_set_cache(daemon->receiver, config->settings.receiver.repeat_cache);
+    as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
+                    daemon->source, credential);
+}
+
+/* A follower has no ports; these were made to see that they can be. */
+static void forget_ports(const struct daemon *daemon, struct as_target_port *targets,
+                         struct as_config *old)
+{
+    targets->close(targets);
+    daemon_forget_config(daemon, old);
+}
+
+int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
+{
+    struct as_config *config = NULL;
+    struct as_credentials *credentials = NULL;
+    struct as_target_port *targets = NULL;
+    struct as_reviewer *reviewer = NULL;
+    struct daemon_web web = {0};
+    if (daemon->failed || daemon->stopping) {
+        as_error_set(error, "not now: %s",
+                     daemon->stopping ? "stopping" : "the state cannot be written");
+        return -EAGAIN;
+    }
+    const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
+    const int r = prepare_reload(daemon, &config, &web, &credentials, &reviewer, &targets, error);
+    as_metrics_on_reload(daemon->metrics, r == 0, now);
+    if (r != 0) {
+        as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
+               AS_F("error", error->text));
+        if (daemon->shell)
+            as_shell_record_failed_reload(daemon->shell, credential, error->text);
+        return r;
+    }
+    if (needs_restart(&daemon->config->settings, &config->settings))
+        as_log(AS_LOG_WARN,
+               "changes of state, action_log, receiver.max_body, receiver.max_bodies and "
+               "receiver.max_connections "
+               "take effect at the next start");
+    struct as_config *old = daemon->config;
+    daemon->config = config;
+    daemon_web_use(daemon, web);
+    struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
+    as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
+    if (daemon->shell)
+        reload_shell(daemon, old, targets, credential);
+    else
+        forget_ports(daemon, targets, old);
+    as_credentials_free(old_credentials); /* their scopes were the engine's */
+    as_trim_memory();
+    as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),
+           AS_FI("targets", config->ruleset->target_count),
+           AS_FI("rules", config->ruleset->rule_count));
+    return 0;
+}
+
+int daemon_check_writable(const char *key, const char *path, struct as_error *error)
+{
+    const int r = as_writable_check(path, strcmp(key, "state") == 0, error);
+    if (r == 0)
+        return 0;
+    AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
+    as_error_set(error, "%s, or name another place in the configuration: %s: {path: ...}", why,
+                 key);
+    return r;
+}
+
+/* Before anything is opened: both files may have to be made. */
+static int check_places(const struct as_settings *settings, struct as_error *error)
+{
+    const bool has_file = settings->state.store == AS_STORE_SQLITE;
+    const int r = has_file ? daemon_check_writable("state", settings->state.path, error) : 0;
+    return r != 0 ? r : daemon_check_writable("action_log", settings->action_log.path, error);
+}
+
+int daemon_load_config(struct daemon *daemon, struct as_error *error)
+{
+    daemon->config = load_config(daemon, error);
+    if (!daemon->config)
+        return -EINVAL;
+    int r = check_places(&daemon->config->settings, error);
+    if (r != 0)
+        return r;
+    as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
+    struct as_credentials *credentials;
+    r = daemon_web_load(daemon, false, &daemon->web, error);
+    if (r != 0)
+        return r;
+    const struct as_web_settings *web = daemon_web_get_settings(&daemon->web);
+    r = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
+    if (r != 0)
+        return r;
+    daemon_web_warn_open(daemon);
+    as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
+    struct as_reviewer *reviewer;
+    r = make_reviewer(daemon, &daemon->config->settings, &reviewer, error);
+    if (r == 0)
+        as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
+    return r;
+}

@@ -1,0 +1,225 @@
+/*
+ * Requests: who may ask, and which part of the program answers.
+ */
+#include "daemon_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+
+#include "process/descriptors.h"
+
+#define LOOK_EVERY_US (1 * AS_US_PER_S)
+
+static const char *find_not_ready(const struct daemon *daemon)
+{
+    if (daemon->stopping)
+        return "stopping";
+    if (daemon->failed)
+        return "the state or the action log cannot be written";
+    if (daemon->shell)
+        return as_shell_is_ready(daemon->shell) ? NULL : "starting";
+    return daemon->opener ? "the state is being opened" : daemon->why_not;
+}
+
+void daemon_look(void *context, struct as_view *view_out)
+{
+    const struct daemon *daemon = context;
+    size_t scope_count = 0;
+    const struct as_scope *scopes =
+        as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &scope_count);
+    const struct as_decoded_counts cache = as_receiver_get_cache(daemon->receiver);
+    *view_out = (struct as_view){
+        .mono = as_system_clock.get_mono(&as_system_clock),
+        .wall = as_system_clock.get_wall(&as_system_clock),
+        .started = daemon->started,
+        .engine = daemon->shell ? as_shell_get_engine(daemon->shell) : NULL,
+        .storage = daemon->storage,
+        .leader = daemon->leader->look(daemon->leader),
+        .ruleset = daemon->config->ruleset,
+        .scopes = scopes,
+        .scope_count = scope_count,
+        .config_digest = daemon->config->digest,
+        .action_log_path = daemon->config->settings.action_log.path,
+        .not_ready = find_not_ready(daemon),
+        .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
+        .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
+        .shows_locks = daemon->lock_mirror != NULL,
+        .locks_behind =
+            daemon->lock_mirror ? daemon->lock_mirror->count_behind(daemon->lock_mirror) : 0,
+        .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
+        .unanswered = as_receiver_count_waiting(daemon->receiver),
+        .cache_hits = cache.hits,
+        .cache_misses = cache.misses,
+        .cache_bytes = cache.bytes,
+    };
+}
+
+static void reply_line(struct as_http_exchange *exchange, int status, const char *headers,
+                       const char *text)
+{
+    as_http_exchange_reply(exchange, &(struct as_http_answer){.status = status,
+                                                              .headers = headers,
+                                                              .body = text,
+                                                              .body_size = strlen(text)});
+}
+
+static bool is_reload(const struct as_http_exchange *exchange)
+{
+    return strcmp(as_http_exchange_get_path(exchange), "/-/reload") == 0;
+}
+
+static enum as_http_admission admit_reload(struct daemon *daemon, struct as_http_exchange *exchange)
+{
+    as_http_exchange_set_handler_name(exchange, "reload");
+    if (strcmp(as_http_exchange_get_method(exchange), "POST") != 0) {
+        reply_line(exchange, 405, "Allow: POST\r\n", "reload is asked for with POST\n");
+        return AS_HTTP_REPLIED;
+    }
+    return as_auth_admit(daemon->auth, exchange, "reload", AS_PERMISSION_ADMIN);
+}
+
+static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchange)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (daemon_reload(daemon, as_auth_get_credential(exchange), &error) == 0) {
+        reply_line(exchange, 200, NULL, "reloaded\n");
+        return;
+    }
+    char text[AS_ERROR_SIZE + 64];
+    (void)snprintf(text, sizeof(text), "reload failed, nothing is changed: %s\n", error.text);
+    reply_line(exchange, 500, NULL, text);
+}
+
+/* What a load balancer or kubelet asks, which have no credential. It tells nothing but that, and is
+ * answered on its head: a body of anybody's would take the room of those that belong to somebody,
+ * and costs its sender the connection. */
+static bool answer_health(struct daemon *daemon, struct as_http_exchange *exchange)
+{
+    const char *path = as_http_exchange_get_path(exchange);
+    const bool is_health = strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0;
+    return is_health && as_api_handle(daemon->api, exchange, "");
+}
+
+/* Most likely a notification, by a `url` without our path; or Prometheus takes us for an
+ * Alertmanager. */
+static bool is_misdirected(const struct as_http_exchange *exchange)
+{
+    static const char *const others[] = {"/", "/api/v1/alerts", "/api/v2/alerts"};
+    const char *path = as_http_exchange_get_path(exchange);
+    bool is_other = !as_api_find_handler(path);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++)
+        is_other = is_other || strcmp(path, others[i]) == 0;
+    return is_other && strcmp(as_http_exchange_get_method(exchange), "POST") == 0;
+}
+
+static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
+{
+    struct daemon *daemon = context;
+    const char *path = as_http_exchange_get_path(exchange);
+    if (as_receiver_is_path(path))
+        return as_receiver_admit(daemon->receiver, exchange);
+    if (is_reload(exchange))
+        return admit_reload(daemon, exchange);
+    if (answer_health(daemon, exchange))
+        return AS_HTTP_REPLIED;
+    if (as_operators_is_path(exchange))
+        return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
+    if (is_misdirected(exchange))
+        return as_auth_admit(daemon->auth, exchange, "unknown", AS_PERMISSION_NOTIFY);
+    const char *handler = as_api_find_handler(path);
+    return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
+}
+
+static void on_request(void *context, struct as_http_exchange *exchange)
+{
+    struct daemon *daemon = context;
+    if (as_receiver_is_path(as_http_exchange_get_path(exchange))) {
+        as_receiver_handle(daemon->receiver, exchange);
+    } else if (is_reload(exchange)) {
+        handle_reload(daemon, exchange);
+    } else if (as_operators_is_path(exchange)) {
+        as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
+                            daemon->shell, daemon->storage, find_not_ready(daemon));
+    } else if (is_misdirected(exchange)) {
+        as_receiver_refuse_path(daemon->receiver, exchange);
+    } else if (!as_api_handle(daemon->api, exchange, as_auth_get_credential(exchange))) {
+        as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
+                           as_http_exchange_get_path(exchange));
+    }
+}
+
+static void on_dropped(void *context, const char *reason)
+{
+    as_metrics_on_http_drop(((struct daemon *)context)->metrics, reason);
+}
+
+static void on_answered(void *context, const char *handler, int status, int64_t duration_us)
+{
+    struct daemon *daemon = context;
+    as_metrics_on_http(daemon->metrics, handler, status, duration_us);
+    as_receiver_on_answered(daemon->receiver, handler, status);
+}
+
+bool daemon_on_denied(void *context, const struct as_denied_record *record)
+{
+    const struct daemon *daemon = context;
+    if (!daemon->shell || !as_storage_has_room(daemon->storage))
+        return false;
+    as_shell_record_denied(daemon->shell, record);
+    return true;
+}
+
+void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    (void)fd;
+    (void)what;
+    as_auth_look(daemon->auth);
+    as_receiver_look(daemon->receiver);
+    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
+}
+
+static void explain_not_listening(int code, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
+    as_error_set(error, "--web.listen-address: %s%s", why,
+                 code == -EADDRINUSE ? "; another process has this port: stop it, or give another "
+                                       "address with this option"
+                                     : "");
+}
+
+int daemon_open_server(struct daemon *daemon, struct as_error *error)
+{
+    const struct as_receiver_settings *settings = &daemon->config->settings.receiver;
+    struct as_http_server_config config = as_http_server_config_default;
+    config.listen_address = daemon->options->listen_address;
+    config.max_connections = settings->max_connections;
+    config.max_body = settings->max_body;
+    config.tls = daemon->web.tls;
+    char *headers = daemon_web_make_headers(daemon);
+    config.extra_headers = headers;
+    config.max_bodies = settings->max_bodies;
+    as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
+    as_descriptors_raise(settings->max_connections);
+    const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
+    const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
+                                                        &daemon->server, error);
+    free(headers);
+    if (r == 0)
+        daemon_arm(daemon->look_timer, LOOK_EVERY_US);
+    else
+        explain_not_listening(r, error);
+    return r;
+}
+
+void daemon_tell_address(const struct daemon *daemon)
+{
+    as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
+           AS_FI("port", as_http_server_get_port(daemon->server)),
+           AS_F("tls", daemon->web.tls ? "yes" : "no"));
+}

@@ -1,0 +1,178 @@
+/*
+ * The daemon's one structure, and which file does what with it:
+ *
+ *   daemon.c         start, signals, stop
+ *   daemon_leader.c  who leads: when there is a state
+ *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
+ *   daemon_locks.c   what is locked, shown to people
+ *   daemon_config.c  configuration: loaded, reloaded as a whole
+ *   daemon_http.c    requests
+ *
+ * Long because all of them share one structure.
+ */
+#ifndef ALERTSCALER_APP_DAEMON_PRIVATE_H
+#define ALERTSCALER_APP_DAEMON_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include <event2/event.h>
+
+#include <alertscaler/app/adapters.h>
+#include <alertscaler/app/api.h>
+#include <alertscaler/app/daemon.h>
+#include <alertscaler/app/metrics.h>
+#include <alertscaler/app/shell.h>
+#include <alertscaler/app/storage.h>
+#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/config/config.h>
+#include <alertscaler/config/web_config.h>
+#include <alertscaler/net/tls_server.h>
+
+#include "auth/auth.h"
+#include "kill_switch.h"
+#include "process/instance.h"
+#include "process/system_clock.h"
+#include "receive/operators.h"
+#include "receive/receiver.h"
+#include "sandbox/sandbox.h"
+#include "state_opener.h"
+
+struct retired { /* ports of an earlier configuration, whose answers may be on their way */
+    STAILQ_ENTRY(retired) next;
+    struct as_target_port *targets;
+    struct as_source_port *source;
+    struct as_config *config; /* their settings */
+    as_mono_time until;
+};
+STAILQ_HEAD(retired_list, retired);
+
+struct daemon_web { /* of --web.config.file; all NULL where there is none */
+    struct as_web_config *config;
+    struct as_tls_server *tls; /* NULL: plain */
+    struct as_file_stamp stamp;
+};
+
+struct daemon {
+    const struct as_daemon_options *options;
+    struct as_config *config;
+    struct event_base *base;
+    struct event *signals[4];
+    struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
+    struct event *locks_timer, *look_timer;
+    char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
+    struct as_outside *outside;
+    struct as_leader *leader;
+    bool is_alone; /* one replica: the state is a file of its own */
+    char why_not[AS_ERROR_SIZE], last_holder[AS_ERROR_SIZE];
+    bool was_leader, has_led;
+    struct as_target_port *targets;
+    struct as_source_port *source;
+    struct retired_list retired;
+    struct as_lock_mirror *lock_mirror;     /* NULL: locks are shown nowhere */
+    struct state_opener *opener;            /* the state is being opened; no storage then */
+    const struct as_config *opening_config; /* with these settings, ours unless reloaded since */
+    struct as_store_patience patience;      /* of the state that is open or being opened */
+    struct as_storage *storage;
+    struct as_shell *shell;
+    struct as_auth *auth;
+    struct daemon_web web;
+    struct as_file_stamp web_tried; /* its file, when it was tried last */
+    struct as_error web_error;      /* why the changed one is not in force, which was said; or "" */
+    struct as_receiver *receiver;
+    struct as_operators *operators;
+    struct as_kill_switch *kill_switch;
+    bool halted; /* at the last look */
+    struct as_metrics *metrics;
+    struct as_api *api;
+    struct as_http_server *server;
+    struct as_sandbox *sandbox;
+    as_wall_time started;
+    bool failed;                /* the storage, until it is recovered */
+    as_mono_time failing_since; /* INT64_MAX: the state could be opened the last time */
+    bool stopping, drained, ending;
+    as_mono_time stop_deadline;
+    int status;
+    int notify; /* systemd's socket; -1: none */
+};
+
+/* daemon.c */
+void daemon_arm(struct event *timer,
+                int64_t us); /* sooner than asked for at times: look at the clock */
+uint64_t daemon_get_seed(void);
+
+/* daemon_leader.c */
+int daemon_open_leader(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_start_leader(struct daemon *daemon);
+bool daemon_is_leading(const struct daemon *daemon);
+void daemon_follow(struct daemon *daemon);       /* requests are told why there is no shell */
+bool daemon_may_act(void *context);              /* for the shell, */
+void daemon_on_fenced(void *context);            /* likewise */
+enum as_permit daemon_get_permit(void *context); /* for what targets do */
+/* The end: closes the state, gives the leadership back, and leaves the loop. Again, by whom the end
+ * had to wait for. */
+void daemon_end(struct daemon *daemon, int status);
+
+/* daemon_state.c */
+void daemon_open_state(struct daemon *daemon); /* as a leader; nothing of it is there */
+void daemon_close_state(struct daemon *daemon);
+/* What the state waits for is waited for so long at most, from now. */
+void daemon_limit_patience(struct daemon *daemon, int64_t us);
+void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
+void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
+struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
+void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
+bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* the retired ones too */
+void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
+void daemon_on_recover(evutil_socket_t fd, short what, void *context);
+void daemon_on_retire(evutil_socket_t fd, short what, void *context);
+void daemon_on_transfer(void *context, const char *client_name, const char *operation,
+                        const char *code, int64_t duration_us);
+struct as_source_port *daemon_new_source(struct daemon *daemon,
+                                         const struct as_settings *settings) AS_MUST_USE;
+
+/* daemon_locks.c */
+void daemon_open_locks(struct daemon *daemon); /* when there is a shell */
+void daemon_close_locks(struct daemon *daemon);
+void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context);
+
+/* daemon_halt.c */
+void daemon_look_at_kill_switch(struct daemon *daemon);
+void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context);
+/* The kill switch on the leader's Lease: its reason; NULL: not set. Whenever it may have changed.
+ */
+void daemon_set_annotation(struct daemon *daemon, const char *reason);
+
+/* daemon_config.c */
+int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+/* 0; or a negative errno, with what to do. `key`: `state` or `action_log`, whose `path` it is. */
+int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
+int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+int daemon_reload(struct daemon *daemon, const char *credential,
+                  struct as_error *error) AS_MUST_USE;
+
+/* 0 or `r`, with an error, after all that is wrong has been printed, unless it is a repeat of what
+ * was; frees the diagnostics. */
+int daemon_conclude_load(const struct daemon *daemon, const char *path,
+                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
+                         struct as_error *error) AS_MUST_USE;
+
+/* daemon_web.c */
+/* `is_repeat`: the same file was tried before, and what is wrong in it printed. */
+int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web *web_out,
+                    struct as_error *error) AS_MUST_USE;
+void daemon_web_use(struct daemon *daemon, struct daemon_web web); /* takes it over */
+struct daemon_web daemon_web_free(struct daemon_web web);
+const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web);
+char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* for free(); or NULL */
+void daemon_web_warn_open(const struct daemon *daemon); /* where everyone may send and read */
+void daemon_web_watch(struct daemon *daemon);
+void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
+
+/* daemon_http.c */
+int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
+void daemon_tell_address(const struct daemon *daemon); /* once the start cannot fail any more */
+void daemon_look(void *context, struct as_view *view_out);
+void daemon_on_look_timer(evutil_socket_t fd, short what, void *context);
+bool daemon_on_denied(void *context, const struct as_denied_record *record);
+
+#endif

@@ -1,0 +1,551 @@
+/*
+ * Carries out the engine's effects in order. What is to be committed gathers in one batch until the
+ * commit that ends it.
+ *
+ * Targets and sources answer with the tickets they were given, and to this shell: its owner closes
+ * their ports before it frees the shell.
+ */
+#include <alertscaler/app/shell.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/wire/state.h>
+
+#include "receive/repeat.h"
+#include "shell_restore.h"
+
+#define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
+#define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
+#define KEPT_BUFFER     ((size_t)1024 * 1024)
+
+struct as_shell {
+    struct as_shell_config config;
+    char *instance, *boot, *version, *config_digest;
+    struct as_engine *engine;
+    const struct as_ruleset *ruleset;
+    struct as_storage_batch *batch; /* of the effects so far, or NULL */
+    struct as_buf scratch, key;
+    struct repeat_log log;
+    as_mono_time mono;
+    as_wall_time wall;
+    as_maybe_time dry_since; /* the dry run that lasts, or that ended when this process was away */
+    bool ready;
+    bool is_fenced; /* nothing is carried out any more */
+};
+
+static void run(struct as_shell *shell, struct as_event *event);
+
+static void on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    run(context,
+        &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
+}
+
+static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
+{
+    run(context, &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
+}
+
+static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
+{
+    run(context, &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+}
+
+static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
+{
+    if (list->error)
+        as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
+    else if (list->unread > 0)
+        as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
+               AS_FI("count", list->unread));
+    run(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+}
+
+static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
+{
+    for (size_t i = from; i < effects->count; i++) {
+        if (effects->items[i].kind == AS_EFFECT_COMMIT)
+            return effects->items[i].ticket;
+    }
+    return 0;
+}
+
+static struct as_buf *scratch_clear(struct as_shell *shell)
+{
+    if (shell->scratch.capacity > KEPT_BUFFER)
+        as_buf_deinit(&shell->scratch);
+    as_buf_clear(&shell->scratch);
+    return &shell->scratch;
+}
+
+static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
+{
+    as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
+                         shell->scratch.size);
+}
+
+/* The digest and, behind it, the owner. */
+static void put_incident_key(const struct as_incident_key *key, struct as_buf *out)
+{
+    as_buf_clear(out);
+    as_buf_append(out, (const char *)key->digest.bytes, sizeof(key->digest.bytes));
+    as_buf_append_str(out, key->owner);
+}
+
+/* Where earlier versions kept it. */
+static void delete_former(struct as_shell *shell, const struct as_incident_key *key)
+{
+    unsigned char former[8];
+    if (!key->has_former)
+        return;
+    for (unsigned i = 0; i < sizeof(former); i++)
+        former[i] = (unsigned char)(key->former >> (56 - 8 * i));
+    as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
+}
+
+static void delete_incident(struct as_shell *shell, const struct as_incident_key *key)
+{
+    if (key->owner) {
+        put_incident_key(key, &shell->key);
+        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    }
+    delete_former(shell, key);
+}
+
+static void append(struct as_shell *shell, const struct as_record_places *places)
+{
+    if (as_buf_check(&shell->scratch) != 0) {
+        /* cannot happen below the limits on bodies; a record is never left out in silence */
+        as_log(AS_LOG_ERROR, "record too large for the action log",
+               AS_FI("max_bytes", RECORD_SIZE_MAX));
+        abort();
+    }
+    as_storage_batch_append(shell->batch, &(struct as_audit_record){
+                                              .json = shell->scratch.data,
+                                              .size = shell->scratch.size,
+                                              .at_hash = places->at_hash,
+                                              .at_prev = places->at_prev,
+                                              .at_seq = places->at_seq,
+                                          });
+    shell->log.records++;
+    shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
+}
+
+/* Of the record that is in `scratch`. */
+static uint64_t find_log_file(struct as_shell *shell)
+{
+    return as_storage_find_log_file(shell->config.storage, shell->scratch.size);
+}
+
+/* Small where a whole record before says the rest; else it is whole, and that one for the next. */
+static void record_repeat(struct as_shell *shell, const struct as_record_header *header,
+                          const struct as_notification_record *record)
+{
+    struct as_record_base *base = record->notification->base;
+    struct as_record_places places;
+    uint64_t said;
+    struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
+    if (repeat_is_near(&shell->log, base, said, shell->wall)) {
+        repeat.same_as = base->id;
+        as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
+        if (find_log_file(shell) == base->file) {
+            append(shell, &places);
+            return;
+        }
+        as_buf_clear(&shell->scratch);
+    }
+    as_record_encode_notification(header, record, &shell->scratch, &places);
+    repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
+                    find_log_file(shell));
+    append(shell, &places);
+}
+
+static void store_effect(struct as_shell *shell, const struct as_effect *effect)
+{
+    struct as_buf *scratch = scratch_clear(shell);
+    const struct as_record_header header = {shell->wall, shell->instance};
+    struct as_record_places places;
+    switch (effect->kind) {
+    case AS_EFFECT_PUT_INCIDENT:
+        put_incident_key(&effect->incident->key, &shell->key);
+        as_state_encode_incident(effect->incident, shell->boot, scratch);
+        put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+        delete_former(shell, &effect->incident->key);
+        break;
+    case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); break;
+    case AS_EFFECT_PUT_TARGET:
+        as_state_encode_target(effect->target, shell->boot, scratch);
+        put(shell, AS_STORE_TARGET, effect->target->stored_as, strlen(effect->target->stored_as));
+        break;
+    case AS_EFFECT_DELETE_TARGET:
+        as_storage_batch_delete(shell->batch, AS_STORE_TARGET, effect->stored_as,
+                                strlen(effect->stored_as));
+        break;
+    case AS_EFFECT_PUT_INTENT:
+        as_state_encode_intent(effect->intent, shell->boot, scratch);
+        put(shell, AS_STORE_INTENT, effect->intent->stored_as, strlen(effect->intent->stored_as));
+        break;
+    case AS_EFFECT_DELETE_INTENT:
+        as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->stored_as,
+                                strlen(effect->stored_as));
+        break;
+    case AS_EFFECT_PUT_PAUSE:
+        as_state_encode_pause(effect->pause, shell->boot, scratch);
+        put(shell, AS_STORE_META, SHELL_PAUSE_KEY, strlen(SHELL_PAUSE_KEY));
+        break;
+    case AS_EFFECT_DELETE_PAUSE:
+        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_PAUSE_KEY,
+                                strlen(SHELL_PAUSE_KEY));
+        break;
+    case AS_EFFECT_RECORD_COMMAND:
+        as_record_encode_command(&header, effect->order, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        if (effect->notification->is_repeat && effect->notification->notification->base) {
+            record_repeat(shell, &header, effect->notification);
+            break;
+        }
+        as_record_encode_notification(&header, effect->notification, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_DECISION:
+        as_record_encode_decision(&header, effect->decision, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_ACTION:
+        as_record_encode_action(&header, effect->action, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_RECORD_INCIDENT:
+        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
+        append(shell, &places);
+        break;
+    case AS_EFFECT_COMMIT:
+    case AS_EFFECT_ANSWER:
+    case AS_EFFECT_OBSERVE:
+    case AS_EFFECT_QUERY:
+    case AS_EFFECT_LIST_ALERTS:
+    case AS_EFFECT_SCALE: break;
+    }
+}
+
+static void submit(struct as_shell *shell)
+{
+    struct as_storage_batch *batch = shell->batch;
+    shell->batch = NULL;
+    as_storage_submit(shell->config.storage, batch);
+}
+
+/* Whether this effect may be carried out: what others see of us needs that we lead right now. */
+static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
+{
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    if (effect->kind != AS_EFFECT_SCALE && effect->kind != AS_EFFECT_ANSWER)
+        return true;
+    if (!callbacks->may_act || callbacks->may_act(callbacks->context))
+        return true;
+    shell->is_fenced = true;
+    callbacks->fenced(callbacks->context);
+    return false;
+}
+
+static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
+{
+    const struct as_effect *effect = &effects->items[at];
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    struct as_target_port *targets = shell->config.targets;
+    struct as_source_port *source = shell->config.source;
+    if (callbacks->effect)
+        callbacks->effect(callbacks->context, effect);
+    switch (effect->kind) {
+    case AS_EFFECT_ANSWER: callbacks->answer(callbacks->context, effect->ticket); return;
+    case AS_EFFECT_OBSERVE:
+        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
+                         on_observed, shell);
+        return;
+    case AS_EFFECT_QUERY:
+        source->query(source, effect->ticket, effect->query, on_queried, shell);
+        return;
+    case AS_EFFECT_LIST_ALERTS:
+        source->list_alerts(source, effect->ticket, on_listed, shell);
+        return;
+    case AS_EFFECT_SCALE:
+        targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
+                       shell);
+        return;
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        callbacks->outcome(callbacks->context, effect->ticket, effect->notification);
+        break;
+    case AS_EFFECT_COMMIT:
+    case AS_EFFECT_RECORD_COMMAND:
+    case AS_EFFECT_PUT_PAUSE:
+    case AS_EFFECT_DELETE_PAUSE:
+    case AS_EFFECT_PUT_INCIDENT:
+    case AS_EFFECT_DELETE_INCIDENT:
+    case AS_EFFECT_PUT_TARGET:
+    case AS_EFFECT_DELETE_TARGET:
+    case AS_EFFECT_PUT_INTENT:
+    case AS_EFFECT_DELETE_INTENT:
+    case AS_EFFECT_RECORD_DECISION:
+    case AS_EFFECT_RECORD_ACTION:
+    case AS_EFFECT_RECORD_INCIDENT: break;
+    }
+    if (!shell->batch)
+        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
+    if (effect->kind != AS_EFFECT_COMMIT) {
+        store_effect(shell, effect);
+        return;
+    }
+    if (effect->is_repeat)
+        as_storage_batch_let_lag(shell->batch);
+    submit(shell);
+}
+
+static void stamp(struct as_shell *shell)
+{
+    const struct as_clock *clock = shell->config.clock;
+    shell->mono = clock->get_mono(clock);
+    shell->wall = clock->get_wall(clock);
+}
+
+/* Ports call back in a later turn, so that this is never entered while it runs. */
+static void run(struct as_shell *shell, struct as_event *event)
+{
+    struct as_effects effects;
+    if (shell->is_fenced)
+        return;
+    stamp(shell);
+    event->mono = shell->mono;
+    event->wall = shell->wall;
+    as_engine_step(shell->engine, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        if (!check_fence(shell, &effects.items[i]))
+            return;
+        carry_out(shell, &effects, i);
+    }
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
+}
+
+/* Appends one record of the shell's own as a batch. */
+static void append_own(struct as_shell *shell, uint64_t ticket,
+                       const struct as_record_places *places)
+{
+    shell->batch = as_storage_batch_new(ticket);
+    append(shell, places);
+    submit(shell);
+}
+
+static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kind, size_t intents)
+{
+    const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
+    const struct as_start_record record = {
+        .version = shell->version,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+        .targets = shell->ruleset->target_count,
+        .rules = shell->ruleset->rule_count,
+        .incidents = counts.incidents_open,
+        .intents = intents,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
+                           scratch_clear(shell), &places);
+    append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
+}
+
+/* Remembers since when nothing is set, and forgets it when that is over. */
+static void store_dry_run(struct as_shell *shell, bool is_dry)
+{
+    char text[AS_RFC3339_SIZE];
+    if (is_dry == shell->dry_since.set)
+        return;
+    shell->batch = as_storage_batch_new(0);
+    if (is_dry) {
+        as_wall_time_print(shell->wall, text);
+        as_storage_batch_put(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY),
+                             text, strlen(text));
+    } else {
+        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY));
+    }
+    submit(shell);
+    shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
+}
+
+/* What acts although nothing happens now: who ends a dry run, or a long stop, should know. */
+static void tell_incidents(const struct as_shell *shell, const char *event)
+{
+    static const as_wall_time never = {INT64_MAX};
+    const as_wall_time since = shell->dry_since.set ? shell->dry_since.at : never;
+    const struct as_acting_counts counts = as_engine_count_acting(shell->engine, since);
+    const size_t open = as_engine_get_counts(shell->engine).incidents_open;
+    if (open > 0)
+        as_log(counts.late > 0 ? AS_LOG_WARN : AS_LOG_INFO, event, AS_FI("open_incidents", open),
+               AS_FI("act_now", counts.acting), AS_FI("came_in_dry_run", counts.late));
+}
+
+int as_shell_new(const struct as_shell_config *config, struct as_store *store,
+                 struct as_shell **shell_out, struct as_error *error)
+{
+    struct as_shell *shell = as_xcalloc(1, sizeof(*shell));
+    shell->config = *config;
+    shell->instance = as_xstrdup(config->instance);
+    shell->boot = as_xstrdup(config->boot);
+    shell->version = as_xstrdup(config->version);
+    shell->config_digest = as_xstrdup(config->config_digest);
+    shell->ruleset = config->ruleset;
+    shell->scratch = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
+    shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
+    repeat_log_init(&shell->log, config->engine.seed);
+    shell->engine = as_engine_new(&config->engine, config->ruleset);
+
+    stamp(shell);
+    const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
+    struct shell_restored restored;
+    const int r = shell_restore(store, &clock, shell->engine, &restored, error);
+    if (r != 0) {
+        as_shell_free(shell);
+        return r;
+    }
+    shell->dry_since = restored.dry_since;
+    record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    run(shell, &(struct as_event){.kind = AS_EVENT_START});
+    tell_incidents(shell, "started with open incidents");
+    store_dry_run(shell, config->engine.dry_run);
+    *shell_out = shell;
+    return 0;
+}
+
+struct as_shell *as_shell_free(struct as_shell *shell)
+{
+    if (!shell)
+        return NULL;
+    as_storage_batch_free(shell->batch);
+    as_engine_free(shell->engine);
+    as_buf_deinit(&shell->scratch);
+    as_buf_deinit(&shell->key);
+    free(shell->instance);
+    free(shell->boot);
+    free(shell->version);
+    free(shell->config_digest);
+    free(shell);
+    return NULL;
+}
+
+void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
+                     uint64_t request)
+{
+    run(shell, &(struct as_event){
+                   .kind = AS_EVENT_NOTIFICATION, .ticket = request, .notification = notification});
+}
+
+void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
+}
+
+void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
+}
+
+void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
+{
+    if (ticket == START_TICKET)
+        shell->ready = true;
+    else if (ticket != 0)
+        run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+}
+
+void as_shell_wake(struct as_shell *shell)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_DEADLINE});
+}
+
+void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
+                     const struct as_engine_config *engine, const char *config_digest,
+                     struct as_target_port *targets, struct as_source_port *source,
+                     const char *credential)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = config_digest,
+        .rules_digest = ruleset->digest,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+
+    free(shell->config_digest);
+    shell->config_digest = as_xstrdup(config_digest);
+    shell->ruleset = ruleset;
+    repeat_log_begin_epoch(&shell->log);
+    shell->config.targets = targets;
+    shell->config.source = source;
+    run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
+    if (shell->dry_since.set && !engine->dry_run)
+        tell_incidents(shell, "ended the dry run with open incidents");
+    store_dry_run(shell, engine->dry_run);
+}
+
+void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
+                                   const char *problem)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .error = problem,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+    };
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+    repeat_log_begin_epoch(&shell->log);
+}
+
+void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
+{
+    struct as_record_places places;
+    stamp(shell);
+    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
+                            scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+}
+
+void as_shell_stop(struct as_shell *shell)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
+}
+
+bool as_shell_is_idle(const struct as_shell *shell)
+{
+    return as_engine_is_idle(shell->engine);
+}
+
+void as_shell_record_stop(struct as_shell *shell)
+{
+    record_start_or_stop(shell, AS_RECORD_STOP, 0);
+}
+
+const struct as_engine *as_shell_get_engine(const struct as_shell *shell)
+{
+    return shell->engine;
+}
+
+bool as_shell_is_ready(const struct as_shell *shell)
+{
+    return shell->ready;
+}

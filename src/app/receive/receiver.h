@@ -1,0 +1,69 @@
+/*
+ * The webhook: from an HTTP request to a durable notification and its answer.
+ *
+ * `200` is sent when the notification is durable, never before. What cannot be made durable is
+ * answered `503` and keeps nothing, so that Alertmanager sends it again.
+ */
+#ifndef ALERTSCALER_APP_RECEIVER_H
+#define ALERTSCALER_APP_RECEIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/app/metrics.h>
+#include <alertscaler/app/shell.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/net/server.h>
+#include <alertscaler/port/clock.h>
+
+#include "auth/auth.h"
+#include "decoded.h"
+
+struct as_receiver;
+
+struct as_receiver_config {
+    const struct as_clock *clock;
+    struct as_metrics *metrics;
+    struct as_auth *auth;
+    uint64_t seed;
+};
+
+struct as_receiver *as_receiver_new(const struct as_receiver_config *config) AS_MUST_USE;
+struct as_receiver *as_receiver_free(struct as_receiver *receiver);
+
+/* Where notifications go; both borrowed. Without a shell every request is
+ * answered 503 with `why` (static memory). */
+void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
+                           struct as_storage *storage, const char *why);
+
+/* Bytes of memory for what has been decoded (decoded.h); none before it is set. */
+void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
+struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
+
+bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
+
+/* For the server: decides on the head. */
+enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
+                                         struct as_http_exchange *exchange) AS_MUST_USE;
+void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
+/* For a POST to another path: says where notifications go, to the sender and, throttled, in the
+ * log. */
+void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
+void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
+
+/* For the shell. */
+void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
+                            const struct as_notification_record *record);
+void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
+
+/* Answers all that wait with 503: they will not become durable. */
+void as_receiver_fail_waiting(struct as_receiver *receiver);
+
+/* Once a second or so: logs how many bodies were refused since it was said last, when it is time.
+ */
+void as_receiver_look(struct as_receiver *receiver);
+
+size_t as_receiver_count_waiting(const struct as_receiver *receiver);
+
+#endif

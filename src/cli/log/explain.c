@@ -1,0 +1,357 @@
+/*
+ * `alertscaler explain`: the decision in force on a target at a moment, from the action log. The
+ * log is read twice: for the decision and what followed it, then for the incidents that it names.
+ */
+#include "explain.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "check/config_option.h"
+#include "check/rules_option.h"
+#include "explain_print.h"
+#include "log_filter.h"
+#include "log_walk.h"
+#include "moment.h"
+
+struct search {
+    const char *target;
+    bool has_plain_name; /* stands in the log as it is given */
+    as_wall_time at;
+    json_t *decision; /* the last one at or before `at` */
+    json_t *actions;  /* what followed it so far */
+    json_t
+        *commands; /* of operators, on the target; up to `at` all, then up to the next decision */
+    json_t *incidents; /* the last opening of each */
+    as_maybe_time until;
+    long long repeats;
+    as_maybe_time first; /* of the target's decisions */
+};
+
+static bool is_decision(const json_t *record)
+{
+    return strcmp(log_get_text(record, "kind"), "decision") == 0;
+}
+
+static bool is_of_target(const struct search *search, const json_t *record)
+{
+    return strcmp(log_get_text(record, "target"), search->target) == 0 ||
+           strcmp(log_get_text(record, "target_name"), search->target) == 0;
+}
+
+static bool wants_line(void *context, const struct log_line *line)
+{
+    const struct search *search = context;
+
+    return !search->has_plain_name || log_line_has(line, search->target);
+}
+
+/* A later decision of the very target that was found (a name may stand for several). */
+static int take_next(struct search *search, const json_t *record, as_wall_time time)
+{
+    if (strcmp(log_get_text(record, "target"), log_get_text(search->decision, "target")) != 0)
+        return 0;
+    search->until = (as_maybe_time){.set = true, .at = time};
+    search->repeats = json_integer_value(json_object_get(record, "repeats"));
+    return 1;
+}
+
+/* Before the decision, only what was ordered last may have led to it. */
+static void keep_last_command(json_t *commands)
+{
+    while (json_array_size(commands) > 1)
+        json_array_remove(commands, 0);
+}
+
+static int take_decision(struct search *search, json_t *record, struct as_error *error)
+{
+    as_wall_time time;
+    int status = log_get_time(record, &time, error);
+
+    if (status)
+        return status;
+    if (!search->first.set)
+        search->first = (as_maybe_time){.set = true, .at = time};
+    if (time.us > search->at.us)
+        return search->decision ? take_next(search, record, time) : 1;
+    json_decref(search->decision);
+    search->decision = json_incref(record);
+    json_array_clear(search->actions);
+    keep_last_command(search->commands);
+    return 0;
+}
+
+static int take_record(void *context, const struct log_line *line, json_t *record,
+                       struct as_error *error)
+{
+    struct search *search = context;
+
+    (void)line;
+    if (!is_of_target(search, record))
+        return 0;
+    if (is_decision(record))
+        return take_decision(search, record, error);
+    if (strcmp(log_get_text(record, "kind"), "command") == 0)
+        json_array_append(search->commands, record);
+    /* One without a decision says that since then the size could not even be read. */
+    const char *decision = log_get_text(record, "decision");
+    if (search->decision && strcmp(log_get_text(record, "kind"), "action") == 0 &&
+        (!*decision || strcmp(decision, log_get_text(search->decision, "id")) == 0))
+        json_array_append(search->actions, record);
+    return 0;
+}
+
+/* --- the incidents it names --- */
+
+static bool wants_incident(void *context, const struct log_line *line)
+{
+    (void)context;
+    return log_line_has(line, "\"kind\":\"incident\"");
+}
+
+static int take_incident(void *context, const struct log_line *line, json_t *record,
+                         struct as_error *error)
+{
+    struct search *search = context;
+    const char *incident = log_get_incident(record);
+    const json_t *item;
+    as_wall_time time;
+    size_t i;
+
+    (void)line;
+    if (log_get_time(record, &time, error) != 0 || time.us > search->at.us)
+        return 1;
+    if (strcmp(log_get_text(record, "event"), "opened") != 0)
+        return 0;
+    json_array_foreach(json_object_get(search->decision, "incidents"), i, item)
+    {
+        if (!json_is_string(item) || strcmp(json_string_value(item), incident) != 0)
+            continue;
+        size_t j;
+        const json_t *known;
+        json_array_foreach(search->incidents, j, known)
+        {
+            if (strcmp(log_get_incident(known), incident) == 0)
+                break;
+        }
+        if (j < json_array_size(search->incidents))
+            json_array_set(search->incidents, j, record);
+        else
+            json_array_append(search->incidents, record);
+    }
+    return 0;
+}
+
+static int find(struct search *search, const struct log_files *files, struct as_error *error)
+{
+    struct log_visitor visitor = {.wants = wants_line, .take = take_record, .context = search};
+    int status = log_walk(files, &visitor, error);
+
+    if (status < 0 || !search->decision)
+        return status;
+    visitor.wants = wants_incident;
+    visitor.take = take_incident;
+    return log_walk(files, &visitor, error);
+}
+
+/* --- a name that is not in the log --- */
+
+struct spelling {
+    const char *asked;
+    char *nearest; /* NULL: none is near */
+    unsigned distance;
+};
+
+static bool wants_decision(void *context, const struct log_line *line)
+{
+    (void)context;
+    return log_line_has(line, "\"kind\":\"decision\"");
+}
+
+static void offer_name(struct spelling *spelling, const char *name)
+{
+    const size_t asked = strlen(spelling->asked), size = strlen(name);
+    const size_t difference = asked > size ? asked - size : size - asked;
+    if (difference >= spelling->distance)
+        return;
+    const unsigned distance =
+        strcasecmp(spelling->asked, name) == 0 ? 0 : as_str_distance(spelling->asked, name);
+    if (distance >= spelling->distance)
+        return;
+    as_free_p(&spelling->nearest);
+    spelling->nearest = as_xstrdup(name);
+    spelling->distance = distance;
+}
+
+static int take_name(void *context, const struct log_line *line, json_t *record,
+                     struct as_error *error)
+{
+    (void)line;
+    (void)error;
+    if (is_decision(record)) {
+        offer_name(context, log_get_text(record, "target_name"));
+        offer_name(context, log_get_text(record, "target"));
+    }
+    return 0;
+}
+
+/* For free(). */
+static char *find_nearest(const char *asked, const struct log_files *files)
+{
+    struct as_error ignored = AS_ERROR_INIT;
+    struct spelling spelling = {.asked = asked, .distance = 2 + (unsigned)strlen(asked) / 4};
+    const struct log_visitor visitor = {
+        .wants = wants_decision, .take = take_name, .context = &spelling};
+    if (log_walk(files, &visitor, &ignored) < 0)
+        as_free_p(&spelling.nearest);
+    return spelling.nearest;
+}
+
+static int fail_to_find(const struct as_args *args, const struct search *search,
+                        const struct log_files *files)
+{
+    char text[AS_RFC3339_SIZE];
+
+    as_wall_time_print_short(search->first.set ? search->first.at : search->at, text);
+    const json_t *command = json_array_get(search->commands, json_array_size(search->commands) - 1);
+    AS_CLEANUP(as_free_p)
+    char *nearest = command || search->first.set ? NULL : find_nearest(search->target, files);
+    if (command && !search->first.set)
+        (void)as_cli_fail(
+            args, "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
+            search->target, text, log_get_text(command, "command"), log_get_text(command, "time"));
+    else if (search->first.set)
+        (void)as_cli_fail(args, "the first decision on \"%s\" in the log is of %s", search->target,
+                          text);
+    else if (nearest)
+        (void)as_cli_fail(args, "the log has no decision on \"%s\" up to %s; did you mean \"%s\"?",
+                          search->target, text, nearest);
+    else
+        (void)as_cli_fail(args,
+                          "the log has no decision on \"%s\" up to %s: `alertscaler log --target "
+                          "'*%s*'` shows what it has",
+                          search->target, text, search->target);
+    return AS_EXIT_NO;
+}
+
+static int print(const struct as_args *args, const struct search *search)
+{
+    const struct explanation told = {
+        .decision = search->decision,
+        .actions = search->actions,
+        .commands = search->commands,
+        .incidents = search->incidents,
+        .at = {.set = true, .at = search->at},
+        .until = search->until,
+        .repeats = search->repeats,
+    };
+
+    if (as_args_wants_json(args)) {
+        json_t *json = explain_make_json(&told);
+        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+        putchar('\n');
+        json_decref(json);
+    } else {
+        explain_print_text(&told, stdout);
+    }
+    return AS_EXIT_OK;
+}
+
+static int explain_log(const struct as_args *args)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct search search = {.target = as_args_get(args, "target")};
+    struct log_files files;
+
+    if (!search.target)
+        return as_cli_fail(
+            args, "--target=NAME is needed, or --payload=FILE, or an alert's labels as NAME=VALUE");
+    search.has_plain_name = !strpbrk(search.target, "\"\\");
+    if (moment_parse("at", as_args_get(args, "at"), moment_get_now(), &search.at, &error) ||
+        log_files_find(args, &files, &error))
+        return as_cli_fail(args, "%s", error.text);
+    if (log_files_keep(&files, &error)) {
+        log_files_deinit(&files);
+        return as_cli_fail(args, "%s", error.text);
+    }
+    search.actions = json_array();
+    search.commands = json_array();
+    search.incidents = json_array();
+    int status = find(&search, &files, &error);
+    if (status < 0)
+        status = as_cli_fail(args, "%s", error.text);
+    else
+        status = search.decision ? print(args, &search) : fail_to_find(args, &search, &files);
+    log_files_deinit(&files);
+    json_decref(search.decision);
+    json_decref(search.actions);
+    json_decref(search.commands);
+    json_decref(search.incidents);
+    return status;
+}
+
+/* Of an alert: nothing says that its arguments are files. */
+static bool is_about_labels(const struct as_args *args)
+{
+    return !as_args_has(args, "payload") && !as_args_has(args, "target") &&
+           args->operand_count > 0 && strchr(args->operands[0], '=');
+}
+
+static int run(const struct as_args *args)
+{
+    if (is_about_labels(args))
+        return as_args_has(args, "replicas") ? as_cli_fail(args, "--replicas needs --payload")
+                                             : explain_labels(args);
+    if (as_args_has(args, "payload") && (as_args_has(args, "target") || args->operand_count > 0))
+        return as_cli_fail(args,
+                           "--payload is about no log: neither --target nor a FILE goes with it");
+    if (!as_args_has(args, "payload") &&
+        (as_args_has(args, "rules") || as_args_has(args, "replicas")))
+        return as_cli_fail(args, "--rules and --replicas need --payload");
+    return as_args_has(args, "payload") ? explain_payload(args) : explain_log(args);
+}
+
+static const struct as_option options[] = {
+    {.name = "target", .value = "NAME", .help = "The target: its name in the rules, or its id"},
+    {.name = "at",
+     .value = "TIME",
+     .fallback = "now",
+     .help = "The moment: 2026-11-20T14:03Z, now, or 10m for ten minutes ago"},
+    {.name = "payload",
+     .value = "FILE",
+     .help = "Explains a notification that has not happened: Alertmanager's JSON"},
+    {.name = "rules",
+     .value = "PATH",
+     .help = "With --payload or labels: a folder of rule files, a file, or a configuration"},
+    AS_OPTION_REPLICAS,
+    AS_OPTION_CONFIG_FILE(
+        "Names the log where no FILE is given; with --payload or labels, the rules"),
+    AS_OPTION_OUTPUT,
+    {0},
+};
+
+const struct as_command as_command_explain = {
+    .name = "explain",
+    .operands = "[FILE...|LABEL=VALUE...]",
+    .summary = "Says why a target has, or had, its size; or which rules match an alert.",
+    .help = "With --target: prints the decision in force on a target at a moment, with the way to "
+            "it, from the "
+            "action\n"
+            "log: FILEs in any order, '-' for standard input, or without FILE those of the "
+            "configuration.\n"
+            "Exit status 1 if there was none.\n"
+            "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
+            "match, on\n"
+            "which target, through which receivers and credentials, and which almost match. Exit "
+            "status 1 if\n"
+            "none matches.\n"
+            "With --payload: which rules match its alerts, which do not and why, and what would be "
+            "decided.",
+    .options = options,
+    .operands_max = 100000,
+    .run = run,
+};

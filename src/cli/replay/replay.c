@@ -1,0 +1,53 @@
+/*
+ * `alertscaler replay`: what the action log says, once more: by this program's arithmetic, or under
+ * other rules.
+ */
+#include "check/config_option.h"
+#include "check/rules_option.h"
+#include "replay_private.h"
+
+static int run(const struct as_args *args)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct log_files files;
+
+    if (!as_args_has(args, "rules") && (as_args_has(args, "svg") || as_args_has(args, "replicas")))
+        return as_cli_fail(args, "--svg and --replicas need --rules");
+    if (log_files_find(args, &files, &error))
+        return as_cli_fail(args, "%s", error.text);
+    int status = 0;
+    if (!as_args_has(args, "rules"))
+        status = replay_check(args, &files);
+    else if (log_files_keep(&files, &error))
+        status = as_cli_fail(args, "%s", error.text);
+    else
+        status = replay_rules(args, &files);
+    log_files_deinit(&files);
+    return status;
+}
+
+static const struct as_option options[] = {
+    {.name = "rules",
+     .value = "PATH",
+     .help = "Replays the notifications under these rules: a folder, a file, or a configuration"},
+    AS_OPTION_REPLICAS,
+    {.name = "svg", .value = "DIR", .help = "With --rules: draws a chart of each target there"},
+    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
+    AS_OPTION_OUTPUT,
+    {0},
+};
+
+const struct as_command as_command_replay = {
+    .name = "replay",
+    .operands = "[FILE...]",
+    .summary = "Computes the decisions of an action log again, or under other rules.",
+    .help = "Without --rules: every logged decision is computed again from its input, and each one "
+            "that comes out "
+            "otherwise is\nprinted. Exit status: 0 none differs; 1 some do; 2 something cannot be "
+            "read.\n"
+            "With --rules: what would have happened, as a table of sizes and actions before and "
+            "under the new rules.",
+    .options = options,
+    .operands_max = 100000,
+    .run = run,
+};

@@ -1,0 +1,594 @@
+/*
+ * `alertscaler replay --rules`: the log's notifications through a rehearsal of the engine under
+ * other rules, beside what the log says was done.
+ *
+ * The log says what a decision rested on only after the notification that led to it, so records
+ * wait for LOOK_AHEAD_US of the log's time and are then taken in order of when they count: a
+ * decision's values from up to that much before it, but not from before the target's decision
+ * before it. What waits is what the log says within that time, and nothing else grows but with the
+ * number of targets and alerts.
+ */
+#include "replay_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/tree.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/core/target.h>
+#include <alertscaler/wire/record.h>
+
+#include "backtest/comparison.h"
+#include "check/rules_option.h"
+#include "log/log_filter.h"
+#include "log/log_walk.h"
+#include "replay_notification.h"
+#include "replay_reports.h"
+#include "replay_scopes.h"
+#include "replay_values.h"
+
+/* Longer than reading a size and asking Prometheus take. */
+#define LOOK_AHEAD_US (10 * AS_US_PER_S)
+
+/* Longer than nothing is logged; a clock that starts in 1970 jumps further. */
+#define GAP_MAX_US (366 * AS_US_PER_DAY)
+
+#define WAITING_MAX 100000 /* records; beyond them the look ahead is shorter */
+
+struct item { /* a record that waits */
+    RB_ENTRY(item) by_time;
+    int64_t at;
+    uint64_t order;
+    bool is_foreign; /* decision: the size was changed by somebody else */
+    json_t *record;
+};
+
+static int compare_items(const struct item *a, const struct item *b)
+{
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+RB_HEAD(item_tree, item);
+RB_GENERATE_INTERNAL(item_tree, item, by_time, compare_items, __attribute__((unused)) static)
+
+struct logged { /* a target of the log */
+    UT_hash_handle hh;
+    char *id, *key;
+    int64_t decided; /* when last; INT64_MIN: never */
+    int32_t size;    /* as the log last left it */
+    int32_t first;   /* where it was looked for in advance; -1: not known */
+    bool is_known;   /* to the comparison */
+};
+
+struct replay {
+    const struct as_args *args;
+    struct as_config *config;
+    struct replay_scopes scopes;
+    struct as_rehearsal *rehearsal;
+    struct replay_values *values;
+    struct replay_reports *reports;
+    struct comparison *comparison;
+    struct item_tree waiting;
+    size_t waiting_count;
+    struct logged *targets;
+    uint64_t order, notifications, unknown_repeats, silenced, cut, foreign, forbidden;
+    size_t unknown;      /* targets whose first size is still looked for */
+    int64_t first, last; /* times of records */
+    uint64_t clock_changes;
+    int64_t shift; /* of the log's times, since a clock was set */
+    bool is_started;
+    json_t *warnings;
+    struct as_error *error;
+    int status;
+};
+
+/* The log may spell it otherwise than the rules do. */
+static struct logged *find_logged(const struct replay *replay, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    struct logged *target;
+
+    HASH_FIND_STR(replay->targets, key, target);
+    return target;
+}
+
+static struct logged *get_logged(struct replay *replay, const char *id)
+{
+    struct logged *target = find_logged(replay, id);
+
+    if (target)
+        return target;
+    target = as_xcalloc(1, sizeof(*target));
+    target->id = as_xstrdup(id);
+    target->key = as_target_key_make(id);
+    target->decided = INT64_MIN;
+    target->first = -1;
+    HASH_ADD_KEYPTR(hh, replay->targets, target->key, strlen(target->key), target);
+    return target;
+}
+
+/* --- what the rehearsal says --- */
+
+static void on_decision(void *context, as_wall_time at, const struct as_decision_record *record)
+{
+    struct replay *replay = context;
+    comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
+                        at, record->output->replicas, record->input->config.max);
+}
+
+static int32_t find_limit(const struct replay *replay, const char *name)
+{
+    const struct as_ruleset *ruleset = replay->config->ruleset;
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        if (strcmp(ruleset->targets[i].name, name) == 0)
+            return ruleset->targets[i].bounds.max;
+    }
+    return AS_SIZE_MAX;
+}
+
+static void on_action(void *context, as_wall_time at, const struct as_action_record *record)
+{
+    struct replay *replay = context;
+    if (!record->decision || record->outcome != AS_REASON_APPLIED)
+        return;
+    comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
+                        at, record->to, find_limit(replay, record->target_name));
+    comparison_count_action(replay->comparison, COMPARISON_AFTER, record->target,
+                            record->target_name, record->to > record->from);
+}
+
+static void on_incident(void *context, as_wall_time at, const struct as_incident_record *record)
+{
+    struct replay *replay = context;
+    const char *alert = as_labels_get(record->labels, "alertname");
+    const bool opens = record->event == AS_INCIDENT_OPENED;
+
+    if (record->event == AS_INCIDENT_SILENCED || record->event == AS_INCIDENT_UNSILENCED)
+        return;
+    for (size_t i = 0; i < record->target_count; i++)
+        comparison_set_alert(replay->comparison, record->targets[i].target, alert, at, opens);
+}
+
+/* Of the targets that the engine knows from the beginning: one that it could not find then, it
+ * would look at again only later. */
+static int take_first_size(void *context, const struct log_line *line, json_t *record,
+                           struct as_error *error)
+{
+    struct replay *replay = context;
+    const json_t *input = json_object_get(record, "input");
+    const char *id = log_get_text(record, "target");
+    struct logged *target;
+    int32_t size;
+
+    (void)line;
+    (void)error;
+    target = find_logged(replay, id);
+    if (target && target->first < 0 &&
+        log_get_size(json_object_get(input, "observed"), "replicas", &size)) {
+        target->first = size;
+        replay->unknown--;
+    }
+    return replay->unknown == 0;
+}
+
+static bool is_decision(void *context, const struct log_line *line)
+{
+    (void)context;
+    return log_line_has(line, "\"kind\":\"decision\"");
+}
+
+static int find_first_sizes(struct replay *replay, const struct log_files *files,
+                            struct as_error *error)
+{
+    const struct as_ruleset *ruleset = replay->config->ruleset;
+    const struct log_visitor visitor = {
+        .wants = is_decision, .take = take_first_size, .context = replay};
+    AS_CLEANUP(as_labels_free_p) struct as_labels *none = replay_values_make_annotations("");
+
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+        if (!ruleset->targets[i].is_templated &&
+            as_target_ref_new(&ruleset->targets[i], none, none, &ref, NULL) == AS_TARGET_OK) {
+            (void)get_logged(replay, ref->id);
+            replay->unknown++;
+        }
+    }
+    const int status = replay->unknown > 0 ? log_walk(files, &visitor, error) : 0;
+    return status < 0 ? status : 0;
+}
+
+static void set_first_sizes(struct replay *replay)
+{
+    struct logged *target, *next;
+
+    HASH_ITER (hh, replay->targets, target, next) {
+        if (target->first >= 0)
+            as_rehearsal_set_size(replay->rehearsal, target->id, target->first);
+    }
+}
+
+static void start(struct replay *replay, int64_t at)
+{
+    struct as_engine_config engine = rules_get_engine_config(replay->config);
+    engine.scopes = replay->scopes.items;
+    engine.scope_count = replay->scopes.count;
+    const struct as_rehearsal_config config = {
+        .ruleset = replay->config->ruleset,
+        .engine = engine,
+        .start = {at},
+        .callbacks = {.decision = on_decision,
+                      .action = on_action,
+                      .incident = on_incident,
+                      .context = replay},
+    };
+    replay->rehearsal = as_rehearsal_new(&config);
+    replay_values_begin(replay->values, replay->rehearsal);
+    set_first_sizes(replay);
+    replay->status =
+        rules_set_replicas(replay->args, replay->config->ruleset, replay->rehearsal, replay->error);
+}
+
+/* --- what the log says, in its order --- */
+
+static void warn(void *context, const char *text)
+{
+    struct replay *replay = context;
+    json_array_append_new(replay->warnings, json_string(text));
+}
+
+static as_wall_time get_now(const struct replay *replay)
+{
+    return as_rehearsal_get_now(replay->rehearsal);
+}
+
+static void notify(struct replay *replay, const json_t *record)
+{
+    AS_CLEANUP(as_notification_free_p)
+    struct as_notification *notification = replay_notification_make(record, &replay->scopes);
+
+    if (notification->alert_count > 0)
+        as_rehearsal_notify(replay->rehearsal, notification);
+}
+
+/* What Alertmanager's list said by then. */
+static void play_reports(struct replay *replay, const json_t *input)
+{
+    const json_t *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
+    {
+        const json_t *opened = replay_reports_take(replay->reports, proposal);
+        if (opened)
+            notify(replay, opened);
+    }
+}
+
+static void play_decision(struct replay *replay, const struct item *item)
+{
+    const char *id = log_get_text(item->record, "target");
+    const char *name = log_get_text(item->record, "target_name");
+    const json_t *input = json_object_get(item->record, "input");
+    int32_t size = 0, limit = AS_SIZE_MAX;
+    struct logged *target;
+
+    replay_values_take(replay->values, replay->rehearsal, item->record);
+    play_reports(replay, input);
+    if (!log_get_size(json_object_get(input, "observed"), "replicas", &size))
+        return;
+    if (!log_get_size(json_object_get(input, "target"), "max", &limit))
+        limit = AS_SIZE_MAX;
+    comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), size,
+                        limit);
+    target = find_logged(replay, id);
+    const bool is_first = target && !target->is_known;
+    if (target)
+        target->is_known = true;
+    if ((is_first && as_rehearsal_get_size(replay->rehearsal, id) < 0) || item->is_foreign)
+        as_rehearsal_set_size(replay->rehearsal, id, size);
+    if (is_first || item->is_foreign)
+        comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay),
+                            as_rehearsal_get_size(replay->rehearsal, id), find_limit(replay, name));
+}
+
+/* What an operator ordered does not depend on the rules. */
+static void set_by_hand(struct replay *replay, const char *id, const char *name, int32_t size)
+{
+    as_rehearsal_set_size(replay->rehearsal, id, size);
+    comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay), size,
+                        find_limit(replay, name));
+}
+
+static void play_action(struct replay *replay, const struct item *item)
+{
+    const char *id = log_get_text(item->record, "target");
+    const char *name = log_get_text(item->record, "target_name");
+    int32_t from, to;
+
+    if (!log_get_size(item->record, "from", &from) || !log_get_size(item->record, "to", &to))
+        return;
+    comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), to,
+                        find_limit(replay, name));
+    comparison_count_action(replay->comparison, COMPARISON_BEFORE, id, name, to > from);
+    if (*log_get_text(item->record, "command") &&
+        strcmp(log_get_text(item->record, "outcome"), "applied") == 0)
+        set_by_hand(replay, id, name, to);
+}
+
+static void play_notification(struct replay *replay, const struct item *item)
+{
+    replay_reports_note_notification(replay->reports, item->record);
+    notify(replay, item->record);
+}
+
+static void play_incident(struct replay *replay, const struct item *item)
+{
+    const char *alert = log_get_text(json_object_get(item->record, "labels"), "alertname");
+    const bool opens = strcmp(log_get_text(item->record, "event"), "opened") == 0;
+    const json_t *target;
+    size_t i;
+
+    json_array_foreach(json_object_get(item->record, "targets"), i, target) comparison_set_alert(
+        replay->comparison, log_get_text(target, "target"), alert, get_now(replay), opens);
+    /* of the alert's list in Alertmanager: nobody was notified */
+    if (json_is_null(json_object_get(item->record, "notification")) &&
+        (opens || strcmp(log_get_text(item->record, "event"), "closed") == 0))
+        notify(replay, item->record);
+    replay_reports_note_incident(replay->reports, item->record);
+}
+
+static void play(struct replay *replay, const struct item *item)
+{
+    static const struct {
+        const char *kind;
+        void (*play)(struct replay *replay, const struct item *item);
+    } kinds[] = {{"notification", play_notification},
+                 {"decision", play_decision},
+                 {"action", play_action},
+                 {"incident", play_incident}};
+    const char *kind = log_get_text(item->record, "kind");
+
+    if (!replay->rehearsal)
+        start(replay, item->at);
+    if (item->at > get_now(replay).us)
+        as_rehearsal_advance(replay->rehearsal, (as_wall_time){item->at});
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) == 0)
+            kinds[i].play(replay, item);
+    }
+}
+
+/* Everything that counts up to `until`. */
+static void play_until(struct replay *replay, int64_t until)
+{
+    struct item *item;
+
+    while ((item = RB_MIN(item_tree, &replay->waiting)) && item->at <= until) {
+        RB_REMOVE(item_tree, &replay->waiting, item);
+        replay->waiting_count--;
+        play(replay, item);
+        json_decref(item->record);
+        free(item);
+    }
+}
+
+/* --- the log --- */
+
+static struct item *add_item(struct replay *replay, json_t *record, int64_t at)
+{
+    struct item *item = as_xcalloc(1, sizeof(*item));
+
+    item->at = at;
+    item->order = replay->order++;
+    item->record = json_incref(record);
+    RB_INSERT(item_tree, &replay->waiting, item);
+    replay->waiting_count++;
+    return item;
+}
+
+static void take_decision(struct replay *replay, json_t *record, int64_t at)
+{
+    struct logged *target = get_logged(replay, log_get_text(record, "target"));
+    const json_t *observed = json_object_get(json_object_get(record, "input"), "observed");
+    const bool is_first = target->decided == INT64_MIN;
+    int64_t counts = as_time_add(at, -LOOK_AHEAD_US);
+    int32_t size = target->size;
+
+    if (counts < replay->first)
+        counts = replay->first;
+    if (!is_first && counts <= target->decided)
+        counts = target->decided + 1;
+    struct item *item = add_item(replay, record, counts < at ? counts : at);
+    if (log_get_size(observed, "replicas", &size))
+        item->is_foreign = !is_first && size != target->size;
+    replay->foreign += item->is_foreign;
+    target->decided = at;
+    target->size = size;
+}
+
+static void take_action(struct replay *replay, json_t *record, int64_t at)
+{
+    struct logged *target = get_logged(replay, log_get_text(record, "target"));
+    int32_t to;
+
+    if (strcmp(log_get_text(record, "outcome"), "applied") != 0 || !log_get_size(record, "to", &to))
+        return;
+    target->size = to;
+    add_item(replay, record, at);
+}
+
+static void take_notification(struct replay *replay, json_t *record, int64_t at)
+{
+    replay->notifications++;
+    replay->cut += replay_notification_is_cut(record);
+    if (!replay_scopes_know(&replay->scopes, log_get_text(record, "credential")))
+        replay->forbidden += replay_notification_count_forbidden(record);
+    add_item(replay, record, at);
+}
+
+static void take_incident(struct replay *replay, json_t *record, int64_t at)
+{
+    const char *event = log_get_text(record, "event");
+
+    if (strcmp(event, "silenced") == 0)
+        replay->silenced++;
+    else if (strcmp(event, "unsilenced") != 0)
+        add_item(replay, record, at);
+}
+
+static int take_record(void *context, const struct log_line *line, json_t *record,
+                       struct as_error *error)
+{
+    static const struct {
+        const char *kind;
+        void (*take)(struct replay *replay, json_t *record, int64_t at);
+    } kinds[] = {{"notification", take_notification},
+                 {"decision", take_decision},
+                 {"action", take_action},
+                 {"incident", take_incident}};
+    const char *kind = log_get_text(record, "kind");
+    struct replay *replay = context;
+    as_wall_time time;
+
+    (void)line;
+    int status = log_get_time(record, &time, error);
+    if (status)
+        return status;
+    if (!replay->is_started)
+        replay->first = replay->last = time.us;
+    replay->is_started = true;
+    const int64_t at = as_time_add(time.us, replay->shift);
+    if (at < replay->last || at - replay->last > GAP_MAX_US) { /* time goes on from where it was */
+        replay->shift = as_time_add(replay->last, -time.us);
+        replay->clock_changes++;
+    }
+    replay->last = time.us + replay->shift;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) == 0)
+            kinds[i].take(replay, record, replay->last);
+    }
+    play_until(replay, replay->last - LOOK_AHEAD_US);
+    if (replay->waiting_count >= WAITING_MAX)
+        play_until(replay, RB_MIN(item_tree, &replay->waiting)->at);
+    return replay->status;
+}
+
+/* --- the result --- */
+
+static void warn_of_limits(struct replay *replay)
+{
+    const struct {
+        uint64_t count;
+        const char *before, *after;
+    } limits[] = {
+        {replay->silenced, "alerts were silenced ",
+         " times: a replay knows no silences, they count as firing"},
+        {replay->clock_changes, "the log's clock was set ",
+         " times: times behind it are counted from where they were"},
+        {replay->cut, "",
+         " notifications have labels that the log has cut: rules may not match them as they did"},
+        {replay->unknown_repeats, "",
+         " repeats are left out: the records with their details are not in these files"},
+        {replay->forbidden, "",
+         " alerts were forbidden to their credential, whose rights are not known here: they do "
+         "nothing under the new rules either"},
+        {replay->foreign, "sizes were changed by others ",
+         " times: the same sizes were set under the new rules"},
+    };
+
+    replay_values_visit_missing(replay->values, warn, replay);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(limits); i++) {
+        if (limits[i].count == 0)
+            continue;
+        AS_CLEANUP(as_free_p)
+        char *text =
+            as_xasprintf("%s%" PRIu64 "%s", limits[i].before, limits[i].count, limits[i].after);
+        warn(replay, text);
+    }
+}
+
+static int report(struct replay *replay, struct as_error *error)
+{
+    warn_of_limits(replay);
+    const struct comparison_report report = {
+        .args = replay->args,
+        .rules = as_args_get(replay->args, "rules"),
+        .from = {replay->first},
+        .to = {replay->last},
+        .notifications = replay->notifications,
+        .warnings = replay->warnings,
+    };
+    return comparison_print(replay->comparison, &report, error);
+}
+
+static void clear(struct replay *replay)
+{
+    struct logged *target, *next;
+    struct item *item;
+
+    while ((item = RB_MIN(item_tree, &replay->waiting))) {
+        RB_REMOVE(item_tree, &replay->waiting, item);
+        json_decref(item->record);
+        free(item);
+    }
+    HASH_ITER (hh, replay->targets, target, next) {
+        HASH_DEL(replay->targets, target);
+        free(target->id);
+        free(target->key);
+        free(target);
+    }
+    json_decref(replay->warnings);
+    as_rehearsal_free(replay->rehearsal);
+    replay_scopes_deinit(&replay->scopes);
+    comparison_free(replay->comparison);
+    replay_values_free(replay->values);
+    replay_reports_free(replay->reports);
+    as_config_free(replay->config);
+}
+
+static int replay_all(struct replay *replay, const struct log_files *files, struct as_error *error)
+{
+    const struct log_visitor visitor = {.take = take_record,
+                                        .context = replay,
+                                        .unknown_repeats = &replay->unknown_repeats,
+                                        .must_be_whole = true};
+    int status = find_first_sizes(replay, files, error);
+
+    if (!status)
+        status = log_walk(files, &visitor, error);
+    if (status)
+        return status;
+    play_until(replay, INT64_MAX);
+    if (replay->status)
+        return replay->status;
+    if (replay->rehearsal)
+        as_rehearsal_advance(replay->rehearsal, (as_wall_time){replay->last});
+    comparison_end(replay->comparison, (as_wall_time){replay->last});
+    return report(replay, error);
+}
+
+int replay_rules(const struct as_args *args, const struct log_files *files)
+{
+    struct replay replay = {.args = args, .waiting = RB_INITIALIZER(&replay.waiting)};
+    struct as_error error = AS_ERROR_INIT;
+    replay.error = &error;
+    int status = rules_load(args, as_args_get(args, "rules"), &replay.config);
+
+    if (status)
+        return status;
+    replay.scopes = replay_scopes_make(&replay.config->settings.receiver);
+    replay.values = replay_values_new(replay.config->ruleset);
+    replay.reports = replay_reports_new();
+    replay.comparison = comparison_new(replay.config->ruleset, as_args_has(args, "svg"));
+    replay.warnings = json_array();
+    status = replay_all(&replay, files, &error);
+    clear(&replay);
+    return status ? as_cli_fail(args, "%s", error.text) : AS_EXIT_OK;
+}

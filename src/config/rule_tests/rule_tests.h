@@ -1,0 +1,104 @@
+/*
+ * A file of rule tests as it is written, before its moments are put in order.
+ */
+#ifndef ALERTSCALER_SRC_CONFIG_RULE_TESTS_H
+#define ALERTSCALER_SRC_CONFIG_RULE_TESTS_H
+
+#include <alertscaler/config/rule_tests.h>
+
+#include "yaml/schema.h"
+
+#define REPEATS_MAX 10000 /* of one row of `input` */
+
+struct raw_labels {
+    const struct as_label *pairs; /* NULL: not given */
+    size_t count;
+};
+
+struct raw_resources { /* NaN: not given */
+    double of[AS_RESOURCE_COUNT];
+};
+
+struct raw_pod {
+    const char *name;
+    unsigned phase, ready;
+    bool deleting;
+    int64_t age_us, ready_for_us; /* ready_for: -1 where not given */
+    struct raw_resources requests, limits;
+};
+
+struct raw_state { /* of a target; the place of its name is `key` */
+    const struct as_yaml_node *key;
+    int32_t replicas; /* -1: not given */
+    bool has_pods;
+    struct raw_pod *pods;
+    size_t pod_count;
+};
+
+struct raw_input {
+    const struct as_yaml_node *node;
+    int64_t at_us;
+    struct raw_labels fire, resolve, annotations;
+    int64_t starts_us; /* -1: not given */
+    int64_t every_us;  /* 0: it fires once */
+    int64_t until_us;
+    const char *receiver;
+    const char *target;
+    struct raw_state state;
+};
+
+struct raw_query {
+    const struct as_yaml_node *node;
+    int64_t at_us;
+    const char *query;
+    double value;
+    const struct as_sample *samples;
+    size_t sample_count;
+    const char *error;
+};
+
+struct raw_expect {
+    const struct as_yaml_node *node;
+    int64_t at_us;
+    const char *target;
+    struct as_rule_test_expected expected;
+    struct raw_labels alert;
+    unsigned outcome; /* index into test_outcomes */
+};
+
+struct raw_test {
+    const struct as_yaml_node *node;
+    const char *name;
+    as_wall_time start;
+    struct raw_state *targets;
+    size_t target_count;
+    struct raw_input *input;
+    size_t input_count;
+    struct raw_query *queries;
+    size_t query_count;
+    struct raw_expect *expect;
+    size_t expect_count;
+};
+
+struct raw_test_file {
+    const char *config_file;
+    const char **rule_files;
+    size_t rule_file_count;
+    struct raw_test *tests;
+    size_t test_count;
+};
+
+extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
+
+extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
+    schema_test_expect, schema_test_state, schema_test_pod, schema_test_resources;
+
+/* Of a test that has no errors: its events in order. */
+void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
+                           struct as_rule_test *test);
+
+/* Names of targets and rules against those that there are. */
+void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
+                           const struct as_ruleset *ruleset);
+
+#endif

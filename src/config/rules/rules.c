@@ -1,0 +1,132 @@
+/*
+ * The tables of a rule file and of `rules[]`.
+ */
+
+#include <alertscaler/base/time.h>
+
+#include "yaml/tables.h"
+
+#define IN_RULE(member) offsetof(struct raw_rule, member)
+#define IN_FILE(member) offsetof(struct raw_rule_file, member)
+
+bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value)
+{
+    if (!schema_is_kind(loader, value, AS_YAML_LIST))
+        return false;
+    if (value->count == 0)
+        loader_report(loader, value, "expected at least one matcher, found an empty list");
+    return value->count > 0;
+}
+
+static void parse_match(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct raw_rule *rule = object;
+    if (check_matcher_list(loader, value))
+        rule->match = value;
+}
+
+static const struct schema_field rule_fields[] = {
+    {.key = "name", .type = SCHEMA_NAME, .is_required = true, .offset = IN_RULE(name)},
+    {.key = "match",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_match,
+     .expected = "list of matchers"},
+    {.key = "receivers",
+     .type = SCHEMA_STRINGS,
+     .offset = IN_RULE(receivers),
+     .count_offset = IN_RULE(receiver_count)},
+    {.key = "target", .type = SCHEMA_STRING, .is_required = true, .offset = IN_RULE(target)},
+    {.key = "scale_up", .type = SCHEMA_CUSTOM, .parse = parse_scale_up, .expected = "map"},
+    {.key = "scale_down", .type = SCHEMA_CUSTOM, .parse = parse_scale_down, .expected = "map"},
+    {.key = "scale_to", .type = SCHEMA_CUSTOM, .parse = parse_scale_to, .expected = "integer"},
+    {.key = "track", .type = SCHEMA_CUSTOM, .parse = parse_track, .expected = "map"},
+    {.key = "pass_through", .type = SCHEMA_CUSTOM, .parse = parse_pass_through, .expected = "map"},
+    {.key = "on_resolved",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_on_resolved,
+     .expected = "word or map",
+     .fallback = "nothing"},
+    {.key = "every", .type = SCHEMA_DURATION, .offset = IN_RULE(every_us), .min = AS_US_PER_S},
+    {.key = "max_steps",
+     .type = SCHEMA_INT,
+     .offset = IN_RULE(max_steps),
+     .min = 1,
+     .max = AS_SIZE_MAX},
+    {.key = "once", .type = SCHEMA_BOOL, .offset = IN_RULE(once), .fallback = "false"},
+    {.key = "guard", .type = SCHEMA_CUSTOM, .parse = parse_guard, .expected = "map or `none`"},
+    {.key = "dry_run", .type = SCHEMA_BOOL, .offset = IN_RULE(dry_run), .fallback = "false"},
+    {.key = "enabled", .type = SCHEMA_BOOL, .offset = IN_RULE(enabled), .fallback = "true"},
+    {0},
+};
+
+/* Of a rule that only scales up. */
+static void check_guard(struct loader *loader, const struct as_yaml_node *node,
+                        const struct raw_rule *rule)
+{
+    const struct as_yaml_node *guard = schema_find_key(node, "guard");
+    if (guard && as_yaml_find(node, "scale_up") && !rule->has_ending)
+        loader_report(loader, guard,
+                      "`guard` is a condition for scaling down, which this rule never does: it "
+                      "has `scale_up`, and no `on_resolved`");
+}
+
+static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    static const char *const actions[] = {"scale_up", "scale_down",   "scale_to",
+                                          "track",    "pass_through", NULL};
+    struct raw_rule *rule = object;
+    rule->tree = loader->tree;
+    rule->node = node;
+    schema_check_one_of(loader, node, at, actions, true);
+    if (rule->once && rule->max_steps > 1)
+        loader_report(loader, schema_find_key(node, "once"),
+                      "`once` is the same as `max_steps: 1`, but `max_steps` is %d",
+                      rule->max_steps);
+    if (rule->once)
+        rule->max_steps = 1;
+    if (!rule->every_us && (rule->source.query || as_yaml_find(node, "track")))
+        rule->every_us = 15 * AS_US_PER_S;
+    check_guard(loader, node, rule);
+}
+
+const struct schema schema_rule = {
+    .name = "rule",
+    .size = sizeof(struct raw_rule),
+    .fields = rule_fields,
+    .finish = finish_rule,
+};
+
+static const struct schema_field file_fields[] = {
+    {.key = "targets",
+     .type = SCHEMA_NAMED,
+     .offset = IN_FILE(targets),
+     .count_offset = IN_FILE(target_count),
+     .map = &schema_target},
+    {.key = "rules",
+     .type = SCHEMA_MAPS,
+     .offset = IN_FILE(rules),
+     .count_offset = IN_FILE(rule_count),
+     .map = &schema_rule},
+    {0},
+};
+
+const struct schema schema_rule_file = {
+    .name = "rule file",
+    .size = sizeof(struct raw_rule_file),
+    .fields = file_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"groups",
+             "this looks like a file of Prometheus' alerting rules; a rule file has "
+             "`targets` and `rules`. To compare it with them: check --prometheus-rules FILE",
+             false},
+            {"tests", "this is a file of tests: run it with `alertscaler test`", false},
+            {"route",
+             "this looks like Alertmanager's configuration. To compare rules with it: "
+             "check --alertmanager FILE",
+             false},
+            {0},
+        },
+};

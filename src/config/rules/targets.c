@@ -1,0 +1,456 @@
+/*
+ * The tables of `targets.<name>` and of `defaults`, which share the keys of a target's policy.
+ */
+#include <string.h>
+
+#include <alertscaler/base/time.h>
+
+#include "yaml/tables.h"
+
+#define IN_POLICY(member) offsetof(struct as_target_defaults, member)
+#define IN_TARGET(member) offsetof(struct raw_target, member)
+
+static const struct schema_field cooldown_fields[] = {
+    {.key = "up",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct as_cooldown, up_us),
+     .fallback = "3m"},
+    {.key = "down",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct as_cooldown, down_us),
+     .fallback = "5m"},
+    {.key = "up_after_down",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct as_cooldown, up_after_down_us),
+     .fallback = "0s"},
+    {0},
+};
+
+static const struct schema cooldown = {
+    .name = "cooldown",
+    .size = sizeof(struct as_cooldown),
+    .fields = cooldown_fields,
+};
+
+/* HPA's `behavior` */
+
+struct raw_policy {
+    unsigned type;
+    int32_t value, period_s;
+};
+
+struct raw_direction {
+    int32_t window_s;
+    unsigned select;
+    struct raw_policy *policies;
+    size_t policy_count;
+};
+
+struct raw_behavior {
+    struct raw_direction up, down;
+};
+
+static const struct schema_field policy_fields[] = {
+    {.key = "type",
+     .type = SCHEMA_WORD,
+     .is_required = true,
+     .offset = offsetof(struct raw_policy, type),
+     .words = (const char *const[]){"Pods", "Percent", NULL}},
+    {.key = "value",
+     .type = SCHEMA_INT,
+     .is_required = true,
+     .offset = offsetof(struct raw_policy, value),
+     .min = 1,
+     .max = AS_SIZE_MAX},
+    {.key = "periodSeconds",
+     .type = SCHEMA_INT,
+     .is_required = true,
+     .offset = offsetof(struct raw_policy, period_s),
+     .min = 1,
+     .max = 1800},
+    {0},
+};
+
+static const struct schema policies = {
+    .name = "behavior.policies",
+    .size = sizeof(struct raw_policy),
+    .fields = policy_fields,
+};
+
+#define DIRECTION_FIELDS(window)                                                                   \
+    {                                                                                              \
+        {.key = "stabilizationWindowSeconds",                                                      \
+         .type = SCHEMA_INT,                                                                       \
+         .offset = offsetof(struct raw_direction, window_s),                                       \
+         .min = 0,                                                                                 \
+         .max = 3600,                                                                              \
+         .fallback = (window)},                                                                    \
+            {.key = "selectPolicy",                                                                \
+             .type = SCHEMA_WORD,                                                                  \
+             .offset = offsetof(struct raw_direction, select),                                     \
+             .words = (const char *const[]){"Max", "Min", "Disabled", NULL},                       \
+             .fallback = "Max"},                                                                   \
+            {.key = "policies",                                                                    \
+             .type = SCHEMA_MAPS,                                                                  \
+             .offset = offsetof(struct raw_direction, policies),                                   \
+             .count_offset = offsetof(struct raw_direction, policy_count),                         \
+             .map = &policies},                                                                    \
+            {0},                                                                                   \
+    }
+
+static void finish_direction(struct loader *loader, const struct as_yaml_node *node,
+                             const struct as_yaml_node *at, void *object)
+{
+    struct raw_direction *direction = object;
+    const struct as_yaml_node *list = as_yaml_find(node, "policies");
+    if (list && list->kind == AS_YAML_LIST && list->count == 0)
+        loader_report(loader, list, "expected at least one policy, found an empty list");
+    if (direction->policy_count > AS_POLICIES_MAX) {
+        loader_report(loader, list, "at most %d policies are possible", AS_POLICIES_MAX);
+        direction->policy_count = AS_POLICIES_MAX;
+    }
+}
+
+static const struct schema_refusal direction_refusals[] = {
+    {"tolerance", "the target's own key `tolerance` takes the place of this one", false},
+    {0},
+};
+
+static const struct schema_field up_fields[] = DIRECTION_FIELDS("0");
+static const struct schema_field down_fields[] = DIRECTION_FIELDS("300");
+
+static const struct schema scale_up = {
+    .name = "behavior.scaleUp",
+    .size = sizeof(struct raw_direction),
+    .fields = up_fields,
+    .refusals = direction_refusals,
+    .finish = finish_direction,
+};
+
+static const struct schema scale_down = {
+    .name = "behavior.scaleDown",
+    .size = sizeof(struct raw_direction),
+    .fields = down_fields,
+    .refusals = direction_refusals,
+    .finish = finish_direction,
+};
+
+static const struct schema_field behavior_fields[] = {
+    {.key = "scaleUp",
+     .type = SCHEMA_MAP,
+     .offset = offsetof(struct raw_behavior, up),
+     .map = &scale_up},
+    {.key = "scaleDown",
+     .type = SCHEMA_MAP,
+     .offset = offsetof(struct raw_behavior, down),
+     .map = &scale_down},
+    {0},
+};
+
+static const struct schema behavior = {
+    .name = "behavior",
+    .size = sizeof(struct raw_behavior),
+    .fields = behavior_fields,
+};
+
+static void convert_direction(const struct raw_direction *raw, struct as_scaling_rules *rules)
+{
+    rules->window_us = raw->window_s * AS_US_PER_S;
+    rules->select = (enum as_select_policy)raw->select;
+    if (!raw->policies)
+        return; /* the default list stays */
+    rules->policy_count = (uint32_t)raw->policy_count;
+    for (size_t i = 0; i < raw->policy_count; i++)
+        rules->policies[i] = (struct as_policy){
+            .type = (enum as_policy_type)raw->policies[i].type,
+            .value = raw->policies[i].value,
+            .period_us = raw->policies[i].period_s * AS_US_PER_S,
+        };
+}
+
+static void parse_behavior(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_target_defaults *policy = object;
+    struct raw_behavior raw = {0};
+    schema_fill_defaults(loader, &behavior, &raw);
+    schema_parse(loader, &behavior, value, value, &raw);
+    policy->bounds.has_behavior = true;
+    policy->bounds.behavior = as_behavior_default;
+    convert_direction(&raw.up, &policy->bounds.behavior.up);
+    convert_direction(&raw.down, &policy->bounds.behavior.down);
+}
+
+/* `tolerance`: a percentage, or one for each direction */
+
+struct raw_tolerance {
+    int64_t up, down; /* thousandths of a percent */
+};
+
+static const struct schema_field tolerance_fields[] = {
+    {.key = "up",
+     .type = SCHEMA_PERCENT,
+     .offset = offsetof(struct raw_tolerance, up),
+     .max = 100000,
+     .fallback = "10%"},
+    {.key = "down",
+     .type = SCHEMA_PERCENT,
+     .offset = offsetof(struct raw_tolerance, down),
+     .max = 100000,
+     .fallback = "10%"},
+    {0},
+};
+
+static const struct schema tolerance = {
+    .name = "tolerance",
+    .size = sizeof(struct raw_tolerance),
+    .fields = tolerance_fields,
+};
+
+static void parse_tolerance(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_target_defaults *policy = object;
+    const double unit = 100000;
+    if (value->kind == AS_YAML_MAP) {
+        struct raw_tolerance raw = {0};
+        schema_parse(loader, &tolerance, value, value, &raw);
+        if (as_yaml_find(value, "up"))
+            policy->bounds.tolerance_up = (double)raw.up / unit;
+        if (as_yaml_find(value, "down"))
+            policy->bounds.tolerance_down = (double)raw.down / unit;
+        return;
+    }
+    int64_t milli_percent = 0;
+    if (schema_parse_percent(loader, value, 0, 100000, &milli_percent))
+        policy->bounds.tolerance_up = policy->bounds.tolerance_down = (double)milli_percent / unit;
+}
+
+static const struct schema_field shared_fields[] = {
+    {.key = "min",
+     .type = SCHEMA_INT,
+     .offset = IN_POLICY(bounds.min),
+     .min = 0,
+     .max = AS_SIZE_MAX,
+     .fallback = "1"},
+    {.key = "cooldown", .type = SCHEMA_MAP, .offset = IN_POLICY(bounds.cooldown), .map = &cooldown},
+    {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = parse_behavior, .expected = "map"},
+    {.key = "enforce_bounds",
+     .type = SCHEMA_BOOL,
+     .offset = IN_POLICY(bounds.enforce_bounds),
+     .fallback = "false"},
+    {.key = "tolerance",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_tolerance,
+     .expected = "percentage or map",
+     .fallback = "10%"},
+    {.key = "cpu_initialization",
+     .type = SCHEMA_DURATION,
+     .offset = IN_POLICY(bounds.cpu_initialization_us),
+     .fallback = "5m"},
+    {.key = "initial_readiness_delay",
+     .type = SCHEMA_DURATION,
+     .offset = IN_POLICY(bounds.initial_readiness_delay_us),
+     .fallback = "30s"},
+    {.key = "dry_run", .type = SCHEMA_BOOL, .offset = IN_POLICY(dry_run), .fallback = "false"},
+    {0},
+};
+
+const struct schema schema_policy = {
+    .name = "defaults",
+    .size = sizeof(struct as_target_defaults),
+    .fields = shared_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"max", "every target names its own `max`", false},
+            {0},
+        },
+};
+
+/* The address, and what an alert may select of it */
+
+static const struct schema_field kubernetes_fields[] = {
+    {.key = "apiVersion",
+     .type = SCHEMA_STRING,
+     .offset = offsetof(struct raw_kubernetes, api_version)},
+    {.key = "kind",
+     .type = SCHEMA_STRING,
+     .is_required = true,
+     .offset = offsetof(struct raw_kubernetes, kind)},
+    {.key = "namespace",
+     .type = SCHEMA_STRING,
+     .is_required = true,
+     .offset = offsetof(struct raw_kubernetes, namespace)},
+    {.key = "name",
+     .type = SCHEMA_STRING,
+     .is_required = true,
+     .offset = offsetof(struct raw_kubernetes, name)},
+    {.key = "cluster",
+     .type = SCHEMA_STRING,
+     .offset = offsetof(struct raw_kubernetes, cluster),
+     .fallback = "default"},
+    {0},
+};
+
+static const struct schema kubernetes = {
+    .name = "kubernetes",
+    .size = sizeof(struct raw_kubernetes),
+    .fields = kubernetes_fields,
+};
+
+static const struct schema_field allow_fields[] = {
+    {.key = "namespaces",
+     .type = SCHEMA_STRINGS,
+     .offset = offsetof(struct raw_allow, namespaces),
+     .count_offset = offsetof(struct raw_allow, namespace_count)},
+    {.key = "names",
+     .type = SCHEMA_STRINGS,
+     .offset = offsetof(struct raw_allow, names),
+     .count_offset = offsetof(struct raw_allow, name_count)},
+    {0},
+};
+
+static const struct schema allow = {
+    .name = "allow",
+    .size = sizeof(struct raw_allow),
+    .fields = allow_fields,
+};
+
+/* How instances of a node group are nodes of a cluster */
+
+static const struct schema_field nodes_fields[] = {
+    {.key = "cluster",
+     .type = SCHEMA_STRING,
+     .offset = offsetof(struct raw_nodes, cluster),
+     .fallback = "default"},
+    {.key = "choose",
+     .type = SCHEMA_WORD,
+     .offset = offsetof(struct raw_nodes, choose),
+     .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
+                                    [AS_CHOOSE_OLDEST] = "oldest",
+                                    [AS_CHOOSE_NEWEST] = "newest",
+                                    [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
+                                    [AS_CHOOSE_STRATEGY_COUNT] = NULL},
+     .fallback = "empty_first"},
+    {.key = "drain",
+     .type = SCHEMA_BOOL,
+     .offset = offsetof(struct raw_nodes, drain),
+     .fallback = "true"},
+    {.key = "drain_timeout",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, drain_timeout_us),
+     .min = AS_US_PER_S,
+     .fallback = "10m"},
+    {.key = "grace_period",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, grace_us)},
+    {.key = "ready_timeout",
+     .type = SCHEMA_DURATION,
+     .offset = offsetof(struct raw_nodes, ready_timeout_us),
+     .min = AS_US_PER_S,
+     .fallback = "15m"},
+    {0},
+};
+
+static void init_nodes(struct loader *loader, void *object)
+{
+    struct raw_nodes *raw = object;
+    raw->grace_us = -1; /* the pods' own */
+}
+
+static const struct schema nodes = {
+    .name = "nodes",
+    .size = sizeof(struct raw_nodes),
+    .fields = nodes_fields,
+    .init = init_nodes,
+};
+
+/* What a group needs is its provider's business; the texts are checked with the provider known. */
+static void parse_node_group(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct raw_target *target = object;
+    if (!schema_is_kind(loader, value, AS_YAML_MAP))
+        return;
+    target->node_group = value;
+    for (uint32_t i = 0; i < value->count; i++) {
+        const char *text = NULL;
+        if (!schema_parse_string(loader, value->pairs[i].value, &text))
+            target->node_group = NULL;
+    }
+    if (!as_yaml_find(value, "provider")) {
+        loader_report(loader, value, "key `provider` is missing");
+        target->node_group = NULL;
+    }
+}
+
+static const struct schema_field target_fields[] = {
+    {.key = "kubernetes", .type = SCHEMA_MAP, .offset = IN_TARGET(kubernetes), .map = &kubernetes},
+    {.key = "node_group", .type = SCHEMA_CUSTOM, .parse = parse_node_group, .expected = "map"},
+    {.key = "nodes", .type = SCHEMA_MAP, .offset = IN_TARGET(nodes), .map = &nodes},
+    {.key = "max",
+     .type = SCHEMA_INT,
+     .is_required = true,
+     .offset = IN_TARGET(policy.bounds.max),
+     .min = 1,
+     .max = AS_SIZE_MAX},
+    {.key = "allow", .type = SCHEMA_MAP, .offset = IN_TARGET(allow), .map = &allow},
+    {.key = "after",
+     .type = SCHEMA_STRINGS,
+     .offset = IN_TARGET(after),
+     .count_offset = IN_TARGET(after_count)},
+    {0},
+};
+
+static void init_target(struct loader *loader, void *object)
+{
+    struct raw_target *target = object;
+    if (loader->defaults)
+        target->policy = *loader->defaults;
+}
+
+static void finish_target(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    struct raw_target *target = object;
+    const struct as_bounds_config *bounds = &target->policy.bounds;
+    target->tree = loader->tree;
+    target->key = at;
+    target->node = node;
+    schema_check_one_of(loader, node, at, (const char *const[]){"kubernetes", "node_group", NULL},
+                        true);
+    if (bounds->max > 0 && bounds->min > bounds->max)
+        loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
+                      bounds->min);
+}
+
+/* What other programs call these keys. */
+static const struct schema_refusal target_refusals[] = {
+    {"coolDown", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
+    {"cooldownPeriod", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
+    {"maxReplicas", "it is called `max` here", false},
+    {"maxReplicaCount", "it is called `max` here", false},
+    {"max_size", "it is called `max` here", false},
+    {"maxSize", "it is called `max` here", false},
+    {"minReplicas", "it is called `min` here", false},
+    {"minReplicaCount", "it is called `min` here", false},
+    {"min_size", "it is called `min` here", false},
+    {"minSize", "it is called `min` here", false},
+    {"scaleTargetRef",
+     "it is called `kubernetes` here: `kubernetes: {kind: Deployment, namespace: shop, name: web}`",
+     false},
+    {0},
+};
+
+const struct schema schema_target = {
+    .name = "target",
+    .size = sizeof(struct raw_target),
+    .fields = target_fields,
+    .base = &schema_policy,
+    .base_offset = IN_TARGET(policy),
+    .refusals = target_refusals,
+    .init = init_target,
+    .finish = finish_target,
+};
+
+const struct schema *const schema_target_parts[] = {
+    &cooldown,  &behavior,   &scale_up, &scale_down, &policies,
+    &tolerance, &kubernetes, &nodes,    &allow,      NULL,
+};

@@ -1,0 +1,142 @@
+/*
+ * Undoing what a process that is no more left behind: one list of nodes, then one node after the
+ * other.
+ */
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/target/limits.h>
+
+#include "drain_private.h"
+#include "kubernetes/kube_pages.h"
+
+struct recovery {
+    struct as_drains *owner;
+    struct as_kube_pages *pages;
+    struct as_kube_nodes nodes;
+    size_t next;
+    unsigned undone;
+    bool is_outdated;          /* it was asked for once more */
+    struct as_outcome outcome; /* the first failure */
+};
+
+void recovery_free(struct recovery *recovery)
+{
+    if (!recovery)
+        return;
+    if (recovery->pages)
+        as_kube_pages_cancel(recovery->pages);
+    as_kube_nodes_deinit(&recovery->nodes);
+    free(recovery);
+}
+
+static void finish(struct recovery *recovery)
+{
+    struct as_drains *drains = recovery->owner;
+    drains->recovery = NULL;
+    if (recovery->is_outdated || recovery->outcome.reason != AS_REASON_APPLIED)
+        recovery_begin_later(drains);
+    drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone);
+    recovery_free(recovery);
+}
+
+static void go_on(struct recovery *recovery);
+
+static void undone(void *context, const struct as_drain_result *result)
+{
+    struct recovery *recovery = context;
+    if (result->end == AS_DRAIN_STUCK && recovery->outcome.reason == AS_REASON_APPLIED)
+        recovery->outcome = result->outcome;
+    if (result->end == AS_DRAIN_FAILED)
+        recovery->undone++;
+    go_on(recovery);
+}
+
+static bool is_left_behind(const struct as_drains *drains, const struct as_kube_node *node)
+{
+    return node->is_marked && as_str_equal(node->mark.owner, drains->owner) &&
+           !drain_find(drains, node->name) && !drain_is_held(drains, node->name);
+}
+
+static void go_on(struct recovery *recovery)
+{
+    struct as_drains *drains = recovery->owner;
+    while (recovery->next < recovery->nodes.count) {
+        const struct as_kube_node *node = &recovery->nodes.items[recovery->next++];
+        if (!is_left_behind(drains, node))
+            continue;
+        as_drain_undo_start(drains, node->name, undone, recovery);
+        return;
+    }
+    finish(recovery);
+}
+
+static int take(void *context, const char *json, size_t size, char **next_out,
+                struct as_error *error)
+{
+    struct recovery *recovery = context;
+    return as_kube_nodes_decode(&recovery->nodes, json, size, next_out, error);
+}
+
+static void clear(void *context)
+{
+    struct recovery *recovery = context;
+    as_kube_nodes_clear(&recovery->nodes);
+}
+
+static void nodes_read(void *context, const struct as_outcome *outcome)
+{
+    struct recovery *recovery = context;
+    recovery->pages = NULL;
+    recovery->outcome = *outcome;
+    go_on(recovery); /* there are none where it failed */
+}
+
+static void begin(struct as_drains *drains)
+{
+    struct recovery *recovery = as_xcalloc(1, sizeof(*recovery));
+    const struct as_kube_pages_spec spec = {
+        .path = "/api/v1/nodes",
+        .operation = "list_nodes",
+        .what = "list nodes",
+        .right = "nodes: list",
+        .take = take,
+        .clear = clear,
+        .done = nodes_read,
+        .context = recovery,
+    };
+    recovery->owner = drains;
+    recovery->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);
+    drains->recovery = recovery;
+    recovery->pages = as_kube_pages_start(drains->client, &spec);
+}
+
+/* Who does not lead any more does nothing: whoever leads next looks for them. */
+static void begin_again(void *context)
+{
+    struct as_drains *drains = context;
+    drains->recovery_timer = NULL;
+    if (as_access_get_permit(drains->client->env) != AS_PERMIT_NONE)
+        begin(drains);
+}
+
+void recovery_begin_later(struct as_drains *drains)
+{
+    struct as_loop *loop = drains->client->env->loop;
+    if (drains->recovered && !drains->recovery && !drains->recovery_timer)
+        drains->recovery_timer = loop->start_timer(loop, AS_DRAIN_RECOVER_US, begin_again, drains);
+}
+
+void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, void *context)
+{
+    drains->recovered = done;
+    drains->recovered_context = context;
+    if (drains->recovery) {
+        drains->recovery->is_outdated = true;
+        return;
+    }
+    drains->client->env->loop->cancel_timer(drains->client->env->loop, drains->recovery_timer);
+    drains->recovery_timer = NULL;
+    begin(drains);
+}

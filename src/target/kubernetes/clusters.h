@@ -1,0 +1,39 @@
+/*
+ * The clusters of the settings as places where instances of node groups are nodes.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_CLUSTERS_H
+#define ALERTSCALER_SRC_TARGET_CLUSTERS_H
+
+#include <stddef.h>
+
+#include <alertscaler/access/env.h>
+#include <alertscaler/access/kube_client.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/config/settings.h>
+
+#include "drain/drain.h"
+#include "outcome.h"
+
+struct as_cluster { /* all owned by the clusters */
+    const char *name;
+    struct as_kube_access *access; /* NULL: `missing` says why */
+    struct as_kube_client client;
+    struct as_drains *drains;
+    struct as_error missing;
+    char told[AS_MESSAGE_SIZE]; /* the last failure of a recovery; "" */
+};
+
+struct as_clusters {
+    struct as_cluster *items;
+    size_t count;
+};
+
+/* Borrows both. Reads kubeconfigs, and asks nothing of any cluster yet. */
+void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
+                      const struct as_access_env *env);
+void as_clusters_deinit(struct as_clusters *clusters); /* cancels what is under way */
+
+/* NULL where there is none of this name. */
+struct as_cluster *as_clusters_find(const struct as_clusters *clusters, const char *name);
+
+#endif

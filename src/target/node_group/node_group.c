@@ -1,0 +1,471 @@
+/*
+ * Node groups of an account: see the header. Before a change the group is read again: most clouds
+ * know no conditional change, and what has changed since it was decided is a conflict.
+ */
+#include "node_group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
+
+#include "account.h"
+#include "drain/nodes.h"
+#include "fault.h"
+#include "kubernetes/scale_request.h"
+#include "outcome.h"
+#include "shrink.h"
+
+/* How often an operation that a change has begun is asked after, and how long: an error of the
+ * provider's (no quota, no machines) is told with the action when it comes so soon. */
+#define POLL_EVERY_US (2 * AS_US_PER_S)
+#define POLL_MAX_US   (60 * AS_US_PER_S)
+
+struct node_group {
+    struct as_target_port port;
+    const struct as_access_env *env;
+    const struct as_group_provider *provider;
+    struct as_account *account;
+    const struct as_clusters *clusters;
+    LIST_HEAD(, call) calls;
+};
+
+/* One observe (scaled is NULL) or scale. */
+struct call {
+    LIST_ENTRY(call) entry;
+    struct node_group *owner;
+    struct as_target_ref *ref;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    as_target_scaled_fn *scaled;
+    void *context;
+    struct as_scale_request wanted; /* of a scale */
+    struct as_group_talk talk;      /* the present one */
+    struct as_account_call *transfer;
+    struct as_nodes_reading *reading;
+    struct as_shrink *shrink;
+    struct as_timer *timer;
+    int32_t ready;   /* instances that run, and are ready nodes where they are nodes */
+    char *operation; /* that the change has begun; NULL: none */
+    as_mono_time poll_at, poll_until;
+    char shortage[AS_MESSAGE_SIZE]; /* why what is taken back did not come; "" */
+    unsigned attempts;
+    int32_t to;      /* that is asked of the provider: wanted, or as low as it can be for now */
+    int32_t reached; /* where it is a step */
+    struct as_provider_call request;
+    struct as_outcome outcome;
+};
+
+static void free_call(struct call *call)
+{
+    if (call->transfer)
+        as_account_cancel(call->transfer);
+    if (call->reading)
+        as_nodes_read_cancel(call->reading);
+    if (call->shrink)
+        as_shrink_cancel(call->shrink);
+    if (call->timer)
+        call->owner->env->loop->cancel_timer(call->owner->env->loop, call->timer);
+    as_talk_deinit(&call->talk.talk);
+    as_target_ref_free(call->ref);
+    as_scale_request_deinit(&call->wanted);
+    free(call->operation);
+    LIST_REMOVE(call, entry);
+    free(call);
+}
+
+/* ---- outcomes ---- */
+
+static void take_outcome(struct call *call)
+{
+    call->attempts += call->talk.talk.sent;
+    as_fault_take(&call->talk, &call->outcome, &call->request);
+}
+
+static void refuse(struct call *call, enum as_reason reason, const char *message)
+{
+    as_outcome_init_local(&call->outcome, reason, message);
+}
+
+static void tell_observed(const struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    struct as_observation observation = {.min = -1, .max = -1};
+    as_outcome_fill_observation(&call->outcome, &observation);
+    if (call->outcome.reason == AS_REASON_APPLIED) {
+        observation.replicas = view->size;
+        observation.status_replicas = call->ready;
+        observation.min = view->min;
+        observation.max = view->max;
+        observation.in_progress = view->in_progress;
+        observation.names_instances = true;
+        observation.is_relative = call->owner->provider->is_relative;
+        memcpy(observation.version, view->version, sizeof(observation.version));
+    }
+    call->observed(call->context, call->ticket, &observation);
+}
+
+static void tell_scaled(const struct call *call)
+{
+    const bool is_step = call->outcome.reason == AS_REASON_APPLIED || call->outcome.is_accepted;
+    struct as_scale_result result = {
+        .attempts = call->attempts,
+        .is_partial = is_step && call->reached != call->wanted.to,
+        .reached = call->reached,
+    };
+    as_outcome_fill_result(&call->outcome, &result);
+    if (result.outcome == AS_REASON_APPLIED && !*result.message)
+        memcpy(result.message, call->shortage, sizeof(result.message));
+    memcpy(result.method, call->request.method, sizeof(result.method));
+    memcpy(result.path, call->request.path, sizeof(result.path));
+    call->scaled(call->context, call->ticket, &result);
+}
+
+static void finish(struct call *call)
+{
+    if (call->scaled)
+        tell_scaled(call);
+    else
+        tell_observed(call);
+    free_call(call);
+}
+
+/* ---- talks ---- */
+
+static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
+{
+    struct as_group_talk *group = &call->talk;
+    as_talk_deinit(&group->talk);
+    as_account_init_talk(call->owner->account, group);
+    group->verb = verb;
+    group->group = call->ref;
+    group->from = call->wanted.from;
+    group->to = call->to;
+    group->version = call->wanted.version;
+    group->idempotency = call->wanted.decision_id;
+    group->operation = call->operation;
+    call->transfer = as_account_start(call->owner->account, group, done, call);
+}
+
+static as_mono_time get_mono(const struct call *call)
+{
+    return call->owner->env->clock->get_mono(call->owner->env->clock);
+}
+
+static void end_polling(struct call *call)
+{
+    if (as_fault_has_failed(&call->talk))
+        as_fault_take_end(&call->talk, &call->outcome);
+    else if (call->talk.talk.fault != AS_TALK_OK)
+        as_outcome_set_message(&call->outcome, call->talk.talk.message);
+    finish(call);
+}
+
+static void wait_to_poll(struct call *call);
+
+static void polled(void *context)
+{
+    struct call *call = context;
+    call->transfer = NULL;
+    call->poll_at.us =
+        as_time_add(get_mono(call).us, as_fault_get_pause(&call->talk, POLL_EVERY_US));
+    if (as_fault_is_open(&call->talk) && call->poll_at.us <= call->poll_until.us)
+        wait_to_poll(call);
+    else
+        end_polling(call);
+}
+
+/* A stop does not wait for the end of what is accepted already. */
+static void poll_again(void *context)
+{
+    struct call *call = context;
+    call->timer = NULL;
+    if (as_access_get_permit(call->owner->env) == AS_PERMIT_FINISH)
+        end_polling(call);
+    else if (get_mono(call).us < call->poll_at.us)
+        wait_to_poll(call);
+    else
+        talk(call, AS_GROUP_POLL, polled);
+}
+
+/* In short steps, so that a stop is noticed. */
+static void wait_to_poll(struct call *call)
+{
+    struct as_loop *loop = call->owner->env->loop;
+    const int64_t left_us = call->poll_at.us - get_mono(call).us;
+    const int64_t step_us = left_us < POLL_EVERY_US ? left_us : POLL_EVERY_US;
+    call->timer = loop->start_timer(loop, step_us, poll_again, call);
+}
+
+/* How far a change has come of which only a part was accepted: where that cannot be seen, it is
+ * looked for by the next observations. */
+static void part_read(void *context)
+{
+    struct call *call = context;
+    const struct as_group_view *view = &call->talk.view;
+    call->transfer = NULL;
+    call->attempts += call->talk.talk.sent;
+    if (call->talk.talk.fault == AS_TALK_OK && view->size > call->wanted.from &&
+        view->size <= call->wanted.to) {
+        call->reached = view->size;
+        as_fault_accept_part(&call->outcome);
+    }
+    finish(call);
+}
+
+static void changed(void *context)
+{
+    struct call *call = context;
+    call->transfer = NULL;
+    take_outcome(call);
+    if (call->outcome.reason != AS_REASON_APPLIED && call->talk.has_begun &&
+        call->wanted.to > call->wanted.from) {
+        talk(call, AS_GROUP_READ, part_read);
+        return;
+    }
+    if (call->outcome.reason != AS_REASON_APPLIED || !call->talk.started) {
+        finish(call);
+        return;
+    }
+    call->operation = as_xstrdup(call->talk.started);
+    call->poll_at.us = as_time_add(get_mono(call).us, as_fault_get_pause(&call->talk, 0));
+    call->poll_until.us = as_time_add(get_mono(call).us, POLL_MAX_US);
+    if (call->poll_at.us <= call->poll_until.us)
+        wait_to_poll(call);
+    else
+        finish(call);
+}
+
+static bool has_changed(const struct as_group_view *view, const struct as_scale_request *wanted)
+{
+    return view->size != wanted->from ||
+           (view->version[0] && wanted->version[0] && strcmp(view->version, wanted->version) != 0);
+}
+
+static bool is_beyond_bounds(const struct as_group_view *view, int32_t to)
+{
+    return (view->max >= 0 && to > view->max && to > view->size) ||
+           (view->min >= 0 && to < view->min && to < view->size);
+}
+
+/* Whether the group as it is now cannot be changed as wanted: then the call is refused. */
+static bool find_obstacle(struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    const struct as_scale_request *wanted = &call->wanted;
+    const bool is_nameless = wanted->is_take_back && as_group_count_present(view) < view->size;
+    const char *closed = wanted->to > wanted->from ? view->no_growth
+                         : is_nameless             ? NULL
+                                                   : view->no_removal;
+    struct as_error error = AS_ERROR_INIT;
+    enum as_reason reason = AS_REASON_REJECTED;
+    if (!view->controller && !call->scaled)
+        return false;
+    if (view->controller) {
+        as_error_set(&error,
+                     "%s sets the size of this group: turn it off there, or do not scale "
+                     "the group here",
+                     view->controller);
+    } else if (has_changed(view, wanted)) {
+        reason = AS_REASON_CONFLICT;
+        as_error_set(&error, "the group has changed since it was decided: its size is %d",
+                     view->size);
+    } else if (is_beyond_bounds(view, wanted->to)) {
+        as_error_set(&error, "%d is not within the group's own bounds, %d and %d", wanted->to,
+                     view->min, view->max);
+    } else if (closed) {
+        as_error_set(&error, "%s", closed);
+    } else {
+        return false;
+    }
+    refuse(call, reason, error.text);
+    return true;
+}
+
+/* ---- nodes ---- */
+
+/* The cluster whose nodes the instances are; NULL: of none. False after refusing the call. */
+static bool find_cluster(struct call *call, struct as_cluster **cluster_out)
+{
+    const struct as_nodes_config *nodes = call->wanted.nodes;
+    *cluster_out = NULL;
+    if (!nodes || !nodes->cluster)
+        return true;
+    *cluster_out = as_clusters_find(call->owner->clusters, nodes->cluster);
+    if (*cluster_out && (*cluster_out)->access)
+        return true;
+    struct as_error error = AS_ERROR_INIT;
+    as_error_set(&error, "%s",
+                 *cluster_out ? (*cluster_out)->missing.text : "there is no such one");
+    as_error_wrap(&error, "the nodes of the group are in cluster %s", nodes->cluster);
+    refuse(call, AS_REASON_UNREACHABLE, error.text);
+    return false;
+}
+
+/* ---- scaling down ---- */
+
+static void shrunk(void *context, const struct as_shrink_result *result)
+{
+    struct call *call = context;
+    call->shrink = NULL;
+    call->outcome = result->outcome;
+    call->attempts += result->attempts;
+    call->request = result->call;
+    call->reached = result->reached;
+    finish(call);
+}
+
+static void shrink(struct call *call)
+{
+    struct as_cluster *cluster;
+    if (!find_cluster(call, &cluster)) {
+        finish(call);
+        return;
+    }
+    const struct as_shrink_request request = {
+        .env = call->owner->env,
+        .account = call->owner->account,
+        .group = call->ref,
+        .wanted = &call->wanted,
+        .view = &call->talk.view,
+        .nodes = call->wanted.nodes,
+        .client = cluster ? &cluster->client : NULL,
+        .drains = cluster ? cluster->drains : NULL,
+    };
+    call->shrink = as_shrink_start(&request, shrunk, call);
+}
+
+/* What never came has no name: only the size is lowered. What came and does not serve leaves by
+ * name, the next time where there is both. */
+static void take_back(struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    const int32_t present = as_group_count_present(view);
+    if (view->shortage)
+        as_str_copy_line(view->shortage, call->shortage, sizeof(call->shortage));
+    if (present >= view->size) {
+        shrink(call);
+        return;
+    }
+    if (call->to < present)
+        call->to = present;
+    call->reached = call->to;
+    talk(call, AS_GROUP_TAKE_BACK, changed);
+}
+
+/* ---- reading ---- */
+
+static void nodes_read(void *context, const struct as_outcome *outcome,
+                       const struct as_instance_node *nodes, size_t count)
+{
+    struct call *call = context;
+    call->reading = NULL;
+    call->ready = 0;
+    for (size_t i = 0; i < count; i++)
+        call->ready += nodes[i].instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
+                       nodes[i].node.is_ready;
+    if (outcome->reason != AS_REASON_APPLIED)
+        call->outcome = *outcome;
+    finish(call);
+}
+
+/* How many of the instances are there, for who asks for the size. */
+static void count_ready(struct call *call)
+{
+    struct as_cluster *cluster;
+    call->ready = as_group_count_running(&call->talk.view);
+    if (!find_cluster(call, &cluster) || !cluster)
+        finish(call);
+    else
+        call->reading =
+            as_nodes_read_start(&cluster->client, &call->talk.view, false, nodes_read, call);
+}
+
+static void was_read(void *context)
+{
+    struct call *call = context;
+    call->transfer = NULL;
+    take_outcome(call);
+    if (call->outcome.reason != AS_REASON_APPLIED || find_obstacle(call))
+        finish(call);
+    else if (!call->scaled)
+        count_ready(call);
+    else if (call->wanted.to > call->wanted.from)
+        talk(call, AS_GROUP_GROW, changed);
+    else if (call->wanted.is_take_back)
+        take_back(call);
+    else
+        shrink(call);
+}
+
+/* ---- port ---- */
+
+static struct call *new_call(struct as_target_port *port, uint64_t ticket,
+                             const struct as_target_ref *ref, void *context)
+{
+    struct node_group *group = (struct node_group *)port;
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    call->owner = group;
+    call->ticket = ticket;
+    call->ref = as_target_ref_copy(ref);
+    call->context = context;
+    as_account_init_talk(group->account, &call->talk);
+    LIST_INSERT_HEAD(&group->calls, call, entry);
+    return call;
+}
+
+static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->observed = done;
+    as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
+    talk(call, AS_GROUP_READ, was_read);
+}
+
+static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+{
+    struct call *call = new_call(self, ticket, ref, context);
+    call->scaled = done;
+    as_scale_request_copy(request, &call->wanted);
+    call->to = call->reached = request->to;
+    talk(call, AS_GROUP_READ, was_read);
+}
+
+static bool is_idle(const struct as_target_port *self)
+{
+    return LIST_EMPTY(&((const struct node_group *)self)->calls);
+}
+
+static void close_port(struct as_target_port *self)
+{
+    struct node_group *group = (struct node_group *)self;
+    struct call *call;
+    while ((call = LIST_FIRST(&group->calls)))
+        free_call(call);
+    as_account_free(group->account);
+    free(group);
+}
+
+struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
+                                         const struct as_provider_settings *settings,
+                                         const struct as_access_env *env,
+                                         const struct as_clusters *clusters,
+                                         struct as_cluster *cluster)
+{
+    struct node_group *group = as_xcalloc(1, sizeof(*group));
+    group->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    group->env = env;
+    group->provider = provider;
+    group->clusters = clusters;
+    group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
+    LIST_INIT(&group->calls);
+    return &group->port;
+}

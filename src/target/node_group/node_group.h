@@ -1,0 +1,27 @@
+/*
+ * Target adapter: the node groups of one account of a cloud (provider/group.h has the providers).
+ *
+ * A group is scaled up by its size; it is scaled down by instances that are chosen here. Sizes that
+ * the provider does not come up to in time are an observation's `shortfall`, and the group takes no
+ * more for a while that doubles.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_H
+
+#include <alertscaler/access/env.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/config/settings.h>
+#include <alertscaler/port/target.h>
+#include <alertscaler/provider/group.h>
+
+#include "kubernetes/clusters.h"
+
+/* Borrows all. Close it with the port's close, not from a callback, and before the clusters.
+ * `cluster`: whose API server a provider that is_kubernetes asks; else NULL. */
+struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
+                                         const struct as_provider_settings *settings,
+                                         const struct as_access_env *env,
+                                         const struct as_clusters *clusters,
+                                         struct as_cluster *cluster) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * ConfigMaps: see the header. `binaryData` is not ours and is passed over.
+ */
+#include <alertscaler/wire/kube_config_map.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/json_writer.h>
+
+#include "kube_list.h"
+#include "kube_object.h"
+#include "json/field.h"
+
+const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
+                                                          const char *key)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strcmp(map->items[i].key, key) == 0)
+            return &map->items[i];
+    return NULL;
+}
+
+void as_kube_config_map_encode(const struct as_kube_config_map *map, const char *namespace_,
+                               const struct as_kube_label *labels, size_t label_count,
+                               struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, AS_JSON_ANY_ORDER);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "apiVersion", "v1");
+    as_json_write_member(&json, "kind", "ConfigMap");
+    as_json_write_key(&json, "metadata");
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "name", map->name);
+    as_json_write_member(&json, "namespace", namespace_);
+    as_json_write_key(&json, "labels");
+    as_json_begin_object(&json);
+    for (size_t i = 0; i < label_count; i++)
+        as_json_write_member(&json, labels[i].name, labels[i].value);
+    as_json_end_object(&json);
+    if (!as_str_is_empty(map->version))
+        as_json_write_member(&json, "resourceVersion", map->version);
+    as_json_write_key(&json, "managedFields"); /* none: to be kept by the server for each key */
+    as_json_begin_array(&json);
+    as_json_begin_object(&json);
+    as_json_end_object(&json);
+    as_json_end_array(&json);
+    as_json_end_object(&json);
+    as_json_write_key(&json, "data");
+    as_json_begin_object(&json);
+    for (size_t i = 0; i < map->count; i++) {
+        as_json_write_key(&json, map->items[i].key);
+        as_json_write_string_size(&json, map->items[i].text, map->items[i].size);
+    }
+    as_json_end_object(&json);
+    as_json_end_object(&json);
+}
+
+static int take_items(const json_t *data, struct as_kube_config_item *items, struct as_error *error)
+{
+    const char *key;
+    json_t *value;
+    size_t count = 0;
+    json_object_foreach((json_t *)data, key, value)
+    {
+        if (!json_is_string(value)) {
+            as_error_set(error, "data: expected texts");
+            return -EBADMSG;
+        }
+        items[count++] = (struct as_kube_config_item){
+            .key = key, .text = json_string_value(value), .size = json_string_length(value)};
+    }
+    return 0;
+}
+
+struct user { /* of what is decoded */
+    as_kube_config_map_fn *use;
+    void *context;
+};
+
+static int take_metadata(const json_t *object, struct as_kube_config_map *map,
+                         struct as_error *error)
+{
+    json_t *metadata;
+    int code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
+    if (code)
+        return code;
+    map->name = as_field_find_string(metadata, "name");
+    map->version = as_field_find_string(metadata, "resourceVersion");
+    if (as_str_is_empty(map->name) || as_str_is_empty(map->version)) {
+        as_error_set(error, "metadata: name or resourceVersion is missing");
+        return -EBADMSG;
+    }
+    if (strlen(map->version) >= AS_KUBE_VERSION_SIZE) {
+        as_error_set(error, "metadata.resourceVersion: too long");
+        return -EBADMSG;
+    }
+    return 0;
+}
+
+static int take_map(void *context, const json_t *object, struct as_error *error)
+{
+    const struct user *user = context;
+    struct as_kube_config_map map = {0};
+    json_t *data;
+    int code = take_metadata(object, &map, error);
+    if (!code)
+        code = as_field_get_object(object, "data", "data", &data, error);
+    if (code)
+        return code;
+    AS_CLEANUP(as_free_p)
+    struct as_kube_config_item *items = as_xcalloc(json_object_size(data) + 1, sizeof(*items));
+    code = take_items(data, items, error);
+    if (code)
+        return code;
+    map.items = items;
+    map.count = json_object_size(data);
+    return user->use(user->context, &map, error);
+}
+
+int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
+                              void *context, struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    struct user user = {use, context};
+    const int code = kube_object_load(json, size, "ConfigMap", &object, error);
+    return code ? code : take_map(&user, object, error);
+}
+
+int as_kube_config_map_decode_version(const char *json, size_t size,
+                                      char version_out[AS_KUBE_VERSION_SIZE],
+                                      struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    struct as_kube_config_map map = {0};
+    int code = as_field_load_object(json, size, &object, error);
+    if (code)
+        return code;
+    const char *kind = as_field_find_string(object, "kind");
+    if (!as_str_equal(kind, "PartialObjectMetadata") && !as_str_equal(kind, "ConfigMap")) {
+        as_error_set(error, "kind: expected ConfigMap");
+        return -EBADMSG;
+    }
+    code = take_metadata(object, &map, error);
+    if (code == 0)
+        snprintf(version_out, AS_KUBE_VERSION_SIZE, "%s", map.version);
+    return code;
+}
+
+int as_kube_config_map_list_decode(const char *json, size_t size, char **next_out,
+                                   as_kube_config_map_fn *use, void *context,
+                                   struct as_error *error)
+{
+    struct user user = {use, context};
+    return kube_list_read(json, size, "ConfigMapList", take_map, &user, next_out, error);
+}

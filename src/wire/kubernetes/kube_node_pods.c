@@ -1,0 +1,283 @@
+/*
+ * The pods on a node, and their eviction: see the header.
+ *
+ * What may be evicted is what Cluster Autoscaler's documentation says ("What types of pods can
+ * prevent CA from removing a node?"), but for the pods of kube-system, whose budgets speak for
+ * them: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+ */
+#include <alertscaler/wire/kube_nodes.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/wire/kubernetes_pods.h>
+
+#include "kube_list.h"
+#include "kube_object.h"
+#include "pod_requests.h"
+#include "json/field.h"
+
+#define NAMESPACE_MAX      63
+#define BLOCKING_SIZE      640
+#define SAFE_TO_EVICT      "cluster-autoscaler.kubernetes.io/safe-to-evict"
+#define SAFE_LOCAL_VOLUMES "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+#define DAEMONSET_POD      "cluster-autoscaler.kubernetes.io/daemonset-pod"
+#define MIRROR             "kubernetes.io/config.mirror"
+
+/* Fates */
+
+/* The kind of what controls it; NULL: nothing does. */
+static const char *find_controller(const json_t *metadata)
+{
+    const json_t *owner, *owners = json_object_get(metadata, "ownerReferences");
+    size_t index;
+    json_array_foreach(owners, index, owner)
+    {
+        if (json_is_true(json_object_get(owner, "controller")))
+            return as_field_find_string(owner, "kind");
+    }
+    return NULL;
+}
+
+static bool is_finished(const json_t *status)
+{
+    const char *phase = as_field_find_string(status, "phase");
+    return as_str_equal(phase, "Succeeded") || as_str_equal(phase, "Failed");
+}
+
+static bool stays(const json_t *metadata, const json_t *annotations, const json_t *status)
+{
+    const char *controller = find_controller(metadata);
+    return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
+           as_str_equal(as_field_find_string(annotations, DAEMONSET_POD), "true") ||
+           json_object_get(annotations, MIRROR) || is_finished(status);
+}
+
+static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *annotations,
+                                      const json_t *status)
+{
+    const json_t *deleted_at = json_object_get(metadata, "deletionTimestamp");
+    if (stays(metadata, annotations, status))
+        return AS_KUBE_POD_STAYS;
+    return deleted_at && !json_is_null(deleted_at) ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
+}
+
+/* Whether a list with commas has a name. */
+static bool has_name(const char *list, const char *name)
+{
+    const size_t size = strlen(name);
+    while (list && *list) {
+        list += strspn(list, ", ");
+        const size_t part = strcspn(list, ", ");
+        if (part == size && part > 0 && strncmp(list, name, size) == 0)
+            return true;
+        list += part;
+    }
+    return false;
+}
+
+/* Data that would be lost with the node; memory is no disk. */
+static bool is_local(const json_t *volume)
+{
+    const json_t *empty = json_object_get(volume, "emptyDir");
+    if (json_is_object(json_object_get(volume, "hostPath")))
+        return true;
+    return json_is_object(empty) && !as_str_equal(as_field_find_string(empty, "medium"), "Memory");
+}
+
+/* The name of a volume that keeps it; NULL: none. */
+static const char *find_local_volume(const json_t *spec, const json_t *annotations)
+{
+    const char *safe = as_field_find_string(annotations, SAFE_LOCAL_VOLUMES);
+    const json_t *volume, *volumes = json_object_get(spec, "volumes");
+    size_t index;
+    json_array_foreach(volumes, index, volume)
+    {
+        const char *name = as_field_find_string(volume, "name");
+        if (name && is_local(volume) && !has_name(safe, name))
+            return name;
+    }
+    return NULL;
+}
+
+static const char *explain_blocking(const struct as_kube_node_pod *pod, const json_t *metadata,
+                                    const json_t *spec, const json_t *annotations,
+                                    struct as_arena *arena)
+{
+    const char *safe = as_field_find_string(annotations, SAFE_TO_EVICT);
+    const char *volume = find_local_volume(spec, annotations);
+    char text[BLOCKING_SIZE], why[384];
+    if (as_str_equal(safe, "true"))
+        return NULL;
+    if (as_str_equal(safe, "false"))
+        snprintf(why, sizeof(why), "it is annotated " SAFE_TO_EVICT ": \"false\"");
+    else if (!find_controller(metadata))
+        snprintf(why, sizeof(why),
+                 "no controller would make it anew (" SAFE_TO_EVICT ": \"true\" allows it)");
+    else if (volume)
+        snprintf(why, sizeof(why),
+                 "its volume %s is on the node (" SAFE_LOCAL_VOLUMES " or " SAFE_TO_EVICT
+                 ": \"true\" allows it)",
+                 volume);
+    else
+        return NULL;
+    snprintf(text, sizeof(text), "%s/%s may not be evicted: %s", pod->namespace_, pod->name, why);
+    return as_arena_strdup(arena, text);
+}
+
+/* Reading */
+
+static int copy_name(const json_t *metadata, const char *key, size_t max, struct as_arena *arena,
+                     const char **text_out, struct as_error *error)
+{
+    const json_t *value = json_object_get(metadata, key);
+    const char *text = json_string_value(value);
+    const size_t size = json_string_length(value);
+    if (as_str_is_empty(text) || size > max || strlen(text) != size || *text == '.') {
+        as_error_set(error, "metadata.%s: expected a text of 1 to %zu bytes", key, max);
+        return -EBADMSG;
+    }
+    *text_out = as_arena_strdup(arena, text);
+    return 0;
+}
+
+static int read_names(const json_t *metadata, struct as_arena *arena, struct as_kube_node_pod *pod,
+                      struct as_error *error)
+{
+    int code;
+    if ((code = copy_name(metadata, "name", AS_KUBE_POD_NAME_MAX, arena, &pod->name, error)) ||
+        (code = copy_name(metadata, "namespace", NAMESPACE_MAX, arena, &pod->namespace_, error)))
+        return code;
+    return copy_name(metadata, "uid", NAMESPACE_MAX, arena, &pod->uid, error);
+}
+
+static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
+{
+    const char *text = as_field_find_string(metadata, "deletionTimestamp");
+    gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
+}
+
+/* What nobody asks for takes no room. */
+static int read_requests(const json_t *spec, double requests[], struct as_error *error)
+{
+    double read[AS_RESOURCE_COUNT];
+    int code = pod_requests_read(spec, read, error);
+    for (int i = 0; !code && i < AS_RESOURCE_COUNT; i++)
+        requests[i] = isnan(read[i]) ? 0 : read[i];
+    return code;
+}
+
+static int read_body(const json_t *item, const json_t *metadata, struct as_arena *arena,
+                     struct as_kube_node_pod *pod, struct as_error *error)
+{
+    json_t *spec, *status, *annotations;
+    int code;
+    if ((code = as_field_get_object(item, "spec", "spec", &spec, error)) ||
+        (code = as_field_get_object(item, "status", "status", &status, error)) ||
+        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
+                                    error)))
+        return code;
+    pod->fate = get_fate(metadata, annotations, status);
+    if (pod->fate == AS_KUBE_POD_GOING)
+        read_gone_at(metadata, &pod->gone_at);
+    if (pod->fate == AS_KUBE_POD_EVICT)
+        pod->blocking = explain_blocking(pod, metadata, spec, annotations, arena);
+    return is_finished(status) ? 0 : read_requests(spec, pod->requests, error);
+}
+
+static int take_pod(void *context, const json_t *item, struct as_error *error)
+{
+    struct as_kube_node_pods *pods = context;
+    struct as_kube_node_pod pod = {.name = NULL};
+    json_t *metadata;
+    int code;
+    if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
+        (code = read_names(metadata, &pods->texts, &pod, error)))
+        return code;
+    if ((code = read_body(item, metadata, &pods->texts, &pod, error))) {
+        as_error_wrap(error, "pod %s/%s", pod.namespace_, pod.name);
+        return code;
+    }
+    if (pods->count == pods->max) {
+        as_error_set(error, "more than %zu pods", pods->max);
+        return -E2BIG;
+    }
+    pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));
+    pods->items[pods->count++] = pod;
+    return 0;
+}
+
+int as_kube_node_pods_decode(struct as_kube_node_pods *pods, const char *json, size_t size,
+                             char **next_out, struct as_error *error)
+{
+    return kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
+}
+
+void as_kube_node_pods_clear(struct as_kube_node_pods *pods)
+{
+    pods->count = 0;
+    as_arena_reset(&pods->texts);
+}
+
+void as_kube_node_pods_deinit(struct as_kube_node_pods *pods)
+{
+    free(pods->items);
+    as_arena_deinit(&pods->texts);
+    *pods = AS_KUBE_NODE_PODS_INIT(pods->max);
+}
+
+/* Eviction */
+
+int as_kube_eviction_version_decode(const char *json, size_t size,
+                                    char version_out[AS_KUBE_EVICTION_VERSION_SIZE],
+                                    struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    const json_t *resource;
+    size_t index;
+    const int code = kube_object_load(json, size, "APIResourceList", &object, error);
+    if (code)
+        return code;
+    *version_out = '\0';
+    json_array_foreach(json_object_get(object, "resources"), index, resource)
+    {
+        const char *group = as_field_find_string(resource, "group");
+        const char *version = as_field_find_string(resource, "version");
+        if (as_str_equal(as_field_find_string(resource, "name"), "pods/eviction") &&
+            as_str_equal(group, "policy") && version)
+            snprintf(version_out, AS_KUBE_EVICTION_VERSION_SIZE, "policy/%s",
+                     strcmp(version, "v1beta1") == 0 ? "v1beta1" : "v1");
+    }
+    return 0;
+}
+
+void as_kube_eviction_encode(const struct as_kube_node_pod *pod, const char *api_version,
+                             int64_t grace_s, struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "apiVersion", api_version);
+    as_json_write_key(&json, "deleteOptions");
+    as_json_begin_object(&json);
+    if (grace_s >= 0)
+        as_json_write_member_i64(&json, "gracePeriodSeconds", grace_s);
+    as_json_write_key(&json, "preconditions");
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "uid", pod->uid);
+    as_json_end_object(&json);
+    as_json_end_object(&json);
+    as_json_write_member(&json, "kind", "Eviction");
+    as_json_write_key(&json, "metadata");
+    as_json_begin_object(&json);
+    as_json_write_member(&json, "name", pod->name);
+    as_json_write_member(&json, "namespace", pod->namespace_);
+    as_json_end_object(&json);
+    as_json_end_object(&json);
+}

@@ -1,0 +1,351 @@
+/*
+ * Nodes: see the header.
+ *
+ * The taints of a Node are one value to a patch, so that patches hold all of them, as they were
+ * read; the resourceVersion keeps somebody else's change between from being lost.
+ *
+ * https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
+ */
+#include <alertscaler/wire/kube_nodes.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/wire/kubernetes_pods.h>
+
+#include "kube_list.h"
+#include "kube_object.h"
+#include "json/field.h"
+
+/* Annotations that keep a node; the first is documented by Cluster Autoscaler. */
+static const char *const keeping[] = {
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "alertscaler.io/scale-down-disabled",
+};
+
+/* The second is the one of before Kubernetes 1.17. */
+static const char *const zone_labels[] = {
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+};
+
+static const char *const resource_names[AS_RESOURCE_COUNT] = {
+    [AS_RESOURCE_CPU] = "cpu",
+    [AS_RESOURCE_MEMORY] = "memory",
+};
+
+static int read_name(const json_t *metadata, struct as_arena *arena, const char **name_out,
+                     struct as_error *error)
+{
+    const json_t *value = json_object_get(metadata, "name");
+    const char *name = json_string_value(value);
+    size_t size = json_string_length(value);
+    if (as_str_is_empty(name) || size > AS_KUBE_POD_NAME_MAX || strlen(name) != size ||
+        *name == '.') {
+        as_error_set(error, "metadata.name: expected a name of 1 to %d bytes",
+                     AS_KUBE_POD_NAME_MAX);
+        return -EBADMSG;
+    }
+    *name_out = as_arena_strdup(arena, name);
+    return 0;
+}
+
+static bool is_ready(const json_t *status)
+{
+    const json_t *condition, *conditions = json_object_get(status, "conditions");
+    size_t index;
+    json_array_foreach(conditions, index, condition)
+    {
+        if (as_str_equal(as_field_find_string(condition, "type"), "Ready"))
+            return as_str_equal(as_field_find_string(condition, "status"), "True");
+    }
+    return false;
+}
+
+static const char *find_zone(const json_t *labels, struct as_arena *arena)
+{
+    const char *zone = NULL;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(zone_labels) && !zone; i++)
+        zone = as_field_find_string(labels, zone_labels[i]);
+    return as_arena_strdup(arena, zone ? zone : "");
+}
+
+static as_maybe_time read_created(const json_t *metadata)
+{
+    const char *text = as_field_find_string(metadata, "creationTimestamp");
+    as_maybe_time created = {.set = false};
+    created.set = text && as_wall_time_parse(text, strlen(text), &created.at) == 0;
+    return created;
+}
+
+/* What cannot be read is not known: then a node counts as full. */
+static void read_allocatable(const json_t *status, double allocatable[])
+{
+    const json_t *quantities = json_object_get(status, "allocatable");
+    for (int i = 0; i < AS_RESOURCE_COUNT; i++) {
+        const json_t *value = json_object_get(quantities, resource_names[i]);
+        allocatable[i] = NAN;
+        if (json_is_string(value) &&
+            as_quantity_parse(json_string_value(value), json_string_length(value),
+                              &allocatable[i]) < 0)
+            allocatable[i] = NAN;
+    }
+}
+
+static const char *find_keep(const json_t *annotations, struct as_arena *arena)
+{
+    char text[128];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++)
+        if (as_str_equal(as_field_find_string(annotations, keeping[i]), "true")) {
+            snprintf(text, sizeof(text), "it is annotated %s: \"true\"", keeping[i]);
+            return as_arena_strdup(arena, text);
+        }
+    return NULL;
+}
+
+/* False where there is none that can be read. */
+static bool read_mark(const json_t *annotations, struct as_arena *arena,
+                      struct as_kube_node_mark *mark)
+{
+    const char *text = as_field_find_string(annotations, AS_NODE_MARK_ANNOTATION);
+    AS_CLEANUP(as_json_free_p) json_t *object = text ? json_loads(text, 0, NULL) : NULL;
+    const char *owner = as_field_find_string(object, "owner");
+    const char *decision = as_field_find_string(object, "decision");
+    const char *at = as_field_find_string(object, "at");
+    if (!owner || !decision || !at || as_wall_time_parse(at, strlen(at), &mark->at) < 0)
+        return false;
+    mark->owner = as_arena_strdup(arena, owner);
+    mark->decision = as_arena_strdup(arena, decision);
+    mark->has_cordoned = json_is_true(json_object_get(object, "cordoned"));
+    return true;
+}
+
+static int read_body(const json_t *item, const json_t *metadata, struct as_arena *arena,
+                     struct as_kube_node *node, struct as_error *error)
+{
+    json_t *spec, *status, *annotations;
+    int code;
+    if ((code = as_field_get_object(item, "spec", "spec", &spec, error)) ||
+        (code = as_field_get_object(item, "status", "status", &status, error)) ||
+        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
+                                    error)) ||
+        (code = as_field_get_bool(spec, "unschedulable", "spec.unschedulable", &node->is_cordoned,
+                                  error)))
+        return code;
+    const char *provider_id = as_field_find_string(spec, "providerID");
+    node->provider_id = as_arena_strdup(arena, provider_id ? provider_id : "");
+    node->zone = find_zone(json_object_get(metadata, "labels"), arena);
+    node->created = read_created(metadata);
+    node->is_ready = is_ready(status);
+    node->is_marked = read_mark(annotations, arena, &node->mark);
+    node->keep = find_keep(annotations, arena);
+    read_allocatable(status, node->allocatable);
+    return 0;
+}
+
+static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_node *node_out,
+                     struct as_error *error)
+{
+    struct as_kube_node node = {.mark = {.owner = "", .decision = ""}};
+    json_t *metadata;
+    int code;
+    if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
+        (code = read_name(metadata, arena, &node.name, error)))
+        return code;
+    if ((code = read_body(item, metadata, arena, &node, error))) {
+        as_error_wrap(error, "node %s", node.name);
+        return code;
+    }
+    *node_out = node;
+    return 0;
+}
+
+static int take_node(void *context, const json_t *item, struct as_error *error)
+{
+    struct as_kube_nodes *nodes = context;
+    struct as_kube_node node;
+    int code = read_node(item, &nodes->texts, &node, error);
+    if (code)
+        return code;
+    if (nodes->count == nodes->max) {
+        as_error_set(error, "more than %zu nodes", nodes->max);
+        return -E2BIG;
+    }
+    nodes->items = as_xgrow(nodes->items, nodes->count, &nodes->capacity, sizeof(*nodes->items));
+    nodes->items[nodes->count++] = node;
+    return 0;
+}
+
+int as_kube_nodes_decode(struct as_kube_nodes *nodes, const char *json, size_t size,
+                         char **next_out, struct as_error *error)
+{
+    return kube_list_read(json, size, "NodeList", take_node, nodes, next_out, error);
+}
+
+void as_kube_nodes_clear(struct as_kube_nodes *nodes)
+{
+    nodes->count = 0;
+    as_arena_reset(&nodes->texts);
+}
+
+void as_kube_nodes_deinit(struct as_kube_nodes *nodes)
+{
+    free(nodes->items);
+    as_arena_deinit(&nodes->texts);
+    *nodes = AS_KUBE_NODES_INIT(nodes->max);
+}
+
+int as_kube_node_decode(const char *json, size_t size, struct as_arena *arena,
+                        struct as_kube_node *node_out, struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    int code = kube_object_load(json, size, "Node", &object, error);
+    return code ? code : read_node(object, arena, node_out, error);
+}
+
+/* Patches */
+
+struct source { /* the Node that a patch is for */
+    json_t *object, *taints;
+    struct as_kube_node node;
+    const char *version;
+    struct as_arena arena;
+};
+
+static void close_source(struct source *source)
+{
+    json_decref(source->object);
+    as_arena_deinit(&source->arena);
+}
+
+static int open_source(struct source *source, const char *json, size_t size, struct as_error *error)
+{
+    int code = kube_object_load(json, size, "Node", &source->object, error);
+    if (code || (code = read_node(source->object, &source->arena, &source->node, error)))
+        return code;
+    source->version =
+        as_field_find_string(json_object_get(source->object, "metadata"), "resourceVersion");
+    source->taints = json_object_get(json_object_get(source->object, "spec"), "taints");
+    if (as_str_is_empty(source->version) ||
+        (source->taints && !json_is_null(source->taints) && !json_is_array(source->taints))) {
+        as_error_set(error, "node %s: %s", source->node.name,
+                     as_str_is_empty(source->version) ? "metadata.resourceVersion: missing"
+                                                      : "spec.taints: expected a list");
+        return -EBADMSG;
+    }
+    return 0;
+}
+
+static bool is_ours(const json_t *taint)
+{
+    return as_str_equal(as_field_find_string(taint, "key"), AS_NODE_TAINT);
+}
+
+/* All but ours, as they are. */
+static void write_taints(struct as_json_writer *json, const struct source *source, bool with_ours)
+{
+    const json_t *taint;
+    size_t index;
+    as_json_write_key(json, "taints");
+    as_json_begin_array(json);
+    json_array_foreach(source->taints, index, taint)
+    {
+        char *text = is_ours(taint) ? NULL : json_dumps(taint, JSON_COMPACT | JSON_ENCODE_ANY);
+        if (text)
+            as_json_write_raw(json, text, strlen(text));
+        free(text);
+    }
+    if (with_ours) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "effect", "NoSchedule");
+        as_json_write_member(json, "key", AS_NODE_TAINT);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void write_mark(struct as_json_writer *json, const struct as_kube_node_mark *mark)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(4096);
+    struct as_json_writer inner;
+    char at[AS_RFC3339_SIZE];
+    as_wall_time_print_short(mark->at, at);
+    as_json_init(&inner, &text, 0);
+    as_json_begin_object(&inner);
+    as_json_write_member(&inner, "at", at);
+    as_json_write_member_bool(&inner, "cordoned", mark->has_cordoned);
+    as_json_write_member(&inner, "decision", mark->decision);
+    as_json_write_member(&inner, "owner", mark->owner);
+    as_json_end_object(&inner);
+    as_json_write_member(json, AS_NODE_MARK_ANNOTATION, text.failed ? "" : text.data);
+}
+
+static void begin_patch(struct as_json_writer *json, struct as_buf *patch)
+{
+    as_json_init(json, patch, 0);
+    as_json_begin_object(json);
+    as_json_write_key(json, "metadata");
+    as_json_begin_object(json);
+    as_json_write_key(json, "annotations");
+    as_json_begin_object(json);
+}
+
+static void begin_spec(struct as_json_writer *json, const struct source *source)
+{
+    as_json_end_object(json);
+    as_json_write_member(json, "resourceVersion", source->version);
+    as_json_end_object(json);
+    as_json_write_key(json, "spec");
+    as_json_begin_object(json);
+}
+
+int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube_node_mark *mark,
+                             struct as_buf *patch, struct as_error *error)
+{
+    AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
+    struct as_json_writer writer;
+    int code = open_source(&source, json, size, error);
+    if (code)
+        return code;
+    struct as_kube_node_mark written = *mark;
+    /* What a mark of before says it did is still ours to take back. */
+    written.has_cordoned =
+        !source.node.is_cordoned || (source.node.is_marked && source.node.mark.has_cordoned);
+    begin_patch(&writer, patch);
+    write_mark(&writer, &written);
+    begin_spec(&writer, &source);
+    write_taints(&writer, &source, true);
+    as_json_write_member_bool(&writer, "unschedulable", true);
+    as_json_end_object(&writer);
+    as_json_end_object(&writer);
+    return as_buf_check(patch);
+}
+
+int as_kube_node_unmark_encode(const char *json, size_t size, struct as_buf *patch,
+                               struct as_error *error)
+{
+    AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
+    struct as_json_writer writer;
+    int code = open_source(&source, json, size, error);
+    if (code)
+        return code;
+    begin_patch(&writer, patch);
+    as_json_write_key(&writer, AS_NODE_MARK_ANNOTATION);
+    as_json_write_null(&writer);
+    begin_spec(&writer, &source);
+    write_taints(&writer, &source, false);
+    if (source.node.is_marked && source.node.mark.has_cordoned) {
+        as_json_write_key(&writer, "unschedulable");
+        as_json_write_null(&writer);
+    }
+    as_json_end_object(&writer);
+    as_json_end_object(&writer);
+    return as_buf_check(patch);
+}

@@ -1,0 +1,104 @@
+/*
+ * The pods behind a target: see the header.
+ */
+#include <alertscaler/wire/kubernetes_pods.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "kube_list.h"
+#include "kubernetes_pod.h"
+#include "json/field.h"
+
+int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
+                            struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    json_t *status;
+    int code = as_field_load_object(json, size, &object, error);
+    if (code || (code = as_field_get_object(object, "status", "status", &status, error)))
+        return code;
+    const json_t *selector = json_object_get(status, "selector");
+    if (json_is_object(selector)) /* of old versions: a map, beside the text */
+        selector = NULL;
+    if (!selector || json_is_null(selector))
+        selector = json_object_get(status, "targetSelector");
+    if (selector && !json_is_null(selector) && !json_is_string(selector)) {
+        as_error_set(error, "status.selector: expected a string");
+        return -EBADMSG;
+    }
+    const char *text = json_string_value(selector);
+    *selector_out = as_str_is_empty(text) ? NULL : as_xstrdup(text);
+    return 0;
+}
+
+/* Pages */
+
+static int take_pod(void *context, const json_t *item, struct as_error *error)
+{
+    struct as_kube_pods *pods = context;
+    struct as_pod_seen pod;
+    int code = as_kube_pod_read(item, &pod, error);
+    if (code)
+        return code;
+    if (pods->count == pods->max) {
+        as_error_set(error, "more than %zu pods", pods->max);
+        return -E2BIG;
+    }
+    pod.name = as_arena_strdup(&pods->names, pod.name);
+    pods->items = as_xgrow(pods->items, pods->count, &pods->capacity, sizeof(*pods->items));
+    pods->items[pods->count++] = pod;
+    return 0;
+}
+
+int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
+                        struct as_error *error)
+{
+    return kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
+}
+
+/* Equal names in the order in which they were read: that of their places. */
+static int compare(const void *a, const void *b)
+{
+    const struct as_pod_seen *left = *(const struct as_pod_seen *const *)a;
+    const struct as_pod_seen *right = *(const struct as_pod_seen *const *)b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left > right) - (left < right);
+}
+
+void as_kube_pods_finish(struct as_kube_pods *pods)
+{
+    if (pods->count == 0)
+        return;
+    const struct as_pod_seen **order = as_xcalloc(pods->count, sizeof(const struct as_pod_seen *));
+    struct as_pod_seen *sorted = as_xcalloc(pods->count, sizeof(*sorted));
+    size_t kept = 0;
+    for (size_t i = 0; i < pods->count; i++)
+        order[i] = &pods->items[i];
+    qsort(order, pods->count, sizeof(const struct as_pod_seen *), compare);
+    for (size_t i = 0; i < pods->count; i++)
+        if (i + 1 == pods->count || strcmp(order[i]->name, order[i + 1]->name) != 0)
+            sorted[kept++] = *order[i];
+    free(order);
+    free(pods->items);
+    pods->items = sorted;
+    pods->capacity = pods->count;
+    pods->count = kept;
+}
+
+void as_kube_pods_clear(struct as_kube_pods *pods)
+{
+    pods->count = 0;
+    as_arena_reset(&pods->names);
+}
+
+void as_kube_pods_deinit(struct as_kube_pods *pods)
+{
+    free(pods->items);
+    as_arena_deinit(&pods->names);
+    *pods = AS_KUBE_PODS_INIT(pods->max);
+}

@@ -1,0 +1,141 @@
+/*
+ * A Lease: see the header. Absent and null members are what client-go takes them for: zero.
+ */
+#include <alertscaler/wire/lease.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "kube_object.h"
+#include "json/field.h"
+
+static int get_time(const json_t *spec, const char *name, const char *path, as_maybe_time *time_out,
+                    struct as_error *error)
+{
+    char text[64]; /* nine digits and an offset fit */
+    *time_out = (as_maybe_time){.set = false};
+    const int code = as_field_copy_string(spec, name, path, text, sizeof(text), error);
+    if (code || !*text)
+        return code;
+    if (as_wall_time_parse(text, strlen(text), &time_out->at) != 0) {
+        as_error_set(error, "%s: expected a time", path);
+        return -EBADMSG;
+    }
+    time_out->set = true;
+    return 0;
+}
+
+static int get_spec(const json_t *spec, struct as_lease *lease, struct as_error *error)
+{
+    int code;
+    if ((code = as_field_copy_string(spec, "holderIdentity", "spec.holderIdentity", lease->holder,
+                                     sizeof(lease->holder), error)) ||
+        (code = as_field_get_size(spec, "leaseDurationSeconds", "spec.leaseDurationSeconds", 0,
+                                  &lease->duration_s, error)) ||
+        (code = as_field_get_size(spec, "leaseTransitions", "spec.leaseTransitions", 0,
+                                  &lease->transitions, error)) ||
+        (code = get_time(spec, "acquireTime", "spec.acquireTime", &lease->acquired, error)) ||
+        (code = get_time(spec, "renewTime", "spec.renewTime", &lease->renewed, error)))
+        return code;
+    return 0;
+}
+
+int as_lease_decode(const char *json, size_t size, struct as_lease_object *object_out,
+                    struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *document = NULL;
+    json_t *metadata, *spec, *annotations;
+    struct as_lease_object object = {.is_paused = false};
+    int code = kube_object_load(json, size, "Lease", &document, error);
+    if (code)
+        return code;
+    if ((code = as_field_get_object(document, "metadata", "metadata", &metadata, error)) ||
+        (code = as_field_get_object(document, "spec", "spec", &spec, error)) ||
+        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
+                                    error)) ||
+        (code =
+             as_field_copy_string(metadata, "resourceVersion", "metadata.resourceVersion",
+                                  object.resource_version, sizeof(object.resource_version), error)))
+        return code;
+    if (!*object.resource_version) {
+        as_error_set(error, "metadata.resourceVersion: missing");
+        return -EBADMSG;
+    }
+    if ((code = get_spec(spec, &object.lease, error)))
+        return code;
+    const json_t *paused = json_object_get(annotations, AS_LEASE_PAUSED_ANNOTATION);
+    if (paused) {
+        const char *reason = json_string_value(paused);
+        object.is_paused = true;
+        as_str_copy_line(reason ? reason : "", object.paused, sizeof(object.paused));
+    }
+    *object_out = object;
+    return 0;
+}
+
+static bool is_same_time(const as_maybe_time *a, const as_maybe_time *b)
+{
+    return a->set == b->set && (!a->set || a->at.us == b->at.us);
+}
+
+bool as_lease_is_same(const struct as_lease *a, const struct as_lease *b)
+{
+    return strcmp(a->holder, b->holder) == 0 && a->duration_s == b->duration_s &&
+           a->transitions == b->transitions && is_same_time(&a->acquired, &b->acquired) &&
+           is_same_time(&a->renewed, &b->renewed);
+}
+
+static void set_time(json_t *spec, const char *name, const as_maybe_time *time)
+{
+    char text[AS_RFC3339_SIZE]; /* six digits: a MicroTime */
+    if (!time->set) {
+        json_object_del(spec, name);
+        return;
+    }
+    as_wall_time_print(time->at, text);
+    json_object_set_new(spec, name, json_string(text));
+}
+
+static void set_spec(json_t *spec, const struct as_lease *lease)
+{
+    json_object_set_new(spec, "holderIdentity", json_string(lease->holder));
+    json_object_set_new(spec, "leaseDurationSeconds", json_integer(lease->duration_s));
+    json_object_set_new(spec, "leaseTransitions", json_integer(lease->transitions));
+    set_time(spec, "acquireTime", &lease->acquired);
+    set_time(spec, "renewTime", &lease->renewed);
+}
+
+void as_lease_encode_new(const char *namespace_, const char *name, const struct as_lease *lease,
+                         struct as_buf *out)
+{
+    json_t *spec = json_object();
+    set_spec(spec, lease);
+    AS_CLEANUP(as_json_free_p)
+    json_t *document =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:o}", "apiVersion", "coordination.k8s.io/v1",
+                  "kind", "Lease", "metadata", "namespace", namespace_, "name", name, "labels",
+                  "app.kubernetes.io/managed-by", "alertscaler", "spec", spec);
+    as_field_dump(document, out);
+}
+
+int as_lease_encode_update(const char *json, size_t size, const struct as_lease *lease,
+                           struct as_buf *out, struct as_error *error)
+{
+    AS_CLEANUP(as_json_free_p) json_t *document = NULL;
+    json_t *spec, *metadata;
+    int code;
+    if ((code = as_field_load_object(json, size, &document, error)) ||
+        (code = as_field_get_object(document, "metadata", "metadata", &metadata, error)) ||
+        (code = as_field_get_object(document, "spec", "spec", &spec, error)))
+        return code;
+    if (!spec) {
+        spec = json_object();
+        json_object_set_new(document, "spec", spec);
+    }
+    json_object_del(metadata, "managedFields"); /* long, and the server's own */
+    set_spec(spec, lease);
+    as_field_dump(document, out);
+    return 0;
+}
