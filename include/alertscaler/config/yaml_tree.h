@@ -109,7 +109,8 @@ void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *no
 /* Likewise with any severity. */
 void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                      enum as_severity severity, enum as_yaml_show show,
-                     struct as_diagnostics *diagnostics, const char *format, va_list arguments);
+                     struct as_diagnostics *diagnostics, const char *format, va_list arguments)
+    AS_PRINTF(6, 0);
 
 AS_DEFINE_CLEANUP(struct as_yaml_tree *, as_yaml_free)
 

@@ -64,8 +64,8 @@ static void fail(struct as_storage *storage, struct as_storage_batches *taken, i
 
 /* The oldest batches, as many as go into one transaction: those of which it is said that they are
  * in the log's present file without the ones that may not fit there. In the thread none while the
- * loop's turn lasts. */
-static void take(struct as_storage *storage, struct as_storage_batches *taken_out)
+ * loop's turn lasts. False: none. */
+static bool take(struct as_storage *storage, struct as_storage_batches *taken_out)
 {
     struct as_storage_batch *batch;
     uint64_t bytes = 0, lines = 0;
@@ -87,6 +87,7 @@ static void take(struct as_storage *storage, struct as_storage_batches *taken_ou
     storage->counts.waiting_bytes -= bytes;
     storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
     pthread_mutex_unlock(&storage->mutex);
+    return !STAILQ_EMPTY(taken_out);
 }
 
 static size_t count_batches(const struct as_storage_batches *batches)
@@ -224,8 +225,7 @@ static bool work(struct as_storage *storage)
 
     if (storage->failed)
         return false;
-    take(storage, &taken);
-    if (!STAILQ_EMPTY(&taken)) {
+    if (take(storage, &taken)) {
         status = commit(storage, &taken, &error);
         worked = true;
     }
@@ -273,7 +273,7 @@ bool storage_write_lagging(struct as_storage *storage)
     if (may) {
         int status = 0;
         storage->is_direct = true;
-        while (!status && (take(storage, &taken), !STAILQ_EMPTY(&taken)))
+        while (!status && take(storage, &taken))
             status = commit(storage, &taken, &error);
         if (status)
             fail(storage, &taken, status, &error);
