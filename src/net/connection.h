@@ -4,8 +4,7 @@
  *
  * A connection is always on exactly one list, and the list is its state. as_connection_enter is the
  * only way from one to another. Each list is in the order of entry, so one timer a list is enough
- * for all deadlines. A closed connection is freed by an event of its own, never under the feet of
- * a caller.
+ * for all deadlines. An event of its own frees a closed connection, never under a caller's feet.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
@@ -49,6 +48,7 @@ struct as_http_exchange {
     struct as_buf text; /* the head's bytes, cut into strings in place */
     struct as_buf body;
     int64_t started_us;
+    const void *route;
     const char *handler_name;
     bool is_head_request, replied;
     void *data;

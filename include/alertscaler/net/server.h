@@ -86,7 +86,11 @@ const char *as_http_exchange_get_remote(
 /* Whom the client's certificate names, where one was verified: the allowed SAN that it has, else
  * its first DNS name or URI, else its common name. NULL: nobody. */
 const char *as_http_exchange_find_client_name(const struct as_http_exchange *exchange);
-void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name);
+/* Who answers: `handler_name` for metrics, and what the handler keeps to find that again (may be
+ * NULL). Both static memory. */
+void as_http_exchange_set_route(struct as_http_exchange *exchange, const void *route,
+                                const char *handler_name);
+const void *as_http_exchange_get_route(const struct as_http_exchange *exchange);
 /* What the handler keeps with the request from admission to reply; `free_data` (may be NULL) is
  * called when the exchange ends, however it does. */
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,

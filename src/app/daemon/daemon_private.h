@@ -6,7 +6,7 @@
  *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
  *   daemon_locks.c   what is locked, shown to people
  *   daemon_config.c  configuration: loaded, reloaded as a whole
- *   daemon_http.c    requests
+ *   daemon_http.c    the server, and what is shown
  *
  * Long because all of them share one structure.
  */
@@ -29,6 +29,7 @@
 #include <alertscaler/net/tls_server.h>
 
 #include "auth/auth.h"
+#include "http/route.h"
 #include "kill_switch.h"
 #include "process/instance.h"
 #include "process/system_clock.h"
@@ -84,6 +85,7 @@ struct daemon {
     bool halted; /* at the last look */
     struct as_metrics *metrics;
     struct as_api *api;
+    struct as_routes routes;
     struct as_http_server *server;
     struct as_sandbox *sandbox;
     as_wall_time started;

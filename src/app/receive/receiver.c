@@ -5,23 +5,20 @@
 #include "receiver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
 #include <alertscaler/wire/record.h>
 
 #include "decoded.h"
+#include "http/reply.h"
 
-#define HANDLER         "webhook"
 #define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
 #define TRACEPARENT_MAX 128
-#define RETRY_AFTER     "Retry-After: 5\r\n"
 
 struct waiting {
     TAILQ_ENTRY(waiting) next;
@@ -139,66 +136,30 @@ struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receive
     return as_decoded_get_counts(receiver->decoded);
 }
 
-bool as_receiver_is_path(const char *path)
-{
-    return strcmp(path, "/webhook") == 0 || as_str_starts_with(path, "/webhook/");
-}
-
-static void reply_text(struct as_http_exchange *exchange, int status, const char *headers,
-                       const char *text)
-{
-    char line[AS_ERROR_SIZE + 2];
-    const int size = snprintf(line, sizeof(line), "%s\n", text);
-    as_http_exchange_reply(
-        exchange, &(struct as_http_answer){
-                      .status = status,
-                      .headers = headers,
-                      .body = line,
-                      .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
-                  });
-}
-
 static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
                               const char *why)
 {
-    char text[AS_ERROR_SIZE];
-    (void)snprintf(text, sizeof(text),
-                   "alertscaler cannot store notifications now (%s): send it again", why);
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
-    reply_text(exchange, 503, RETRY_AFTER, text);
+    as_reply_text(exchange, 503, AS_REPLY_LATER,
+                  "alertscaler cannot store notifications now (%s): send it again", why);
 }
 
-/* NULL where a notification can be taken. */
-static const char *find_obstacle(const struct as_receiver *receiver)
+bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
+    const char *why = NULL;
     if (!receiver->shell)
-        return receiver->why_not;
-    if (!as_storage_has_room(receiver->storage))
-        return "the queue to the state file is full";
-    return NULL;
-}
-
-enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
-                                         struct as_http_exchange *exchange)
-{
-    as_http_exchange_set_handler_name(exchange, HANDLER);
-    const char *method = as_http_exchange_get_method(exchange);
-    if (strcmp(method, "POST") != 0 && strcmp(method, "PUT") != 0) { /* Grafana may PUT */
-        reply_text(exchange, 405, "Allow: POST\r\n", "notifications are sent with POST");
-        return AS_HTTP_REPLIED;
-    }
-    const enum as_http_admission admission =
-        as_auth_admit(receiver->config.auth, exchange, HANDLER, AS_PERMISSION_NOTIFY);
-    const char *obstacle = admission == AS_HTTP_ADMITTED ? find_obstacle(receiver) : NULL;
-    if (!obstacle)
-        return admission;
-    reply_unavailable(receiver, exchange, obstacle);
-    return AS_HTTP_REPLIED;
+        why = receiver->why_not;
+    else if (!as_storage_has_room(receiver->storage))
+        why = "the queue to the state file is full";
+    if (why)
+        reply_unavailable(receiver, exchange, why);
+    return !why;
 }
 
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status)
 {
-    if (strcmp(handler, HANDLER) == 0 && (status == 401 || status == 403 || status == 429))
+    if (strcmp(handler, AS_RECEIVER_HANDLER) == 0 &&
+        (status == 401 || status == 403 || status == 429))
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
 }
 
@@ -236,18 +197,14 @@ void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchan
                  as_http_exchange_get_path(exchange));
     as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                     get_now(receiver));
-    reply_text(exchange, 404, NULL, error.text);
+    as_reply_text(exchange, 404, NULL, "%s", error.text);
 }
 
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
-    if (!as_auth_verify_body(receiver->config.auth, exchange))
+    if (!as_auth_verify_body(receiver->config.auth, exchange) ||
+        !as_receiver_check(receiver, exchange)) /* again: the body may have taken its time */
         return;
-    const char *obstacle = find_obstacle(receiver); /* the body may have taken its time */
-    if (obstacle) {
-        reply_unavailable(receiver, exchange, obstacle);
-        return;
-    }
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
     struct as_notification *notification;
@@ -261,7 +218,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                         get_now(receiver));
-        reply_text(exchange, 400, NULL, error.text);
+        as_reply_text(exchange, 400, NULL, "%s", error.text);
         return;
     }
     complete(receiver, exchange, notification);
@@ -319,12 +276,7 @@ void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request)
     if (!first || first->request != request)
         return;
     struct waiting *waiting = take_first(receiver);
-    as_http_exchange_reply(waiting->exchange, &(struct as_http_answer){
-                                                  .status = 200,
-                                                  .content_type = "application/json",
-                                                  .body = waiting->body.data,
-                                                  .body_size = waiting->body.size,
-                                              });
+    as_reply_json(waiting->exchange, 200, NULL, &waiting->body);
     as_buf_deinit(&waiting->body);
     free(waiting);
 }

@@ -20,6 +20,8 @@
 #include "auth/auth.h"
 #include "decoded.h"
 
+#define AS_RECEIVER_HANDLER "webhook" /* the handler's name in metrics and logs */
+
 struct as_receiver;
 
 struct as_receiver_config {
@@ -41,11 +43,8 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
 void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
 
-bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
-
-/* For the server: decides on the head. */
-enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
-                                         struct as_http_exchange *exchange) AS_MUST_USE;
+/* Whether a notification can be taken now; false after answering 503. */
+bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange) AS_MUST_USE;
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
 /* For a POST to another path: says where notifications go, to the sender and, throttled, in the
  * log. */
