@@ -17,6 +17,23 @@
 
 #define TRACEPARENT_MAX 128
 
+enum complaint {
+    REFUSED, /* bodies that are no notification: anybody may send them */
+    INVALID, /* alerts that cannot be read, of notifications that were taken */
+    AHEAD,   /* alerts dated ahead of the clock */
+    CROWDED, /* notifications that there was no room for */
+    COMPLAINT_COUNT
+};
+static const struct complaint_row {
+    enum as_log_level level;
+    const char *event, *key;
+} complaints[COMPLAINT_COUNT] = {
+    [REFUSED] = {AS_LOG_WARN, "notification refused", "error"},
+    [INVALID] = {AS_LOG_WARN, "alert refused", "error"},
+    [AHEAD] = {AS_LOG_WARN, "alert dated ahead of the clock", "startsAt"},
+    [CROWDED] = {AS_LOG_ERROR, "notification not taken", "reason"},
+};
+
 struct as_receiver {
     struct as_receiver_config config;
     struct as_shell *shell;
@@ -25,47 +42,26 @@ struct as_receiver {
     struct as_decoded *decoded;
     struct as_random random;
     struct as_waiting_kind kind;
-    struct as_throttle refused; /* bodies that are no notification: anybody may send them */
-    struct as_throttle invalid; /* alerts that cannot be read, of notifications that were taken */
-    struct as_throttle ahead;   /* alerts dated ahead of the clock */
-    struct as_throttle crowded; /* notifications that there was no room for */
+    struct as_throttle complaints[COMPLAINT_COUNT];
 };
-
-static bool log_refused(const void *context, const struct as_throttle *refused)
-{
-    (void)context;
-    as_log(AS_LOG_WARN, "notification refused", AS_F("remote", refused->remote),
-           AS_F("error", refused->error), AS_FI("count", refused->count));
-    return true;
-}
-
-static bool log_invalid(const void *context, const struct as_throttle *invalid)
-{
-    (void)context;
-    as_log(AS_LOG_WARN, "alert refused", AS_F("remote", invalid->remote),
-           AS_F("error", invalid->error), AS_FI("count", invalid->count));
-    return true;
-}
-
-static bool log_ahead(const void *context, const struct as_throttle *ahead)
-{
-    (void)context;
-    as_log(AS_LOG_WARN, "alert dated ahead of the clock", AS_F("remote", ahead->remote),
-           AS_F("startsAt", ahead->error), AS_FI("count", ahead->count));
-    return true;
-}
-
-static bool log_crowded(const void *context, const struct as_throttle *crowded)
-{
-    (void)context;
-    as_log(AS_LOG_ERROR, "notification not taken", AS_F("remote", crowded->remote),
-           AS_F("reason", crowded->error), AS_FI("count", crowded->count));
-    return true;
-}
 
 static as_mono_time get_now(const struct as_receiver *receiver)
 {
     return receiver->config.clock->get_mono(receiver->config.clock);
+}
+
+static bool log_complaint(const void *context, const struct as_throttle *throttle)
+{
+    const struct complaint_row *row = context;
+    as_log(row->level, row->event, AS_F("remote", throttle->remote),
+           AS_F(row->key, throttle->error), AS_FI("count", throttle->count));
+    return true;
+}
+
+static void complain(struct as_receiver *receiver, enum complaint complaint, const char *remote,
+                     const char *text)
+{
+    as_throttle_add(&receiver->complaints[complaint], remote, text, get_now(receiver));
 }
 
 static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
@@ -89,10 +85,9 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     receiver->decoded = as_decoded_new(0);
     as_random_init(&receiver->random, config->seed);
     receiver->kind = (struct as_waiting_kind){.lose = lose, .context = receiver};
-    receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
-    receiver->invalid = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_invalid, NULL);
-    receiver->ahead = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_ahead, NULL);
-    receiver->crowded = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_crowded, NULL);
+    for (size_t i = 0; i < COMPLAINT_COUNT; i++)
+        receiver->complaints[i] =
+            AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_complaint, &complaints[i]);
     return receiver;
 }
 
@@ -101,20 +96,16 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
     if (!receiver)
         return NULL;
     as_decoded_free(receiver->decoded);
-    as_throttle_end(&receiver->refused, get_now(receiver));
-    as_throttle_end(&receiver->invalid, get_now(receiver));
-    as_throttle_end(&receiver->ahead, get_now(receiver));
-    as_throttle_end(&receiver->crowded, get_now(receiver));
+    for (size_t i = 0; i < COMPLAINT_COUNT; i++)
+        as_throttle_end(&receiver->complaints[i], get_now(receiver));
     free(receiver);
     return NULL;
 }
 
 void as_receiver_look(struct as_receiver *receiver)
 {
-    as_throttle_look(&receiver->refused, get_now(receiver));
-    as_throttle_look(&receiver->invalid, get_now(receiver));
-    as_throttle_look(&receiver->ahead, get_now(receiver));
-    as_throttle_look(&receiver->crowded, get_now(receiver));
+    for (size_t i = 0; i < COMPLAINT_COUNT; i++)
+        as_throttle_look(&receiver->complaints[i], get_now(receiver));
 }
 
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
@@ -176,8 +167,7 @@ static void note_invalid(struct as_receiver *receiver, const struct as_notificat
 {
     for (size_t i = 0; i < notification->alert_count; i++) {
         if (notification->alerts[i].problem)
-            as_throttle_add(&receiver->invalid, notification->remote,
-                            notification->alerts[i].problem, get_now(receiver));
+            complain(receiver, INVALID, notification->remote, notification->alerts[i].problem);
     }
 }
 
@@ -186,8 +176,7 @@ void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchan
     struct as_error error = AS_ERROR_INIT;
     as_error_set(&error, "nothing is taken at %s: notifications go to /webhook",
                  as_http_exchange_get_path(exchange));
-    as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
-                    get_now(receiver));
+    complain(receiver, REFUSED, as_http_exchange_get_remote(exchange), error.text);
     as_reply_text(exchange, 404, NULL, "%s", error.text);
 }
 
@@ -207,8 +196,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     }
     if (r != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
-        as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
-                        get_now(receiver));
+        complain(receiver, REFUSED, as_http_exchange_get_remote(exchange), error.text);
         as_reply_text(exchange, 400, NULL, "%s", error.text);
         return;
     }
@@ -216,8 +204,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     if (!as_engine_has_room(as_shell_get_engine(receiver->shell), notification)) {
         static const char why[] =
             "incidents take all the memory that receiver.max_incident_memory gives";
-        as_throttle_add(&receiver->crowded, as_http_exchange_get_remote(exchange), why,
-                        get_now(receiver));
+        complain(receiver, CROWDED, as_http_exchange_get_remote(exchange), why);
         reply_unavailable(receiver, exchange, why);
         return;
     }
@@ -235,7 +222,7 @@ static void note_ahead(struct as_receiver *receiver, const struct as_notificatio
         if (!record->outcomes[i].is_ahead)
             continue;
         as_wall_time_print_short(record->notification->alerts[i].starts_at, text);
-        as_throttle_add(&receiver->ahead, record->notification->remote, text, get_now(receiver));
+        complain(receiver, AHEAD, record->notification->remote, text);
     }
 }
 
