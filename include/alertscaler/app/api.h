@@ -28,7 +28,7 @@ struct as_api_config {
 struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
 struct as_api *as_api_free(struct as_api *api);
 
-/* For as_shell_callbacks.effect: keeps decisions, and why targets failed. */
+/* Keeps decisions, and why targets failed. Other effects are ignored. */
 void as_api_on_effect(struct as_api *api, const struct as_effect *effect);
 
 struct api_request;

@@ -31,7 +31,7 @@ enum as_notification_result {
 struct as_metrics *as_metrics_new(void) AS_MUST_USE;
 struct as_metrics *as_metrics_free(struct as_metrics *metrics);
 
-/* For as_shell_callbacks.effect: alerts, decisions, actions. */
+/* Counts what is recorded: alerts, decisions, actions. Other effects are ignored. */
 void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *effect);
 void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification_result result);
 /* For as_http_handler.answered; `handler` is static memory, "" counts as "other". */

@@ -88,6 +88,7 @@ struct as_event {
 };
 
 enum as_effect_kind {
+    /* The state */
     AS_EFFECT_PUT_INCIDENT,
     AS_EFFECT_DELETE_INCIDENT,
     AS_EFFECT_PUT_TARGET,
@@ -96,17 +97,19 @@ enum as_effect_kind {
     AS_EFFECT_DELETE_INTENT,
     AS_EFFECT_PUT_PAUSE, /* of all targets */
     AS_EFFECT_DELETE_PAUSE,
+    /* Records */
     AS_EFFECT_RECORD_NOTIFICATION, /* also the text of the answer */
     AS_EFFECT_RECORD_DECISION,
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
     AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request whose answer it is; 0: none's */
     AS_EFFECT_COMMIT,         /* all of the above since the last; ticket 0: nobody waits */
-    AS_EFFECT_ANSWER,         /* the request `ticket` is durable: 200 */
-    AS_EFFECT_OBSERVE,        /* read the size of `ref` */
-    AS_EFFECT_QUERY,          /* evaluate `query` */
-    AS_EFFECT_LIST_ALERTS,    /* read what is firing */
-    AS_EFFECT_SCALE           /* set the size of `ref` */
+    /* Calls */
+    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: 200 */
+    AS_EFFECT_OBSERVE,     /* read the size of `ref` */
+    AS_EFFECT_QUERY,       /* evaluate `query` */
+    AS_EFFECT_LIST_ALERTS, /* read what is firing */
+    AS_EFFECT_SCALE        /* set the size of `ref` */
 };
 
 struct as_effect { /* everything borrowed until the next step */

@@ -133,9 +133,9 @@ static void make_events(struct daemon *daemon)
     daemon->recover = new_timer(daemon, daemon_on_recover);
     daemon->retire = new_timer(daemon, daemon_on_retire);
     daemon->stop_timer = new_timer(daemon, on_stop_timer);
-    daemon->halt_timer = new_timer(daemon, daemon_on_halt_timer);
-    daemon->web_timer = new_timer(daemon, daemon_on_web_timer);
-    daemon->locks_timer = new_timer(daemon, daemon_on_locks_timer);
+    daemon->halt.timer = new_timer(daemon, daemon_on_halt_timer);
+    daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
+    daemon->locks.timer = new_timer(daemon, daemon_on_locks_timer);
     daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
 
@@ -147,9 +147,9 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->recover);
     event_free(daemon->retire);
     event_free(daemon->stop_timer);
-    event_free(daemon->halt_timer);
-    event_free(daemon->web_timer);
-    event_free(daemon->locks_timer);
+    event_free(daemon->halt.timer);
+    event_free(daemon->web.timer);
+    event_free(daemon->locks.timer);
     event_free(daemon->look_timer);
     event_base_free(daemon->base);
 }
@@ -185,13 +185,13 @@ static void release(struct daemon *daemon)
     as_auth_free(daemon->auth); /* it asks outside */
     as_operators_free(daemon->operators);
     as_waiting_free(daemon->waiting);
-    as_kill_switch_free(daemon->kill_switch);
+    as_kill_switch_free(daemon->halt.kill_switch);
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
     daemon->options->adapters->free_outside(daemon->outside);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
-    (void)daemon_web_free(daemon->web);
+    (void)daemon_web_free(daemon->web.file);
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);
     free_events(daemon);
@@ -223,7 +223,7 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .context = &daemon});
     daemon.waiting = as_waiting_new();
     daemon.operators = as_operators_new(daemon.waiting);
-    daemon.kill_switch = as_kill_switch_new();
+    daemon.halt.kill_switch = as_kill_switch_new();
     daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
                                                                    .metrics = daemon.metrics,
                                                                    .auth = daemon.auth,

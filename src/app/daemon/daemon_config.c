@@ -79,7 +79,7 @@ static struct as_config *load_config(const struct daemon *daemon, struct as_erro
 
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
                                                    const struct as_config *config,
-                                                   const struct daemon_web *web)
+                                                   const struct daemon_web_file *web)
 {
     return (struct as_sandbox_config){
         .mode = daemon->options->sandbox,
@@ -94,7 +94,7 @@ static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
 {
     const struct as_sandbox_config config =
-        get_sandbox_config(daemon, daemon->config, &daemon->web);
+        get_sandbox_config(daemon, daemon->config, &daemon->web.file);
     return as_sandbox_enter(&config, &daemon->sandbox, error);
 }
 
@@ -129,7 +129,7 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
 
 /* Everything new is made before anything old is let go: a failure on the way changes nothing. */
 static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
-                          struct daemon_web *web_out, struct as_credentials **credentials_out,
+                          struct daemon_web_file *web_out, struct as_credentials **credentials_out,
                           struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
                           struct as_error *error)
 {
@@ -137,7 +137,7 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
     struct as_config *config = load_config(daemon, error);
     AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
     AS_CLEANUP(as_reviewer_free_p) struct as_reviewer *reviewer = NULL;
-    struct daemon_web web;
+    struct daemon_web_file web;
     if (!config)
         return -EINVAL;
     int r = daemon_web_load(daemon, false, &web, error);
@@ -188,13 +188,14 @@ static void forget_ports(const struct daemon *daemon, struct as_target_port *tar
     daemon_forget_config(daemon, old);
 }
 
-int daemon_reload(struct daemon *daemon, const char *credential, struct as_error *error)
+int daemon_reload(void *context, const char *credential, struct as_error *error)
 {
+    struct daemon *daemon = context;
     struct as_config *config = NULL;
     struct as_credentials *credentials = NULL;
     struct as_target_port *targets = NULL;
     struct as_reviewer *reviewer = NULL;
-    struct daemon_web web = {0};
+    struct daemon_web_file web = {0};
     if (daemon->failed || daemon->stopping) {
         as_error_set(error, "not now: %s",
                      daemon->stopping ? "stopping" : "the state cannot be written");
@@ -261,10 +262,10 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
         return r;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
     struct as_credentials *credentials;
-    r = daemon_web_load(daemon, false, &daemon->web, error);
+    r = daemon_web_load(daemon, false, &daemon->web.file, error);
     if (r != 0)
         return r;
-    const struct as_web_settings *web = daemon_web_get_settings(&daemon->web);
+    const struct as_web_settings *web = daemon_web_get_settings(&daemon->web.file);
     r = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
     if (r != 0)
         return r;

@@ -10,18 +10,18 @@
 
 void daemon_look_at_kill_switch(struct daemon *daemon)
 {
-    as_kill_switch_set_file(daemon->kill_switch, daemon->config->settings.kill_switch.file);
-    const struct as_halt halt = as_kill_switch_look(daemon->kill_switch);
+    as_kill_switch_set_file(daemon->halt.kill_switch, daemon->config->settings.kill_switch.file);
+    const struct as_halt halt = as_kill_switch_look(daemon->halt.kill_switch);
     const bool is_halted = halt.reason != NULL;
-    if (is_halted != daemon->halted)
+    if (is_halted != daemon->halt.is_set)
         as_log(AS_LOG_WARN,
                is_halted ? "the kill switch is set: nothing is scaled"
                          : "the kill switch is not set any more",
                AS_F("reason", halt.reason));
-    /* a new engine is not halted; one that is is told every time, which it takes for no news */
-    if ((is_halted || daemon->halted) && daemon->shell && !daemon->failed)
+    /* A new engine is not halted. A halted one is told each time; it ignores repeats. */
+    if ((is_halted || daemon->halt.is_set) && daemon->shell && !daemon->failed)
         as_shell_halt(daemon->shell, &halt);
-    daemon->halted = is_halted;
+    daemon->halt.is_set = is_halted;
 }
 
 void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
@@ -30,11 +30,11 @@ void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     daemon_look_at_kill_switch(daemon);
-    daemon_arm(daemon->halt_timer, LOOK_EVERY_US);
+    daemon_arm(daemon->halt.timer, LOOK_EVERY_US);
 }
 
 void daemon_set_annotation(struct daemon *daemon, const char *reason)
 {
-    as_kill_switch_set_annotation(daemon->kill_switch, reason);
+    as_kill_switch_set_annotation(daemon->halt.kill_switch, reason);
     daemon_look_at_kill_switch(daemon);
 }

@@ -46,9 +46,9 @@ void daemon_look(void *context, struct as_view *view_out)
         .not_ready = find_not_ready(daemon),
         .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
-        .shows_locks = daemon->lock_mirror != NULL,
+        .shows_locks = daemon->locks.mirror != NULL,
         .locks_behind =
-            daemon->lock_mirror ? daemon->lock_mirror->count_behind(daemon->lock_mirror) : 0,
+            daemon->locks.mirror ? daemon->locks.mirror->count_behind(daemon->locks.mirror) : 0,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),
         .cache_hits = cache.hits,
@@ -63,11 +63,6 @@ static void on_order(void *context, struct as_http_exchange *exchange, const cha
     const struct daemon *daemon = context;
     const struct as_operators_way way = {daemon->shell, daemon->storage, find_not_ready(daemon)};
     as_operators_handle(daemon->operators, exchange, who, kind, target, &way);
-}
-
-static int on_reload(void *context, const char *who, struct as_error *error)
-{
-    return daemon_reload(context, who, error);
 }
 
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
@@ -127,14 +122,14 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     config.listen_address = daemon->options->listen_address;
     config.max_connections = settings->max_connections;
     config.max_body = settings->max_body;
-    config.tls = daemon->web.tls;
+    config.tls = daemon->web.file.tls;
     char *headers = daemon_web_make_headers(daemon);
     config.extra_headers = headers;
     config.max_bodies = settings->max_bodies;
     as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
     as_descriptors_raise(settings->max_connections);
     daemon->routes = (struct as_routes){daemon->auth, daemon->receiver, daemon->api,
-                                        on_order,     on_reload,        daemon};
+                                        on_order,     daemon_reload,    daemon};
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);
@@ -150,5 +145,5 @@ void daemon_tell_address(const struct daemon *daemon)
 {
     as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
-           AS_F("tls", daemon->web.tls ? "yes" : "no"));
+           AS_F("tls", daemon->web.file.tls ? "yes" : "no"));
 }

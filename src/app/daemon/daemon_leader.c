@@ -90,7 +90,7 @@ enum as_permit daemon_get_permit(void *context)
     struct daemon *daemon = context;
     if (!daemon_may_act(daemon))
         return AS_PERMIT_NONE;
-    if (as_kill_switch_look(daemon->kill_switch).reason)
+    if (as_kill_switch_look(daemon->halt.kill_switch).reason)
         return AS_PERMIT_UNDO;
     return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }

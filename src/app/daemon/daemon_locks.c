@@ -29,34 +29,34 @@ void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context)
     struct locks locks = {.items = NULL};
     (void)fd;
     (void)what;
-    if (!daemon->lock_mirror)
+    if (!daemon->locks.mirror)
         return;
     if (daemon->shell && !daemon->failed && as_shell_is_ready(daemon->shell)) {
         as_engine_visit_locks(as_shell_get_engine(daemon->shell),
                               as_system_clock.get_mono(&as_system_clock),
                               as_system_clock.get_wall(&as_system_clock), add_lock, &locks);
-        daemon->lock_mirror->show(daemon->lock_mirror, locks.items, locks.count);
+        daemon->locks.mirror->show(daemon->locks.mirror, locks.items, locks.count);
         free(locks.items);
     }
-    daemon_arm(daemon->locks_timer, SHOW_EVERY_US);
+    daemon_arm(daemon->locks.timer, SHOW_EVERY_US);
 }
 
 void daemon_open_locks(struct daemon *daemon)
 {
     struct as_error error = AS_ERROR_INIT;
     if (daemon->options->adapters->new_lock_mirror(daemon->outside, &daemon->config->settings,
-                                                   daemon->leader, &daemon->lock_mirror,
+                                                   daemon->leader, &daemon->locks.mirror,
                                                    &error) != 0)
         as_log(AS_LOG_WARN, "locks cannot be shown as leases; nothing else depends on them",
                AS_F("error", error.text));
-    if (daemon->lock_mirror)
-        daemon_arm(daemon->locks_timer, 0);
+    if (daemon->locks.mirror)
+        daemon_arm(daemon->locks.timer, 0);
 }
 
 void daemon_close_locks(struct daemon *daemon)
 {
-    evtimer_del(daemon->locks_timer);
-    if (daemon->lock_mirror)
-        daemon->lock_mirror->close(daemon->lock_mirror);
-    daemon->lock_mirror = NULL;
+    evtimer_del(daemon->locks.timer);
+    if (daemon->locks.mirror)
+        daemon->locks.mirror->close(daemon->locks.mirror);
+    daemon->locks.mirror = NULL;
 }

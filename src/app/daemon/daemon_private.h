@@ -3,9 +3,12 @@
  *
  *   daemon.c         start, signals, stop
  *   daemon_leader.c  who leads: when there is a state
- *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
+ *   daemon_state.c   storage, shell and targets: opened, failed, recovered
+ *   daemon_effects.c who hears of the engine's effects
  *   daemon_locks.c   what is locked, shown to people
+ *   daemon_halt.c    the kill switch
  *   daemon_config.c  configuration: loaded, reloaded as a whole
+ *   daemon_web.c     the file of --web.config.file
  *   daemon_http.c    the server, and what is shown
  *
  * Long because all of them share one structure.
@@ -47,10 +50,28 @@ struct retired { /* ports of an earlier configuration, whose answers may be on t
 };
 STAILQ_HEAD(retired_list, retired);
 
-struct daemon_web { /* of --web.config.file; all NULL where there is none */
+struct daemon_web_file { /* of --web.config.file; all NULL where there is none */
     struct as_web_config *config;
     struct as_tls_server *tls; /* NULL: plain */
     struct as_file_stamp stamp;
+};
+
+struct daemon_web {
+    struct daemon_web_file file; /* in force */
+    struct as_file_stamp tried;  /* the changed file, when it was tried last */
+    struct as_error error;       /* why it is not in force, which was said; or "" */
+    struct event *timer;
+};
+
+struct daemon_halt {
+    struct as_kill_switch *kill_switch;
+    bool is_set; /* at the last look */
+    struct event *timer;
+};
+
+struct daemon_locks {
+    struct as_lock_mirror *mirror; /* NULL: locks are shown nowhere */
+    struct event *timer;
 };
 
 struct daemon {
@@ -58,8 +79,7 @@ struct daemon {
     struct as_config *config;
     struct event_base *base;
     struct event *signals[4];
-    struct event *deadline, *recover, *retire, *stop_timer, *halt_timer, *web_timer;
-    struct event *locks_timer, *look_timer;
+    struct event *deadline, *recover, *retire, *stop_timer, *look_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
@@ -69,7 +89,7 @@ struct daemon {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
-    struct as_lock_mirror *lock_mirror;     /* NULL: locks are shown nowhere */
+    struct daemon_locks locks;
     struct state_opener *opener;            /* the state is being opened; no storage then */
     const struct as_config *opening_config; /* with these settings, ours unless reloaded since */
     struct as_store_patience patience;      /* of the state that is open or being opened */
@@ -77,13 +97,10 @@ struct daemon {
     struct as_shell *shell;
     struct as_auth *auth;
     struct daemon_web web;
-    struct as_file_stamp web_tried; /* its file, when it was tried last */
-    struct as_error web_error;      /* why the changed one is not in force, which was said; or "" */
-    struct as_waiting *waiting;     /* requests, for the disk */
+    struct as_waiting *waiting; /* requests, for the disk */
     struct as_receiver *receiver;
     struct as_operators *operators;
-    struct as_kill_switch *kill_switch;
-    bool halted; /* at the last look */
+    struct daemon_halt halt;
     struct as_metrics *metrics;
     struct as_api *api;
     struct as_routes routes;
@@ -132,6 +149,9 @@ void daemon_on_transfer(void *context, const char *client_name, const char *oper
 struct as_source_port *daemon_new_source(struct daemon *daemon,
                                          const struct as_settings *settings) AS_MUST_USE;
 
+/* daemon_effects.c */
+void daemon_on_effect(void *context, const struct as_effect *effect); /* for the shell */
+
 /* daemon_locks.c */
 void daemon_open_locks(struct daemon *daemon); /* when there is a shell */
 void daemon_close_locks(struct daemon *daemon);
@@ -149,8 +169,7 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 /* 0; or a negative errno, with what to do. `key`: `state` or `action_log`, whose `path` it is. */
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
-int daemon_reload(struct daemon *daemon, const char *credential,
-                  struct as_error *error) AS_MUST_USE;
+int daemon_reload(void *context, const char *credential, struct as_error *error) AS_MUST_USE;
 
 /* 0 or `r`, with an error, after all that is wrong has been printed, unless it is a repeat of what
  * was; frees the diagnostics. */
@@ -160,11 +179,11 @@ int daemon_conclude_load(const struct daemon *daemon, const char *path,
 
 /* daemon_web.c */
 /* `is_repeat`: the same file was tried before, and what is wrong in it printed. */
-int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web *web_out,
+int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web_file *web_out,
                     struct as_error *error) AS_MUST_USE;
-void daemon_web_use(struct daemon *daemon, struct daemon_web web); /* takes it over */
-struct daemon_web daemon_web_free(struct daemon_web web);
-const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web);
+void daemon_web_use(struct daemon *daemon, struct daemon_web_file web); /* takes it over */
+struct daemon_web_file daemon_web_free(struct daemon_web_file web);
+const struct as_web_settings *daemon_web_get_settings(const struct daemon_web_file *web);
 char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* for free(); or NULL */
 void daemon_web_warn_open(const struct daemon *daemon); /* where everyone may send and read */
 void daemon_web_watch(struct daemon *daemon);

@@ -20,62 +20,6 @@
 #define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any request of theirs takes */
 #define RETIRE_AGAIN_US  (30 * AS_US_PER_S)  /* but emptying nodes takes what it takes */
 
-static void log_action(const struct as_action_record *action)
-{
-    const bool applied = action->outcome == AS_REASON_APPLIED;
-    if (!action->has_sizes)
-        as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
-               AS_F("outcome", as_reason_get_word(action->outcome)),
-               AS_FI("http_status", action->http_status), AS_F("error", action->message));
-    else
-        as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
-               AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
-               AS_F_IF("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
-               AS_F_IF("decision", action->decision), AS_F_IF("command", action->command),
-               AS_F_IF("error", action->message));
-}
-
-static void log_order(const struct as_order_record *record)
-{
-    const struct as_order *order = record->order;
-    const char *target = record->target ? record->target : order->target;
-    as_log(AS_LOG_INFO, "command", AS_F("command", as_order_kind_get_word(order->kind)),
-           AS_F("target", target ? target : "all"), AS_F("who", order->who),
-           AS_F("reason", order->reason),
-           AS_F("outcome", as_order_outcome_get_word(record->outcome)),
-           AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
-}
-
-static void log_decision(const struct as_decision_record *record)
-{
-    if (!as_log_is_enabled(AS_LOG_DEBUG))
-        return;
-    const struct as_decision *output = record->output;
-    as_log(AS_LOG_DEBUG, "decided", AS_F("target", record->target),
-           AS_F("reason", as_reason_get_word(output->reason)), AS_FI("replicas", output->replicas),
-           AS_FI("desired", output->desired), AS_F_IF("rule", output->rule),
-           AS_F("decision", record->id));
-}
-
-static void on_effect(void *context, const struct as_effect *effect)
-{
-    struct daemon *daemon = context;
-    as_metrics_on_effect(daemon->metrics, effect);
-    as_api_on_effect(daemon->api, effect);
-    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
-        as_receiver_on_outcome(daemon->receiver, effect->ticket, effect->notification);
-    } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {
-        as_operators_on_outcome(daemon->operators, effect->ticket, effect->order);
-        log_order(effect->order);
-    } else if (effect->kind == AS_EFFECT_RECORD_ACTION) {
-        log_action(effect->action);
-    } else if (effect->kind == AS_EFFECT_RECORD_DECISION) {
-        log_decision(effect->decision);
-    } else if (effect->kind == AS_EFFECT_ANSWER) {
-        as_waiting_end(daemon->waiting, effect->ticket);
-    }
-}
-
 void daemon_on_transfer(void *context, const char *client_name, const char *operation,
                         const char *code, int64_t duration_us)
 {
@@ -182,7 +126,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
-        .callbacks = {on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
+        .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
     const int r = as_shell_new(&config, store, &daemon->shell, error);
     if (r != 0)

@@ -18,24 +18,24 @@
 
 #define LOOK_EVERY_US (1 * AS_US_PER_S)
 
-struct daemon_web daemon_web_free(struct daemon_web web)
+struct daemon_web_file daemon_web_free(struct daemon_web_file web)
 {
     as_tls_server_free(web.tls);
     as_web_config_free(web.config);
-    return (struct daemon_web){0};
+    return (struct daemon_web_file){0};
 }
 
-const struct as_web_settings *daemon_web_get_settings(const struct daemon_web *web)
+const struct as_web_settings *daemon_web_get_settings(const struct daemon_web_file *web)
 {
     static const struct as_web_settings none = {0};
     return web->config ? as_web_config_get(web->config) : &none;
 }
 
-int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web *web_out,
+int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web_file *web_out,
                     struct as_error *error)
 {
     const char *path = daemon->options->web_config_file;
-    struct daemon_web web = {0};
+    struct daemon_web_file web = {0};
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     if (!path) {
         *web_out = web;
@@ -77,10 +77,10 @@ static char *make_headers(const struct as_web_settings *settings)
 
 char *daemon_web_make_headers(const struct daemon *daemon)
 {
-    return make_headers(daemon_web_get_settings(&daemon->web));
+    return make_headers(daemon_web_get_settings(&daemon->web.file));
 }
 
-static bool has_other_headers(const struct daemon_web *a, const struct daemon_web *b)
+static bool has_other_headers(const struct daemon_web_file *a, const struct daemon_web_file *b)
 {
     char *left = make_headers(daemon_web_get_settings(a));
     char *right = make_headers(daemon_web_get_settings(b));
@@ -92,20 +92,21 @@ static bool has_other_headers(const struct daemon_web *a, const struct daemon_we
 
 void daemon_web_warn_open(const struct daemon *daemon)
 {
-    if (as_web_is_open(daemon_web_get_settings(&daemon->web), &daemon->config->settings.receiver))
+    if (as_web_is_open(daemon_web_get_settings(&daemon->web.file),
+                       &daemon->config->settings.receiver))
         as_log(AS_LOG_WARN, "no credentials are configured (receiver.tokens, or others): everyone "
                             "who can connect may send alerts and read");
 }
 
-void daemon_web_use(struct daemon *daemon, struct daemon_web web)
+void daemon_web_use(struct daemon *daemon, struct daemon_web_file web)
 {
-    if (has_other_headers(&daemon->web, &web))
+    if (has_other_headers(&daemon->web.file, &web))
         as_log(AS_LOG_WARN, "changes of http_server_config.headers take effect at the next start");
     if (daemon->server)
         as_http_server_set_tls(daemon->server, web.tls);
-    struct daemon_web old = daemon->web;
-    daemon->web = web;
-    daemon->web_error = (struct as_error)AS_ERROR_INIT;
+    struct daemon_web_file old = daemon->web.file;
+    daemon->web.file = web;
+    daemon->web.error = (struct as_error)AS_ERROR_INIT;
     (void)daemon_web_free(old);
     daemon_web_warn_open(daemon);
 }
@@ -113,7 +114,7 @@ void daemon_web_use(struct daemon *daemon, struct daemon_web web)
 /* Its users, with what the configuration in force says of them. */
 static int reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
 {
-    struct daemon_web web;
+    struct daemon_web_file web;
     struct as_credentials *credentials;
     int r = daemon_web_load(daemon, is_repeat, &web, error);
     if (r != 0)
@@ -141,21 +142,21 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
     struct as_error error = AS_ERROR_INIT;
     (void)fd;
     (void)what;
-    daemon_arm(daemon->web_timer, LOOK_EVERY_US);
+    daemon_arm(daemon->web.timer, LOOK_EVERY_US);
     if (daemon->stopping)
         return;
     struct as_file_stamp now = {0};
     if (as_file_stamp_take(daemon->options->web_config_file, &now) == 0 &&
-        as_file_stamp_is_same(&now, &daemon->web.stamp))
+        as_file_stamp_is_same(&now, &daemon->web.file.stamp))
         return; /* the one in force */
     const bool is_repeat =
-        daemon->web_error.text[0] && as_file_stamp_is_same(&now, &daemon->web_tried);
-    daemon->web_tried = now;
+        daemon->web.error.text[0] && as_file_stamp_is_same(&now, &daemon->web.tried);
+    daemon->web.tried = now;
     const int r = reload(daemon, is_repeat, &error);
-    if (r != 0 && strcmp(error.text, daemon->web_error.text) == 0)
+    if (r != 0 && strcmp(error.text, daemon->web.error.text) == 0)
         return; /* that was said */
     as_metrics_on_reload(daemon->metrics, r == 0, as_system_clock.get_wall(&as_system_clock));
-    daemon->web_error = error;
+    daemon->web.error = error;
     if (r != 0)
         as_log(AS_LOG_ERROR,
                "the changed web configuration cannot be used, going on with the old one",
@@ -168,5 +169,5 @@ void daemon_web_watch(struct daemon *daemon)
 {
     if (!daemon->options->web_config_file)
         return;
-    daemon_arm(daemon->web_timer, LOOK_EVERY_US);
+    daemon_arm(daemon->web.timer, LOOK_EVERY_US);
 }

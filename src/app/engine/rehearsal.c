@@ -118,46 +118,32 @@ static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *ef
                    });
 }
 
+static void tell(const struct as_rehearsal *rehearsal, const struct as_effect *effect)
+{
+    const struct as_rehearsal_callbacks *to = &rehearsal->callbacks;
+    const as_wall_time now = rehearsal->now;
+    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION && to->notification)
+        to->notification(to->context, now, effect->notification);
+    else if (effect->kind == AS_EFFECT_RECORD_DECISION && to->decision)
+        to->decision(to->context, now, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION && to->action)
+        to->action(to->context, now, effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_INCIDENT && to->incident)
+        to->incident(to->context, now, effect->incident_record);
+}
+
 static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
 {
-    const struct as_rehearsal_callbacks *callbacks = &rehearsal->callbacks;
-    const as_wall_time now = rehearsal->now;
-    switch (effect->kind) {
-    case AS_EFFECT_RECORD_NOTIFICATION:
-        if (callbacks->notification)
-            callbacks->notification(callbacks->context, now, effect->notification);
-        break;
-    case AS_EFFECT_RECORD_DECISION:
-        if (callbacks->decision)
-            callbacks->decision(callbacks->context, now, effect->decision);
-        break;
-    case AS_EFFECT_RECORD_ACTION:
-        if (callbacks->action)
-            callbacks->action(callbacks->context, now, effect->action);
-        break;
-    case AS_EFFECT_RECORD_INCIDENT:
-        if (callbacks->incident)
-            callbacks->incident(callbacks->context, now, effect->incident_record);
-        break;
-    case AS_EFFECT_COMMIT:
-        if (effect->ticket != 0)
-            ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
-        break;
-    case AS_EFFECT_OBSERVE: ask_target(rehearsal, CALL_OBSERVE, effect); break;
-    case AS_EFFECT_SCALE: ask_target(rehearsal, CALL_SCALE, effect); break;
-    case AS_EFFECT_QUERY: ask_query(rehearsal, effect); break;
-    case AS_EFFECT_PUT_INCIDENT:
-    case AS_EFFECT_DELETE_INCIDENT:
-    case AS_EFFECT_PUT_TARGET:
-    case AS_EFFECT_DELETE_TARGET:
-    case AS_EFFECT_PUT_INTENT:
-    case AS_EFFECT_DELETE_INTENT:
-    case AS_EFFECT_PUT_PAUSE:
-    case AS_EFFECT_DELETE_PAUSE:
-    case AS_EFFECT_RECORD_COMMAND:
-    case AS_EFFECT_ANSWER:
-    case AS_EFFECT_LIST_ALERTS: break;
-    }
+    if (effect->kind == AS_EFFECT_OBSERVE)
+        ask_target(rehearsal, CALL_OBSERVE, effect);
+    else if (effect->kind == AS_EFFECT_SCALE)
+        ask_target(rehearsal, CALL_SCALE, effect);
+    else if (effect->kind == AS_EFFECT_QUERY)
+        ask_query(rehearsal, effect);
+    else if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0)
+        ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
+    else
+        tell(rehearsal, effect);
 }
 
 static as_mono_time get_mono(const struct as_rehearsal *rehearsal)

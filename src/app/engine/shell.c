@@ -81,10 +81,21 @@ static struct as_buf *scratch_clear(struct as_shell *shell)
     return &shell->scratch;
 }
 
+/* What is in `scratch`. */
 static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
 {
     as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
                          shell->scratch.size);
+}
+
+static void put_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
+{
+    put(shell, kind, name, strlen(name));
+}
+
+static void delete_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
+{
+    as_storage_batch_delete(shell->batch, kind, name, strlen(name));
 }
 
 /* The digest and, behind it, the owner. */
@@ -106,6 +117,14 @@ static void delete_former(struct as_shell *shell, const struct as_incident_key *
     as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
 }
 
+static void put_incident(struct as_shell *shell, const struct as_incident_state *incident)
+{
+    put_incident_key(&incident->key, &shell->key);
+    as_state_encode_incident(incident, shell->boot, &shell->scratch);
+    put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    delete_former(shell, &incident->key);
+}
+
 static void delete_incident(struct as_shell *shell, const struct as_incident_key *key)
 {
     if (key->owner) {
@@ -115,6 +134,7 @@ static void delete_incident(struct as_shell *shell, const struct as_incident_key
     delete_former(shell, key);
 }
 
+/* The record that is in `scratch`. */
 static void append(struct as_shell *shell, const struct as_record_places *places)
 {
     if (as_buf_check(&shell->scratch) != 0) {
@@ -141,96 +161,29 @@ static uint64_t find_log_file(struct as_shell *shell)
 }
 
 /* Small where a whole record before says the rest; else it is whole, and that one for the next. */
-static void record_repeat(struct as_shell *shell, const struct as_record_header *header,
-                          const struct as_notification_record *record)
+static void record_notification(struct as_shell *shell, const struct as_record_header *header,
+                                const struct as_notification_record *record)
 {
-    struct as_record_base *base = record->notification->base;
+    struct as_record_base *base = record->is_repeat ? record->notification->base : NULL;
     struct as_record_places places;
-    uint64_t said;
-    struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
-    if (repeat_is_near(&shell->log, base, said, shell->wall)) {
-        repeat.same_as = base->id;
-        as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
-        if (find_log_file(shell) == base->file) {
-            append(shell, &places);
-            return;
+    uint64_t said = 0;
+    if (base) {
+        struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
+        if (repeat_is_near(&shell->log, base, said, shell->wall)) {
+            repeat.same_as = base->id;
+            as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
+            if (find_log_file(shell) == base->file) {
+                append(shell, &places);
+                return;
+            }
+            as_buf_clear(&shell->scratch);
         }
-        as_buf_clear(&shell->scratch);
     }
     as_record_encode_notification(header, record, &shell->scratch, &places);
-    repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
-                    find_log_file(shell));
+    if (base)
+        repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
+                        find_log_file(shell));
     append(shell, &places);
-}
-
-static void store_effect(struct as_shell *shell, const struct as_effect *effect)
-{
-    struct as_buf *scratch = scratch_clear(shell);
-    const struct as_record_header header = {shell->wall, shell->instance};
-    struct as_record_places places;
-    switch (effect->kind) {
-    case AS_EFFECT_PUT_INCIDENT:
-        put_incident_key(&effect->incident->key, &shell->key);
-        as_state_encode_incident(effect->incident, shell->boot, scratch);
-        put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
-        delete_former(shell, &effect->incident->key);
-        break;
-    case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); break;
-    case AS_EFFECT_PUT_TARGET:
-        as_state_encode_target(effect->target, shell->boot, scratch);
-        put(shell, AS_STORE_TARGET, effect->target->stored_as, strlen(effect->target->stored_as));
-        break;
-    case AS_EFFECT_DELETE_TARGET:
-        as_storage_batch_delete(shell->batch, AS_STORE_TARGET, effect->stored_as,
-                                strlen(effect->stored_as));
-        break;
-    case AS_EFFECT_PUT_INTENT:
-        as_state_encode_intent(effect->intent, shell->boot, scratch);
-        put(shell, AS_STORE_INTENT, effect->intent->stored_as, strlen(effect->intent->stored_as));
-        break;
-    case AS_EFFECT_DELETE_INTENT:
-        as_storage_batch_delete(shell->batch, AS_STORE_INTENT, effect->stored_as,
-                                strlen(effect->stored_as));
-        break;
-    case AS_EFFECT_PUT_PAUSE:
-        as_state_encode_pause(effect->pause, shell->boot, scratch);
-        put(shell, AS_STORE_META, SHELL_PAUSE_KEY, strlen(SHELL_PAUSE_KEY));
-        break;
-    case AS_EFFECT_DELETE_PAUSE:
-        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_PAUSE_KEY,
-                                strlen(SHELL_PAUSE_KEY));
-        break;
-    case AS_EFFECT_RECORD_COMMAND:
-        as_record_encode_command(&header, effect->order, scratch, &places);
-        append(shell, &places);
-        break;
-    case AS_EFFECT_RECORD_NOTIFICATION:
-        if (effect->notification->is_repeat && effect->notification->notification->base) {
-            record_repeat(shell, &header, effect->notification);
-            break;
-        }
-        as_record_encode_notification(&header, effect->notification, scratch, &places);
-        append(shell, &places);
-        break;
-    case AS_EFFECT_RECORD_DECISION:
-        as_record_encode_decision(&header, effect->decision, scratch, &places);
-        append(shell, &places);
-        break;
-    case AS_EFFECT_RECORD_ACTION:
-        as_record_encode_action(&header, effect->action, scratch, &places);
-        append(shell, &places);
-        break;
-    case AS_EFFECT_RECORD_INCIDENT:
-        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
-        append(shell, &places);
-        break;
-    case AS_EFFECT_COMMIT:
-    case AS_EFFECT_ANSWER:
-    case AS_EFFECT_OBSERVE:
-    case AS_EFFECT_QUERY:
-    case AS_EFFECT_LIST_ALERTS:
-    case AS_EFFECT_SCALE: break;
-    }
 }
 
 static void submit(struct as_shell *shell)
@@ -238,6 +191,13 @@ static void submit(struct as_shell *shell)
     struct as_storage_batch *batch = shell->batch;
     shell->batch = NULL;
     as_storage_submit(shell->config.storage, batch);
+}
+
+static void commit(struct as_shell *shell, const struct as_effect *effect)
+{
+    if (effect->is_repeat)
+        as_storage_batch_let_lag(shell->batch);
+    submit(shell);
 }
 
 /* Whether this effect may be carried out: what others see of us needs that we lead right now. */
@@ -253,15 +213,54 @@ static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
     return false;
 }
 
+/* Writes go into the batch of their commit. */
 static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
 {
     const struct as_effect *effect = &effects->items[at];
-    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    const struct as_record_header header = {shell->wall, shell->instance};
     struct as_target_port *targets = shell->config.targets;
     struct as_source_port *source = shell->config.source;
-    callbacks->effect(callbacks->context, effect);
+    struct as_buf *scratch = scratch_clear(shell);
+    struct as_record_places places;
+    if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
+        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
     switch (effect->kind) {
-    case AS_EFFECT_ANSWER: return;
+    case AS_EFFECT_PUT_INCIDENT: put_incident(shell, effect->incident); return;
+    case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); return;
+    case AS_EFFECT_PUT_TARGET:
+        as_state_encode_target(effect->target, shell->boot, scratch);
+        put_named(shell, AS_STORE_TARGET, effect->target->stored_as);
+        return;
+    case AS_EFFECT_DELETE_TARGET: delete_named(shell, AS_STORE_TARGET, effect->stored_as); return;
+    case AS_EFFECT_PUT_INTENT:
+        as_state_encode_intent(effect->intent, shell->boot, scratch);
+        put_named(shell, AS_STORE_INTENT, effect->intent->stored_as);
+        return;
+    case AS_EFFECT_DELETE_INTENT: delete_named(shell, AS_STORE_INTENT, effect->stored_as); return;
+    case AS_EFFECT_PUT_PAUSE:
+        as_state_encode_pause(effect->pause, shell->boot, scratch);
+        put_named(shell, AS_STORE_META, SHELL_PAUSE_KEY);
+        return;
+    case AS_EFFECT_DELETE_PAUSE: delete_named(shell, AS_STORE_META, SHELL_PAUSE_KEY); return;
+
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        record_notification(shell, &header, effect->notification);
+        return;
+    case AS_EFFECT_RECORD_DECISION:
+        as_record_encode_decision(&header, effect->decision, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_ACTION:
+        as_record_encode_action(&header, effect->action, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_INCIDENT:
+        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_COMMAND:
+        as_record_encode_command(&header, effect->order, scratch, &places);
+        break;
+    case AS_EFFECT_COMMIT: commit(shell, effect); return;
+
+    case AS_EFFECT_ANSWER: return; /* by who sees the effects */
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
                          on_observed, shell);
@@ -276,30 +275,8 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
                        shell);
         return;
-    case AS_EFFECT_COMMIT:
-    case AS_EFFECT_RECORD_NOTIFICATION:
-    case AS_EFFECT_RECORD_COMMAND:
-    case AS_EFFECT_PUT_PAUSE:
-    case AS_EFFECT_DELETE_PAUSE:
-    case AS_EFFECT_PUT_INCIDENT:
-    case AS_EFFECT_DELETE_INCIDENT:
-    case AS_EFFECT_PUT_TARGET:
-    case AS_EFFECT_DELETE_TARGET:
-    case AS_EFFECT_PUT_INTENT:
-    case AS_EFFECT_DELETE_INTENT:
-    case AS_EFFECT_RECORD_DECISION:
-    case AS_EFFECT_RECORD_ACTION:
-    case AS_EFFECT_RECORD_INCIDENT: break;
     }
-    if (!shell->batch)
-        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
-    if (effect->kind != AS_EFFECT_COMMIT) {
-        store_effect(shell, effect);
-        return;
-    }
-    if (effect->is_repeat)
-        as_storage_batch_let_lag(shell->batch);
-    submit(shell);
+    append(shell, &places);
 }
 
 static void stamp(struct as_shell *shell)
@@ -312,6 +289,7 @@ static void stamp(struct as_shell *shell)
 /* Ports call back in a later turn, so that this is never entered while it runs. */
 static void run(struct as_shell *shell, struct as_event *event)
 {
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     struct as_effects effects;
     if (shell->is_fenced)
         return;
@@ -322,9 +300,9 @@ static void run(struct as_shell *shell, struct as_event *event)
     for (size_t i = 0; i < effects.count; i++) {
         if (!check_fence(shell, &effects.items[i]))
             return;
+        callbacks->effect(callbacks->context, &effects.items[i]);
         carry_out(shell, &effects, i);
     }
-    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
 }
 
@@ -368,7 +346,7 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
         as_storage_batch_put(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY),
                              text, strlen(text));
     } else {
-        as_storage_batch_delete(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY));
+        delete_named(shell, AS_STORE_META, SHELL_DRY_KEY);
     }
     submit(shell);
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};

@@ -27,8 +27,6 @@ static const struct as_route_methods notifying = {{"POST", "PUT"}, "Allow: POST\
 static void notify(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who)
 {
-    (void)route;
-    (void)who;
     as_receiver_handle(routes->receiver, exchange);
 }
 
@@ -36,7 +34,6 @@ static void reload(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who)
 {
     struct as_error error = AS_ERROR_INIT;
-    (void)route;
     if (routes->reload(routes->context, who, &error) == 0)
         as_reply_text(exchange, 200, NULL, "reloaded");
     else
@@ -70,17 +67,12 @@ static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
 static void misdirect(struct as_routes *routes, struct as_http_exchange *exchange,
                       const struct as_route *route, const char *who)
 {
-    (void)route;
-    (void)who;
     as_receiver_refuse_path(routes->receiver, exchange);
 }
 
 static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
                  const struct as_route *route, const char *who)
 {
-    (void)routes;
-    (void)route;
-    (void)who;
     as_reply_error(exchange, 404, NULL, "there is nothing at %s",
                    as_http_exchange_get_path(exchange));
 }
@@ -146,11 +138,9 @@ static bool takes_path(const struct as_route *route, const char *path)
 static bool takes_method(const struct as_route *route, const char *method)
 {
     const char *const *name = route->methods->names;
-    if (!*name)
-        return true;
     while (*name && strcmp(*name, method) != 0)
         name++;
-    return *name != NULL;
+    return *name || name == route->methods->names;
 }
 
 const struct as_route *as_route_find(const char *method, const char *path)

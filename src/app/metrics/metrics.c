@@ -116,27 +116,12 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
 
 void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *effect)
 {
-    switch (effect->kind) {
-    case AS_EFFECT_RECORD_NOTIFICATION: count_notification(metrics, effect->notification); break;
-    case AS_EFFECT_RECORD_DECISION: count_decision(metrics, effect->decision); break;
-    case AS_EFFECT_RECORD_ACTION: count_action(metrics, effect->action); break;
-    case AS_EFFECT_PUT_INCIDENT:
-    case AS_EFFECT_DELETE_INCIDENT:
-    case AS_EFFECT_PUT_TARGET:
-    case AS_EFFECT_DELETE_TARGET:
-    case AS_EFFECT_PUT_INTENT:
-    case AS_EFFECT_DELETE_INTENT:
-    case AS_EFFECT_RECORD_INCIDENT:
-    case AS_EFFECT_RECORD_COMMAND:
-    case AS_EFFECT_PUT_PAUSE:
-    case AS_EFFECT_DELETE_PAUSE:
-    case AS_EFFECT_COMMIT:
-    case AS_EFFECT_ANSWER:
-    case AS_EFFECT_OBSERVE:
-    case AS_EFFECT_QUERY:
-    case AS_EFFECT_LIST_ALERTS:
-    case AS_EFFECT_SCALE: break;
-    }
+    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION)
+        count_notification(metrics, effect->notification);
+    else if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        count_decision(metrics, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        count_action(metrics, effect->action);
 }
 
 void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification_result result)

@@ -23,7 +23,6 @@ struct as_operators {
 
 static void lose(void *context, struct as_http_exchange *exchange)
 {
-    (void)context;
     as_reply_error(exchange, 503, AS_REPLY_LATER,
                    "the command could not be made durable: look whether it was done");
 }

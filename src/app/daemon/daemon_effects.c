@@ -1,0 +1,63 @@
+/*
+ * Who hears of the engine's effects: metrics, the API, those who wait for an answer, the log. The
+ * shell carries them out.
+ */
+#include "daemon_private.h"
+
+#include <alertscaler/base/log.h>
+
+static void log_action(const struct as_action_record *action)
+{
+    const bool applied = action->outcome == AS_REASON_APPLIED;
+    if (!action->has_sizes)
+        as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
+               AS_F("outcome", as_reason_get_word(action->outcome)),
+               AS_FI("http_status", action->http_status), AS_F("error", action->message));
+    else
+        as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
+               AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
+               AS_F_IF("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
+               AS_F_IF("decision", action->decision), AS_F_IF("command", action->command),
+               AS_F_IF("error", action->message));
+}
+
+static void log_order(const struct as_order_record *record)
+{
+    const struct as_order *order = record->order;
+    const char *target = record->target ? record->target : order->target;
+    as_log(AS_LOG_INFO, "command", AS_F("command", as_order_kind_get_word(order->kind)),
+           AS_F("target", target ? target : "all"), AS_F("who", order->who),
+           AS_F("reason", order->reason),
+           AS_F("outcome", as_order_outcome_get_word(record->outcome)),
+           AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
+}
+
+static void log_decision(const struct as_decision_record *record)
+{
+    if (!as_log_is_enabled(AS_LOG_DEBUG))
+        return;
+    const struct as_decision *output = record->output;
+    as_log(AS_LOG_DEBUG, "decided", AS_F("target", record->target),
+           AS_F("reason", as_reason_get_word(output->reason)), AS_FI("replicas", output->replicas),
+           AS_FI("desired", output->desired), AS_F_IF("rule", output->rule),
+           AS_F("decision", record->id));
+}
+
+void daemon_on_effect(void *context, const struct as_effect *effect)
+{
+    struct daemon *daemon = context;
+    as_metrics_on_effect(daemon->metrics, effect);
+    as_api_on_effect(daemon->api, effect);
+    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
+        as_receiver_on_outcome(daemon->receiver, effect->ticket, effect->notification);
+    } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {
+        as_operators_on_outcome(daemon->operators, effect->ticket, effect->order);
+        log_order(effect->order);
+    } else if (effect->kind == AS_EFFECT_RECORD_ACTION) {
+        log_action(effect->action);
+    } else if (effect->kind == AS_EFFECT_RECORD_DECISION) {
+        log_decision(effect->decision);
+    } else if (effect->kind == AS_EFFECT_ANSWER) {
+        as_waiting_end(daemon->waiting, effect->ticket);
+    }
+}
