@@ -3,7 +3,7 @@
  * out what it wants (a request, a file, a program, a while), tells it what came of it, and so on
  * until it has ended: every provider, and every way to credentials, is data in and data out.
  *
- *   as_talk_begin -> [want is carried out -> as_talk_hear]* -> AS_TALK_END
+ *   begin (group.h) -> [want is carried out -> as_talk_hear_*]* -> AS_TALK_END
  *
  * The side that speaks an API (a provider) fills the request and says what hears the answer:
  *

@@ -42,7 +42,7 @@ static int64_t to_whole_milli(double number)
     return milli < -0x1p63 ? INT64_MIN : (int64_t)milli;
 }
 
-/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64(). */
+/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64. */
 static double get_tolerance(const struct as_decide_input *input, double tolerance)
 {
     if (input->version < 2)
