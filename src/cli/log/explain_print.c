@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/core/decide.h>
+#include <alertscaler/core/reason.h>
 
-#include "explain_words.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_walk.h"
@@ -79,7 +80,7 @@ static const char *get_meaning(const json_t *object, const char *key)
 {
     enum as_reason reason;
 
-    return as_reason_find(log_get_text(object, key), &reason) ? explain_reason(reason) : "";
+    return as_reason_find(log_get_text(object, key), &reason) ? as_reason_get_meaning(reason) : "";
 }
 
 static void put_time(FILE *out, as_wall_time time)
@@ -300,7 +301,7 @@ static void print_gates(const struct explanation *told, FILE *out)
             fprintf(out, " %6" PRId32, size);
         for (int gate = 0; gate < AS_GATE_COUNT; gate++) {
             if (strcmp(as_gate_get_word((enum as_gate)gate), word) == 0) {
-                fprintf(out, "  %s", explain_gate((enum as_gate)gate));
+                fprintf(out, "  %s", as_gate_get_meaning((enum as_gate)gate));
                 put_gate_detail(out, (enum as_gate)gate, input);
                 if (gate == AS_GATE_HOLDS)
                     put_pause(out, json_object_get(told->decision, "pause"));
