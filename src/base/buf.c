@@ -50,7 +50,8 @@ void as_buf_clear(struct as_buf *buf)
         buf->data[0] = '\0';
 }
 
-/* NULL where there is no memory: the old block is as it was. realloc would wipe what it leaves. */
+/* NULL if there is no memory; then the old block is unchanged. Not realloc, which would wipe the
+ * old block. */
 static char *move(const struct as_buf *buf, size_t capacity)
 {
     if (!buf->is_open)
