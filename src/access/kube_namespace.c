@@ -1,5 +1,6 @@
 /*
- * Our own namespace: see the header. Kubernetes mounts a pod's beside its token.
+ * alertscaler's own namespace: see the header. Kubernetes mounts a pod's namespace beside its
+ * token.
  */
 #include <alertscaler/access/kube_namespace.h>
 
