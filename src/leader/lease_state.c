@@ -2,8 +2,8 @@
  * Leader election: see the header. It differs from client-go in three ways, each safer or faster:
  * - our term also ends by the wall clock;
  * - a deleted lease whose holder may still act is created again only when it would have expired;
- * - a waiting replica reads the lease twice per retry period, and right when the lease expires, so
- * a dead leader is replaced within the lease duration and two seconds.
+ * - a waiting replica reads the lease twice per retry period, and right when the lease expires,
+ *   so a dead leader is replaced within the lease duration and two seconds.
  */
 #include "lease_state.h"
 
