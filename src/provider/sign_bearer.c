@@ -1,6 +1,8 @@
 /*
- * A token in each request, as a bearer token: https://www.rfc-editor.org/rfc/rfc6750#section-2.1 or
- * in a separate header: https://docs.openstack.org/keystone/latest/api_curl_examples.html
+ * A token in each request, as a bearer token:
+ * https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+ * or in a separate header:
+ * https://docs.openstack.org/keystone/latest/api_curl_examples.html
  */
 #include <alertscaler/provider/sign.h>
 

@@ -487,9 +487,9 @@ static void ask_for_group(struct as_talk *talk)
     as_talk_send_question(talk, "describe_scaling_groups", hear_group);
 }
 
-/* Requests for these regions go to the address without a region; all other regions have their
- * own: https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-
- * ess-2022-02-22-endpoint */
+/* Requests for these regions go to the address without a region; all other regions have their own:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-endpoint
+ */
 static const char *const central[] = {
     "ap-southeast-1", "cn-beijing",  "cn-beijing-*",     "cn-hangzhou", "cn-hangzhou-*",
     "cn-hongkong",    "cn-nanjing",  "cn-north-2-gov-1", "cn-qingdao",  "cn-shanghai",

@@ -1,6 +1,7 @@
 /*
  * AWS: EC2 Auto Scaling groups, over the query protocol, and managed node groups of EKS, which are
- * such groups under another name: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
+ * such groups under another name:
+ * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
  * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
  *
  * The size is only set upward. Instances are removed by name, one call each; each call also lowers

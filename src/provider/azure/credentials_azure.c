@@ -1,7 +1,7 @@
 /*
  * Credentials of Azure: see the header. Entra ID gives a token for a secret or for another token:
- * https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow The
- * machine's metadata service, or App Service's, gives a token without a secret:
+ * https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
+ * The machine's metadata service, or App Service's, gives a token without a secret:
  * https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
  */
 #include "credentials_azure.h"

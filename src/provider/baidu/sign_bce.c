@@ -1,5 +1,6 @@
 /*
- * Baidu AI Cloud's signature, bce-auth-v1: https://cloud.baidu.com/doc/Reference/s/njwvz1yfu
+ * Baidu AI Cloud's signature, bce-auth-v1:
+ * https://cloud.baidu.com/doc/Reference/s/njwvz1yfu
  *
  * Paths and queries are signed as sent, percent-encoded once. Signed headers: host, those of the
  * body, and all of its own (x-bce-*). The signature names them.

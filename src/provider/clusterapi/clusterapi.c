@@ -1,7 +1,8 @@
 /*
  * Cluster API: MachineDeployments, MachineSets and MachinePools of a management cluster, through
- * its API server and with the cluster's credentials: https://cluster-api.sigs.k8s.io/ (its
- * reference: labels and annotations)
+ * its API server and with the cluster's credentials:
+ * https://cluster-api.sigs.k8s.io/
+ * (its reference: labels and annotations)
  *
  * Their Machines are the instances. A MachinePool without Machines has instances too, but cannot be
  * told which instance to remove: it is only scaled up here.

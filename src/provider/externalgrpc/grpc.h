@@ -1,8 +1,8 @@
 /*
  * Unary calls of gRPC as requests of a talk:
- * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md One message is sent, one comes
- * back, without compression. The result is in grpc-status, in the trailer or, without a message, in
- * the head.
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * One message is sent, one comes back, without compression. The result is in grpc-status, in the
+ * trailer or, without a message, in the head.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_GRPC_H
 #define ALERTSCALER_SRC_PROVIDER_GRPC_H

@@ -1,9 +1,10 @@
 /*
- * Protocol Buffers on the wire: https://protobuf.dev/programming-guides/encoding/ Messages are
- * written by appending fields, and read field by field. For a nested message the caller starts a
- * reader on the field's content, so nothing here recurses. Malformed input ends the reading: a
- * truncated field, a varint of more than 64 bits, a tag of more than 32 bits, field number 0,
- * groups (which proto3 does not have).
+ * Protocol Buffers on the wire:
+ * https://protobuf.dev/programming-guides/encoding/
+ * Messages are written by appending fields, and read field by field. For a nested message the
+ * caller starts a reader on the field's content, so nothing here recurses. Malformed input ends the
+ * reading: a truncated field, a varint of more than 64 bits, a tag of more than 32 bits, field
+ * number 0, groups (which proto3 does not have).
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
 #define ALERTSCALER_SRC_PROVIDER_PROTOBUF_H

@@ -1,6 +1,7 @@
 /*
  * Managed instance groups of Compute Engine: one, or several that form one node group. The verbs of
- * node groups: https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
+ * node groups:
+ * https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
  * https://cloud.google.com/compute/docs/reference/rest/v1/regionInstanceGroupManagers
  *
  * An instance's id is ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several
