@@ -23,8 +23,7 @@ struct as_nodes_reading;
 
 struct as_instance_node { /* of one instance */
     const struct as_instance *instance;
-    bool is_found,
-        is_ambiguous; /* ambiguous: several nodes, or another instance has the same node */
+    bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
     struct as_candidate_node node;
     const char *mark; /* the decision that began to drain it (drain.h); NULL: no mark */
 };

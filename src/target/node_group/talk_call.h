@@ -35,7 +35,7 @@ struct talk_call { /* embedded in its owner; all private */
     const char *client; /* for metrics; valid as long as the call */
     const struct as_http_tls *tls;
     const char *proxy_url;
-    struct as_http_auth *auth;      /* TLS, proxy and more headers of requests; NULL: none */
+    struct as_http_auth *auth;      /* sets tls, proxy_url and more headers; NULL: none */
     struct as_kube_client *cluster; /* the API server for URLs that are paths; NULL: none */
     int64_t *skew_us;               /* how far the other side's clock is ahead; NULL: irrelevant */
     struct as_kube_request *question;
