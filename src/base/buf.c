@@ -50,8 +50,7 @@ void as_buf_clear(struct as_buf *buf)
         buf->data[0] = '\0';
 }
 
-/* NULL if there is no memory; then the old block is unchanged. Not realloc, which would wipe the
- * old block. */
+/* NULL if out of memory; then the old block stays. Open content avoids realloc, which wipes. */
 static char *move(const struct as_buf *buf, size_t capacity)
 {
     if (!buf->is_open)

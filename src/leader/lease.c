@@ -151,8 +151,7 @@ static void set_problem(struct lease *lease, const struct as_http_response *resp
     note_problem(lease, &problem);
 }
 
-/* Keeps the object as the server has it now. False, with the problem noted, if it is not
- * readable. */
+/* Keeps the object as the server has it now. False, with the problem noted, if it is unreadable. */
 static bool take_object(struct lease *lease, const struct as_http_response *response,
                         struct as_lease *record_out)
 {

@@ -23,7 +23,7 @@
 #define LIST_MAX      ((size_t)16 * 1024 * 1024)
 #define PATH_MAX_SIZE ((size_t)8192) /* room for a list's token */
 #define COST_US       (AS_US_PER_S / AS_LOCK_LEASES_PER_S)
-#define NOT_LEADER_US AS_US_PER_S /* until may_act is asked again */
+#define NOT_LEADER_US AS_US_PER_S /* until the next may_act */
 
 struct slot { /* one running request */
     struct lock_leases *leases;

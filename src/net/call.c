@@ -3,9 +3,8 @@
  *
  * The environment has no influence: no proxy variables, no netrc, no redirects, only http and
  * https. Curl itself sends a request again when a kept connection is closed before the first byte
- * of the answer. For reads this is welcome. But a change that was carried out, and whose answer was
- * lost, would then conflict with itself. So a change is sent only once; if that fails, its outcome
- * is open.
+ * of the answer. For reads this is welcome. But a change whose answer was lost would then conflict
+ * with itself. So a change is sent only once; if that fails, its outcome is open.
  */
 #include "call.h"
 

@@ -29,10 +29,9 @@
 #include "connection.h"
 #include "tls.h"
 
-#define READ_SIZE    ((size_t)64 * 1024)
-#define READ_AT_ONCE ((size_t)256 * 1024) /* of one body per turn, so that others are not delayed  \
-                                           */
-#define AHEAD_AT_ONCE 2                   /* requests that a peer has sent ahead, per turn */
+#define READ_SIZE     ((size_t)64 * 1024)
+#define READ_AT_ONCE  ((size_t)256 * 1024) /* of one body per turn */
+#define AHEAD_AT_ONCE 2                    /* requests that a peer has sent ahead, per turn */
 #define LINGER_MAX    ((size_t)64 * 1024 * 1024)
 
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason)
@@ -234,8 +233,7 @@ static bool reads_body(const struct as_connection *connection)
            connection->exchange.head.framing == AS_HTTP_BODY_LENGTH;
 }
 
-/* Reads once, behind the unparsed bytes; a body with a length is read directly to its place
- * instead. */
+/* Reads once, behind the unparsed bytes; but a body with a length is read directly to its place. */
 static void read_ahead(struct as_connection *connection)
 {
     struct as_http_server *server = connection->server;
@@ -283,8 +281,7 @@ static bool take_body(struct as_connection *connection, size_t size)
     return true;
 }
 
-/* As take_body, but directly from the peer. A plain socket that gave less than asked has no
- * more. */
+/* As take_body, directly from the peer. A plain socket that gave less than asked has no more. */
 static bool read_body(struct as_connection *connection, size_t missing)
 {
     struct as_buf *body = &connection->exchange.body;

@@ -93,7 +93,7 @@ struct as_http_server {
     struct as_connection_queue {
         struct as_http_server *server;
         struct as_connection_list list;
-        int64_t limit_us; /* 0: none */
+        int64_t limit_us; /* 0: no deadline */
         struct event *timer;
         bool armed;
         unsigned count;

@@ -100,9 +100,8 @@ static struct as_connection *find_oldest(struct as_http_server *server,
     return oldest;
 }
 
-/* Idle connections lose only the handshake. They are still spared while most of the others have
- * not sent a request: otherwise a flood of silent connections would close those of all regular
- * peers. */
+/* Idle connections lose only the handshake. Still they are spared while most others have not sent a
+ * request: otherwise a flood of silent connections would close those of all regular peers. */
 static struct as_connection *find_dispensable(struct as_http_server *server)
 {
     static const enum as_connection_state unproven[] = {AS_CONNECTION_FRESH, AS_CONNECTION_HEAD};

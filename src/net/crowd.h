@@ -1,6 +1,6 @@
 /*
- * Which connection must go when there are too many (crowd.c). Drops are counted and logged once an
- * interval.
+ * Which connection must go when there are too many (crowd.c). Drops are counted and logged
+ * together.
  */
 #ifndef NET_CROWD_H
 #define NET_CROWD_H

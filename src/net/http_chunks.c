@@ -83,8 +83,7 @@ static enum as_http_parse end_size_line(struct as_http_chunks *chunks)
     return go_on(chunks, chunks->left > 0 ? CHUNK_DATA : TRAILER_START);
 }
 
-/* Dropping these trailers would be safe for us, but a proxy that merges them sees another
- * request. */
+/* Dropping these trailers would do for us, but a proxy that merges them sees another request. */
 static bool is_forbidden(const struct as_http_chunks *chunks)
 {
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Host"};

@@ -2,9 +2,8 @@
  * The server: accepting, the lists of connections by state with their deadlines, draining.
  *
  * Invariants: `connections` counts the connections on all lists except CLOSED. A timer that is not
- * armed belongs to a list without deadlines, or to a list that was empty when the timer last fired.
- * A timer stays armed when its list becomes empty, so that the usual request needs no timer
- * operation.
+ * armed belongs to a list without deadlines, or to one that was empty when the timer last fired. A
+ * timer stays armed when its list becomes empty: so the usual request needs no timer operation.
  */
 #include <assert.h>
 #include <errno.h>

@@ -23,8 +23,7 @@ struct event_base;
 
 /* Both are called from an event. */
 struct as_stream_callbacks {
-    /* `has_bytes`: as_stream_read has something to report; else as_stream_wake asked for the
-     * call. */
+    /* `has_bytes`: as_stream_read has something to report; else as_stream_wake asked for it. */
     void (*ready)(void *context, bool has_bytes);
     /* The kernel has all that was kept: 0; or the peer is gone: a negative errno. */
     void (*written)(void *context, int status);

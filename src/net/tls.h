@@ -22,8 +22,7 @@ struct as_tls_context {
     size_t allowed_san_count;
 };
 
-/* Returns the present context, to be released. Checks the files if the last check is a second
- * old. */
+/* Returns the present context, to be released. Checks the files, at most once a second. */
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us);
 struct as_tls_context *as_tls_context_release(struct as_tls_context *context);
 

@@ -29,8 +29,7 @@ struct canonical_header {
     const char *name;  /* in lower case */
     const char *value; /* trimmed, with single spaces */
 };
-/* The request's headers in ascending order of names; values of the same name are joined by
- * commas. */
+/* The request's headers in ascending order of names; equal names are joined by commas. */
 size_t canonical_headers(struct as_talk *talk,
                          struct canonical_header headers_out[AS_TALK_HEADERS_MAX]);
 

@@ -95,8 +95,8 @@ struct as_alertmanager_source *as_alertmanager_source_free(struct as_alertmanage
     return NULL;
 }
 
-/* The error of the first server that failed, in the configuration's order, and how many more
- * failed. False: none failed. */
+/* The error of the first server that failed, in the configuration's order, and how many more.
+ * False: all answered. */
 static bool find_error(const struct listing *listing, char error_out[AS_QUERY_ERROR_MAX])
 {
     const struct member *first = NULL;

@@ -47,8 +47,7 @@ enum as_fetch_outcome {
 /* `body` is that of a success; NULL: the fetch has an error. */
 typedef void as_fetch_done_fn(void *context, const char *body, size_t size);
 
-struct as_fetch { /* owned by the caller, must not move until done or cancelled; all zero at first
-                   */
+struct as_fetch { /* the caller's; must not move until done or cancelled; all zero at first */
     const struct as_server *server;
     as_fetch_done_fn *done;
     void *context;

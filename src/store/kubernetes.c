@@ -179,8 +179,7 @@ static void kube_tidy(struct as_store *self)
 
 /* Commits */
 
-/* Makes room for the commit's segments, in whatever form it is written, before the table
- * changes. */
+/* Makes room for the commit's segments, however it will be written, before the table changes. */
 static int make_room(struct kube_store *store, const struct as_store_change *changes, size_t count,
                      struct as_error *error)
 {
@@ -214,9 +213,8 @@ static int print_commit(struct kube_store *store, const struct as_store_change *
 }
 
 /* Writes the commit in one of three ways: behind the tail; or the tail into a segment and the
- * commit into its place; or both into segments. A large commit goes into the head only if the tail
- * is empty: otherwise each of many large commits would be written twice, in the head and later in a
- * segment. */
+ * commit in its place; or both into segments. A large commit is in the head only without a tail:
+ * else each of many large commits would be written twice, in the head and later in a segment. */
 static int write_commit(struct kube_store *store, const struct as_buf *text, struct as_error *error)
 {
     struct as_kube_state_head next = store->head;

@@ -16,8 +16,7 @@
 int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out,
                    struct as_error *error) AS_MUST_USE;
 
-/* Returns the negative errno of the connection's last error, never 0, with a text that says what to
- * do. */
+/* The negative errno of the connection's last error, never 0, with a text that says what to do. */
 int as_sqlite_fail(sqlite3 *db, const char *path, const char *what, struct as_error *error);
 
 #endif

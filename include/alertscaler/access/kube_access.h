@@ -52,8 +52,8 @@ enum as_kube_access_outcome { AS_KUBE_ACCESS_READY, AS_KUBE_ACCESS_PENDING };
 int as_kube_access_get(struct as_kube_access *access, struct as_kube_connection *connection_out,
                        struct as_error *error) AS_MUST_USE;
 
-/* Called once, in a later turn, when the pending plugin has ended, with success or not. Then call
- * as_kube_access_get again. */
+/* Called once, in a later turn, when the pending plugin has ended. Then call as_kube_access_get
+ * again. */
 struct as_kube_waiter {
     void (*ready)(void *context);
     void *context;

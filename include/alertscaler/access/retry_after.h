@@ -9,8 +9,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 
-/* Microseconds from `now`, at most AS_RETRY_AFTER_MAX_US; 0 if the text is invalid or in the
- * past. */
+/* Microseconds from `now`, at most AS_RETRY_AFTER_MAX_US; 0 if it is invalid or in the past. */
 int64_t as_retry_after_parse(const char *text, as_wall_time now) AS_MUST_USE;
 
 /* The preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT"; servers send no other form today.

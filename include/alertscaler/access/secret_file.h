@@ -38,8 +38,7 @@ void as_secret_file_deinit(struct as_secret_file *file);                 /* wipe
 int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t check_every_us,
                        const char **text_out, struct as_error *error) AS_MUST_USE;
 
-/* The server refused the content: the next as_secret_file_get reads the file even if it looks
- * unchanged. */
+/* The server refused the content: the next as_secret_file_get reads the file in any case. */
 void as_secret_file_expire(struct as_secret_file *file);
 
 #endif

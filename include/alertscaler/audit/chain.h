@@ -65,8 +65,7 @@ struct as_chain_verify {
 
 #define AS_CHAIN_VERIFY_INIT(hashing) ((struct as_chain_verify){.chain = (hashing)})
 
-/* An enum as_chain_outcome. Anything but AS_CHAIN_OK comes with an error, and the state is
- * unchanged. */
+/* An enum as_chain_outcome. Unless AS_CHAIN_OK, `error` is set and the state is unchanged. */
 int as_chain_verify_line(struct as_chain_verify *verify, const char *line, size_t size,
                          struct as_error *error) AS_MUST_USE;
 

@@ -2,8 +2,7 @@
  * Compiler attributes used everywhere, and scope-bound ownership.
  *
  * AS_CLEANUP(fn) on a local variable calls fn(&variable) at the end of its scope.
- * AS_DEFINE_CLEANUP(type, fn) defines `fn_p` for AS_CLEANUP; fn frees its argument and returns
- * NULL.
+ * AS_DEFINE_CLEANUP(type, fn) makes `fn_p` for it; fn frees its argument and returns NULL.
  */
 #ifndef ALERTSCALER_BASE_ATTR_H
 #define ALERTSCALER_BASE_ATTR_H

@@ -16,9 +16,8 @@ struct as_file_stamp {
     dev_t device;
     ino_t inode;
     off_t size;
-    struct timespec modified; /* when the content changed */
-    struct timespec changed;  /* when owner or permissions changed, too: `chmod` alone may make the
-                                 file readable */
+    struct timespec modified; /* of the content */
+    struct timespec changed;  /* of owner or permissions, too: `chmod` may make it readable */
 };
 
 /* Follows symbolic links. 0, or a negative errno. */

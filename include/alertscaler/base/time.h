@@ -48,8 +48,7 @@ int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out) AS
  * saturate. */
 void as_wall_time_print(as_wall_time time, char text_out[AS_RFC3339_SIZE]);
 
-/* As as_wall_time_print, with as few fractional digits as needed: "2026-11-20T10:00:00Z",
- * "...00.25Z". */
+/* As as_wall_time_print, with fewest fractional digits: "2026-11-20T10:00:00Z", "...00.25Z". */
 void as_wall_time_print_short(as_wall_time time, char text_out[AS_RFC3339_SIZE]);
 
 /*

@@ -19,8 +19,7 @@
 #define AS_LOCK_LEASES_BURST     20
 #define AS_LOCK_LEASES_IN_FLIGHT 4
 #define AS_LOCK_LEASES_PAGE      200 /* Leases per list request */
-/* All Leases are listed when a term begins, and then at this interval, to repair foreign
- * changes. */
+/* All Leases are listed when a term begins, and at this interval, to repair foreign changes. */
 #define AS_LOCK_LEASES_LIST_US (10 * AS_US_PER_MIN)
 /* Pause after a failure: doubles each time up to the maximum, and respects Retry-After. */
 #define AS_LOCK_LEASES_PAUSE_US     (1 * AS_US_PER_S)

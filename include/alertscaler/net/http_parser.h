@@ -68,8 +68,7 @@ struct as_http_head {
 /* Prepares for the next request, whose head may have `max` bytes (at most AS_HTTP_HEAD_MAX). */
 void as_http_head_init(struct as_http_head *head, size_t max);
 
-/* `bytes` holds the request from its first byte in every call; its address may change between
- * calls. */
+/* `bytes` holds the request from its first byte in each call; its address may change. */
 enum as_http_parse as_http_head_parse(struct as_http_head *head, const char *bytes,
                                       size_t size) AS_MUST_USE;
 

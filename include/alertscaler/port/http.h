@@ -34,8 +34,8 @@ enum as_http_outcome {
     AS_HTTP_ANSWERED,    /* `status` is set */
     AS_HTTP_UNREACHABLE, /* the server cannot have carried out the request */
     AS_HTTP_BROKEN,      /* failed after sending began: the request may have been carried out */
-    AS_HTTP_TIMEOUT,     /* likewise */
-    AS_HTTP_TOO_LARGE    /* likewise */
+    AS_HTTP_TIMEOUT,     /* as BROKEN */
+    AS_HTTP_TOO_LARGE    /* as BROKEN */
 };
 
 struct as_http_response { /* valid during the callback */

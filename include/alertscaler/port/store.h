@@ -45,8 +45,7 @@ struct as_store_patience {
 struct as_store {
     /* Another replica may take the state over, so everything that others rely on must be in it. */
     bool is_shared;
-    /* All changes, in order, or no change; they are durable when it returns 0. Else a negative
-     * errno. */
+    /* All changes, in order, or no change; durable when it returns 0. Else a negative errno. */
     int (*commit)(struct as_store *self, const struct as_store_change *changes, size_t count,
                   struct as_error *error) AS_MUST_USE;
     /* Every record of a kind in ascending order of keys. */

@@ -1,7 +1,6 @@
 /*
  * Source adapter: sends queries to the Prometheus of the settings, and reads the firing alerts from
- * all their Alertmanagers in parallel. A call to a service that is not configured ends with an
- * error.
+ * all their Alertmanagers in parallel. A service that is not configured answers with an error.
  *
  * Every error is one line for a person, of less than AS_QUERY_ERROR_MAX bytes. It says which
  * service could not be asked, and why.

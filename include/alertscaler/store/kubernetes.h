@@ -35,8 +35,7 @@ struct as_store_kubernetes_config {
     const char *holder;              /* our name, shown to people; copied */
     const struct as_access_env *env; /* borrowed until `closed` is called */
     struct as_kube_access *access;   /* owned by the store, even if open fails */
-    /* Runs the loop until something has happened; with `patience` it also returns from time to
-     * time. */
+    /* Runs the loop until something has happened; with `patience` it also returns in between. */
     void (*turn)(void *context);
     void (*closed)(void *context); /* called last, also when open fails; or NULL */
     void *context;

@@ -28,8 +28,7 @@
 #define AS_STORE_KUBE_TAIL_FILL   ((size_t)32 * 1024)
 #define AS_STORE_KUBE_TAIL_MAX    ((size_t)128 * 1024)
 #define AS_STORE_KUBE_SEGMENT_MAX ((size_t)768 * 1024)
-/* With this many segments, shards are written while no caller waits, up to TIDY_SHARDS at a
- * time. */
+/* With this many segments, shards are written while no caller waits, TIDY_SHARDS at a time. */
 #define AS_STORE_KUBE_TIDY_SEGMENTS 8
 #define AS_STORE_KUBE_TIDY_SHARDS   4
 

@@ -1,7 +1,6 @@
 /*
- * Target adapter: all kinds of one Kubernetes cluster that have a scale subresource. Reads `scale`
- * with GET, writes it with a conditional PUT, and writes an Event on the scaled object for each
- * action, as HPA does.
+ * Target adapter: all kinds of one Kubernetes cluster that have a scale subresource. GET and
+ * conditional PUT of `scale`; for each action an Event on the scaled object, as HPA does.
  */
 #ifndef ALERTSCALER_TARGET_KUBERNETES_H
 #define ALERTSCALER_TARGET_KUBERNETES_H

@@ -6,7 +6,7 @@
  * set as a total, and Auto Scaling silently limits it to the group's bounds; so the bounds are read
  * first, with the rest of the group. Instances are removed by name.
  *
- * Protected and standby instances are part of the size, and are never chosen for removal. So are
+ * Protected and standby instances are part of the size, and never chosen for removal. So are
  * instances that somebody else created and attached: removed from the group, they would keep
  * running.
  */
@@ -53,9 +53,8 @@ static void ask(struct as_talk *talk, const char *action, const char *query)
     as_talk_header(talk, "x-acs-version: " API_VERSION);
 }
 
-/* An id of the request: the same for a retry of the same change, so that it is not carried out
- * twice; different if one decision asks for different changes (other instances, or from another
- * size). At most 64 characters. */
+/* A request id: the same for a retry of one change, so that it is not carried out twice; different
+ * if one decision asks for different instances, or from another size. At most 64 characters. */
 static void ask_change(struct as_talk *talk, const char *action, const char *query)
 {
     const struct as_group_talk *group = get_group(talk);

@@ -1,6 +1,6 @@
 /*
  * AWS: EC2 Auto Scaling groups, over the query protocol, and managed node groups of EKS, which are
- * such groups under another name:
+ * Auto Scaling groups under another name:
  * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
  * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
  *
@@ -182,8 +182,7 @@ static bool is_policy_at_work(const struct state *state, const json_t *policy)
     return !state->is_deaf;
 }
 
-/* One page holds all policies that a group can have. Without the right to ask, goes on without
- * them. */
+/* One page holds all policies of a group. Without the right to ask, goes on without them. */
 static void hear_policies(struct as_talk *talk)
 {
     static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";

@@ -43,8 +43,7 @@ static const struct {
     {"ValidationError", "*", AS_TALK_CONFIGURATION},
 };
 
-/* Only an error of the service itself, or an unknown error, leaves open whether a change was
- * made. */
+/* Only an error of the service itself, or an unknown error, leaves a change ambiguous. */
 static void take_error(struct as_talk *talk, const char *code, const char *message)
 {
     enum as_talk_fault fault = talk->fault;

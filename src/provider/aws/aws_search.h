@@ -62,8 +62,7 @@ void aws_search_found_in(struct as_credentials_talk *talk, const json_t *documen
                          const char *token_name);
 void aws_search_not_here(struct as_credentials_talk *talk);
 
-/* aws_sts.c: assume_role: the last of the roles, with the credentials found; assume_identity: the
- * identity's role. */
+/* aws_sts.c: the last of the roles, with the credentials found; the identity's role. */
 void aws_sts_assume_role(struct as_credentials_talk *talk);
 void aws_sts_assume_identity(struct as_credentials_talk *talk);
 

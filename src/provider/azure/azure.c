@@ -13,8 +13,7 @@
 #include "answer.h"
 #include "credentials_azure.h"
 
-/* The oldest versions with all that is needed (ETags; machines), because sovereign clouds lag
- * behind. */
+/* The oldest versions with all that is needed (ETags; machines): sovereign clouds lag behind. */
 #define COMPUTE_VERSION "2024-11-01"
 #define AKS_VERSION     "2025-05-01"
 

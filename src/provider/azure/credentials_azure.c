@@ -199,8 +199,7 @@ static void ask_entra(struct as_talk *talk, const char *proof_format, const char
     as_talk_send_question(talk, "get_entra_token", hear_token);
 }
 
-/* Whether tenant and client are known, which every way through Entra ID needs. False after failing
- * the talk. */
+/* Whether tenant and client are known, as Entra ID always needs. False after failing the talk. */
 static bool has_identity(struct as_talk *talk, const char *where)
 {
     const struct state *state = get_state(talk);

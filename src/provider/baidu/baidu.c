@@ -409,8 +409,7 @@ static char *copy(const char *text)
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
-/* In the format of Baidu's token service, so a job that fetches session tokens can store the
- * answer. */
+/* In the format of Baidu's token service: a job that fetches session tokens stores its answer. */
 static void hear_file(struct as_talk *talk)
 {
     struct as_credentials *found = &((struct as_credentials_talk *)talk)->found;

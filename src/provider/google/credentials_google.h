@@ -29,7 +29,7 @@ struct google_search { /* a credentials talk's state; texts are memory of the ta
     const char *token_url, *audience, *subject_type, *user_project;
     const char *field; /* of the subject's token in JSON; NULL: the whole text */
     const char *basic; /* header line with the client's own credentials; NULL */
-    /* the account to act as; a NULL url: none */
+    /* the account to act as; NULL url: none */
     const char *impersonation_url, *impersonation_body;
 };
 

@@ -86,8 +86,7 @@ static void take_project(struct as_talk *talk, const json_t *document)
     }
 }
 
-/* Takes `service_account_impersonation_url`; `delegates` may be NULL. False after failing the
- * talk. */
+/* Takes `service_account_impersonation_url`; `delegates` may be NULL. False after failing. */
 static bool take_impersonation(struct as_talk *talk, const json_t *document,
                                const json_t *delegates)
 {
@@ -212,8 +211,7 @@ static void exchange(struct as_talk *talk, const char *subject)
     as_talk_send_question(talk, "token_exchange", google_hear_token);
 }
 
-/* Takes the subject's token from a text, or from a field of a JSON document; `where` names its
- * origin. */
+/* Takes the subject's token from a text, or from a field of a JSON document, found at `where`. */
 static void take_subject(struct as_talk *talk, const char *content, size_t size, const char *where)
 {
     const char *field = get_state(talk)->field;

@@ -15,8 +15,7 @@
 
 #include "answer.h"
 
-/* By reason (of HTTP answers) and by code (of operations, and of attempts to create an
- * instance). */
+/* By reason (of HTTP answers) and by code (of operations, and of attempts to add an instance). */
 static const struct {
     const char *reason; /* a glob, in lower case */
     enum as_talk_fault fault;

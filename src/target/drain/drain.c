@@ -147,8 +147,7 @@ static bool may_go_on(struct as_drain *drain)
 
 static void list_pods(struct as_drain *drain);
 
-/* Waits in short steps, even if the API server asks for a long wait: so giving up is noticed
- * soon. */
+/* Waits in short steps, even if the API server asks for a long wait: giving up is noticed soon. */
 static void wait_on(void *context)
 {
     struct as_drain *drain = context;
@@ -245,8 +244,7 @@ static void evict_next(struct as_drain *drain)
     send(drain, &spec, &path, write_eviction_path(pod, &path), evicted);
 }
 
-/* Whether the kubelet does not end the pod, or a finalizer keeps its object, for an unknown
- * time. */
+/* Whether the kubelet does not end the pod, or a finalizer keeps its object: this may never end. */
 static bool is_lost(const struct as_drain *drain, const struct as_kube_node_pod *pod)
 {
     const struct as_clock *clock = drain->owner->client->env->clock;

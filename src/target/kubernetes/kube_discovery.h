@@ -34,8 +34,7 @@ enum as_kube_lookup as_kube_discovery_find(struct as_kube_discovery *discovery,
                                            struct as_outcome *failure_out) AS_MUST_USE;
 
 struct as_kube_discovery_waiter {
-    /* Called once, in a later turn. `failure`: why the cluster could not be asked; NULL: call find
-     * again. */
+    /* Called once, in a later turn. `failure`: why the cluster was not asked; NULL: find again. */
     void (*ready)(void *context, const struct as_outcome *failure);
     void *context;
     LIST_ENTRY(as_kube_discovery_waiter) entry;
@@ -43,8 +42,7 @@ struct as_kube_discovery_waiter {
 
 LIST_HEAD(as_kube_discovery_waiters, as_kube_discovery_waiter);
 
-/* After ASKING. `waiter` is owned by the caller and must not move until it is called or
- * cancelled. */
+/* After ASKING. The caller owns `waiter`, which must not move until called or cancelled. */
 void as_kube_discovery_wait(struct as_kube_discovery *discovery, const char *api_version,
                             struct as_kube_discovery_waiter *waiter);
 void as_kube_discovery_waiter_cancel(struct as_kube_discovery_waiter *waiter);

@@ -1,7 +1,6 @@
 /*
- * Events on scaled objects, for readers of `kubectl describe`: best effort. The rate and the
- * requests at a time are limited; what is beyond the limits, or fails, is dropped, and the log says
- * so once.
+ * Events on scaled objects, for readers of `kubectl describe`: best effort. Rate and requests at a
+ * time are limited; what is beyond the limits, or fails, is dropped, which is logged once.
  */
 #ifndef ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H
 #define ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H

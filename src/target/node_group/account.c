@@ -1,6 +1,5 @@
 /*
- * Accounts: see the header. One search for credentials at a time; calls that need it wait in a
- * list.
+ * Accounts: see the header. One search for credentials at a time; calls wait for it in a list.
  */
 #include "account.h"
 
@@ -18,8 +17,7 @@
 #include "talk_call.h"
 
 /* Credentials are renewed RENEW_BEFORE_US before they expire, and meanwhile the old ones are used.
- * A talk is not begun EXPIRED_BEFORE_US before. (AWS' own tools use 15 and 10 minutes, Google's 5
- * and 4.) */
+ * No talk is begun EXPIRED_BEFORE_US before. (AWS' tools: 15 and 10 minutes, Google's: 5 and 4.) */
 #define RENEW_BEFORE_US   (10 * AS_US_PER_MIN)
 #define EXPIRED_BEFORE_US (1 * AS_US_PER_MIN)
 #define TRY_AGAIN_US      (30 * AS_US_PER_S) /* after a failed search */

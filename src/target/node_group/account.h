@@ -24,10 +24,9 @@ struct as_account *as_account_free(struct as_account *account);
 
 /*
  * Carries out a talk that as_account_init_talk has initialized and whose verb and arguments are
- * filled in: finds credentials, begins the talk, signs and sends its requests, until the talk has
- * ended. `done` is called exactly once, in a later turn, unless cancelled. A request whose
- * credentials were refused is sent once more with new ones. The caller owns the talk and deinits
- * it.
+ * set: finds credentials, begins the talk, signs and sends its requests, until it has ended. `done`
+ * is called exactly once, in a later turn, unless cancelled. A request whose credentials were
+ * refused is sent once more with new ones. The caller owns the talk and deinits it.
  */
 typedef void as_account_done_fn(void *context);
 void as_account_init_talk(const struct as_account *account, struct as_group_talk *talk);

@@ -1,7 +1,6 @@
 /*
- * Node groups of an account: see the header. Before a change the group is read again: most clouds
- * have no conditional change. If the group has changed since the decision, the outcome is a
- * conflict.
+ * Node groups of an account: see the header. Before a change the group is read again, because most
+ * clouds have no conditional change; a change since the decision is a conflict.
  */
 #include "node_group.h"
 

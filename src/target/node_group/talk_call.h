@@ -14,8 +14,7 @@
 struct talk_call;
 
 struct talk_call_callbacks {
-    /* Adds what its sender must add to the request (a signature). False: the talk has been
-     * failed. */
+    /* Adds what its sender must add (a signature). False: the talk has been failed. */
     bool (*authorize)(void *context, struct as_talk *talk);
     /* The talk has ended with AS_TALK_UNAUTHORIZED at an answer. True: the owner will repeat the
      * request with talk_call_repeat, and the talk hears the new answer in place of the old one. */
