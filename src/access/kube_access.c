@@ -84,7 +84,7 @@ static void visit(const char *path, bool is_program, as_kube_file_fn *fn, void *
         fn(context, path, is_program);
 }
 
-/* A file that lists the files; in a pod there is no such list. */
+/* Visits the kubeconfig files in `paths`, which has ':' between them. */
 static void visit_list(const char *paths, as_kube_file_fn *fn, void *context)
 {
     for (const char *from = paths; *from != '\0';) {

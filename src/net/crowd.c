@@ -124,7 +124,7 @@ bool as_http_server_make_room(struct as_http_server *server)
     unsigned owed = server->queues[AS_CONNECTION_ADMITTING].count +
                     server->queues[AS_CONNECTION_HANDLING].count;
     if (owed >= server->config.max_connections)
-        return false; /* handler-owned ones stay */
+        return false; /* connections that are owed a reply stay */
     while (server->connections >= server->config.max_connections)
         as_connection_drop(find_dispensable(server), AS_HTTP_DROP_LIMIT,
                            "as many connections as receiver.max_connections allows");

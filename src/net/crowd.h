@@ -1,6 +1,6 @@
 /*
- * Which connection must go when there are too many (crowd.c). Drops are counted and logged
- * together.
+ * Which connection must go when there are too many (crowd.c). Drops are counted, and logged in
+ * sums.
  */
 #ifndef NET_CROWD_H
 #define NET_CROWD_H

@@ -12,8 +12,7 @@
 /* Two lower-case digits per byte. */
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
 
-/* Writes %XX (upper-case digits) for all but A-Z a-z 0-9 - . _ ~ and the bytes in `keep` ("",
- * "/:"). */
+/* Writes %XX (upper-case digits) for all but A-Z a-z 0-9 - . _ ~ and the bytes in `keep`. */
 void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const char *keep);
 
 /* base64: with + and / and padding. base64url: the URL-safe alphabet, without padding. */

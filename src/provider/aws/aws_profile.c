@@ -87,7 +87,7 @@ static void run_program(struct as_credentials_talk *talk, const char *profile, c
 
 /* ---- one profile ---- */
 
-/* Assumes the profile's role with a web identity. *then*: what else the profile has. */
+/* Assumes the profile's role with a web identity. False if the profile has no web identity. */
 static bool take_identity(struct as_credentials_talk *talk, const char *profile)
 {
     struct aws_search *search = talk->state;

@@ -153,7 +153,7 @@ static void take_back(struct as_talk *talk)
 
 /* ---- which group ---- */
 
-/* A part of a URL's path. NULL after failing the talk. */
+/* A target's key as a part of a URL's path. NULL after failing the talk. */
 static const char *take_name(struct as_talk *talk, const char *key, const char *name)
 {
     const bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;

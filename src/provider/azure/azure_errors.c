@@ -14,7 +14,7 @@
 
 #include "answer.h"
 
-#define DETAILS_MAX 16 /* at most so many are read */
+#define DETAILS_MAX 16 /* only this many are read */
 
 static const struct {
     const char *code;    /* a glob */

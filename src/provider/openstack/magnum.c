@@ -301,7 +301,7 @@ static void poll_group(struct as_talk *talk)
 
 /* ---- which group ---- */
 
-/* A part of a URL's path; NULL after failing the talk. */
+/* A target's key as a part of a URL's path. NULL after failing the talk. */
 static const char *take_name(struct as_group_talk *group, const char *key)
 {
     const char *name = as_target_ref_get(group->group, key);
