@@ -13,8 +13,7 @@
 struct as_lock_mirror {
     /* All locks of now, in any order. Called up to once a second, even if nothing has changed. */
     void (*show)(struct as_lock_mirror *self, const struct as_lock *locks, size_t count);
-    size_t (*count_behind)(
-        const struct as_lock_mirror *self);     /* locks that are not yet shown correctly */
+    size_t (*count_behind)(const struct as_lock_mirror *self); /* not yet shown correctly */
     void (*close)(struct as_lock_mirror *self); /* what is shown stays; frees it too */
 };
 

@@ -117,8 +117,7 @@ static void hear_file(struct as_talk *talk)
     json_error_t problem;
     const int number = talk->error_number;
     const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
-    if (!talk->content && is_absent &&
-        state->may_be_absent) { /* for example, another user's home folder */
+    if (!talk->content && is_absent && state->may_be_absent) { /* perhaps another user's home */
         as_credentials_not_here(get_talk(talk));
         return;
     }
