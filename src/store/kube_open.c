@@ -132,7 +132,7 @@ static bool parse_number(const char *text, uint32_t limit, uint32_t *number_out)
     return true;
 }
 
-/* By its name; an object with our labels but another name is not ours. */
+/* Takes an object by its name; with our labels but another name it is not ours. */
 static int take_object(void *context, const struct as_kube_config_map *map, struct as_error *error)
 {
     struct opening *opening = context;

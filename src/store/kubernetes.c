@@ -4,7 +4,7 @@
  * of each piece.
  *
  * Invariants. `head` and `tail` are what the head object contains. A shard that is not dirty holds
- * what the table has for it; a dirty shard becomes so by the journal from its dirty_from on. So a
+ * what the table has for it; a dirty shard lacks only the journal from its dirty_from on. So a
  * segment is released only when no dirty shard needs it, and its object is written again only after
  * a head that does not name it. Only committed values are written to shards.
  */

@@ -92,8 +92,8 @@ bool as_node_is_instance(const char *node_provider_id, const char *provider_id)
     return end == node_provider_id || *provider_id == '/' || end[-1] == '/' || end[-1] == '.';
 }
 
-/* The text behind the last '/' or '.'. If one providerID ends with another, both have the same key
- * (in any case). */
+/* The text behind the last '/' or '.': equal, ignoring case, if one providerID ends with
+ * another. */
 static const char *get_key(const char *provider_id)
 {
     const char *key = provider_id;
