@@ -17,8 +17,8 @@
 #include "talk_call.h"
 
 /* Credentials are renewed RENEW_BEFORE_US before they expire; meanwhile the old ones are used, but
- * not for talks that begin in the last EXPIRED_BEFORE_US. (AWS' tools: 15 and 10 minutes, Google's:
- * 5 and 4.) */
+ * not for talks that begin in the last EXPIRED_BEFORE_US. (AWS has 15 and 10 minutes, Google 5 and
+ * 4.) */
 #define RENEW_BEFORE_US   (10 * AS_US_PER_MIN)
 #define EXPIRED_BEFORE_US (1 * AS_US_PER_MIN)
 #define TRY_AGAIN_US      (30 * AS_US_PER_S) /* after a failed search */
