@@ -1,8 +1,8 @@
 /*
- * Sealing and checking of single records. The bytes of a line are what is hashed: nothing is parsed
- * and printed again. So that no two JSON texts with different meaning pass for one line, the form
- * is held strictly: top-level keys plain and ascending (hence none twice), no white space. What
- * lies deeper is covered by the hash as it stands, and is not looked at here.
+ * Sealing and checking of single records. The hash covers the bytes of a line: nothing is parsed
+ * and printed again. So that two JSON texts of different meaning never pass for one line, the form
+ * is strict: top-level keys are plain and ascending (so there are no duplicates), no white space.
+ * Deeper levels are covered by the hash as they are, and not checked here.
  */
 #include <alertscaler/audit/chain.h>
 
@@ -30,7 +30,7 @@ struct as_chain *as_chain_new(void)
     chain->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     chain->context = EVP_MD_CTX_new();
     if (!chain->sha256 || !chain->context)
-        abort(); /* without its own hash function OpenSSL is of no use */
+        abort(); /* without its own hash function OpenSSL is useless */
     return chain;
 }
 
@@ -78,7 +78,7 @@ void as_chain_seal(struct as_chain *chain, const struct as_audit_record *record,
 {
     size_t start = lines->size;
 
-    /* The line with room for the hash, which is known only when the rest is there. */
+    /* The line, with room for the hash, which is computed last. */
     as_buf_append(lines, record->json, record->at_hash);
     as_buf_append_str(lines, "\"hash\":\"");
     as_buf_append(lines, head->hash, HASH_DIGITS);
@@ -115,7 +115,7 @@ struct member { /* of the top level */
     struct span key, value;
 };
 
-/* The string whose opening quote is at `at`; NULL if it does not end. Returns behind its end. */
+/* Skips the string whose opening quote is at `at`. Returns its end, or NULL if it does not end. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && (unsigned char)*at >= 0x20; at++) {
@@ -127,7 +127,7 @@ static const char *skip_string(const char *at, const char *end)
     return NULL;
 }
 
-/* A value up to the ',' or '}' of the top level behind it. */
+/* Skips a value, up to the next ',' or '}' of the top level. */
 static const char *skip_value(const char *at, const char *end)
 {
     size_t depth = 0;
@@ -160,7 +160,7 @@ static bool is_key_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* One `"key":value` at `at`. Returns behind it, NULL if it is not of that form. */
+/* Reads one `"key":value` at `at`. Returns its end, or NULL if it has another form. */
 static const char *scan_member(const char *at, const char *end, struct member *member)
 {
     if (at == end || *at != '"')
@@ -204,7 +204,7 @@ static bool read_hash(const struct span *value, char hash_out[AS_AUDIT_HASH_SIZE
 }
 
 struct fields {
-    struct member hash, prev, seq; /* value.at NULL where absent */
+    struct member hash, prev, seq; /* value.at NULL if absent */
 };
 
 /* Finds the three members of the chain. False if the line is not in canonical form. */
@@ -278,7 +278,7 @@ int as_chain_verify_line(struct as_chain_verify *verify, const char *line, size_
     if (outcome)
         return outcome;
     if (!verify->started && head.seq > 1) {
-        verify->head.seq = head.seq - 1; /* what was before lies in files that are not here */
+        verify->head.seq = head.seq - 1; /* the records before are in files that are not here */
         memcpy(verify->head.hash, prev, sizeof(prev));
     } else if (!verify->started) {
         verify->head = AS_AUDIT_HEAD_INIT;

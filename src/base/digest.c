@@ -1,11 +1,11 @@
 /*
- * Texts of digests.
+ * SHA-256 digests as text.
  */
 #include <alertscaler/base/digest.h>
 
 static const char digits[] = "0123456789abcdef";
 
-/* Computed, not looked up: so the compiler makes many at once. */
+/* Computed, not looked up, so that the compiler can vectorize it. */
 static char get_digit(unsigned number)
 {
     return (char)(number + (number < 10 ? '0' : 'a' - 10));

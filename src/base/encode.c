@@ -1,5 +1,5 @@
 /*
- * Bytes as text: see the header.
+ * Text encodings: see the header.
  */
 #include <alertscaler/base/encode.h>
 

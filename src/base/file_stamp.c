@@ -1,5 +1,5 @@
 /*
- * What a file looks like from outside: see the header. Apart from file.c, which reads.
+ * File stamps: see the header. Separate from file.c, which reads files.
  */
 #include <alertscaler/base/file_stamp.h>
 

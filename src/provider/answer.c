@@ -51,7 +51,7 @@ const json_t *answer_peek_json(struct as_talk *talk)
 
 struct level { /* an element that is open */
     char *name;
-    json_t *value; /* an object, once there is an element in it; else NULL */
+    json_t *value; /* an object, once it contains an element; else NULL */
     struct as_buf text;
 };
 
@@ -105,7 +105,7 @@ static void XMLCALL on_text(void *context, const XML_Char *text, int size)
         as_buf_append(&reader->levels[reader->depth - 1].text, text, (size_t)size);
 }
 
-/* Side by side with what has the same name. */
+/* Adds a member; members of the same name form an array. */
 static void add(json_t *object, const char *name, json_t *value)
 {
     json_t *other = json_object_get(object, name);

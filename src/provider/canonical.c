@@ -82,7 +82,7 @@ void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
         as_buf_printf(buf, "%s%s=%s", i ? "&" : "", parameters[i].name, parameters[i].value);
 }
 
-/* In lower case up to the colon; the value without outer blanks, and single ones inside. */
+/* The name in lower case; the value without outer blanks, and with single blanks inside. */
 static struct canonical_header make_header(struct as_talk *talk, const char *line)
 {
     const size_t name_size = strcspn(line, ":");
@@ -132,7 +132,7 @@ static void print_hex(const unsigned char digest[32], char hex_out[CANONICAL_SHA
     memcpy(hex_out, text.data, CANONICAL_SHA_HEX);
 }
 
-/* Without SHA-256 there is no going on. */
+/* Ends the process if SHA-256 is not available. */
 void canonical_sha256(const void *data, size_t size, char hex_out[CANONICAL_SHA_HEX])
 {
     unsigned char digest[32];

@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#define LABEL_MAX 63 /* bytes of a part of a host's name (RFC 1035) */
+#define LABEL_MAX 63 /* bytes of one label of a host name (RFC 1035) */
 
 static void wipe(char **text)
 {

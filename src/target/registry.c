@@ -1,7 +1,7 @@
 /*
- * All targets behind one port: see the header. A cluster that is not there, and a cluster or
- * provider that the settings do not know (which their check rules out), is a row whose port is an
- * answer only.
+ * All targets behind one port: see the header. Each cluster or provider is a row. A missing
+ * cluster, or a cluster or provider that the settings do not have (their check excludes this), is a
+ * row that only answers with an error.
  */
 #include <alertscaler/target/registry.h>
 
@@ -32,13 +32,13 @@ struct row {
 struct registry {
     struct as_target_port port;
     const struct as_access_env *env;
-    struct as_clusters clusters; /* of the nodes of groups */
+    struct as_clusters clusters; /* the clusters of node groups */
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
 };
 
-/* A call that no adapter can take: told in the next turn. */
+/* A call that no adapter can take: answered in the next turn. */
 struct refusal {
     LIST_ENTRY(refusal) entry;
     struct registry *owner;
@@ -146,7 +146,7 @@ static void close_port(struct as_target_port *self)
     free(registry);
 }
 
-/* Said nothing about: it may be missing. */
+/* A cluster that the settings do not mention: it may be missing. */
 static bool is_implied(const struct as_cluster_settings *cluster)
 {
     return strcmp(cluster->name, "default") == 0 && !cluster->kubeconfig && !cluster->context;
@@ -174,7 +174,7 @@ static int open_cluster(struct row *row, const struct as_cluster_settings *clust
     return code;
 }
 
-/* The row has no port where its cluster is not there: `missing` says why. */
+/* The row has no port if its cluster is missing: `missing` says why. */
 static void open_node_groups(struct registry *registry, struct row *row,
                              const struct as_group_provider *provider,
                              const struct as_provider_settings *settings)
@@ -222,14 +222,14 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         row->name = provider->name;
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);
-        else /* the settings know no types but those of the table */
+        else /* the settings allow only types of the table */
             open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
     }
     *port_out = &registry->port;
     return 0;
 }
 
-/* The same failure is told once: it is tried again every minute. */
+/* The same failure is logged once, although recovery is tried every minute. */
 static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
 {
     struct as_cluster *cluster = context;

@@ -1,5 +1,5 @@
 /*
- * Roles that are taken on: https://docs.aws.amazon.com/STS/latest/APIReference/
+ * Assuming roles: https://docs.aws.amazon.com/STS/latest/APIReference/
  *
  * With credentials (AssumeRole, signed) or with a token of an identity provider that AWS trusts
  * (AssumeRoleWithWebIdentity, not signed). The token's file is read each time: such tokens are
@@ -28,7 +28,7 @@ static void add_parameter(struct as_talk *talk, const char *name, const char *va
         as_buf_printf(&talk->request.body, "&%s=%s", name, as_talk_escaped(talk, value));
 }
 
-/* Where no region is known, the service that is in all of them. False after failing the talk. */
+/* If no region is known, asks the global service. False after failing the talk. */
 static bool ask(struct as_credentials_talk *given, const char *action, const struct aws_role *role)
 {
     struct as_talk *talk = &given->talk;

@@ -2,8 +2,8 @@
  * AWS Signature Version 4:
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  *
- * Paths come as they are sent, percent-encoded once; in the canonical form they are encoded again,
- * as all services but S3 have it. A path of ours has no dots and no empty segments.
+ * Paths are percent-encoded once, as sent; the canonical form encodes them again, as all services
+ * but S3 expect. Our paths have no dot segments and no empty segments.
  */
 #include <alertscaler/provider/sign.h>
 
@@ -33,7 +33,7 @@ static void print_stamp(as_wall_time now, struct stamp *stamp)
              text + 17);
 }
 
-/* The canonical request; the names of the headers it has go into `names`. */
+/* Writes the canonical request; the names of its headers go into `names`. */
 static void write_canonical(struct as_talk *talk, struct as_buf *out, struct as_buf *names)
 {
     const struct as_talk_request *request = &talk->request;

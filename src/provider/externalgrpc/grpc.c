@@ -10,18 +10,18 @@
 
 #include <alertscaler/base/str.h>
 
-#define PREFIX_SIZE  5                 /* of a message: compressed or not, and its size */
-#define TIMEOUT_MAX  INT64_C(99999999) /* ms: eight digits */
+#define PREFIX_SIZE  5 /* before a message: whether it is compressed, and its size */
+#define TIMEOUT_MAX  INT64_C(99999999) /* in ms; eight digits */
 #define STATUS_COUNT AS_ARRAY_SIZE(statuses)
 
 static const struct {
     const char *name;
     enum as_talk_fault fault;
-    bool is_ambiguous; /* a change may have been made all the same */
+    bool is_ambiguous; /* a change may have been made in spite of the error */
 } statuses[] = {
     {"OK", AS_TALK_OK, false},
     {"CANCELLED", AS_TALK_RETRY, true},
-    {"UNKNOWN", AS_TALK_RETRY, true}, /* errors without a status of their own are these */
+    {"UNKNOWN", AS_TALK_RETRY, true}, /* the status of errors without a status of their own */
     {"INVALID_ARGUMENT", AS_TALK_CONFIGURATION, false},
     {"DEADLINE_EXCEEDED", AS_TALK_TIMEOUT, true},
     {"NOT_FOUND", AS_TALK_GONE, false},
@@ -69,7 +69,7 @@ static int get_digit(char byte)
     return found ? (int)(found - digits) : -1;
 }
 
-/* Percent-encoded text; what is no such encoding stays as it is. */
+/* Decodes percent-encoded text; invalid sequences stay as they are. */
 static void decode_message(const char *text, char message_out[AS_TALK_MESSAGE_SIZE])
 {
     size_t size = 0;
@@ -113,7 +113,7 @@ static bool is_grpc(struct as_talk *talk)
     return false;
 }
 
-/* Statuses that are not known are UNKNOWN, as the protocol has it. */
+/* Unknown statuses count as UNKNOWN, as the protocol says. */
 static size_t parse_status(const char *text)
 {
     char *end;
@@ -122,7 +122,7 @@ static size_t parse_status(const char *text)
                                                                           : UNKNOWN;
 }
 
-/* Whether the call went well. False after failing the talk. */
+/* Whether the call succeeded. False after failing the talk. */
 static bool check_status(struct as_talk *talk)
 {
     char message[AS_TALK_MESSAGE_SIZE];
