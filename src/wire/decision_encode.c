@@ -11,7 +11,7 @@
 
 #include "decision_private.h"
 
-static const char *get_word(const struct as_strict_word *words, int value)
+static const char *get_word(const struct as_read_word *words, int value)
 {
     while (words->value != value)
         words++;
