@@ -79,6 +79,7 @@ struct daemon {
     struct daemon_web web;
     struct as_file_stamp web_tried; /* its file, when it was tried last */
     struct as_error web_error;      /* why the changed one is not in force, which was said; or "" */
+    struct as_waiting *waiting;     /* requests, for the disk */
     struct as_receiver *receiver;
     struct as_operators *operators;
     struct as_kill_switch *kill_switch;
@@ -120,7 +121,6 @@ void daemon_close_state(struct daemon *daemon);
 /* What the state waits for is waited for so long at most, from now. */
 void daemon_limit_patience(struct daemon *daemon, int64_t us);
 void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
-void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
 bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* the retired ones too */

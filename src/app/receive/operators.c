@@ -1,12 +1,10 @@
 /*
- * From a request to an order and back. Orders have request numbers with the highest bit, so that
- * they are told from notifications'.
+ * From a request to an order and back.
  */
 #include "operators.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include <event2/http.h>
 
@@ -18,36 +16,28 @@
 
 #include "http/reply.h"
 
-#define ORDER_BIT  (UINT64_C(1) << 63)
-#define ANSWER_MAX ((size_t)16 * 1024)
-
-struct waiting { /* for the disk */
-    TAILQ_ENTRY(waiting) next;
-    uint64_t request;
-    struct as_http_exchange *exchange;
-    int status;
-    struct as_buf body; /* of a 200 */
-    char *error;        /* of the others */
-};
-TAILQ_HEAD(waiting_list, waiting);
-
 struct as_operators {
-    uint64_t next_request;
-    struct waiting_list waiting;
+    struct as_waiting *waiting;
+    struct as_waiting_kind kind;
 };
 
-struct as_operators *as_operators_new(void)
+static void lose(void *context, struct as_http_exchange *exchange)
+{
+    (void)context;
+    as_reply_error(exchange, 503, AS_REPLY_LATER,
+                   "the command could not be made durable: look whether it was done");
+}
+
+struct as_operators *as_operators_new(struct as_waiting *waiting)
 {
     struct as_operators *operators = as_xcalloc(1, sizeof(*operators));
-    TAILQ_INIT(&operators->waiting);
+    operators->waiting = waiting;
+    operators->kind.lose = lose;
     return operators;
 }
 
 struct as_operators *as_operators_free(struct as_operators *operators)
 {
-    if (!operators)
-        return NULL;
-    as_operators_fail_waiting(operators);
     free(operators);
     return NULL;
 }
@@ -73,17 +63,6 @@ static bool decode_target(struct as_http_exchange *exchange, const char *encoded
     return true;
 }
 
-static void submit(struct as_operators *operators, struct as_http_exchange *exchange,
-                   struct as_shell *shell, const struct as_order *order)
-{
-    struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
-    waiting->request = ORDER_BIT | ++operators->next_request;
-    waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
-    TAILQ_INSERT_TAIL(&operators->waiting, waiting, next);
-    as_shell_order(shell, order, waiting->request);
-}
-
 void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
                          const char *who, enum as_order_kind kind, const char *encoded_target,
                          const struct as_operators_way *way)
@@ -107,7 +86,8 @@ void as_operators_handle(struct as_operators *operators, struct as_http_exchange
     document.order.target = target;
     document.order.who = who;
     document.order.remote = as_http_exchange_get_remote(exchange);
-    submit(operators, exchange, way->shell, &document.order);
+    as_shell_order(way->shell, &document.order,
+                   as_waiting_add(operators->waiting, &operators->kind, exchange));
 }
 
 static void write_time(struct as_json_writer *json, const char *key, bool is_set, as_wall_time time)
@@ -145,54 +125,21 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
     as_buf_append_char(body, '\n');
 }
 
-void as_operators_on_effect(struct as_operators *operators, const struct as_effect *effect)
+void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
+                             const struct as_order_record *record)
 {
     static const int statuses[AS_ORDER_OUTCOME_COUNT] = {
         [AS_ORDER_DONE] = 200,          [AS_ORDER_UNKNOWN_TARGET] = 404,
         [AS_ORDER_OUT_OF_BOUNDS] = 422, [AS_ORDER_NOTHING_TO_DO] = 409,
         [AS_ORDER_REFUSED] = 403,
     };
-    struct waiting *waiting = TAILQ_LAST(&operators->waiting, waiting_list);
-    if (effect->kind != AS_EFFECT_RECORD_COMMAND || effect->ticket == 0 || !waiting ||
-        waiting->request != effect->ticket)
+    struct as_waiting_answer *answer = as_waiting_find(operators->waiting, request);
+    if (!answer)
         return;
-    const struct as_order_record *record = effect->order;
-    waiting->status = statuses[record->outcome];
+    answer->status = statuses[record->outcome];
+    answer->headers = AS_REPLY_NO_STORE;
     if (record->outcome == AS_ORDER_DONE)
-        write_answer(&waiting->body, record);
+        write_answer(&answer->body, record);
     else
-        waiting->error = as_xstrdup(record->message);
-}
-
-static void end(struct as_operators *operators, struct waiting *waiting)
-{
-    TAILQ_REMOVE(&operators->waiting, waiting, next);
-    as_buf_deinit(&waiting->body);
-    free(waiting->error);
-    free(waiting);
-}
-
-bool as_operators_on_answer(struct as_operators *operators, uint64_t request)
-{
-    struct waiting *waiting = TAILQ_FIRST(&operators->waiting);
-    if (!(request & ORDER_BIT))
-        return false;
-    if (!waiting || waiting->request != request)
-        return true;
-    if (waiting->status == 200)
-        as_reply_json(waiting->exchange, 200, AS_REPLY_NO_STORE, &waiting->body);
-    else
-        as_reply_error(waiting->exchange, waiting->status, NULL, "%s", waiting->error);
-    end(operators, waiting);
-    return true;
-}
-
-void as_operators_fail_waiting(struct as_operators *operators)
-{
-    struct waiting *waiting;
-    while ((waiting = TAILQ_FIRST(&operators->waiting))) {
-        as_reply_error(waiting->exchange, 503, AS_REPLY_LATER,
-                       "the command could not be made durable: look whether it was done");
-        end(operators, waiting);
-    }
+        as_buf_append_str(&answer->body, record->message);
 }

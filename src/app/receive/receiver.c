@@ -1,13 +1,11 @@
 /*
- * Requests wait in the order in which they came, which is the order in which they become durable: a
- * list is enough.
+ * From a body to a notification, and what is said of the bodies that are none.
  */
 #include "receiver.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
@@ -17,16 +15,7 @@
 #include "decoded.h"
 #include "http/reply.h"
 
-#define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
 #define TRACEPARENT_MAX 128
-
-struct waiting {
-    TAILQ_ENTRY(waiting) next;
-    uint64_t request;
-    struct as_http_exchange *exchange;
-    struct as_buf body;
-};
-TAILQ_HEAD(waiting_list, waiting);
 
 struct as_receiver {
     struct as_receiver_config config;
@@ -35,9 +24,7 @@ struct as_receiver {
     const char *why_not; /* without a shell */
     struct as_decoded *decoded;
     struct as_random random;
-    uint64_t next_request;
-    struct waiting_list waiting;
-    size_t waiting_count;
+    struct as_waiting_kind kind;
     struct as_throttle refused; /* bodies that are no notification: anybody may send them */
     struct as_throttle invalid; /* alerts that cannot be read, of notifications that were taken */
     struct as_throttle ahead;   /* alerts dated ahead of the clock */
@@ -81,6 +68,19 @@ static as_mono_time get_now(const struct as_receiver *receiver)
     return receiver->config.clock->get_mono(receiver->config.clock);
 }
 
+static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                              const char *why)
+{
+    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
+    as_reply_text(exchange, 503, AS_REPLY_LATER,
+                  "alertscaler cannot store notifications now (%s): send it again", why);
+}
+
+static void lose(void *context, struct as_http_exchange *exchange)
+{
+    reply_unavailable(context, exchange, "the state could not be written");
+}
+
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
 {
     struct as_receiver *receiver = as_xcalloc(1, sizeof(*receiver));
@@ -88,7 +88,7 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     receiver->why_not = "starting";
     receiver->decoded = as_decoded_new(0);
     as_random_init(&receiver->random, config->seed);
-    TAILQ_INIT(&receiver->waiting);
+    receiver->kind = (struct as_waiting_kind){.lose = lose, .context = receiver};
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
     receiver->invalid = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_invalid, NULL);
     receiver->ahead = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_ahead, NULL);
@@ -100,7 +100,6 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 {
     if (!receiver)
         return NULL;
-    as_receiver_fail_waiting(receiver);
     as_decoded_free(receiver->decoded);
     as_throttle_end(&receiver->refused, get_now(receiver));
     as_throttle_end(&receiver->invalid, get_now(receiver));
@@ -134,14 +133,6 @@ void as_receiver_set_cache(struct as_receiver *receiver, size_t max)
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver)
 {
     return as_decoded_get_counts(receiver->decoded);
-}
-
-static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                              const char *why)
-{
-    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
-    as_reply_text(exchange, 503, AS_REPLY_LATER,
-                  "alertscaler cannot store notifications now (%s): send it again", why);
 }
 
 bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange)
@@ -233,13 +224,8 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
     note_invalid(receiver, notification);
 
-    struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
-    waiting->request = ++receiver->next_request;
-    waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
-    TAILQ_INSERT_TAIL(&receiver->waiting, waiting, next);
-    receiver->waiting_count++;
-    as_shell_notify(receiver->shell, notification, waiting->request);
+    const uint64_t request = as_waiting_add(receiver->config.waiting, &receiver->kind, exchange);
+    as_shell_notify(receiver->shell, notification, request);
 }
 
 static void note_ahead(struct as_receiver *receiver, const struct as_notification_record *record)
@@ -257,41 +243,12 @@ void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record)
 {
     note_ahead(receiver, record);
-    struct waiting *waiting = TAILQ_LAST(&receiver->waiting, waiting_list);
-    if (waiting && waiting->request == request)
-        as_record_encode_answer(record, &waiting->body);
-}
-
-static struct waiting *take_first(struct as_receiver *receiver)
-{
-    struct waiting *waiting = TAILQ_FIRST(&receiver->waiting);
-    TAILQ_REMOVE(&receiver->waiting, waiting, next);
-    receiver->waiting_count--;
-    return waiting;
-}
-
-void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request)
-{
-    const struct waiting *first = TAILQ_FIRST(&receiver->waiting);
-    if (!first || first->request != request)
-        return;
-    struct waiting *waiting = take_first(receiver);
-    as_reply_json(waiting->exchange, 200, NULL, &waiting->body);
-    as_buf_deinit(&waiting->body);
-    free(waiting);
-}
-
-void as_receiver_fail_waiting(struct as_receiver *receiver)
-{
-    while (!TAILQ_EMPTY(&receiver->waiting)) {
-        struct waiting *waiting = take_first(receiver);
-        reply_unavailable(receiver, waiting->exchange, "the state could not be written");
-        as_buf_deinit(&waiting->body);
-        free(waiting);
-    }
+    struct as_waiting_answer *answer = as_waiting_find(receiver->config.waiting, request);
+    if (answer)
+        as_record_encode_answer(record, &answer->body);
 }
 
 size_t as_receiver_count_waiting(const struct as_receiver *receiver)
 {
-    return receiver->waiting_count;
+    return receiver->kind.count;
 }

@@ -19,6 +19,7 @@
 
 #include "auth/auth.h"
 #include "decoded.h"
+#include "waiting.h"
 
 #define AS_RECEIVER_HANDLER "webhook" /* the handler's name in metrics and logs */
 
@@ -28,6 +29,7 @@ struct as_receiver_config {
     const struct as_clock *clock;
     struct as_metrics *metrics;
     struct as_auth *auth;
+    struct as_waiting *waiting;
     uint64_t seed;
 };
 
@@ -51,13 +53,9 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
 void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
-/* For the shell. */
+/* What became of a notification: AS_EFFECT_RECORD_NOTIFICATION. */
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record);
-void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
-
-/* Answers all that wait with 503: they will not become durable. */
-void as_receiver_fail_waiting(struct as_receiver *receiver);
 
 /* Once a second or so: logs how many bodies were refused since it was said last, when it is time.
  */
