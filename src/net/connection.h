@@ -49,6 +49,7 @@ struct as_http_exchange {
     struct as_buf text; /* the head's bytes, cut into strings in place */
     struct as_buf body;
     int64_t started_us;
+    const void *route;
     const char *handler_name;
     bool is_head_request, replied;
     void *data;

@@ -98,9 +98,16 @@ const char *as_http_exchange_find_client_name(const struct as_http_exchange *exc
     return exchange->connection->client_name;
 }
 
-void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name)
+void as_http_exchange_set_route(struct as_http_exchange *exchange, const void *route,
+                                const char *handler_name)
 {
-    exchange->handler_name = static_name;
+    exchange->route = route;
+    exchange->handler_name = handler_name;
+}
+
+const void *as_http_exchange_get_route(const struct as_http_exchange *exchange)
+{
+    return exchange->route;
 }
 
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
@@ -165,7 +172,7 @@ void as_http_exchange_reset(struct as_http_exchange *exchange)
     empty(&exchange->text);
     empty(&exchange->body);
     as_connection_count_body(exchange->connection);
-    exchange->handler_name = "";
+    as_http_exchange_set_route(exchange, NULL, "");
     exchange->is_head_request = exchange->replied = false;
     as_http_exchange_drop_data(exchange);
 }

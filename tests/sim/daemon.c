@@ -205,9 +205,9 @@ static void note_repeat(struct daemon *daemon, uint64_t number,
     }
 }
 
-static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
+static void on_outcome(struct world *world, uint64_t request,
+                       const struct as_notification_record *record)
 {
-    struct world *world = context;
     note_repeat(&world->daemon, request, record);
     bodies_note(world, record);
     if (!world->is_verbose)
@@ -219,9 +219,8 @@ static void on_outcome(void *context, uint64_t request, const struct as_notifica
                                             : as_reason_get_word(record->outcomes[i].reason));
 }
 
-static void on_shell_answer(void *context, uint64_t number)
+static void on_shell_answer(struct world *world, uint64_t number)
 {
-    struct world *world = context;
     struct daemon *daemon = &world->daemon;
     for (size_t i = 0; i < daemon->request_count; i++) {
         const struct request request = daemon->requests[i];
@@ -285,6 +284,10 @@ static void on_effect(void *context, const struct as_effect *effect)
     struct world *world = context;
     if (!world->daemon.is_former) /* of what that one decides, nothing comes of it */
         check_effect(world, effect);
+    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION)
+        on_outcome(world, effect->ticket, effect->notification);
+    else if (effect->kind == AS_EFFECT_ANSWER)
+        on_shell_answer(world, effect->ticket);
 }
 
 /* Life. */
@@ -333,7 +336,7 @@ void daemon_open(struct world *world)
         .config_digest = "",
         .engine = daemon->config,
         .ruleset = daemon->ruleset,
-        .callbacks = {on_outcome, on_shell_answer, on_effect, on_deadline, .context = world},
+        .callbacks = {on_effect, on_deadline, .context = world},
     };
     if (as_shell_new(&shell, store, &daemon->shell, &error) != 0) {
         fail(world, "restore: %s", error.text);

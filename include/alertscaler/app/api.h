@@ -31,26 +31,20 @@ struct as_api *as_api_free(struct as_api *api);
 /* For as_shell_callbacks.effect: keeps decisions, and why targets failed. */
 void as_api_on_effect(struct as_api *api, const struct as_effect *effect);
 
-/* The handler's name for metrics ("healthy", "ready", "metrics", "api", "page"), static memory, if
- * the path is one of the API's; else NULL. */
-const char *as_api_find_handler(const char *path);
+struct api_request;
+
+struct as_api_endpoint { /* one of api/api_answers.h */
+    void (*answer)(struct api_request *request);
+    bool needs_leader; /* what a follower does not know; it answers 503 */
+};
 
 /*
- * Answers a request, at once, and names its handler. Anything but GET and HEAD is answered 405. Not
- * its own is, and is left alone: a path for which as_api_find_handler has no name; then false.
+ * Answers a request, at once. `rest`: of the path, behind what the endpoint's paths have in common.
  * `who` asks, by the name of a credential ("": none is needed): one with `rules` or `targets` does
  * not see the names of others.
  */
-bool as_api_handle(struct as_api *api, struct as_http_exchange *exchange,
-                   const char *who) AS_MUST_USE;
-
-/*
- * Answers with {"status":"error","errorType":TYPE,"error":TEXT}. `headers` as in as_http_answer.
- * Types: bad_data (400), unauthorized (401), forbidden (403), not_found (404), method_not_allowed
- * (405), conflict (409), out_of_bounds (422), unavailable (503), internal (500).
- */
-void as_api_reply_error(struct as_http_exchange *exchange, int status, const char *headers,
-                        const char *format, ...) AS_PRINTF(4, 5);
+void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
+                   const struct as_api_endpoint *endpoint, const char *rest, const char *who);
 
 AS_DEFINE_CLEANUP(struct as_api *, as_api_free)
 

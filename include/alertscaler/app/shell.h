@@ -38,10 +38,9 @@ struct as_record_base {
 };
 
 struct as_shell_callbacks {
-    /* What became of a notification is known, but not durable. Borrowed for the call. */
-    void (*outcome)(void *context, uint64_t request, const struct as_notification_record *record);
-    void (*answer)(void *context, uint64_t request); /* it is durable: 200 */
-    /* Sees each effect before it is carried out (metrics, log). May be NULL. */
+    /* Sees each effect before it is carried out. What became of a request is known with its record
+     * (AS_EFFECT_RECORD_NOTIFICATION, AS_EFFECT_RECORD_COMMAND), but durable only with
+     * AS_EFFECT_ANSWER: answer it then. */
     void (*effect)(void *context, const struct as_effect *effect);
     void (*deadline)(void *context, as_mono_time deadline); /* call as_shell_wake then */
     /* Whether we still lead, asked right before each SCALE and each ANSWER; NULL: always. Where it
@@ -74,12 +73,11 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
                  struct as_shell **shell_out, struct as_error *error) AS_MUST_USE;
 struct as_shell *as_shell_free(struct as_shell *shell);
 
-/* Hands a notification over; `outcome` comes within the call, `answer` when it is durable. */
+/* Hands a notification over; the effect that records it comes within the call. */
 void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
                      uint64_t request);
 
-/* The same for an operator's order, whose outcome is in the effect AS_EFFECT_RECORD_COMMAND.
- * Requests of both kinds share their numbers. */
+/* The same for an operator's order. Requests of both kinds share their numbers. */
 void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request);
 
 /* What the kill switch says; to be told whenever it may have changed. */

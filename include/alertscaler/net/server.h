@@ -87,7 +87,11 @@ const char *as_http_exchange_get_remote(
 /* The name in the client's verified certificate: the allowed SAN that it contains, else its first
  * DNS name or URI, else its common name. NULL: no verified certificate. */
 const char *as_http_exchange_find_client_name(const struct as_http_exchange *exchange);
-void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name);
+/* Who answers: `handler_name` for metrics, and the handler's own route (may be NULL). Both point to
+ * static memory. */
+void as_http_exchange_set_route(struct as_http_exchange *exchange, const void *route,
+                                const char *handler_name);
+const void *as_http_exchange_get_route(const struct as_http_exchange *exchange);
 /* Data that the handler keeps with the request from admission to reply. `free_data` (may be NULL)
  * is called when the exchange ends, for whatever reason. */
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,

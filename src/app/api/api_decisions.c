@@ -150,7 +150,7 @@ void api_answer_decisions(struct api_request *request)
     struct api_list list;
     struct filter filter;
     if (read_filter(request, &filter, &error) != 0) {
-        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
         return;
     }
     api_list_begin(&list, request, filter.limit);
@@ -171,9 +171,9 @@ void api_answer_decision(struct api_request *request)
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
     const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
     if (!decision) {
-        as_api_reply_error(request->exchange, 404, NULL,
-                           "not among the last %d decisions; the action log has them all",
-                           DECISIONS_MAX);
+        as_reply_error(request->exchange, 404, NULL,
+                       "not among the last %d decisions; the action log has them all",
+                       DECISIONS_MAX);
         return;
     }
     api_begin(request);

@@ -88,7 +88,7 @@ void api_answer_incidents(struct api_request *request)
     struct api_list list;
     size_t limit;
     if (api_parameter_get_limit(request, INCIDENTS_DEFAULT, &limit, &error) != 0) {
-        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
         return;
     }
     api_list_begin(&list, request, limit);

@@ -1,8 +1,8 @@
 /*
  * What the files of the API share.
  *
- *   api.c            paths, methods, the short answers
- *   api_reply.c      JSON answers: success, lists with an end, errors
+ *   api.c            the short answers
+ *   api_reply.c      JSON answers: success, lists with an end
  *   api_parameters.c the query string
  *   api_targets.c    targets, and the status as a whole
  *   api_rules.c      rules
@@ -23,6 +23,9 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/wire/json_writer.h>
+
+#include "api_answers.h"
+#include "http/reply.h"
 
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000
@@ -68,7 +71,7 @@ struct api_request {
     struct as_api *api;
     struct as_http_exchange *exchange;
     const char *who;  /* asks: the name of a credential */
-    const char *rest; /* of the path, behind a route that ends in '/' */
+    const char *rest; /* of the path, where the row has its `*` */
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
@@ -79,7 +82,6 @@ struct api_request {
 /* Writes {"status":"success","data": up to the value, which the caller writes to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* and sends it */
-void api_reply_text(struct api_request *request, int status, const char *text);
 void api_reply_body(struct api_request *request, const char *content_type, const char *headers);
 
 /* A list as the data: ends at its limit or where the answer would be too long, and says so. */
@@ -112,16 +114,6 @@ int api_parameter_get_time(const struct api_request *request, const char *name,
                            as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
 /* request->rest, percent-decoded: memory for free(); NULL where that is not possible. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
-
-/* The rest: one function an answer. */
-void api_answer_status(struct api_request *request);
-void api_answer_targets(struct api_request *request);
-void api_answer_target(struct api_request *request);
-void api_answer_incidents(struct api_request *request);
-void api_answer_rules(struct api_request *request);
-void api_answer_decisions(struct api_request *request);
-void api_answer_decision(struct api_request *request);
-void api_answer_page(struct api_request *request);
 
 void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
 struct kept_decision *api_decision_free(struct kept_decision *decision);

@@ -1,77 +1,19 @@
 /*
- * Answers as Prometheus' API gives them: {"status":"success","data":...,"warnings":[...]} and
- * {"status":"error","errorType":"bad_data","error":"..."}.
+ * Answers as Prometheus' API gives them: {"status":"success","data":...,"warnings":[...]}. Errors
+ * are in http/reply.h.
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "api_private.h"
 
-#define KEPT_BODY    ((size_t)1024 * 1024)
-#define TAIL_MAX     ((size_t)4096) /* what comes behind a list that has filled the answer */
-#define ERROR_MAX    ((size_t)4096) /* of a text for the client; it may quote a path */
-#define JSON_TYPE    "application/json"
-#define JSON_HEADERS "Cache-Control: no-store\r\n"
-
-static const char *get_error_type(int status)
-{
-    static const struct {
-        int status;
-        const char *type;
-    } types[] = {
-        {400, "bad_data"},  {401, "unauthorized"},       {403, "forbidden"},
-        {404, "not_found"}, {405, "method_not_allowed"}, {409, "conflict"},
-        {413, "bad_data"},  {422, "out_of_bounds"},      {503, "unavailable"},
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(types); i++) {
-        if (types[i].status == status)
-            return types[i].type;
-    }
-    return "internal";
-}
-
-void as_api_reply_error(struct as_http_exchange *exchange, int status, const char *headers,
-                        const char *format, ...)
-{
-    char text[ERROR_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    if (vsnprintf(text, sizeof(text), format, arguments) < 0)
-        text[0] = '\0';
-    va_end(arguments);
-
-    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(6 * ERROR_MAX + 256);
-    struct as_json_writer json;
-    as_json_init(&json, &body, AS_JSON_ANY_ORDER);
-    as_json_begin_object(&json);
-    as_json_write_member(&json, "status", "error");
-    as_json_write_member(&json, "errorType", get_error_type(status));
-    as_json_write_member(&json, "error", text);
-    as_json_end_object(&json);
-    as_buf_append_char(&body, '\n');
-    as_http_exchange_reply(exchange, &(struct as_http_answer){
-                                         .status = status,
-                                         .content_type = JSON_TYPE,
-                                         .headers = headers,
-                                         .body = body.data,
-                                         .body_size = body.size,
-                                     });
-}
-
-void api_reply_text(struct api_request *request, int status, const char *text)
-{
-    as_http_exchange_reply(
-        request->exchange,
-        &(struct as_http_answer){.status = status, .body = text, .body_size = strlen(text)});
-}
+#define KEPT_BODY ((size_t)1024 * 1024)
+#define TAIL_MAX  ((size_t)4096) /* what comes behind a list that has filled the answer */
+#define JSON_TYPE "application/json"
 
 void api_reply_body(struct api_request *request, const char *content_type, const char *headers)
 {
     struct as_buf *body = &request->api->body;
     if (as_buf_check(body) != 0)
-        as_api_reply_error(request->exchange, 500, NULL, "the answer would be above %zu bytes",
-                           API_BODY_MAX);
+        as_reply_error(request->exchange, 500, NULL, "the answer would be above %zu bytes",
+                       API_BODY_MAX);
     else
         as_http_exchange_reply(request->exchange, &(struct as_http_answer){
                                                       .status = 200,
@@ -99,7 +41,7 @@ void api_end(struct api_request *request)
 {
     as_json_end_object(&request->json);
     as_buf_append_char(&request->api->body, '\n');
-    api_reply_body(request, JSON_TYPE, JSON_HEADERS);
+    api_reply_body(request, JSON_TYPE, AS_REPLY_NO_STORE);
 }
 
 void api_list_begin(struct api_list *list, struct api_request *request, size_t limit)

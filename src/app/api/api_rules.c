@@ -225,7 +225,7 @@ void api_answer_rules(struct api_request *request)
     struct api_list list;
     size_t limit;
     if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
-        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
         return;
     }
     const struct as_ruleset *ruleset = request->view.ruleset;

@@ -174,7 +174,7 @@ void api_answer_targets(struct api_request *request)
     struct api_list list;
     size_t limit;
     if (api_parameter_get_limit(request, API_LIMIT_MAX, &limit, &error) != 0) {
-        as_api_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
         return;
     }
     api_list_begin(&list, request, limit);
@@ -206,7 +206,7 @@ void api_answer_target(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
     if (as_str_is_empty(wanted)) {
-        as_api_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
+        as_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
         return;
     }
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(wanted);
@@ -217,5 +217,5 @@ void api_answer_target(struct api_request *request)
     if (!search.is_found)
         visit(request, write_if_wanted, &search);
     if (!search.is_found)
-        as_api_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
+        as_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
 }

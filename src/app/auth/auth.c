@@ -17,7 +17,6 @@
 
 #include <openssl/evp.h>
 
-#include <alertscaler/app/api.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
@@ -28,6 +27,7 @@
 #include "auth_review.h"
 #include "auth_signature.h"
 #include "auth_trust.h"
+#include "http/reply.h"
 
 #define HEADERS_MAX 256
 #define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
@@ -183,19 +183,10 @@ void as_auth_conclude(struct as_auth *auth)
 static void reply(struct as_http_exchange *exchange, int status, const char *headers,
                   const char *problem)
 {
-    if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/")) {
-        as_api_reply_error(exchange, status, headers, "%s", problem);
-        return;
-    }
-    char line[AS_ERROR_SIZE];
-    const int size = snprintf(line, sizeof(line), "%s\n", problem);
-    as_http_exchange_reply(
-        exchange, &(struct as_http_answer){
-                      .status = status,
-                      .headers = headers,
-                      .body = line,
-                      .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
-                  });
+    if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/"))
+        as_reply_error(exchange, status, headers, "%s", problem);
+    else
+        as_reply_text(exchange, status, headers, "%s", problem);
 }
 
 static void refuse(struct admission *admission, int status, const char *problem)
@@ -409,7 +400,7 @@ static void on_review(void *context, const struct as_reviewed *reviewed)
     admission->review = NULL;
     if (!reviewed) {
         take_back_failure(admission);
-        reply(admission->exchange, 503, "Retry-After: 5\r\n",
+        reply(admission->exchange, 503, AS_REPLY_LATER,
               "the API server could not be asked whose token that is: send it again");
     } else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED) {
         as_http_exchange_admit(admission->exchange);
@@ -534,7 +525,6 @@ enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchan
                                     .handler = handler,
                                     .permission = permission,
                                     .credential = as_xstrdup("")};
-    as_http_exchange_set_handler_name(exchange, handler);
     as_http_exchange_set_data(exchange, admission, admission_free);
     const char *obstacle = find_obstacle(auth, permission);
     if (obstacle) {

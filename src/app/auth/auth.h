@@ -49,7 +49,7 @@ struct as_reviewer *as_auth_swap_reviewer(struct as_auth *auth,
 const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth);
 
 /*
- * For as_http_handler.admit: names the handler (static memory) and decides. Exactly once for an
+ * For as_http_handler.admit: decides. `handler` (static memory) is for logs. Exactly once for an
  * exchange, which then has no other data (as_http_exchange_set_data).
  */
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,

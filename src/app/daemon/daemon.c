@@ -184,6 +184,7 @@ static void release(struct daemon *daemon)
     as_receiver_free(daemon->receiver);
     as_auth_free(daemon->auth); /* it asks outside */
     as_operators_free(daemon->operators);
+    as_waiting_free(daemon->waiting);
     as_kill_switch_free(daemon->kill_switch);
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
@@ -220,11 +221,13 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
                                              .context = &daemon});
-    daemon.operators = as_operators_new();
+    daemon.waiting = as_waiting_new();
+    daemon.operators = as_operators_new(daemon.waiting);
     daemon.kill_switch = as_kill_switch_new();
     daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
                                                                    .metrics = daemon.metrics,
                                                                    .auth = daemon.auth,
+                                                                   .waiting = daemon.waiting,
                                                                    .seed = daemon_get_seed()});
 
     if (start(&daemon, &error) == 0) {

@@ -1,12 +1,10 @@
 /*
- * Requests: who may ask, and which part of the program answers.
+ * The server: what it is told of the program, and what the program is told of it.
  */
 #include "daemon_private.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
@@ -59,98 +57,27 @@ void daemon_look(void *context, struct as_view *view_out)
     };
 }
 
-static void reply_line(struct as_http_exchange *exchange, int status, const char *headers,
-                       const char *text)
+static void on_order(void *context, struct as_http_exchange *exchange, const char *who,
+                     enum as_order_kind kind, const char *target)
 {
-    as_http_exchange_reply(exchange, &(struct as_http_answer){.status = status,
-                                                              .headers = headers,
-                                                              .body = text,
-                                                              .body_size = strlen(text)});
+    const struct daemon *daemon = context;
+    const struct as_operators_way way = {daemon->shell, daemon->storage, find_not_ready(daemon)};
+    as_operators_handle(daemon->operators, exchange, who, kind, target, &way);
 }
 
-static bool is_reload(const struct as_http_exchange *exchange)
+static int on_reload(void *context, const char *who, struct as_error *error)
 {
-    return strcmp(as_http_exchange_get_path(exchange), "/-/reload") == 0;
-}
-
-static enum as_http_admission admit_reload(struct daemon *daemon, struct as_http_exchange *exchange)
-{
-    as_http_exchange_set_handler_name(exchange, "reload");
-    if (strcmp(as_http_exchange_get_method(exchange), "POST") != 0) {
-        reply_line(exchange, 405, "Allow: POST\r\n", "reload is asked for with POST\n");
-        return AS_HTTP_REPLIED;
-    }
-    return as_auth_admit(daemon->auth, exchange, "reload", AS_PERMISSION_ADMIN);
-}
-
-static void handle_reload(struct daemon *daemon, struct as_http_exchange *exchange)
-{
-    struct as_error error = AS_ERROR_INIT;
-    if (daemon_reload(daemon, as_auth_get_credential(exchange), &error) == 0) {
-        reply_line(exchange, 200, NULL, "reloaded\n");
-        return;
-    }
-    char text[AS_ERROR_SIZE + 64];
-    (void)snprintf(text, sizeof(text), "reload failed, nothing is changed: %s\n", error.text);
-    reply_line(exchange, 500, NULL, text);
-}
-
-/* What a load balancer or kubelet asks, which have no credential. It tells nothing but that, and is
- * answered on its head: a body of anybody's would take the room of those that belong to somebody,
- * and costs its sender the connection. */
-static bool answer_health(struct daemon *daemon, struct as_http_exchange *exchange)
-{
-    const char *path = as_http_exchange_get_path(exchange);
-    const bool is_health = strcmp(path, "/-/healthy") == 0 || strcmp(path, "/-/ready") == 0;
-    return is_health && as_api_handle(daemon->api, exchange, "");
-}
-
-/* Most likely a notification, by a `url` without our path; or Prometheus takes us for an
- * Alertmanager. */
-static bool is_misdirected(const struct as_http_exchange *exchange)
-{
-    static const char *const others[] = {"/", "/api/v1/alerts", "/api/v2/alerts"};
-    const char *path = as_http_exchange_get_path(exchange);
-    bool is_other = !as_api_find_handler(path);
-    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++)
-        is_other = is_other || strcmp(path, others[i]) == 0;
-    return is_other && strcmp(as_http_exchange_get_method(exchange), "POST") == 0;
+    return daemon_reload(context, who, error);
 }
 
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
 {
-    struct daemon *daemon = context;
-    const char *path = as_http_exchange_get_path(exchange);
-    if (as_receiver_is_path(path))
-        return as_receiver_admit(daemon->receiver, exchange);
-    if (is_reload(exchange))
-        return admit_reload(daemon, exchange);
-    if (answer_health(daemon, exchange))
-        return AS_HTTP_REPLIED;
-    if (as_operators_is_path(exchange))
-        return as_auth_admit(daemon->auth, exchange, "command", AS_PERMISSION_ADMIN);
-    if (is_misdirected(exchange))
-        return as_auth_admit(daemon->auth, exchange, "unknown", AS_PERMISSION_NOTIFY);
-    const char *handler = as_api_find_handler(path);
-    return as_auth_admit(daemon->auth, exchange, handler ? handler : "unknown", AS_PERMISSION_READ);
+    return as_routes_admit(&((struct daemon *)context)->routes, exchange);
 }
 
 static void on_request(void *context, struct as_http_exchange *exchange)
 {
-    struct daemon *daemon = context;
-    if (as_receiver_is_path(as_http_exchange_get_path(exchange))) {
-        as_receiver_handle(daemon->receiver, exchange);
-    } else if (is_reload(exchange)) {
-        handle_reload(daemon, exchange);
-    } else if (as_operators_is_path(exchange)) {
-        as_operators_handle(daemon->operators, exchange, as_auth_get_credential(exchange),
-                            daemon->shell, daemon->storage, find_not_ready(daemon));
-    } else if (is_misdirected(exchange)) {
-        as_receiver_refuse_path(daemon->receiver, exchange);
-    } else if (!as_api_handle(daemon->api, exchange, as_auth_get_credential(exchange))) {
-        as_api_reply_error(exchange, 404, NULL, "there is nothing at %s",
-                           as_http_exchange_get_path(exchange));
-    }
+    as_routes_handle(&((struct daemon *)context)->routes, exchange);
 }
 
 static void on_dropped(void *context, const char *reason)
@@ -206,6 +133,8 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     config.max_bodies = settings->max_bodies;
     as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
     as_descriptors_raise(settings->max_connections);
+    daemon->routes = (struct as_routes){daemon->auth, daemon->receiver, daemon->api,
+                                        on_order,     on_reload,        daemon};
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                         &daemon->server, error);

@@ -103,7 +103,7 @@ void daemon_on_fenced(void *context)
     daemon->failed = true;
     daemon->leader->doubt(daemon->leader);
     daemon_follow(daemon);
-    daemon_fail_waiting(daemon);
+    as_waiting_lose(daemon->waiting);
     daemon_arm(daemon->recover, 0);
 }
 

@@ -6,7 +6,7 @@
  *   daemon_state.c   storage, shell and targets: opened, failed, recovered; the engine's effects
  *   daemon_locks.c   what is locked, shown to people
  *   daemon_config.c  configuration: loaded, reloaded as a whole
- *   daemon_http.c    requests
+ *   daemon_http.c    the server, and what is shown
  *
  * Long because all of them share one structure.
  */
@@ -29,6 +29,7 @@
 #include <alertscaler/net/tls_server.h>
 
 #include "auth/auth.h"
+#include "http/route.h"
 #include "kill_switch.h"
 #include "process/instance.h"
 #include "process/system_clock.h"
@@ -78,12 +79,14 @@ struct daemon {
     struct daemon_web web;
     struct as_file_stamp web_tried; /* its file, when it was tried last */
     struct as_error web_error;      /* why the changed one is not in force, which was said; or "" */
+    struct as_waiting *waiting;     /* requests, for the disk */
     struct as_receiver *receiver;
     struct as_operators *operators;
     struct as_kill_switch *kill_switch;
     bool halted; /* at the last look */
     struct as_metrics *metrics;
     struct as_api *api;
+    struct as_routes routes;
     struct as_http_server *server;
     struct as_sandbox *sandbox;
     as_wall_time started;
@@ -118,7 +121,6 @@ void daemon_close_state(struct daemon *daemon);
 /* What the state waits for is waited for so long at most, from now. */
 void daemon_limit_patience(struct daemon *daemon, int64_t us);
 void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
-void daemon_fail_waiting(struct daemon *daemon); /* all that wait for the disk: 503 */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
 bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* the retired ones too */

@@ -62,13 +62,18 @@ static void on_effect(void *context, const struct as_effect *effect)
     struct daemon *daemon = context;
     as_metrics_on_effect(daemon->metrics, effect);
     as_api_on_effect(daemon->api, effect);
-    as_operators_on_effect(daemon->operators, effect);
-    if (effect->kind == AS_EFFECT_RECORD_ACTION)
-        log_action(effect->action);
-    else if (effect->kind == AS_EFFECT_RECORD_DECISION)
-        log_decision(effect->decision);
-    else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
+    if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
+        as_receiver_on_outcome(daemon->receiver, effect->ticket, effect->notification);
+    } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {
+        as_operators_on_outcome(daemon->operators, effect->ticket, effect->order);
         log_order(effect->order);
+    } else if (effect->kind == AS_EFFECT_RECORD_ACTION) {
+        log_action(effect->action);
+    } else if (effect->kind == AS_EFFECT_RECORD_DECISION) {
+        log_decision(effect->decision);
+    } else if (effect->kind == AS_EFFECT_ANSWER) {
+        as_waiting_end(daemon->waiting, effect->ticket);
+    }
 }
 
 void daemon_on_transfer(void *context, const char *client_name, const char *operation,
@@ -98,18 +103,6 @@ struct as_engine_config daemon_get_engine_config(const struct daemon *daemon)
     config.scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &config.scope_count);
     return config;
-}
-
-static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
-{
-    as_receiver_on_outcome(((struct daemon *)context)->receiver, request, record);
-}
-
-static void on_answer(void *context, uint64_t request)
-{
-    struct daemon *daemon = context;
-    if (!as_operators_on_answer(daemon->operators, request))
-        as_receiver_on_answer(daemon->receiver, request);
 }
 
 static void on_next_deadline(void *context, as_mono_time deadline)
@@ -153,12 +146,6 @@ static void on_committed(void *context, int64_t duration_us, size_t batches, siz
                          log_bytes);
 }
 
-void daemon_fail_waiting(struct daemon *daemon)
-{
-    as_receiver_fail_waiting(daemon->receiver);
-    as_operators_fail_waiting(daemon->operators);
-}
-
 /* Comes from within the storage: what has to be freed is freed in a later turn. */
 static void on_storage_failed(void *context, int status, const char *error)
 {
@@ -170,7 +157,7 @@ static void on_storage_failed(void *context, int status, const char *error)
         as_log(AS_LOG_WARN, "another replica has taken the state over", AS_F("error", error));
         daemon->leader->doubt(daemon->leader);
         daemon_follow(daemon);
-        daemon_fail_waiting(daemon);
+        as_waiting_lose(daemon->waiting);
         daemon_arm(daemon->recover, 0);
         return;
     }
@@ -178,7 +165,7 @@ static void on_storage_failed(void *context, int status, const char *error)
            AS_F("error", error));
     as_receiver_set_shell(daemon->receiver, NULL, NULL,
                           "the state or the action log cannot be written");
-    daemon_fail_waiting(daemon);
+    as_waiting_lose(daemon->waiting);
     daemon_arm(daemon->recover, 0);
 }
 
@@ -195,8 +182,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
-        .callbacks = {on_outcome, on_answer, on_effect, on_next_deadline, daemon_may_act,
-                      daemon_on_fenced, daemon},
+        .callbacks = {on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
     const int r = as_shell_new(&config, store, &daemon->shell, error);
     if (r != 0)
@@ -260,7 +246,7 @@ void daemon_on_retire(evutil_socket_t fd, short what, void *context)
 void daemon_close_state(struct daemon *daemon)
 {
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
-    daemon_fail_waiting(daemon);
+    as_waiting_lose(daemon->waiting);
     daemon_close_locks(daemon);
     close_retired(daemon, AS_MONO_NEVER);
     if (daemon->targets)

@@ -259,10 +259,9 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     struct as_target_port *targets = shell->config.targets;
     struct as_source_port *source = shell->config.source;
-    if (callbacks->effect)
-        callbacks->effect(callbacks->context, effect);
+    callbacks->effect(callbacks->context, effect);
     switch (effect->kind) {
-    case AS_EFFECT_ANSWER: callbacks->answer(callbacks->context, effect->ticket); return;
+    case AS_EFFECT_ANSWER: return;
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
                          on_observed, shell);
@@ -277,10 +276,8 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
                        shell);
         return;
-    case AS_EFFECT_RECORD_NOTIFICATION:
-        callbacks->outcome(callbacks->context, effect->ticket, effect->notification);
-        break;
     case AS_EFFECT_COMMIT:
+    case AS_EFFECT_RECORD_NOTIFICATION:
     case AS_EFFECT_RECORD_COMMAND:
     case AS_EFFECT_PUT_PAUSE:
     case AS_EFFECT_DELETE_PAUSE:

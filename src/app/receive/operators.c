@@ -1,101 +1,51 @@
 /*
- * From a request to an order and back. Orders have request numbers with the highest bit, so that
- * they are told from notifications'.
+ * From a request to an order and back.
  */
 #include "operators.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include <event2/http.h>
 
-#include <alertscaler/app/api.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/order.h>
 
-#define TARGETS     "/api/v1/targets/"
-#define ORDER_BIT   (UINT64_C(1) << 63)
-#define ANSWER_MAX  ((size_t)16 * 1024)
-#define RETRY_AFTER "Retry-After: 5\r\n"
-
-struct waiting { /* for the disk */
-    TAILQ_ENTRY(waiting) next;
-    uint64_t request;
-    struct as_http_exchange *exchange;
-    int status;
-    struct as_buf body; /* of a 200 */
-    char *error;        /* of the others */
-};
-TAILQ_HEAD(waiting_list, waiting);
+#include "http/reply.h"
 
 struct as_operators {
-    uint64_t next_request;
-    struct waiting_list waiting;
+    struct as_waiting *waiting;
+    struct as_waiting_kind kind;
 };
 
-struct as_operators *as_operators_new(void)
+static void lose(void *context, struct as_http_exchange *exchange)
+{
+    (void)context;
+    as_reply_error(exchange, 503, AS_REPLY_LATER,
+                   "the command could not be made durable: look whether it was done");
+}
+
+struct as_operators *as_operators_new(struct as_waiting *waiting)
 {
     struct as_operators *operators = as_xcalloc(1, sizeof(*operators));
-    TAILQ_INIT(&operators->waiting);
+    operators->waiting = waiting;
+    operators->kind.lose = lose;
     return operators;
 }
 
 struct as_operators *as_operators_free(struct as_operators *operators)
 {
-    if (!operators)
-        return NULL;
-    as_operators_fail_waiting(operators);
     free(operators);
     return NULL;
 }
 
-/* What the last part of a path orders. False: nothing. */
-static bool find_kind(const char *word, bool is_of_all, enum as_order_kind *kind_out)
-{
-    for (enum as_order_kind kind = 0; kind < AS_ORDER_KIND_COUNT; kind++) {
-        if (is_of_all && kind != AS_ORDER_PAUSE && kind != AS_ORDER_RESUME)
-            continue;
-        if (strcmp(word, as_order_kind_get_word(kind)) == 0) {
-            *kind_out = kind;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* `target_out`: percent-encoded, for free(); NULL: all. */
-static bool parse_path(const char *path, enum as_order_kind *kind_out, char **target_out)
-{
-    static const char all[] = "/api/v1/";
-    const char *last = strrchr(path, '/');
-    const size_t skip = strlen(TARGETS);
-    if (as_str_starts_with(path, TARGETS)) {
-        if (last < path + skip || !find_kind(last + 1, false, kind_out))
-            return false;
-        *target_out = as_xstrndup(path + skip, (size_t)(last - path) - skip);
-        return true;
-    }
-    *target_out = NULL;
-    return as_str_starts_with(path, all) && find_kind(path + strlen(all), true, kind_out);
-}
-
-bool as_operators_is_path(const struct as_http_exchange *exchange)
-{
-    AS_CLEANUP(as_free_p) char *target = NULL;
-    enum as_order_kind kind;
-    return strcmp(as_http_exchange_get_method(exchange), "POST") == 0 &&
-           parse_path(as_http_exchange_get_path(exchange), &kind, &target);
-}
-
 static void reply_unavailable(struct as_http_exchange *exchange, const char *why)
 {
-    as_api_reply_error(exchange, 503, RETRY_AFTER,
-                       "alertscaler cannot store commands now (%s): nothing was done", why);
+    as_reply_error(exchange, 503, AS_REPLY_LATER,
+                   "alertscaler cannot store commands now (%s): nothing was done", why);
 }
 
 /* The order's target, decoded, for free(). False after answering. */
@@ -106,39 +56,23 @@ static bool decode_target(struct as_http_exchange *exchange, const char *encoded
     if (encoded &&
         (!target || strlen(target) != size || size == 0 || !as_str_is_utf8(target, size))) {
         free(target);
-        as_api_reply_error(exchange, 400, NULL,
-                           "expected a target's name or id before the command");
+        as_reply_error(exchange, 400, NULL, "expected a target's name or id before the command");
         return false;
     }
     *target_out = target;
     return true;
 }
 
-static void submit(struct as_operators *operators, struct as_http_exchange *exchange,
-                   struct as_shell *shell, const struct as_order *order)
-{
-    struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
-    waiting->request = ORDER_BIT | ++operators->next_request;
-    waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
-    TAILQ_INSERT_TAIL(&operators->waiting, waiting, next);
-    as_shell_order(shell, order, waiting->request);
-}
-
 void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
-                         const char *credential, struct as_shell *shell, struct as_storage *storage,
-                         const char *why_not)
+                         const char *who, enum as_order_kind kind, const char *encoded_target,
+                         const struct as_operators_way *way)
 {
-    AS_CLEANUP(as_free_p) char *encoded = NULL;
     AS_CLEANUP(as_free_p) char *target = NULL;
-    enum as_order_kind kind = AS_ORDER_PAUSE;
-    if (why_not || !shell || !as_storage_has_room(storage)) {
-        reply_unavailable(exchange, why_not ? why_not : "the queue to the state is full");
+    if (way->why_not || !way->shell || !as_storage_has_room(way->storage)) {
+        reply_unavailable(exchange, way->why_not ? way->why_not : "the queue to the state is full");
         return;
     }
-    if (!parse_path(as_http_exchange_get_path(exchange), &kind, &encoded))
-        abort(); /* it was one of ours before the body came */
-    if (!decode_target(exchange, encoded, &target))
+    if (!decode_target(exchange, encoded_target, &target))
         return;
 
     size_t size;
@@ -146,13 +80,14 @@ void as_operators_handle(struct as_operators *operators, struct as_http_exchange
     struct as_error error = AS_ERROR_INIT;
     struct as_order_document document;
     if (as_order_decode(body, size, kind, &document, &error) != 0) {
-        as_api_reply_error(exchange, size > AS_ORDER_BODY_MAX ? 413 : 400, NULL, "%s", error.text);
+        as_reply_error(exchange, size > AS_ORDER_BODY_MAX ? 413 : 400, NULL, "%s", error.text);
         return;
     }
     document.order.target = target;
-    document.order.who = credential;
+    document.order.who = who;
     document.order.remote = as_http_exchange_get_remote(exchange);
-    submit(operators, exchange, shell, &document.order);
+    as_shell_order(way->shell, &document.order,
+                   as_waiting_add(operators->waiting, &operators->kind, exchange));
 }
 
 static void write_time(struct as_json_writer *json, const char *key, bool is_set, as_wall_time time)
@@ -190,60 +125,21 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
     as_buf_append_char(body, '\n');
 }
 
-void as_operators_on_effect(struct as_operators *operators, const struct as_effect *effect)
+void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
+                             const struct as_order_record *record)
 {
     static const int statuses[AS_ORDER_OUTCOME_COUNT] = {
         [AS_ORDER_DONE] = 200,          [AS_ORDER_UNKNOWN_TARGET] = 404,
         [AS_ORDER_OUT_OF_BOUNDS] = 422, [AS_ORDER_NOTHING_TO_DO] = 409,
         [AS_ORDER_REFUSED] = 403,
     };
-    struct waiting *waiting = TAILQ_LAST(&operators->waiting, waiting_list);
-    if (effect->kind != AS_EFFECT_RECORD_COMMAND || effect->ticket == 0 || !waiting ||
-        waiting->request != effect->ticket)
+    struct as_waiting_answer *answer = as_waiting_find(operators->waiting, request);
+    if (!answer)
         return;
-    const struct as_order_record *record = effect->order;
-    waiting->status = statuses[record->outcome];
+    answer->status = statuses[record->outcome];
+    answer->headers = AS_REPLY_NO_STORE;
     if (record->outcome == AS_ORDER_DONE)
-        write_answer(&waiting->body, record);
+        write_answer(&answer->body, record);
     else
-        waiting->error = as_xstrdup(record->message);
-}
-
-static void end(struct as_operators *operators, struct waiting *waiting)
-{
-    TAILQ_REMOVE(&operators->waiting, waiting, next);
-    as_buf_deinit(&waiting->body);
-    free(waiting->error);
-    free(waiting);
-}
-
-bool as_operators_on_answer(struct as_operators *operators, uint64_t request)
-{
-    struct waiting *waiting = TAILQ_FIRST(&operators->waiting);
-    if (!(request & ORDER_BIT))
-        return false;
-    if (!waiting || waiting->request != request)
-        return true;
-    if (waiting->status == 200)
-        as_http_exchange_reply(waiting->exchange, &(struct as_http_answer){
-                                                      .status = 200,
-                                                      .content_type = "application/json",
-                                                      .headers = "Cache-Control: no-store\r\n",
-                                                      .body = waiting->body.data,
-                                                      .body_size = waiting->body.size,
-                                                  });
-    else
-        as_api_reply_error(waiting->exchange, waiting->status, NULL, "%s", waiting->error);
-    end(operators, waiting);
-    return true;
-}
-
-void as_operators_fail_waiting(struct as_operators *operators)
-{
-    struct waiting *waiting;
-    while ((waiting = TAILQ_FIRST(&operators->waiting))) {
-        as_api_reply_error(waiting->exchange, 503, RETRY_AFTER,
-                           "the command could not be made durable: look whether it was done");
-        end(operators, waiting);
-    }
+        as_buf_append_str(&answer->body, record->message);
 }

@@ -13,26 +13,29 @@
 #include <stdint.h>
 
 #include <alertscaler/app/shell.h>
+#include <alertscaler/core/order.h>
 #include <alertscaler/net/server.h>
+
+#include "waiting.h"
 
 struct as_operators;
 
-struct as_operators *as_operators_new(void) AS_MUST_USE;
-struct as_operators *as_operators_free(struct as_operators *operators); /* nothing waits any more */
+struct as_operators *as_operators_new(struct as_waiting *waiting) AS_MUST_USE;
+struct as_operators *as_operators_free(struct as_operators *operators);
 
-/* Of a request with POST. What can be read at such a path is the API's. */
-bool as_operators_is_path(const struct as_http_exchange *exchange);
+struct as_operators_way {   /* where orders go */
+    struct as_shell *shell; /* NULL: 503 with `why_not` */
+    struct as_storage *storage;
+    const char *why_not;
+};
 
-/* `shell` NULL: 503 with `why_not`. */
+/* `encoded_target`: as it stands in the path; NULL: all targets. */
 void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
-                         const char *credential, struct as_shell *shell, struct as_storage *storage,
-                         const char *why_not);
+                         const char *who, enum as_order_kind kind, const char *encoded_target,
+                         const struct as_operators_way *way);
 
-/* For the shell: AS_EFFECT_RECORD_COMMAND, and an answer. False: the request is not of here. */
-void as_operators_on_effect(struct as_operators *operators, const struct as_effect *effect);
-bool as_operators_on_answer(struct as_operators *operators, uint64_t request) AS_MUST_USE;
-
-/* Answers all that wait with 503: they will not become durable. */
-void as_operators_fail_waiting(struct as_operators *operators);
+/* What became of an order: AS_EFFECT_RECORD_COMMAND. */
+void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
+                             const struct as_order_record *record);
 
 #endif

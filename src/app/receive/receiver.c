@@ -1,35 +1,21 @@
 /*
- * Requests wait in the order in which they came, which is the order in which they become durable: a
- * list is enough.
+ * From a body to a notification, and what is said of the bodies that are none.
  */
 #include "receiver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
 #include <alertscaler/wire/record.h>
 
 #include "decoded.h"
+#include "http/reply.h"
 
-#define HANDLER         "webhook"
-#define ANSWER_MAX      ((size_t)512 * 1024 * 1024)
 #define TRACEPARENT_MAX 128
-#define RETRY_AFTER     "Retry-After: 5\r\n"
-
-struct waiting {
-    TAILQ_ENTRY(waiting) next;
-    uint64_t request;
-    struct as_http_exchange *exchange;
-    struct as_buf body;
-};
-TAILQ_HEAD(waiting_list, waiting);
 
 struct as_receiver {
     struct as_receiver_config config;
@@ -38,9 +24,7 @@ struct as_receiver {
     const char *why_not; /* without a shell */
     struct as_decoded *decoded;
     struct as_random random;
-    uint64_t next_request;
-    struct waiting_list waiting;
-    size_t waiting_count;
+    struct as_waiting_kind kind;
     struct as_throttle refused; /* bodies that are no notification: anybody may send them */
     struct as_throttle invalid; /* alerts that cannot be read, of notifications that were taken */
     struct as_throttle ahead;   /* alerts dated ahead of the clock */
@@ -84,6 +68,19 @@ static as_mono_time get_now(const struct as_receiver *receiver)
     return receiver->config.clock->get_mono(receiver->config.clock);
 }
 
+static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                              const char *why)
+{
+    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
+    as_reply_text(exchange, 503, AS_REPLY_LATER,
+                  "alertscaler cannot store notifications now (%s): send it again", why);
+}
+
+static void lose(void *context, struct as_http_exchange *exchange)
+{
+    reply_unavailable(context, exchange, "the state could not be written");
+}
+
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
 {
     struct as_receiver *receiver = as_xcalloc(1, sizeof(*receiver));
@@ -91,7 +88,7 @@ struct as_receiver *as_receiver_new(const struct as_receiver_config *config)
     receiver->why_not = "starting";
     receiver->decoded = as_decoded_new(0);
     as_random_init(&receiver->random, config->seed);
-    TAILQ_INIT(&receiver->waiting);
+    receiver->kind = (struct as_waiting_kind){.lose = lose, .context = receiver};
     receiver->refused = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_refused, NULL);
     receiver->invalid = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_invalid, NULL);
     receiver->ahead = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_ahead, NULL);
@@ -103,7 +100,6 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 {
     if (!receiver)
         return NULL;
-    as_receiver_fail_waiting(receiver);
     as_decoded_free(receiver->decoded);
     as_throttle_end(&receiver->refused, get_now(receiver));
     as_throttle_end(&receiver->invalid, get_now(receiver));
@@ -139,66 +135,22 @@ struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receive
     return as_decoded_get_counts(receiver->decoded);
 }
 
-bool as_receiver_is_path(const char *path)
+bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
-    return strcmp(path, "/webhook") == 0 || as_str_starts_with(path, "/webhook/");
-}
-
-static void reply_text(struct as_http_exchange *exchange, int status, const char *headers,
-                       const char *text)
-{
-    char line[AS_ERROR_SIZE + 2];
-    const int size = snprintf(line, sizeof(line), "%s\n", text);
-    as_http_exchange_reply(
-        exchange, &(struct as_http_answer){
-                      .status = status,
-                      .headers = headers,
-                      .body = line,
-                      .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
-                  });
-}
-
-static void reply_unavailable(struct as_receiver *receiver, struct as_http_exchange *exchange,
-                              const char *why)
-{
-    char text[AS_ERROR_SIZE];
-    (void)snprintf(text, sizeof(text),
-                   "alertscaler cannot store notifications now (%s): send it again", why);
-    as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_UNAVAILABLE);
-    reply_text(exchange, 503, RETRY_AFTER, text);
-}
-
-/* NULL where a notification can be taken. */
-static const char *find_obstacle(const struct as_receiver *receiver)
-{
+    const char *why = NULL;
     if (!receiver->shell)
-        return receiver->why_not;
-    if (!as_storage_has_room(receiver->storage))
-        return "the queue to the state file is full";
-    return NULL;
-}
-
-enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
-                                         struct as_http_exchange *exchange)
-{
-    as_http_exchange_set_handler_name(exchange, HANDLER);
-    const char *method = as_http_exchange_get_method(exchange);
-    if (strcmp(method, "POST") != 0 && strcmp(method, "PUT") != 0) { /* Grafana may PUT */
-        reply_text(exchange, 405, "Allow: POST\r\n", "notifications are sent with POST");
-        return AS_HTTP_REPLIED;
-    }
-    const enum as_http_admission admission =
-        as_auth_admit(receiver->config.auth, exchange, HANDLER, AS_PERMISSION_NOTIFY);
-    const char *obstacle = admission == AS_HTTP_ADMITTED ? find_obstacle(receiver) : NULL;
-    if (!obstacle)
-        return admission;
-    reply_unavailable(receiver, exchange, obstacle);
-    return AS_HTTP_REPLIED;
+        why = receiver->why_not;
+    else if (!as_storage_has_room(receiver->storage))
+        why = "the queue to the state file is full";
+    if (why)
+        reply_unavailable(receiver, exchange, why);
+    return !why;
 }
 
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status)
 {
-    if (strcmp(handler, HANDLER) == 0 && (status == 401 || status == 403 || status == 429))
+    if (strcmp(handler, AS_RECEIVER_HANDLER) == 0 &&
+        (status == 401 || status == 403 || status == 429))
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_DENIED);
 }
 
@@ -236,18 +188,14 @@ void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchan
                  as_http_exchange_get_path(exchange));
     as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                     get_now(receiver));
-    reply_text(exchange, 404, NULL, error.text);
+    as_reply_text(exchange, 404, NULL, "%s", error.text);
 }
 
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
-    if (!as_auth_verify_body(receiver->config.auth, exchange))
+    if (!as_auth_verify_body(receiver->config.auth, exchange) ||
+        !as_receiver_check(receiver, exchange)) /* again: the body may have taken its time */
         return;
-    const char *obstacle = find_obstacle(receiver); /* the body may have taken its time */
-    if (obstacle) {
-        reply_unavailable(receiver, exchange, obstacle);
-        return;
-    }
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
     struct as_notification *notification;
@@ -261,7 +209,7 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         as_throttle_add(&receiver->refused, as_http_exchange_get_remote(exchange), error.text,
                         get_now(receiver));
-        reply_text(exchange, 400, NULL, error.text);
+        as_reply_text(exchange, 400, NULL, "%s", error.text);
         return;
     }
     complete(receiver, exchange, notification);
@@ -276,13 +224,8 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
     note_invalid(receiver, notification);
 
-    struct waiting *waiting = as_xcalloc(1, sizeof(*waiting));
-    waiting->request = ++receiver->next_request;
-    waiting->exchange = exchange;
-    waiting->body = AS_BUF_INIT_OPEN(ANSWER_MAX);
-    TAILQ_INSERT_TAIL(&receiver->waiting, waiting, next);
-    receiver->waiting_count++;
-    as_shell_notify(receiver->shell, notification, waiting->request);
+    const uint64_t request = as_waiting_add(receiver->config.waiting, &receiver->kind, exchange);
+    as_shell_notify(receiver->shell, notification, request);
 }
 
 static void note_ahead(struct as_receiver *receiver, const struct as_notification_record *record)
@@ -300,46 +243,12 @@ void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record)
 {
     note_ahead(receiver, record);
-    struct waiting *waiting = TAILQ_LAST(&receiver->waiting, waiting_list);
-    if (waiting && waiting->request == request)
-        as_record_encode_answer(record, &waiting->body);
-}
-
-static struct waiting *take_first(struct as_receiver *receiver)
-{
-    struct waiting *waiting = TAILQ_FIRST(&receiver->waiting);
-    TAILQ_REMOVE(&receiver->waiting, waiting, next);
-    receiver->waiting_count--;
-    return waiting;
-}
-
-void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request)
-{
-    const struct waiting *first = TAILQ_FIRST(&receiver->waiting);
-    if (!first || first->request != request)
-        return;
-    struct waiting *waiting = take_first(receiver);
-    as_http_exchange_reply(waiting->exchange, &(struct as_http_answer){
-                                                  .status = 200,
-                                                  .content_type = "application/json",
-                                                  .body = waiting->body.data,
-                                                  .body_size = waiting->body.size,
-                                              });
-    as_buf_deinit(&waiting->body);
-    free(waiting);
-}
-
-void as_receiver_fail_waiting(struct as_receiver *receiver)
-{
-    while (!TAILQ_EMPTY(&receiver->waiting)) {
-        struct waiting *waiting = take_first(receiver);
-        reply_unavailable(receiver, waiting->exchange, "the state could not be written");
-        as_buf_deinit(&waiting->body);
-        free(waiting);
-    }
+    struct as_waiting_answer *answer = as_waiting_find(receiver->config.waiting, request);
+    if (answer)
+        as_record_encode_answer(record, &answer->body);
 }
 
 size_t as_receiver_count_waiting(const struct as_receiver *receiver)
 {
-    return receiver->waiting_count;
+    return receiver->kind.count;
 }

@@ -19,6 +19,9 @@
 
 #include "auth/auth.h"
 #include "decoded.h"
+#include "waiting.h"
+
+#define AS_RECEIVER_HANDLER "webhook" /* the handler's name in metrics and logs */
 
 struct as_receiver;
 
@@ -26,6 +29,7 @@ struct as_receiver_config {
     const struct as_clock *clock;
     struct as_metrics *metrics;
     struct as_auth *auth;
+    struct as_waiting *waiting;
     uint64_t seed;
 };
 
@@ -41,24 +45,17 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
 void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
 
-bool as_receiver_is_path(const char *path); /* /webhook or /webhook/... */
-
-/* For the server: decides on the head. */
-enum as_http_admission as_receiver_admit(struct as_receiver *receiver,
-                                         struct as_http_exchange *exchange) AS_MUST_USE;
+/* Whether a notification can be taken now; false after answering 503. */
+bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange) AS_MUST_USE;
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
 /* For a POST to another path: says where notifications go, to the sender and, throttled, in the
  * log. */
 void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
-/* For the shell. */
+/* What became of a notification: AS_EFFECT_RECORD_NOTIFICATION. */
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record);
-void as_receiver_on_answer(struct as_receiver *receiver, uint64_t request);
-
-/* Answers all that wait with 503: they will not become durable. */
-void as_receiver_fail_waiting(struct as_receiver *receiver);
 
 /* Once a second or so: logs how many bodies were refused since it was said last, when it is time.
  */

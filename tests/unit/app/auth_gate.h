@@ -22,7 +22,6 @@
 struct as_http_exchange {
     const char *path, *authorization, *client_name, *signature, *sent;
     unsigned admitted;
-    const char *handler;
     int status;
     unsigned replies;
     char *headers, *body;
@@ -46,11 +45,6 @@ const char *as_http_exchange_find_header(const struct as_http_exchange *exchange
     if (strcasecmp(name, "X-Signature") == 0)
         return exchange->signature;
     return strcasecmp(name, "Authorization") == 0 ? exchange->authorization : NULL;
-}
-
-void as_http_exchange_set_handler_name(struct as_http_exchange *exchange, const char *static_name)
-{
-    exchange->handler = static_name;
 }
 
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,

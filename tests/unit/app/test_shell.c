@@ -88,13 +88,9 @@ static struct as_audit_memory *log_;
 static struct as_storage *storage;
 static struct as_shell *shell;
 
-static void on_outcome(void *context, uint64_t request, const struct as_notification_record *record)
+static void on_effect(void *context, const struct as_effect *effect)
 {
-}
-
-static void on_answer(void *context, uint64_t request)
-{
-    answers++;
+    answers += effect->kind == AS_EFFECT_ANSWER;
 }
 
 static void on_deadline(void *context, as_mono_time deadline)
@@ -149,8 +145,7 @@ static void open_shell(void)
                    .scopes = &other,
                    .scope_count = 1},
         .ruleset = ruleset,
-        .callbacks = {.outcome = on_outcome,
-                      .answer = on_answer,
+        .callbacks = {.effect = on_effect,
                       .deadline = on_deadline,
                       .may_act = may_act,
                       .fenced = on_fenced},

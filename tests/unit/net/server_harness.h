@@ -64,7 +64,7 @@ static inline enum as_http_admission admit(void *context, struct as_http_exchang
     }
     if (strcmp(as_http_exchange_get_path(exchange), "/denied") != 0)
         return AS_HTTP_ADMITTED;
-    as_http_exchange_set_handler_name(exchange, "denied");
+    as_http_exchange_set_route(exchange, NULL, "denied");
     as_http_exchange_reply(exchange,
                            &(struct as_http_answer){.status = 401,
                                                     .headers = "WWW-Authenticate: Bearer\r\n",
@@ -91,7 +91,7 @@ static inline void handle(void *context, struct as_http_exchange *exchange)
 {
     const char *path = as_http_exchange_get_path(exchange);
     handled++;
-    as_http_exchange_set_handler_name(exchange, "test");
+    as_http_exchange_set_route(exchange, NULL, "test");
     if (strcmp(path, "/later") == 0) {
         kept[kept_count++ % 8] = exchange;
         kept_handled = handled;

@@ -1,0 +1,201 @@
+/*
+ * The table. Its order counts: the first row whose path and method fit has the request. A path that
+ * is only read answers other methods with 405, and so does a row with a text for that; the others
+ * leave such a request to the rows below them.
+ */
+#include "route.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "api/api_answers.h"
+#include "auth/auth.h"
+#include "receive/receiver.h"
+#include "reply.h"
+
+struct as_route_methods {
+    const char *names[3]; /* up to a NULL; none: all */
+    const char *allow;    /* the header of a 405 */
+};
+
+static const struct as_route_methods any = {.allow = NULL};
+static const struct as_route_methods reading = {{"GET", "HEAD"}, "Allow: GET, HEAD\r\n"};
+static const struct as_route_methods sending = {{"POST"}, "Allow: POST\r\n"};
+static const struct as_route_methods notifying = {{"POST", "PUT"}, "Allow: POST\r\n"}; /* Grafana */
+
+static void notify(struct as_routes *routes, struct as_http_exchange *exchange,
+                   const struct as_route *route, const char *who)
+{
+    (void)route;
+    (void)who;
+    as_receiver_handle(routes->receiver, exchange);
+}
+
+static void reload(struct as_routes *routes, struct as_http_exchange *exchange,
+                   const struct as_route *route, const char *who)
+{
+    struct as_error error = AS_ERROR_INIT;
+    (void)route;
+    if (routes->reload(routes->context, who, &error) == 0)
+        as_reply_text(exchange, 200, NULL, "reloaded");
+    else
+        as_reply_text(exchange, 500, NULL, "reload failed, nothing is changed: %s", error.text);
+}
+
+/* What follows where the row has its `*`; "" without one. */
+static const char *find_rest(const struct as_route *route, const struct as_http_exchange *exchange)
+{
+    return as_http_exchange_get_path(exchange) + strcspn(route->path, "*");
+}
+
+static void order(struct as_routes *routes, struct as_http_exchange *exchange,
+                  const struct as_route *route, const char *who)
+{
+    const char *rest = find_rest(route, exchange);
+    const char *star = strchr(route->path, '*');
+    AS_CLEANUP(as_free_p)
+    char *target = star ? as_xstrndup(rest, strlen(rest) - strlen(star + 1)) : NULL;
+    routes->order(routes->context, exchange, who, route->order, target);
+}
+
+static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
+                const struct as_route *route, const char *who)
+{
+    as_api_answer(routes->api, exchange, &route->api, find_rest(route, exchange), who);
+}
+
+/* Most likely a notification, by a `url` without our path; or Prometheus takes us for an
+ * Alertmanager. */
+static void misdirect(struct as_routes *routes, struct as_http_exchange *exchange,
+                      const struct as_route *route, const char *who)
+{
+    (void)route;
+    (void)who;
+    as_receiver_refuse_path(routes->receiver, exchange);
+}
+
+static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
+                 const struct as_route *route, const char *who)
+{
+    (void)routes;
+    (void)route;
+    (void)who;
+    as_reply_error(exchange, 404, NULL, "there is nothing at %s",
+                   as_http_exchange_get_path(exchange));
+}
+
+#define NOTIFY AS_PERMISSION_NOTIFY
+#define READ   AS_PERMISSION_READ
+#define ADMIN  AS_PERMISSION_ADMIN
+#define NONE   AS_PERMISSION_COUNT
+
+#define NO_NOTIFICATION "notifications are sent with POST"
+#define NO_RELOAD       "reload is asked for with POST"
+
+/* clang-format off */
+static const struct as_route table[] = {
+    {"/webhook", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify, .refusal = NO_NOTIFICATION},
+    {"/webhook/*", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify, .refusal = NO_NOTIFICATION},
+    {"/-/reload", &sending, "reload", ADMIN, reload, .refusal = NO_RELOAD},
+
+    /* For load balancers and kubelets, which have no credential. The body of such a request is not
+     * read: it would take the room of requests with a credential. It costs the connection. */
+    {"/-/healthy", &reading, "healthy", NONE, ask, .api = {api_answer_healthy, false}},
+    {"/-/ready", &reading, "ready", NONE, ask, .api = {api_answer_ready, false}},
+
+    {"/api/v1/targets/*/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
+    {"/api/v1/targets/*/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
+    {"/api/v1/targets/*/scale", &sending, "command", ADMIN, order, .order = AS_ORDER_SCALE},
+    {"/api/v1/targets/*/unlock", &sending, "command", ADMIN, order, .order = AS_ORDER_UNLOCK},
+    {"/api/v1/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
+    {"/api/v1/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
+
+    {"/", &sending, "unknown", NOTIFY, .answer = misdirect},
+    {"/api/v1/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
+    {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
+
+    /* true: a follower does not know it */
+    {"/", &reading, "page", READ, ask, .api = {api_answer_page, false}},
+    {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
+    {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
+    {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},
+    {"/api/v1/targets/*", &reading, "api", READ, ask, .api = {api_answer_target, true}},
+    {"/api/v1/incidents", &reading, "api", READ, ask, .api = {api_answer_incidents, true}},
+    {"/api/v1/rules", &reading, "api", READ, ask, .api = {api_answer_rules, false}},
+    {"/api/v1/decisions", &reading, "api", READ, ask, .api = {api_answer_decisions, true}},
+    {"/api/v1/decisions/*", &reading, "api", READ, ask, .api = {api_answer_decision, true}},
+    {"/api/*", &reading, "api", READ, ask, .api = {api_answer_unknown, false}},
+
+    {"*", &sending, "unknown", NOTIFY, .answer = misdirect},
+    {"*", &any, "unknown", READ, .answer = miss},
+};
+/* clang-format on */
+
+static bool takes_path(const struct as_route *route, const char *path)
+{
+    const size_t before = strcspn(route->path, "*");
+    if (route->path[before] == '\0')
+        return strcmp(path, route->path) == 0;
+    const char *behind = route->path + before + 1;
+    const size_t size = strlen(path);
+    return size >= before + strlen(behind) && strncmp(path, route->path, before) == 0 &&
+           strcmp(path + size - strlen(behind), behind) == 0;
+}
+
+static bool takes_method(const struct as_route *route, const char *method)
+{
+    const char *const *name = route->methods->names;
+    if (!*name)
+        return true;
+    while (*name && strcmp(*name, method) != 0)
+        name++;
+    return *name != NULL;
+}
+
+const struct as_route *as_route_find(const char *method, const char *path)
+{
+    const struct as_route *route = table;
+    while (!takes_path(route, path) ||
+           !(takes_method(route, method) || route->refusal || route->methods == &reading))
+        route++;
+    return route;
+}
+
+void as_route_answer(const struct as_route *route, struct as_routes *routes,
+                     struct as_http_exchange *exchange, const char *who)
+{
+    if (takes_method(route, as_http_exchange_get_method(exchange)))
+        route->answer(routes, exchange, route, who);
+    else
+        as_reply_error(exchange, 405, route->methods->allow, "%s can only be read (GET, HEAD)",
+                       as_http_exchange_get_path(exchange));
+}
+
+enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *exchange)
+{
+    struct as_routes *routes = context;
+    const char *method = as_http_exchange_get_method(exchange);
+    const struct as_route *route = as_route_find(method, as_http_exchange_get_path(exchange));
+    as_http_exchange_set_route(exchange, route, route->handler);
+    if (route->refusal && !takes_method(route, method)) {
+        as_reply_text(exchange, 405, route->methods->allow, "%s", route->refusal);
+        return AS_HTTP_REPLIED;
+    }
+    if (route->permission == NONE) {
+        as_route_answer(route, routes, exchange, "");
+        return AS_HTTP_REPLIED;
+    }
+    const enum as_http_admission admission =
+        as_auth_admit(routes->auth, exchange, route->handler, route->permission);
+    if (admission == AS_HTTP_ADMITTED && route->answer == notify &&
+        !as_receiver_check(routes->receiver, exchange))
+        return AS_HTTP_REPLIED;
+    return admission;
+}
+
+void as_routes_handle(void *context, struct as_http_exchange *exchange)
+{
+    as_route_answer(as_http_exchange_get_route(exchange), context, exchange,
+                    as_auth_get_credential(exchange));
+}

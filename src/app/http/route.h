@@ -1,0 +1,60 @@
+/*
+ * Which part of the program answers a request: one table (route.c), a row for each path and its
+ * methods. A request is routed once, when its head is there, and keeps its row.
+ *
+ * Adding an endpoint is a row, and a function that answers.
+ */
+#ifndef ALERTSCALER_APP_ROUTE_H
+#define ALERTSCALER_APP_ROUTE_H
+
+#include <stdbool.h>
+
+#include <alertscaler/app/api.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/config/receiver_settings.h>
+#include <alertscaler/core/order.h>
+#include <alertscaler/net/server.h>
+
+struct as_auth;
+struct as_receiver;
+struct as_route;
+
+struct as_routes { /* who answers; all borrowed */
+    struct as_auth *auth;
+    struct as_receiver *receiver;
+    struct as_api *api;
+    /* Answers an order. `target`: as it stands in the path; NULL: all targets. */
+    void (*order)(void *context, struct as_http_exchange *exchange, const char *who,
+                  enum as_order_kind kind, const char *target);
+    int (*reload)(void *context, const char *who, struct as_error *error);
+    void *context;
+};
+
+struct as_route_methods;
+
+struct as_route {
+    const char *path; /* `*` stands for anything, also for nothing */
+    const struct as_route_methods *methods;
+    const char *handler;           /* the name in metrics and logs */
+    enum as_permission permission; /* AS_PERMISSION_COUNT: none, and answered on the head */
+    void (*answer)(struct as_routes *routes, struct as_http_exchange *exchange,
+                   const struct as_route *route, const char *who);
+    struct as_api_endpoint api; /* of answers of the API */
+    enum as_order_kind order;   /* of orders */
+    /* The 405 for other methods, before anybody is asked for a credential. NULL: see route.c. */
+    const char *refusal;
+};
+
+/* The first row that fits: there is always one. */
+const struct as_route *as_route_find(const char *method, const char *path) AS_MUST_USE;
+
+/* Answers as the row says, for the credential `who` ("": none is needed). */
+void as_route_answer(const struct as_route *route, struct as_routes *routes,
+                     struct as_http_exchange *exchange, const char *who);
+
+/* For as_http_handler; the context is a struct as_routes. */
+enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *exchange);
+void as_routes_handle(void *context, struct as_http_exchange *exchange);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * The list of what waits for the disk.
+ */
+#include "waiting.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "http/reply.h"
+
+#define BODY_MAX ((size_t)512 * 1024 * 1024)
+
+struct entry {
+    TAILQ_ENTRY(entry) next;
+    uint64_t request;
+    struct as_waiting_kind *kind;
+    struct as_http_exchange *exchange;
+    struct as_waiting_answer answer;
+};
+TAILQ_HEAD(entry_list, entry);
+
+struct as_waiting {
+    uint64_t last; /* request */
+    struct entry_list entries;
+};
+
+struct as_waiting *as_waiting_new(void)
+{
+    struct as_waiting *waiting = as_xcalloc(1, sizeof(*waiting));
+    TAILQ_INIT(&waiting->entries);
+    return waiting;
+}
+
+struct as_waiting *as_waiting_free(struct as_waiting *waiting)
+{
+    if (!waiting)
+        return NULL;
+    assert(TAILQ_EMPTY(&waiting->entries));
+    free(waiting);
+    return NULL;
+}
+
+uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
+                        struct as_http_exchange *exchange)
+{
+    struct entry *entry = as_xcalloc(1, sizeof(*entry));
+    *entry = (struct entry){
+        .request = ++waiting->last,
+        .kind = kind,
+        .exchange = exchange,
+        .answer = {.status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
+    };
+    TAILQ_INSERT_TAIL(&waiting->entries, entry, next);
+    kind->count++;
+    return entry->request;
+}
+
+/* It is the last: it came in this step. */
+struct as_waiting_answer *as_waiting_find(struct as_waiting *waiting, uint64_t request)
+{
+    struct entry *last = TAILQ_LAST(&waiting->entries, entry_list);
+    return last && last->request == request ? &last->answer : NULL;
+}
+
+static void end(struct as_waiting *waiting, struct entry *entry)
+{
+    TAILQ_REMOVE(&waiting->entries, entry, next);
+    entry->kind->count--;
+    as_buf_deinit(&entry->answer.body);
+    free(entry);
+}
+
+void as_waiting_end(struct as_waiting *waiting, uint64_t request)
+{
+    struct entry *first = TAILQ_FIRST(&waiting->entries);
+    if (!first || first->request != request)
+        return;
+    const struct as_waiting_answer *answer = &first->answer;
+    if (answer->status == 200)
+        as_reply_json(first->exchange, 200, answer->headers, &answer->body);
+    else
+        as_reply_error(first->exchange, answer->status, NULL, "%.*s", (int)answer->body.size,
+                       answer->body.data);
+    end(waiting, first);
+}
+
+void as_waiting_lose(struct as_waiting *waiting)
+{
+    struct entry *entry;
+    while ((entry = TAILQ_FIRST(&waiting->entries))) {
+        entry->kind->lose(entry->kind->context, entry->exchange);
+        end(waiting, entry);
+    }
+}
