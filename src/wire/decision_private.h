@@ -15,6 +15,6 @@ extern const struct as_read_word as_decision_resources[];
 struct as_arena;
 struct as_action;
 void as_decision_decode_action(struct as_reader *proposal, struct as_arena *arena, int32_t version,
-                              struct as_action *action_out);
+                               struct as_action *action_out);
 
 #endif
