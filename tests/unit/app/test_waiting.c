@@ -32,8 +32,9 @@ static void lose(void *context, struct as_http_exchange *exchange)
     as_http_exchange_reply(exchange, &(struct as_http_answer){.status = 503, .headers = context});
 }
 
-static struct as_waiting_kind notifications = {.lose = lose, .context = "notification"};
-static struct as_waiting_kind orders = {.lose = lose, .context = "order"};
+static char notification[] = "notification", order[] = "order";
+static struct as_waiting_kind notifications = {.lose = lose, .context = notification};
+static struct as_waiting_kind orders = {.lose = lose, .context = order};
 
 static void setup(void)
 {
