@@ -262,10 +262,6 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
 {
     if (!config)
         return NULL;
-    char *const secrets[] = {config->key_pem, config->token, config->password};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(secrets); i++)
-        if (secrets[i])
-            explicit_bzero(secrets[i], strlen(secrets[i]));
     char *const texts[] = {config->server,
                            config->tls_server_name,
                            config->proxy_url,
@@ -284,7 +280,7 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
                            config->exec.command,
                            config->exec.install_hint};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
-        free(texts[i]);
+        as_wipe_free(texts[i]); /* some are secrets */
     free_list(config->exec.argv);
     free_list(config->exec.env);
     free(config);

@@ -14,6 +14,7 @@
 #include <openssl/evp.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 
 #define HASH_DIGITS 64
@@ -58,15 +59,11 @@ static void digest_add(struct as_chain *chain, const char *data, size_t size)
 
 static void digest_end(struct as_chain *chain, char hash_out[AS_AUDIT_HASH_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char bytes[HASH_DIGITS / 2];
 
     if (!EVP_DigestFinal_ex(chain->context, bytes, NULL))
         abort();
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        hash_out[2 * i] = digits[bytes[i] >> 4];
-        hash_out[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    as_encode_hex_digits(hash_out, bytes, sizeof(bytes));
     hash_out[HASH_DIGITS] = '\0';
 }
 
@@ -193,11 +190,11 @@ static bool keys_ascend(const struct span *a, const struct span *b)
 
 static bool read_hash(const struct span *value, char hash_out[AS_AUDIT_HASH_SIZE])
 {
-    if (value->size != HASH_DIGITS + 2 || value->at[0] != '"')
+    unsigned char bytes[HASH_DIGITS / 2];
+
+    if (value->size != HASH_DIGITS + 2 || value->at[0] != '"' ||
+        !as_decode_hex(value->at + 1, HASH_DIGITS, bytes))
         return false;
-    for (size_t i = 1; i <= HASH_DIGITS; i++)
-        if (!strchr("0123456789abcdef", value->at[i]) || !value->at[i])
-            return false;
     memcpy(hash_out, value->at + 1, HASH_DIGITS);
     hash_out[HASH_DIGITS] = '\0';
     return true;

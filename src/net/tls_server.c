@@ -109,7 +109,7 @@ static int read_file(const char *what, const char *path, char **bytes_out, BIO *
 static void wipe(char *bytes, BIO *bio, size_t size)
 {
     BIO_free(bio);
-    OPENSSL_cleanse(bytes, size);
+    explicit_bzero(bytes, size);
     free(bytes);
 }
 

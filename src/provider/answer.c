@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <expat.h>
-#include <openssl/crypto.h>
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
@@ -249,8 +248,8 @@ void answer_wipe(json_t *document)
     size_t index;
     json_t *value;
     if (json_is_string(document))
-        OPENSSL_cleanse((char *)(uintptr_t)json_string_value(document),
-                        json_string_length(document));
+        explicit_bzero((char *)(uintptr_t)json_string_value(document),
+                       json_string_length(document));
     json_object_foreach(document, name, value)
     {
         answer_wipe(value);

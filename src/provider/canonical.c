@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -154,5 +153,5 @@ void canonical_hmac_hex(const void *key, size_t key_size, const char *text,
     unsigned char digest[32];
     canonical_hmac(key, key_size, text, strlen(text), digest);
     print_hex(digest, hex_out);
-    OPENSSL_cleanse(digest, sizeof(digest));
+    explicit_bzero(digest, sizeof(digest));
 }

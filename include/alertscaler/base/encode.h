@@ -4,13 +4,18 @@
 #ifndef ALERTSCALER_BASE_ENCODE_H
 #define ALERTSCALER_BASE_ENCODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 
-/* Two lower-case digits per byte. */
+/* Two lower-case digits per byte; no NUL behind them. */
+void as_encode_hex_digits(char *digits_out, const void *data, size_t size);
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
+/* False where the text is not two lower-case digits a byte. */
+bool as_decode_hex(const char *digits, size_t digit_count, void *data_out) AS_MUST_USE;
 
 /* Writes %XX (upper-case digits) for all but A-Z a-z 0-9 - . _ ~ and the bytes in `keep`. */
 void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const char *keep);

@@ -13,6 +13,7 @@
 #include <alertscaler/base/attr.h>
 
 struct as_file_stamp {
+    bool is_file; /* no folder, pipe or device */
     dev_t device;
     ino_t inode;
     off_t size;

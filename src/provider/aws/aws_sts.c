@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include <alertscaler/base/str.h>
 #include <alertscaler/provider/sign.h>
 
@@ -120,7 +118,7 @@ static void hear_token(struct as_talk *talk)
         add_parameter(talk, "WebIdentityToken", token);
         as_talk_send_question(talk, "assume_role_with_web_identity", hear_identity);
     }
-    OPENSSL_cleanse(token, size);
+    explicit_bzero(token, size);
 }
 
 void aws_sts_assume_identity(struct as_credentials_talk *given)

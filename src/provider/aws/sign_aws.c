@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 
@@ -69,7 +67,7 @@ static void sign(const char *secret, const struct stamp *stamp, const struct as_
     canonical_hmac(key, sizeof(key), scope->service, strlen(scope->service), key);
     canonical_hmac(key, sizeof(key), last, strlen(last), key);
     canonical_hmac_hex(key, sizeof(key), text, signature_out);
-    OPENSSL_cleanse(key, sizeof(key));
+    explicit_bzero(key, sizeof(key));
 }
 
 int as_sign_aws(struct as_talk *talk, const struct as_credentials *credentials,

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 
@@ -97,7 +95,7 @@ int as_sign_bce(struct as_talk *talk, const struct as_credentials *credentials,
         as_talk_print(talk, "bce-auth-v1/%s/%.19sZ/%d", credentials->key_id, now, EXPIRES_S);
     canonical_hmac_hex(credentials->secret, strlen(credentials->secret), prefix, key);
     canonical_hmac_hex(key, strlen(key), canonical.data, signature); /* the key is the hex text */
-    OPENSSL_cleanse(key, sizeof(key));
+    explicit_bzero(key, sizeof(key));
     as_talk_header(talk, "Authorization: %s/%s/%s", prefix, names.data, signature);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
 #define PREFIX_SIZE  5 /* before a message: whether it is compressed, and its size */
@@ -62,22 +63,16 @@ void grpc_ask(struct as_talk *talk, const char *base, const char *method,
 
 /* ---- answers ---- */
 
-static int get_digit(char byte)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = byte ? strchr(digits, byte >= 'A' && byte <= 'F' ? byte + 32 : byte) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
 /* Decodes percent-encoded text; invalid sequences stay as they are. */
 static void decode_message(const char *text, char message_out[AS_TALK_MESSAGE_SIZE])
 {
     size_t size = 0;
     for (; *text && size + 1 < AS_TALK_MESSAGE_SIZE; text++) {
-        const int high = *text == '%' ? get_digit(text[1]) : -1;
-        const int low = high >= 0 ? get_digit(text[2]) : -1;
-        const bool is_encoded = low >= 0 && (high > 0 || low > 0);
-        message_out[size++] = is_encoded ? (char)(high * 16 + low) : *text;
+        uint64_t byte = 0;
+        const bool is_encoded =
+            *text == '%' && as_number_parse_u64_hex(text + 1, strnlen(text + 1, 2), &byte) == 0 &&
+            text[2] && byte > 0;
+        message_out[size++] = is_encoded ? (char)byte : *text;
         text += is_encoded ? 2 : 0;
     }
     message_out[size] = '\0';

@@ -94,16 +94,10 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
     return 0;
 }
 
-static void wipe(char **secret)
-{
-    as_wipe_free(*secret);
-    *secret = NULL;
-}
-
 void as_kube_exec_credential_deinit(struct as_kube_exec_credential *credential)
 {
-    wipe(&credential->token);
-    wipe(&credential->cert_pem);
-    wipe(&credential->key_pem);
-    credential->expires.set = false;
+    as_wipe_free(credential->token);
+    as_wipe_free(credential->cert_pem);
+    as_wipe_free(credential->key_pem);
+    *credential = (struct as_kube_exec_credential){.token = NULL};
 }
