@@ -9,13 +9,6 @@
 
 #define MILLI_PERCENT 100000 /* in 100 % */
 
-int32_t as_decide_saturate_ceil(double number)
-{
-    if (!(number > 0))
-        return 0;
-    return number >= AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)ceil(number);
-}
-
 static struct as_proposal_result propose(__int128 size)
 {
     return (struct as_proposal_result){.has_size = true, .desired = as_decide_saturate(size)};

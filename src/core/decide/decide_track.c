@@ -10,6 +10,13 @@
 
 #define FULL_UTILIZATION 100000 /* 100 %, in thousandths of a percent */
 
+int32_t as_decide_saturate_ceil(double number)
+{
+    if (!(number > 0))
+        return 0;
+    return number >= AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)ceil(number);
+}
+
 static struct as_proposal_result unavailable(void)
 {
     return (struct as_proposal_result){.reason = AS_REASON_METRIC_UNAVAILABLE};
