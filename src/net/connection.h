@@ -4,8 +4,7 @@
  *
  * A connection is always on exactly one list, and the list is its state. Only as_connection_enter
  * moves a connection to another list. Each list is in order of entry, so one timer per list is
- * enough for all deadlines. A closed connection is freed by a separate event, never while a caller
- * uses it.
+ * enough. A closed connection is freed by a separate event, never while a caller uses it.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
