@@ -219,7 +219,6 @@ struct turn_after { /* of one that names others in `after` */
 struct target {
     RB_ENTRY(target) by_id, by_deadline, by_ticket;
     TAILQ_ENTRY(target) in_gone, in_ready;
-    bool is_ready; /* in the engine's list of those to be evaluated */
     as_mono_time deadline;
     uint64_t ticket;
     enum phase phase;
@@ -230,6 +229,7 @@ struct target {
     uint64_t generation; /* of the rules by which it is being evaluated */
     unsigned pins;       /* waiters that point here */
     bool dirty;          /* something happened since the last decision */
+    bool is_ready;       /* in the engine's list of those to be evaluated */
     bool has_size;
     int32_t replicas, status_replicas, desired;
     struct as_moment observed;

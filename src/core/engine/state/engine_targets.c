@@ -112,9 +112,10 @@ struct target *target_claim(struct as_engine *engine, const struct as_target_con
 
 void target_make_ready(struct as_engine *engine, struct target *target)
 {
-    if (!target->is_ready)
-        TAILQ_INSERT_TAIL(&engine->ready, target, in_ready);
+    if (target->is_ready || target->phase != PHASE_IDLE)
+        return;
     target->is_ready = true;
+    TAILQ_INSERT_TAIL(&engine->ready, target, in_ready);
 }
 
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline)

@@ -17,7 +17,7 @@ void target_set_config(struct as_engine *engine, struct target *target,
  * with a plain address, else the one in use. */
 struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
                             struct as_target_ref *ref_taken);
-/* It is due: evaluated when the next target settles, at the latest at the end of this step. */
+/* It is due: if idle, it is evaluated when the next target settles, or when the step ends. */
 void target_make_ready(struct as_engine *engine, struct target *target);
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
 void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);

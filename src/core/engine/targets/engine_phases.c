@@ -123,13 +123,6 @@ static as_mono_time get_forget_time(const struct target *target)
     return forget;
 }
 
-static void end_ready(struct as_engine *engine, struct target *target)
-{
-    if (target->is_ready)
-        TAILQ_REMOVE(&engine->ready, target, in_ready);
-    target->is_ready = false;
-}
-
 /* Forgets a target without rules, incidents or locks. */
 static void forget_or_wait(struct as_engine *engine, struct target *target)
 {
@@ -143,7 +136,6 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
     after_forget(engine, target);
-    end_ready(engine, target);
     RB_REMOVE(target_tree, &engine->targets, target);
     engine->target_count--;
     TAILQ_INSERT_TAIL(&engine->gone, target, in_gone);
@@ -157,7 +149,8 @@ void targets_evaluate_ready(struct as_engine *engine)
 {
     struct target *target;
     while ((target = TAILQ_FIRST(&engine->ready))) {
-        end_ready(engine, target);
+        TAILQ_REMOVE(&engine->ready, target, in_ready);
+        target->is_ready = false;
         evaluate(engine, target);
     }
 }
@@ -176,7 +169,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         return;
     limits_on_idle(engine, target);
     after_release(engine, target);
-    targets_evaluate_ready(engine); /* before what is settled after it */
+    targets_evaluate_ready(engine); /* before what is settled, or this is forgotten */
     if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
         target_set_deadline_in(engine, target, GROWTH_LOOK_US);
     if (target->deadline.us != AS_MONO_NEVER.us)
