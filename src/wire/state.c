@@ -243,7 +243,7 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
     as_json_write_member_i64(&json, "keep_us", state->keep_us);
     write_key(&json, state->stored_as, state->id);
     if (state->ref)
-        as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
+        as_json_write_member(&json, "kind", state->ref->kind->word);
     write_moment(&json, "last_down", state->last_down);
     if (as_moment_is_set(state->last_step_down))
         write_moment(&json, "last_step_down", state->last_step_down);
@@ -275,7 +275,7 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
     as_json_write_member_i64(&json, "from", state->from);
     as_json_write_member(&json, "id", state->ref->id);
     write_key(&json, state->stored_as, state->ref->id);
-    as_json_write_member(&json, "kind", as_target_kind_get_word(state->ref->kind));
+    as_json_write_member(&json, "kind", state->ref->kind->word);
     as_json_write_member_bool(&json, "maybe", state->maybe);
     if (state->is_ordered)
         as_json_write_member_bool(&json, "ordered", true);
@@ -688,12 +688,10 @@ static struct as_target_ref *read_ref(struct reader *reader)
     const char *id = read_text(reader, reader->root, "id");
     if (reader->damaged)
         return NULL;
-    for (enum as_target_kind i = 0; i < AS_TARGET_KIND_COUNT; i++) {
-        if (strcmp(kind, as_target_kind_get_word(i)) == 0)
-            return as_target_ref_make(i, id, fields, count);
-    }
-    damage(reader, "kind");
-    return NULL;
+    const struct as_target_kind *found = as_target_kind_find(kind);
+    if (!found)
+        damage(reader, "kind");
+    return found ? as_target_ref_make(found, id, fields, count) : NULL;
 }
 
 int as_state_decode_target(const char *json, size_t size, const struct as_state_clock *clock,

@@ -49,8 +49,7 @@ int main(int argc, char **argv)
             printf("%s: %s\n", target->name, error.text);
             continue;
         }
-        printf("%s: %s\n    %s\n    %s\n   ", target->name, as_target_kind_get_word(ref->kind),
-               ref->id, ref->key);
+        printf("%s: %s\n    %s\n    %s\n   ", target->name, ref->kind->word, ref->id, ref->key);
         for (size_t k = 0; k < ref->field_count; k++)
             printf(" %s=%s", ref->fields[k].key, ref->fields[k].value);
         puts("");

@@ -36,8 +36,8 @@ static bool add_key(struct store_keys *keys, const char *key)
  * rule. */
 struct as_target_ref *target_ref_of_id(const char *id)
 {
-    const bool is_group = as_str_starts_with(id, "node_group/");
-    return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, NULL, 0);
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    return as_target_ref_make(kind ? kind : as_target_kinds[0], id, NULL, 0);
 }
 
 static void take_uid(struct target *target, const char *uid)

@@ -202,7 +202,7 @@ bool target_recover_config(struct as_engine *engine, struct target *target)
 const struct as_nodes_config *target_get_nodes(const struct target *target)
 {
     const struct as_target_config *config = target->config;
-    return config && config->kind == AS_TARGET_NODE_GROUP ? &config->nodes : NULL;
+    return config && config->kind->has_nodes ? &config->nodes : NULL;
 }
 
 void target_evaluate(struct as_engine *engine, struct target *target)
