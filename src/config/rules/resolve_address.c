@@ -111,43 +111,6 @@ static bool check_group_url(struct resolver *resolver, const struct as_yaml_node
     return true;
 }
 
-static bool check_http_group(struct resolver *resolver, const struct raw_target *raw)
-{
-    static const char *const keys[] = {"provider", "url", "name"};
-    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
-    const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
-    const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
-    bool is_good = true;
-    for (uint32_t i = 0; i < raw->address->count; i++) {
-        const struct as_yaml_node *key = raw->address->pairs[i].key;
-        bool is_known = false;
-        struct suggestion suggestion = suggestion_start(key->text);
-        for (size_t j = 0; j < AS_ARRAY_SIZE(keys); j++) {
-            is_known = is_known || strcmp(keys[j], key->text) == 0;
-            suggestion_offer(&suggestion, keys[j]);
-        }
-        if (!is_known)
-            loader_report(&resolver->loader, key, "unknown key %s for a provider of type http%s",
-                          as_yaml_describe(key, found), suggestion_print(&suggestion, hint));
-        is_good = is_good && is_known;
-    }
-    if (as_yaml_find(raw->node, "nodes")) {
-        loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
-                      "a provider of type http knows no instances, which `nodes` is about");
-        is_good = false;
-    }
-    if (!url)
-        loader_report(&resolver->loader, raw->address,
-                      "key `url` is missing: a provider of type http needs the group's address");
-    if (url && is_template(url) && name && !is_template(name)) {
-        loader_report(&resolver->loader, name,
-                      "all the groups that `url` may give would go by this one name: put the "
-                      "template into the name too, or leave it out");
-        is_good = false;
-    }
-    return url && check_group_url(resolver, url) && is_good;
-}
-
 static bool check_group(struct resolver *resolver, const struct raw_target *raw,
                         const struct as_provider_kind *kind)
 {
@@ -164,6 +127,34 @@ static bool check_group(struct resolver *resolver, const struct raw_target *raw,
         is_good = false;
     }
     return is_good;
+}
+
+/* Not in the table of providers: its groups are addresses. */
+static const struct as_provider_kind http = {
+    .type = "http",
+    .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
+};
+
+static bool check_http_group(struct resolver *resolver, const struct raw_target *raw)
+{
+    const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
+    const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
+    bool is_good = check_group(resolver, raw, &http);
+    if (as_yaml_find(raw->node, "nodes")) {
+        loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
+                      "a provider of type http knows no instances, which `nodes` is about");
+        is_good = false;
+    }
+    if (!url)
+        loader_report(&resolver->loader, raw->address,
+                      "key `url` is missing: a provider of type http needs the group's address");
+    if (url && is_template(url) && name && !is_template(name)) {
+        loader_report(&resolver->loader, name,
+                      "all the groups that `url` may give would go by this one name: put the "
+                      "template into the name too, or leave it out");
+        is_good = false;
+    }
+    return url && check_group_url(resolver, url) && is_good;
 }
 
 /* What is needed of the provider. */
