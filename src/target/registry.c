@@ -16,14 +16,14 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/http_group.h>
-#include <alertscaler/target/kubernetes.h>
 
+#include "adapters.h"
 #include "kubernetes/clusters.h"
 #include "node_group/node_group.h"
 #include "outcome.h"
 
 struct row {
-    enum as_target_kind kind;
+    const struct as_target_kind *kind;
     const char *name;            /* of the cluster or provider */
     struct as_target_port *port; /* NULL: `missing` says why */
     struct as_error missing;
@@ -52,8 +52,7 @@ struct refusal {
 
 static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
 {
-    bool is_kubernetes = ref->kind == AS_TARGET_KUBERNETES;
-    const char *name = as_target_ref_get(ref, is_kubernetes ? "cluster" : "provider");
+    const char *name = as_target_ref_get(ref, ref->kind->owner);
     for (size_t i = 0; i < registry->row_count; i++) {
         struct row *row = &registry->rows[i];
         if (row->kind == ref->kind && strcmp(row->name, name) == 0)
@@ -152,26 +151,37 @@ static bool is_implied(const struct as_cluster_settings *cluster)
     return strcmp(cluster->name, "default") == 0 && !cluster->kubeconfig && !cluster->context;
 }
 
-static int open_cluster(struct row *row, const struct as_cluster_settings *cluster,
-                        const struct as_access_env *env, struct as_error *error)
+static int open_kind(struct row *row, const struct as_target_adapter *adapter,
+                     const struct as_cluster_settings *cluster, const struct as_access_env *env)
 {
     struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
     struct as_kube_access *access;
-    row->kind = AS_TARGET_KUBERNETES;
+    row->kind = adapter->kind;
     row->name = cluster->name;
     int code = as_kube_access_new(&config, env, &access, &row->missing);
-    if (code == 0) {
-        row->port = as_kubernetes_new(access, env);
-        return 0;
-    }
-    if (is_implied(cluster)) {
-        as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
-               AS_F("reason", row->missing.text));
-        return 0;
-    }
-    as_error_set(error, "%s", row->missing.text);
-    as_error_wrap(error, "cluster %s", cluster->name);
+    if (code == 0)
+        row->port = adapter->open(access, env);
     return code;
+}
+
+static int open_cluster(struct registry *registry, const struct as_cluster_settings *cluster,
+                        struct as_error *error)
+{
+    for (const struct as_target_adapter *adapter = as_target_adapters; adapter->kind; adapter++) {
+        struct row *row = &registry->rows[registry->row_count++];
+        int code = open_kind(row, adapter, cluster, registry->env);
+        if (code == 0)
+            continue;
+        if (!is_implied(cluster)) {
+            as_error_set(error, "%s", row->missing.text);
+            as_error_wrap(error, "cluster %s", cluster->name);
+            return code;
+        }
+        if (adapter == as_target_adapters) /* once for all kinds */
+            as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
+                   AS_F("reason", row->missing.text));
+    }
+    return 0;
 }
 
 /* The row has no port if its cluster is missing: `missing` says why. */
@@ -201,15 +211,15 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     registry->port = (struct as_target_port){observe, scale, is_idle, close_port};
     registry->env = env;
     registry->rows =
-        as_xcalloc(settings->cluster_count + settings->provider_count, sizeof(*registry->rows));
+        as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,
+                   sizeof(*registry->rows));
     LIST_INIT(&registry->refusals);
     for (size_t i = 0; i < settings->provider_count; i++) {
         if (!registry->clusters.items && as_group_provider_find(settings->providers[i].type))
             as_clusters_init(&registry->clusters, settings, env);
     }
     for (size_t i = 0; i < settings->cluster_count; i++) {
-        struct row *row = &registry->rows[registry->row_count++];
-        int code = open_cluster(row, &settings->clusters[i], env, error);
+        int code = open_cluster(registry, &settings->clusters[i], error);
         if (code) {
             close_port(&registry->port);
             return code;
@@ -218,7 +228,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     for (size_t i = 0; i < settings->provider_count; i++) {
         const struct as_provider_settings *provider = &settings->providers[i];
         struct row *row = &registry->rows[registry->row_count++];
-        row->kind = AS_TARGET_NODE_GROUP;
+        row->kind = &as_target_kind_node_group;
         row->name = provider->name;
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);

@@ -183,7 +183,7 @@ static void set_identity(struct document *document, const char *id, const char *
     document->key = as_str_equal(key, id) ? NULL : key;
     document->uid = as_str_is_empty(uid) ? NULL : uid;
     if (ref) {
-        document->kind = as_target_kind_get_word(ref->kind);
+        document->kind = ref->kind->word;
         document->address = (struct state_pairs){ref->fields, ref->field_count};
     }
 }
@@ -303,13 +303,13 @@ static struct as_target_ref *make_ref(struct reader *reader, const struct docume
 {
     if (!document->address.fields)
         return NULL;
-    for (enum as_target_kind i = 0; document->kind && i < AS_TARGET_KIND_COUNT; i++) {
-        if (strcmp(document->kind, as_target_kind_get_word(i)) == 0)
-            return as_target_ref_make(i, document->id, document->address.fields,
-                                      document->address.count);
-    }
-    damage(reader, "kind");
-    return NULL;
+    const struct as_target_kind *kind =
+        document->kind ? as_target_kind_find(document->kind) : NULL;
+    if (!kind)
+        damage(reader, "kind");
+    return kind ? as_target_ref_make(kind, document->id, document->address.fields,
+                                     document->address.count)
+                : NULL;
 }
 
 /* The last decrease that an earlier version remembered. */

@@ -35,7 +35,7 @@ static void make_address(struct as_target_config *target, const struct target_sp
     const char *const group[][2] = {{"provider", "mine"},
                                     {spec->url ? "url" : "name", spec->url ? spec->url : name}};
     const bool is_group = spec->is_group || spec->url;
-    target->kind = is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES;
+    target->kind = is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes;
     target->address_count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
     target->address = as_xcalloc(target->address_count, sizeof(*target->address));
     for (size_t i = 0; i < target->address_count; i++) {

@@ -481,9 +481,10 @@ const struct as_group_provider provider_aws = {
                                                  {.key = "eks_endpoint", .is_url = true},
                                                  {.key = "sts_endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                           {.key = "cluster"},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true},
+                                                 {.key = "cluster", .place = AS_PLACE_CLUSTER},
+                                                 {0}},
             .files = (const char *const[]){"$AWS_WEB_IDENTITY_TOKEN_FILE",
                                            "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
                                            "$AWS_CONFIG_FILE", "$AWS_SHARED_CREDENTIALS_FILE",

@@ -242,8 +242,8 @@ const struct as_group_provider provider_azure = {
             .group_keys =
                 (const struct as_provider_key[]){
                     {.key = "name", .is_required = true},
-                    {.key = "resource_group", .is_required = true},
-                    {.key = "cluster"},
+                    {.key = "resource_group", .place = AS_PLACE_PROJECT, .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER},
                     {.key = "force_deletion"},
                     {0},
                 },

@@ -467,9 +467,11 @@ const struct as_group_provider provider_baidu = {
                                                  {.key = "credentials_file", .is_file = true},
                                                  {.key = "endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
-                                                           {.key = "name", .is_required = true},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {0}},
         },
     .credentials = (const struct as_credentials_source[]){{"credentials_file", begin_file},
                                                           {"environment", begin_environment},

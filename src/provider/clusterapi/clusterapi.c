@@ -340,10 +340,11 @@ const struct as_group_provider provider_clusterapi = {
             .type = "clusterapi",
             .account_keys = (const struct as_provider_key[]){{.key = "cluster"}, {0}},
             .group_keys =
-                (const struct as_provider_key[]){{.key = "namespace", .is_required = true},
-                                                 {.key = "name", .is_required = true},
-                                                 {.key = "kind"},
-                                                 {0}},
+                (const struct as_provider_key[]){
+                    {.key = "namespace", .place = AS_PLACE_NAMESPACE, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {.key = "kind", .place = AS_PLACE_KIND},
+                    {0}},
         },
     .is_kubernetes = true,
     .begin = begin,

@@ -250,9 +250,11 @@ const struct as_group_provider provider_digitalocean = {
             .account_keys = (const struct as_provider_key[]){{.key = "token_file", .is_file = true},
                                                              {.key = "endpoint", .is_url = true},
                                                              {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
-                                                           {.key = "name", .is_required = true},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {0}},
         },
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},

@@ -415,7 +415,7 @@ const struct as_group_provider provider_equinix = {
                 },
             .group_keys =
                 (const struct as_provider_key[]){
-                    {.key = "cluster", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
                     {.key = "name", .is_required = true},
                     {.key = "plan", .is_required = true},
                     {.key = "metro", .is_required = true},

@@ -114,11 +114,13 @@ const struct as_group_provider provider_gke = {
                                                  {.key = "endpoint", .is_url = true},
                                                  {.key = "compute_endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                           {.key = "cluster", .is_required = true},
-                                                           {.key = "location", .is_required = true},
-                                                           {.key = "project"},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "name", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "location", .place = AS_PLACE_REGION, .is_required = true},
+                    {.key = "project", .place = AS_PLACE_PROJECT},
+                    {0}},
             .files = google_files,
             .read_names = google_read_names,
         },

@@ -365,7 +365,7 @@ const struct as_group_provider provider_magnum = {
                 },
             .group_keys =
                 (const struct as_provider_key[]){
-                    {.key = "cluster", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
                     {.key = "name", .is_required = true},
                     {.key = "node_label"},
                     {0},

@@ -257,7 +257,7 @@ Test(config, targets)
     cr_assert_eq(set->target_count, 3);
     const struct as_target_config *web = &set->targets[0], *any = &set->targets[1];
     cr_assert_str_eq(web->name, "web");
-    cr_assert_eq(web->kind, AS_TARGET_KUBERNETES);
+    cr_assert_eq(web->kind, &as_target_kind_kubernetes);
     static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
     static const char *const values[] = {"default", "apps/v1", "Deployment", "shop", "web"};
     cr_assert_eq(web->address_count, 5);
@@ -305,7 +305,7 @@ Test(config, targets)
     cr_assert_eq(any->after[0], 0);
 
     const struct as_target_config *group = &set->targets[2];
-    cr_assert_eq(group->kind, AS_TARGET_NODE_GROUP);
+    cr_assert_eq(group->kind, &as_target_kind_node_group);
     cr_assert_str_eq(group->address[0].key, "provider");
     cr_assert_str_eq(field(group, "url"), "http://h/g");
     cr_assert_str_eq(field(group, "name"), "n");

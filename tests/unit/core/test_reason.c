@@ -61,6 +61,6 @@ Test(reason, actions_and_kinds_of_targets_have_the_words_of_the_rule_files)
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_SCALE_TO), "scale_to");
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_TRACK), "track");
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_PASS_THROUGH), "pass_through");
-    cr_assert_str_eq(as_target_kind_get_word(AS_TARGET_KUBERNETES), "kubernetes");
-    cr_assert_str_eq(as_target_kind_get_word(AS_TARGET_NODE_GROUP), "node_group");
+    cr_assert_str_eq(as_target_kind_kubernetes.word, "kubernetes");
+    cr_assert_str_eq(as_target_kind_node_group.word, "node_group");
 }

@@ -136,7 +136,7 @@ static void encode_intent(struct as_buf *out)
 {
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_intent_state state = {
         .ref = ref,
         .action_id = "01J0000000000000000000000A",
@@ -178,7 +178,7 @@ static struct as_buf encode(enum kind kind)
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_target_state target = {
         .id = "node_group/mine/pool",
         .ref = ref,
@@ -492,7 +492,7 @@ static struct as_buf encode_orders(void)
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_ordered_state ordered = {
         .id = "01J0000000000000000000000C",
         .replicas = INT32_MAX,

@@ -287,9 +287,9 @@ RB_HEAD(ticket_tree, target);
 
 struct budget {                                  /* over all targets */
     struct window begun;                         /* actions */
-    struct window removed[AS_TARGET_KIND_COUNT]; /* replicas, when it was done */
-    int64_t removing[AS_TARGET_KIND_COUNT];      /* the targets' sum */
-    int64_t managed[AS_TARGET_KIND_COUNT];       /* the targets' sum */
+    struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when it was done */
+    int64_t removing[AS_TARGET_KINDS_MAX];      /* the targets' sum */
+    int64_t managed[AS_TARGET_KINDS_MAX];       /* the targets' sum */
     struct target_list waiting;                  /* the oldest first */
 };
 

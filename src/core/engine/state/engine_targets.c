@@ -65,8 +65,8 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
  * rule. */
 struct as_target_ref *target_ref_of_id(const char *id)
 {
-    const bool is_group = as_str_starts_with(id, "node_group/");
-    return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, NULL, 0);
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    return as_target_ref_make(kind ? kind : as_target_kinds[0], id, NULL, 0);
 }
 
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
@@ -166,7 +166,7 @@ bool target_recover_config(struct as_engine *engine, struct target *target)
 const struct as_nodes_config *target_get_nodes(const struct target *target)
 {
     const struct as_target_config *config = target->config;
-    return config && config->kind == AS_TARGET_NODE_GROUP ? &config->nodes : NULL;
+    return config && config->kind->has_nodes ? &config->nodes : NULL;
 }
 
 /* The locks are kept for as long as the longest of them may matter, and the last step down for as

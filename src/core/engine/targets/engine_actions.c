@@ -370,8 +370,8 @@ static bool is_older(const char *version, const char *other)
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
-    return target->ref->kind == AS_TARGET_KUBERNETES && intent->version[0] &&
-           observation->version[0] && strcmp(intent->version, observation->version) != 0 &&
+    return target->ref->kind->is_current && intent->version[0] && observation->version[0] &&
+           strcmp(intent->version, observation->version) != 0 &&
            !is_older(observation->version, intent->version);
 }
 

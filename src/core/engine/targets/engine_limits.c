@@ -79,9 +79,13 @@ static int64_t get_share(int64_t milli_percent, int64_t count)
     return count / WHOLE * milli_percent + (rest + WHOLE - 1) / WHOLE;
 }
 
+static size_t get_kind(const struct target *target)
+{
+    return as_target_kind_get_index(target->ref->kind);
+}
+
 /* What one kind of target has at the beginning of the window, and may remove in it. */
-static int64_t get_allowance(const struct as_engine *engine, enum as_target_kind kind,
-                             int64_t removed)
+static int64_t get_allowance(const struct as_engine *engine, size_t kind, int64_t removed)
 {
     return get_share(engine->config.limits.scale_down_milli_percent,
                      engine->budget.managed[kind] + removed);
@@ -103,7 +107,7 @@ static int64_t get_removal(const struct as_engine *engine, int32_t from, int32_t
     return limits_removals(engine) && to < from ? (int64_t)from - to : 0;
 }
 
-static bool can_ever_fit(const struct as_engine *engine, enum as_target_kind kind, int64_t removal)
+static bool can_ever_fit(const struct as_engine *engine, size_t kind, int64_t removal)
 {
     return removal <= get_allowance(engine, kind, 0);
 }
@@ -116,7 +120,7 @@ struct claim { /* what is spoken for: by others' actions, and by who waits befor
 static struct claim get_claim_before(const struct as_engine *engine, const struct target *target,
                                      int64_t removal)
 {
-    const enum as_target_kind kind = target->ref->kind;
+    const size_t kind = get_kind(target);
     const int64_t all_actions = engine->config.limits.actions_max;
     const int64_t all_removal =
         removal > 0 ? get_allowance(engine, kind, engine->budget.removed[kind].total) : 0;
@@ -126,7 +130,7 @@ static struct claim get_claim_before(const struct as_engine *engine, const struc
         if (other == target || (claim.actions >= all_actions && claim.removal >= all_removal))
             break;
         claim.actions += !other->turn.lacks_removal;
-        if (other->ref->kind == kind && can_ever_fit(engine, kind, other->turn.removal))
+        if (get_kind(other) == kind && can_ever_fit(engine, kind, other->turn.removal))
             claim.removal += other->turn.removal;
     }
     return claim;
@@ -138,7 +142,7 @@ static bool fits_actions(const struct as_engine *engine, int64_t claim)
            engine->budget.begun.total + claim + 1 <= (int64_t)engine->config.limits.actions_max;
 }
 
-static bool fits_removal(const struct as_engine *engine, enum as_target_kind kind, int64_t removal,
+static bool fits_removal(const struct as_engine *engine, size_t kind, int64_t removal,
                          int64_t claim)
 {
     const int64_t removed = engine->budget.removed[kind].total;
@@ -149,7 +153,7 @@ static void move_windows(struct as_engine *engine)
 {
     const struct as_limits *limits = &engine->config.limits;
     window_move(&engine->budget.begun, engine->mono, limits->actions_per_us);
-    for (size_t i = 0; i < AS_TARGET_KIND_COUNT; i++)
+    for (size_t i = 0; i < AS_TARGET_KINDS_MAX; i++)
         window_move(&engine->budget.removed[i], engine->mono, limits->scale_down_per_us);
 }
 
@@ -157,7 +161,7 @@ static void move_windows(struct as_engine *engine)
 static void count_size(struct as_engine *engine, struct target *target)
 {
     const int32_t size = target->config && target->has_size ? target->replicas : 0;
-    engine->budget.managed[target->ref->kind] += (int64_t)size - target->managed;
+    engine->budget.managed[get_kind(target)] += (int64_t)size - target->managed;
     target->managed = size;
 }
 
@@ -171,12 +175,12 @@ static void stop_waiting(struct as_engine *engine, struct target *target)
 /* Somebody gave up a place: those who wait for one, and find it theirs, are evaluated. */
 static void call_waiting(struct as_engine *engine)
 {
-    int64_t actions = 0, removal[AS_TARGET_KIND_COUNT];
+    int64_t actions = 0, removal[AS_TARGET_KINDS_MAX];
     memcpy(removal, engine->budget.removing, sizeof(removal));
     move_windows(engine);
     struct target *target;
     TAILQ_FOREACH (target, &engine->budget.waiting, turn.link) {
-        const enum as_target_kind kind = target->ref->kind;
+        const size_t kind = get_kind(target);
         const struct turn *turn = &target->turn;
         if (!fits_actions(engine, actions))
             return;
@@ -192,13 +196,13 @@ static void call_waiting(struct as_engine *engine)
 void limits_deinit(struct as_engine *engine)
 {
     window_clear(&engine->budget.begun);
-    for (size_t i = 0; i < AS_TARGET_KIND_COUNT; i++)
+    for (size_t i = 0; i < AS_TARGET_KINDS_MAX; i++)
         window_clear(&engine->budget.removed[i]);
 }
 
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to)
 {
-    const enum as_target_kind kind = target->ref->kind;
+    const size_t kind = get_kind(target);
     struct turn *turn = &target->turn;
     count_size(engine, target);
     move_windows(engine);
@@ -217,7 +221,7 @@ bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from
 
 void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to)
 {
-    int64_t *removing = &engine->budget.removing[target->ref->kind];
+    int64_t *removing = &engine->budget.removing[get_kind(target)];
     stop_waiting(engine, target);
     if (limits_actions(engine)) {
         move_windows(engine);
@@ -232,7 +236,7 @@ void limits_note_begun(struct as_engine *engine, struct target *target, int32_t 
 void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
                        bool applied)
 {
-    const enum as_target_kind kind = target->ref->kind;
+    const size_t kind = get_kind(target);
     const int64_t removal = get_removal(engine, from, to);
     count_size(engine, target);
     if (!applied && target->maybe)
@@ -262,8 +266,8 @@ static int64_t get_time_without(const struct as_engine *engine, const struct win
 }
 
 /* What leaves the window was also part of what the share is taken of. */
-static int64_t get_removal_time(const struct as_engine *engine, enum as_target_kind kind,
-                                int64_t removal, int64_t claim)
+static int64_t get_removal_time(const struct as_engine *engine, size_t kind, int64_t removal,
+                                int64_t claim)
 {
     const struct window *window = &engine->budget.removed[kind];
     const int64_t per_us = engine->config.limits.scale_down_per_us;
@@ -292,7 +296,7 @@ as_mono_time limits_get_free_time(const struct as_engine *engine, const struct t
         at = get_time_without(engine, begun, too_many, limits->actions_per_us);
     }
     if (removal > 0) {
-        const int64_t then = get_removal_time(engine, target->ref->kind, removal, claim.removal);
+        const int64_t then = get_removal_time(engine, get_kind(target), removal, claim.removal);
         at = then > at ? then : at;
     }
     return (as_mono_time){at};
@@ -316,8 +320,8 @@ void limits_on_idle(struct as_engine *engine, struct target *target)
 
 void limits_forget(struct as_engine *engine, struct target *target)
 {
-    engine->budget.managed[target->ref->kind] -= target->managed;
-    engine->budget.removing[target->ref->kind] -= target->removing;
+    engine->budget.managed[get_kind(target)] -= target->managed;
+    engine->budget.removing[get_kind(target)] -= target->removing;
     target->managed = 0;
     target->removing = 0;
     stop_waiting(engine, target);
@@ -373,23 +377,23 @@ static void restore_target(struct as_engine *engine, struct target *target, stru
         remember(engine, begun, intents[i]->at.mono, 1);
         target->removing = get_removal(engine, intents[i]->from, intents[i]->to);
     }
-    engine->budget.removing[target->ref->kind] += target->removing;
+    engine->budget.removing[get_kind(target)] += target->removing;
 }
 
 void limits_restore(struct as_engine *engine)
 {
     const struct as_limits *limits = &engine->config.limits;
     struct memory begun = {.per_us = limits_actions(engine) ? limits->actions_per_us : 0};
-    struct memory removed[AS_TARGET_KIND_COUNT] = {0};
-    for (size_t i = 0; i < AS_TARGET_KIND_COUNT; i++) {
+    struct memory removed[AS_TARGET_KINDS_MAX] = {0};
+    for (size_t i = 0; i < AS_TARGET_KINDS_MAX; i++) {
         removed[i].per_us = limits_removals(engine) ? limits->scale_down_per_us : 0;
         engine->budget.removing[i] = 0;
     }
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets)
-        restore_target(engine, target, &begun, &removed[target->ref->kind]);
+        restore_target(engine, target, &begun, &removed[get_kind(target)]);
     fill(&engine->budget.begun, &begun);
-    for (size_t i = 0; i < AS_TARGET_KIND_COUNT; i++)
+    for (size_t i = 0; i < AS_TARGET_KINDS_MAX; i++)
         fill(&engine->budget.removed[i], &removed[i]);
 }
 
