@@ -34,21 +34,66 @@ static int decode_amount(struct as_strict *reader, int64_t milli_percent_max,
     return as_strict_take_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
 }
 
-static int decode_step(struct as_strict *reader, int64_t milli_percent_max, struct as_step *step)
+/* What the steps of an action are held to. */
+struct step_rules {
+    enum as_action_kind kind;
+    int64_t milli_percent_max;
+    bool has_goals;
+};
+
+/* `to: X` of a step, since v: 2: on this side of the bound, or the way would be none. */
+static int decode_goal(struct as_strict *reader, bool is_up, struct as_step *step)
+{
+    const int error = as_strict_take_positive(reader, "to", &step->to);
+    if (error)
+        return error;
+    if (step->is_above != is_up)
+        return as_strict_fail(reader, "to", "expected \"%s\" beside it", is_up ? "above" : "below");
+    if (!(step->to > 0))
+        return as_strict_fail(reader, "to", "expected a number above 0");
+    if (is_up ? step->to > step->bound : step->to < step->bound)
+        return as_strict_fail(reader, "to", "expected at %s \"%s\"", is_up ? "most" : "least",
+                              is_up ? "above" : "below");
+    return 0;
+}
+
+static int decode_change(struct as_strict *reader, const struct step_rules *rules,
+                         struct as_step *step)
 {
     int error;
 
     step->is_above = as_strict_has(reader, "above");
     if (step->is_above == as_strict_has(reader, "below"))
         return as_strict_fail(reader, NULL, "expected either \"above\" or \"below\"");
-    if ((error = as_strict_take_double(reader, step->is_above ? "above" : "below", &step->bound)) ||
-        (error = decode_amount(reader, milli_percent_max, &step->amount)))
+    error = as_strict_take_double(reader, step->is_above ? "above" : "below", &step->bound);
+    if (error)
         return error;
-    return as_strict_finish(reader);
+    return rules->has_goals && as_strict_has(reader, "to")
+               ? decode_goal(reader, rules->kind == AS_ACTION_SCALE_UP, step)
+               : decode_amount(reader, rules->milli_percent_max, &step->amount);
 }
 
-static int decode_steps(struct as_strict *reader, struct as_arena *arena, int64_t milli_percent_max,
-                        struct as_action *action)
+static int decode_rung(struct as_strict *reader, struct as_step *step)
+{
+    int error;
+
+    if ((error = as_strict_require(reader, "from")) ||
+        (error = as_strict_require(reader, "size")) ||
+        (error = as_strict_take_double(reader, "from", &step->bound)))
+        return error;
+    return as_strict_take_i64(reader, "size", 0, INT64_MAX, &step->amount.size);
+}
+
+static int decode_step(struct as_strict *reader, const struct step_rules *rules,
+                       struct as_step *step)
+{
+    const int error = rules->kind == AS_ACTION_SCALE_TO ? decode_rung(reader, step)
+                                                        : decode_change(reader, rules, step);
+    return error ? error : as_strict_finish(reader);
+}
+
+static int decode_steps(struct as_strict *reader, struct as_arena *arena,
+                        const struct step_rules *rules, struct as_action *action)
 {
     json_t *list = NULL;
     size_t count = 0;
@@ -62,7 +107,7 @@ static int decode_steps(struct as_strict *reader, struct as_arena *arena, int64_
     for (size_t i = 0; i < count; i++) {
         struct as_strict item;
         if ((error = as_strict_init_item(&item, reader, "steps", list, i)) ||
-            (error = decode_step(&item, milli_percent_max, &steps[i])))
+            (error = decode_step(&item, rules, &steps[i])))
             return error;
     }
     action->steps = steps;
@@ -82,12 +127,32 @@ static int decode_step_action(struct as_strict *reader, struct as_arena *arena, 
                               struct as_action *action)
 {
     const bool is_bounded = action->kind == AS_ACTION_SCALE_DOWN && version >= 2;
-    const int64_t milli_percent_max = is_bounded ? 100000 : INT64_MAX;
+    const struct step_rules rules = {.kind = action->kind,
+                                     .milli_percent_max = is_bounded ? 100000 : INT64_MAX,
+                                     .has_goals = version >= 2};
     int error = version >= 2 && as_strict_has(reader, "to") ? decode_to(reader, action)
                 : as_strict_has(reader, "steps")
-                    ? decode_steps(reader, arena, milli_percent_max, action)
-                    : decode_amount(reader, milli_percent_max, &action->amount);
+                    ? decode_steps(reader, arena, &rules, action)
+                    : decode_amount(reader, rules.milli_percent_max, &action->amount);
     return error ? error : as_strict_finish(reader);
+}
+
+/* scale_to: a size, or since v: 2 `steps` */
+static int decode_scale_to(struct as_strict *reader, struct as_arena *arena, int32_t version,
+                           struct as_action *action)
+{
+    static const struct step_rules rules = {.kind = AS_ACTION_SCALE_TO};
+    const char *name = as_action_kind_get_word(action->kind);
+    struct as_strict body;
+    int error;
+
+    if (version < 2 || !json_is_object(json_object_get(reader->object, name)))
+        return as_strict_take_i64(reader, name, 0, INT64_MAX, &action->size);
+    if ((error = as_strict_init_object(&body, reader, name)) ||
+        (error = as_strict_require(&body, "steps")) ||
+        (error = decode_steps(&body, arena, &rules, action)))
+        return error;
+    return as_strict_finish(&body);
 }
 
 static int decode_utilization(struct as_strict *reader, struct as_track *track)
@@ -170,7 +235,7 @@ int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena
         return error;
     const char *name = as_action_kind_get_word(action_out->kind);
     if (action_out->kind == AS_ACTION_SCALE_TO) {
-        error = as_strict_take_i64(&reader, name, 0, INT64_MAX, &action_out->size);
+        error = decode_scale_to(&reader, arena, version, action_out);
         return error ? error : as_strict_finish(&reader);
     }
     if ((error = as_strict_init_object(&body, &reader, name)))
