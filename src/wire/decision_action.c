@@ -34,18 +34,59 @@ static void decode_amount(struct as_reader *reader, int64_t milli_percent_max,
     as_read_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
 }
 
-static void decode_step(struct as_reader *reader, int64_t milli_percent_max, struct as_step *step)
+/* What the steps of an action are held to. */
+struct step_rules {
+    enum as_action_kind kind;
+    int64_t milli_percent_max;
+    bool has_goals;
+};
+
+/* `to: X` of a step, since v: 2: on this side of the bound, or the way would be none. */
+static void decode_goal(struct as_reader *reader, bool is_up, struct as_step *step)
+{
+    as_read_positive(reader, "to", &step->to);
+    if (step->is_above != is_up)
+        as_read_fail(reader, "to", "expected \"%s\" beside it", is_up ? "above" : "below");
+    if (!(step->to > 0))
+        as_read_fail(reader, "to", "expected a number above 0");
+    if (is_up ? step->to > step->bound : step->to < step->bound)
+        as_read_fail(reader, "to", "expected at %s \"%s\"", is_up ? "most" : "least",
+                     is_up ? "above" : "below");
+}
+
+static void decode_change(struct as_reader *reader, const struct step_rules *rules,
+                          struct as_step *step)
 {
     step->is_above = as_read_has(reader, "above");
     if (step->is_above == as_read_has(reader, "below"))
         as_read_fail(reader, NULL, "expected either \"above\" or \"below\"");
     as_read_double(reader, step->is_above ? "above" : "below", &step->bound);
-    decode_amount(reader, milli_percent_max, &step->amount);
+    if (rules->has_goals && as_read_has(reader, "to"))
+        decode_goal(reader, rules->kind == AS_ACTION_SCALE_UP, step);
+    else
+        decode_amount(reader, rules->milli_percent_max, &step->amount);
+}
+
+static void decode_rung(struct as_reader *reader, struct as_step *step)
+{
+    as_read_require(reader, "from");
+    as_read_require(reader, "size");
+    as_read_double(reader, "from", &step->bound);
+    as_read_i64(reader, "size", 0, INT64_MAX, &step->amount.size);
+}
+
+static void decode_step(struct as_reader *reader, const struct step_rules *rules,
+                        struct as_step *step)
+{
+    if (rules->kind == AS_ACTION_SCALE_TO)
+        decode_rung(reader, step);
+    else
+        decode_change(reader, rules, step);
     as_read_end(reader);
 }
 
 static void decode_steps(struct as_reader *reader, struct as_arena *arena,
-                         int64_t milli_percent_max, struct as_action *action)
+                         const struct step_rules *rules, struct as_action *action)
 {
     size_t count;
     const json_t *list = as_read_list(reader, "steps", &count);
@@ -58,7 +99,7 @@ static void decode_steps(struct as_reader *reader, struct as_arena *arena,
     for (size_t i = 0; i < count; i++) {
         struct as_reader item;
         as_read_item(&item, reader, "steps", list, i);
-        decode_step(&item, milli_percent_max, &steps[i]);
+        decode_step(&item, rules, &steps[i]);
     }
     action->steps = steps;
     action->step_count = count;
@@ -70,16 +111,36 @@ static void decode_step_action(struct as_reader *reader, struct as_arena *arena,
                                struct as_action *action)
 {
     const bool is_bounded = action->kind == AS_ACTION_SCALE_DOWN && version >= 2;
-    const int64_t milli_percent_max = is_bounded ? 100000 : INT64_MAX;
+    const struct step_rules rules = {.kind = action->kind,
+                                     .milli_percent_max = is_bounded ? 100000 : INT64_MAX,
+                                     .has_goals = version >= 2};
 
     action->is_to = version >= 2 && as_read_has(reader, "to");
     if (action->is_to)
         as_read_i64(reader, "to", 0, INT64_MAX, &action->size);
     else if (as_read_has(reader, "steps"))
-        decode_steps(reader, arena, milli_percent_max, action);
+        decode_steps(reader, arena, &rules, action);
     else
-        decode_amount(reader, milli_percent_max, &action->amount);
+        decode_amount(reader, rules.milli_percent_max, &action->amount);
     as_read_end(reader);
+}
+
+/* scale_to: a size, or since v: 2 `steps` */
+static void decode_scale_to(struct as_reader *reader, struct as_arena *arena, int32_t version,
+                            struct as_action *action)
+{
+    static const struct step_rules rules = {.kind = AS_ACTION_SCALE_TO};
+    const char *name = as_action_kind_get_word(action->kind);
+    struct as_reader body;
+
+    if (version < 2 || !json_is_object(json_object_get(reader->object, name))) {
+        as_read_i64(reader, name, 0, INT64_MAX, &action->size);
+        return;
+    }
+    as_read_object(&body, reader, name);
+    as_read_require(&body, "steps");
+    decode_steps(&body, arena, &rules, action);
+    as_read_end(&body);
 }
 
 static void decode_utilization(struct as_reader *reader, struct as_track *track)
@@ -157,7 +218,7 @@ void as_decision_decode_action(struct as_reader *proposal, struct as_arena *aren
         return;
     const char *name = as_action_kind_get_word(action_out->kind);
     if (action_out->kind == AS_ACTION_SCALE_TO)
-        as_read_i64(&reader, name, 0, INT64_MAX, &action_out->size);
+        decode_scale_to(&reader, arena, version, action_out);
     else
         as_read_object(&body, &reader, name);
     switch (action_out->kind) {

@@ -229,9 +229,11 @@ class Decide(unittest.TestCase):
 class Documentation(unittest.TestCase):
     text = (ROOT / "docs/decision.md").read_text(encoding="utf-8")
 
-    def test_its_example_is_what_the_program_says(self):
-        given, answer = re.search(r"\$ cat input.jsonl\n(.*)\n\$ alertscaler decide < input.jsonl\n(.*)\n```", self.text).groups()
-        self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer + "\n")
+    def test_its_examples_are_what_the_program_says(self):
+        examples = re.findall(r"\$ cat (\w+).jsonl\n(.*?\n)\$ alertscaler decide < \1.jsonl\n(.*?\n)```", self.text, re.DOTALL)
+        self.assertEqual([name for name, _, _ in examples], ["input", "steps"])
+        for name, given, answer in examples:
+            self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer, name)
 
     def read_table(self, header, name, begin, end):
         """Words and meanings by an X-macro of a header, and the cells of the tables of a part of the page."""

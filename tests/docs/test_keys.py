@@ -29,7 +29,7 @@ PLACES = {
     "scale": (RULES, "`scale_up`, `scale_down`"),
     "source": (RULES, "Sources"),
 }
-IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance steps track "
+IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance steps scale_to scale_to.steps track "
             "on_resolved on_resolved.scale_down give_back guard").split()
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
 

@@ -139,12 +139,12 @@ struct as_decision {
     as_maybe_time next_evaluation;
 };
 
-/*
- * Decides. `results` has room for input->proposal_count results, filled in the same order.
+/* Decides. `results` has room for input->proposal_count results, filled in the same order.
  * `decision_out->rule` borrows from the input. The input is valid (as the decoder or the engine
- * makes it).
- */
+ * makes it). */
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out);
+
+int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; unknown: replicas */
 
 #endif

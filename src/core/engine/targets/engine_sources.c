@@ -284,11 +284,13 @@ static bool has_negative(const struct as_proposal *proposal)
 }
 
 /* What a size follows is a quantity of something: a negative one is a mistake of the query, and no
- * reason to go down to the minimum. Steps may stand on either side of zero. */
+ * reason to go down to the minimum. Steps without a goal may stand on either side of zero. */
 static void refuse_negative(struct as_proposal *proposal)
 {
-    const enum as_action_kind kind = proposal->action.kind;
-    if ((kind != AS_ACTION_TRACK && kind != AS_ACTION_PASS_THROUGH) || !has_negative(proposal))
+    const struct as_action *action = &proposal->action;
+    const bool is_followed = action->kind == AS_ACTION_TRACK ||
+                             action->kind == AS_ACTION_PASS_THROUGH || as_action_has_goal(action);
+    if (!is_followed || !has_negative(proposal))
         return;
     proposal->has_value = false;
     proposal->value = 0;
@@ -315,8 +317,9 @@ bool sources_need_pods(const struct target *target)
     struct group *group;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         const struct as_action *action = &group->rule->action;
-        if (action->kind == AS_ACTION_TRACK &&
-            (group->rule->source.per_pod || action->track.goal == AS_GOAL_VALUE))
+        if (as_action_has_goal(action) ||
+            (action->kind == AS_ACTION_TRACK &&
+             (group->rule->source.per_pod || action->track.goal == AS_GOAL_VALUE)))
             return true;
     }
     return false;
