@@ -15,7 +15,7 @@
 #include "adapters.h"
 #include "support.h"
 
-/* --- what is added: src/core/kind/example.c --- */
+/* --- What is added: the row, a file of src/core/kind. --- */
 
 static bool is_plain_name(const char *value)
 {
@@ -65,7 +65,7 @@ const struct as_target_kind *const as_target_kinds[] = {
     NULL,
 };
 
-/* --- src/target/example.c: here a size in memory, and one call at a time --- */
+/* --- The adapter, a file of src/target: a size in memory, one call at a time. --- */
 
 struct example {
     struct as_target_port port;
