@@ -1,6 +1,6 @@
 /*
- * Prometheus' `http_config`: see the header. Header lines are made anew for each request, because
- * any of their files may have changed; they are wiped before they are forgotten.
+ * Prometheus' `http_config`: see the header. Header lines are built for each request, because each
+ * file may have changed; they are wiped before they are freed.
  */
 #include <alertscaler/access/http_auth.h>
 
@@ -19,9 +19,9 @@ struct as_http_auth {
     struct as_secret_file *header_files; /* of all headers, one after the other */
     size_t header_file_count;
 
-    char **lines; /* of the request at hand */
+    char **lines; /* of the present request */
     size_t line_count;
-    const char **all; /* extra and ours, NULL at the end */
+    const char **all; /* `extra` and ours, NULL at the end */
 };
 
 static void open_file(struct as_secret_file *file, const char *path)

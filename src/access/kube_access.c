@@ -1,6 +1,6 @@
 /*
- * How to reach a Kubernetes cluster: see the header. A pod's service account is treated as a
- * kubeconfig with a tokenFile, so that there is one path for both.
+ * Access to a Kubernetes cluster: see the header. A pod's service account is treated as a
+ * kubeconfig with a tokenFile, so both use the same code.
  */
 #include <alertscaler/access/kube_access.h>
 
@@ -26,7 +26,7 @@ struct as_kube_access {
     const struct as_access_env *env;
     struct as_kubeconfig *config;
     struct as_secret_file token_file;
-    struct as_kube_exec *exec; /* NULL: none */
+    struct as_kube_exec *exec; /* NULL: no plugin */
     struct as_buf authorization;
     uint64_t generation;
 };
@@ -37,7 +37,7 @@ static const char *get_variable(const struct as_access_env *env, const char *nam
     return as_str_is_empty(value) ? NULL : value;
 }
 
-/* A pod is told the address of its API server; an IPv6 one without brackets. */
+/* The environment gives a pod its API server's address; an IPv6 address has no brackets there. */
 static struct as_kubeconfig *make_in_cluster(const struct as_access_env *env)
 {
     const char *host = get_variable(env, "KUBERNETES_SERVICE_HOST");
@@ -84,7 +84,7 @@ static void visit(const char *path, bool is_program, as_kube_file_fn *fn, void *
         fn(context, path, is_program);
 }
 
-/* A file that names the others; in a pod there is none. */
+/* Visits the kubeconfig files in `paths`, which has ':' between them. */
 static void visit_list(const char *paths, as_kube_file_fn *fn, void *context)
 {
     for (const char *from = paths; *from != '\0';) {
@@ -111,7 +111,7 @@ void as_kube_access_visit_files(const struct as_kube_access_config *config,
         visit_list(list ? list : usual, fn, context);
     struct as_error ignored = AS_ERROR_INIT;
     if (load_config(config, env, &found, &ignored) != 0)
-        return; /* who needs it says so */
+        return; /* reported when it is needed */
     const char *const files[] = {found->ca_file, found->cert_file, found->key_file,
                                  found->token_file};
     for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++)
@@ -253,7 +253,7 @@ void as_kube_waiter_cancel(struct as_kube_waiter *waiter)
 bool as_kube_access_renew(struct as_kube_access *access, uint64_t generation)
 {
     if (generation != access->generation)
-        return true; /* somebody else was here first: there are newer ones already */
+        return true; /* there are newer credentials already */
     if (access->token_file.path)
         as_secret_file_expire(&access->token_file);
     else if (access->exec)

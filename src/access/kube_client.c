@@ -1,7 +1,7 @@
 /*
  * One request to a cluster's API server: see the header. A request is always in exactly one of
  * three states, and waits for exactly one thing: its transfer, the credential plugin, or the turn
- * of the loop in which it is told that it could not start.
+ * of the loop that reports that it could not start.
  */
 #include <alertscaler/access/kube_client.h>
 
@@ -25,9 +25,9 @@ struct as_kube_request {
     size_t body_size, max_response;
     int64_t timeout_us;
 
-    struct as_http_call *call; /* under way */
+    struct as_http_call *call; /* running */
     struct as_timer *timer;    /* could not start: `failure` says why */
-    bool is_waiting;           /* for the plugin */
+    bool is_waiting;           /* waiting for the plugin */
     struct as_kube_waiter waiter;
     struct as_error failure;
     unsigned attempts;
@@ -150,7 +150,7 @@ static void start_or_fail(void *context)
         request->timer = env->loop->start_timer(env->loop, 0, fail, request);
 }
 
-/* 0: it is under way, or waits for the plugin. */
+/* 0: it runs, or waits for the plugin. */
 static int try_start(struct as_kube_request *request)
 {
     struct as_kube_connection connection;

@@ -1,6 +1,6 @@
 /*
- * A credential plugin of a kubeconfig: see the header. Its standard error goes into our log when it
- * fails: that is where these programs say what they need.
+ * A credential plugin of a kubeconfig: see the header. If it fails, its standard error goes into
+ * our log: there such programs say what they need.
  */
 #include "kube_exec.h"
 
@@ -21,7 +21,7 @@ struct as_kube_exec {
     struct as_kube_exec_credential credential;
     bool has_credential;
     uint64_t generation;   /* counts the runs that gave a credential */
-    as_mono_time retry_at; /* no run before it */
+    as_mono_time retry_at; /* not run again before */
     struct as_error failure;
 };
 

@@ -1,7 +1,7 @@
 /*
- * A credential plugin of a kubeconfig: run when there is no credential, when the present one ends
- * soon, and when the server did not accept it; one run at a time, and not again at once after a
- * failure.
+ * A credential plugin of a kubeconfig. It runs when there is no credential, when the present one
+ * expires soon, and when the server refused it. Only one run at a time; after a failure it waits
+ * before the next run.
  */
 #ifndef ALERTSCALER_SRC_ACCESS_KUBE_EXEC_H
 #define ALERTSCALER_SRC_ACCESS_KUBE_EXEC_H
@@ -18,7 +18,7 @@
 
 struct as_kube_exec;
 
-/* Borrows both. */
+/* Borrows both arguments. */
 struct as_kube_exec *as_kube_exec_new(const struct as_kubeconfig *config,
                                       const struct as_access_env *env) AS_MUST_USE;
 struct as_kube_exec *as_kube_exec_free(struct as_kube_exec *exec);
@@ -29,7 +29,7 @@ int as_kube_exec_get(struct as_kube_exec *exec,
                      uint64_t *generation_out, struct as_error *error) AS_MUST_USE;
 void as_kube_exec_wait(struct as_kube_exec *exec, struct as_kube_waiter *waiter);
 
-/* The credential of this generation is not to be used any more. */
+/* Do not use the credential of this generation any more. */
 void as_kube_exec_expire(struct as_kube_exec *exec, uint64_t generation);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Our own namespace: see the header. Kubernetes mounts a pod's beside its token.
+ * alertscaler's own namespace: see the header. Kubernetes mounts the pod's beside its token.
  */
 #include <alertscaler/access/kube_namespace.h>
 

@@ -24,7 +24,7 @@ int as_kube_path_append(struct as_buf *path, const char *segment)
 
 void as_kube_path_append_parameter(struct as_buf *path, const char *name, const char *value)
 {
-    bool is_first = !path->data || !strchr(path->data, '?'); /* segments have theirs escaped */
+    bool is_first = !path->data || !strchr(path->data, '?'); /* segments escape theirs */
     as_buf_append_char(path, is_first ? '?' : '&');
     as_buf_append_str(path, name);
     as_buf_append_char(path, '=');

@@ -1,6 +1,6 @@
 /*
- * The user's kubeconfig files: see the header. Reading of single keys is in kubeconfig_read.c; here
- * is which entries count and what they mean together.
+ * The user's kubeconfig files: see the header. kubeconfig_read.c reads single keys; this file
+ * decides which entries count, and what they mean together.
  */
 #include "kubeconfig.h"
 
@@ -27,7 +27,7 @@ static void free_files(struct files *files)
         as_yaml_free(files->items[i].tree);
 }
 
-/* Also a tree in which something was wrong is not used: which of two equal keys would count? */
+/* A tree with an error is not used at all: with a duplicate key, which one would count? */
 static int parse_file(const struct as_kubeconfig_file *file, struct files *files,
                       struct as_error *error)
 {
@@ -47,7 +47,7 @@ static int parse_file(const struct as_kubeconfig_file *file, struct files *files
     return 0;
 }
 
-/* The first file's that has one. */
+/* Of the first file that has one. */
 static const char *find_current_context(const struct files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -59,7 +59,7 @@ static const char *find_current_context(const struct files *files)
     return NULL;
 }
 
-/* The first entry called `name` of the lists `list`, as a reader of its map `key`. */
+/* Finds the first entry called `name` in the lists `list`, as a reader of its map `key`. */
 static int find_entry(const struct files *files, const char *list, const char *key,
                       const char *name, struct as_kubeconfig_reader *reader_out,
                       struct as_error *error)
@@ -183,7 +183,7 @@ static int read_user(struct as_kubeconfig_reader *user, struct as_kubeconfig *co
     return user->has_failed ? -EINVAL : read_exec(user, &config->exec);
 }
 
-/* Data in the file counts before a file that is named, as for kubectl. */
+/* Data in the file takes precedence over a named file, as in kubectl. */
 static void prefer_data(struct as_kubeconfig *config)
 {
     char **const files[] = {&config->ca_file, &config->cert_file, &config->key_file};
@@ -262,10 +262,6 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
 {
     if (!config)
         return NULL;
-    char *const secrets[] = {config->key_pem, config->token, config->password};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(secrets); i++)
-        if (secrets[i])
-            explicit_bzero(secrets[i], strlen(secrets[i]));
     char *const texts[] = {config->server,
                            config->tls_server_name,
                            config->proxy_url,
@@ -284,7 +280,7 @@ struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config)
                            config->exec.command,
                            config->exec.install_hint};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
-        free(texts[i]);
+        as_wipe_free(texts[i]); /* some are secrets */
     free_list(config->exec.argv);
     free_list(config->exec.env);
     free(config);

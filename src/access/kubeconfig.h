@@ -1,10 +1,10 @@
 /*
- * One context of the user's kubeconfig files, resolved: which server, and as whom. Every text is
- * NULL where it is not given. Base64 is decoded, relative paths are made relative to their file.
+ * One context of the user's kubeconfig files, resolved: the server and the credentials. A text that
+ * is not given is NULL. Base64 is decoded; relative paths are relative to their file.
  *
- * Files are merged as kubectl does: of the entries of one name, and of current-context, the first
- * file's count, whole. Unknown keys are ignored. What kubectl has dropped (auth-provider) is an
- * error, because it would otherwise fail later as a 401 that explains nothing.
+ * Files are merged as kubectl does: if several files have an entry of the same name, or a
+ * current-context, the first file's counts, whole. Unknown keys are ignored. auth-provider, which
+ * kubectl has dropped, is an error: otherwise it would later fail as an unexplained 401.
  */
 #ifndef ALERTSCALER_SRC_ACCESS_KUBECONFIG_H
 #define ALERTSCALER_SRC_ACCESS_KUBECONFIG_H
@@ -35,24 +35,24 @@ struct as_kubeconfig {
 };
 
 struct as_kubeconfig_file {
-    const char *path; /* for errors, and for the paths in it */
+    const char *path; /* for errors, and as the base of relative paths */
     const char *text;
     size_t size;
 };
 
 /*
- * The context `context` (NULL: the current one) of the merged files. 0; or -EINVAL with an error
- * that names file and key. Pure: reads no file.
+ * Resolves the context `context` (NULL: the current one) of the merged files. 0; or -EINVAL with an
+ * error that names file and key. Pure: reads no file.
  */
 int as_kubeconfig_parse(const struct as_kubeconfig_file *files, size_t count, const char *context,
                         struct as_kubeconfig **config_out, struct as_error *error) AS_MUST_USE;
 
-/* Reads one file and parses it. As above; -ENOENT where it is not there. */
+/* Reads one file and parses it. As above; -ENOENT if the file does not exist. */
 int as_kubeconfig_load(const char *path, const char *context, struct as_kubeconfig **config_out,
                        struct as_error *error) AS_MUST_USE;
 
-/* The same for a list as in $KUBECONFIG (separated by ':'): files that do not exist are left out,
- * but -ENOENT when none is there. */
+/* As above, for a list as in $KUBECONFIG (separated by ':'). Missing files are skipped; -ENOENT if
+ * all are missing. */
 int as_kubeconfig_load_list(const char *paths, const char *context,
                             struct as_kubeconfig **config_out, struct as_error *error) AS_MUST_USE;
 struct as_kubeconfig *as_kubeconfig_free(struct as_kubeconfig *config); /* wipes the secrets */

@@ -42,7 +42,7 @@ void as_kubeconfig_refuse(struct as_kubeconfig_reader *reader, const char *key, 
         as_kubeconfig_fail(reader, key, why);
 }
 
-/* NULL where absent, empty, or not a scalar (which is a failure). */
+/* NULL if absent, empty, or not a scalar (which is an error). */
 static const char *find_text(struct as_kubeconfig_reader *reader, const char *key)
 {
     const struct as_yaml_node *node = find(reader, key);
@@ -152,8 +152,8 @@ static bool is_base64_char(char c)
     return isalnum((unsigned char)c) || c == '+' || c == '/';
 }
 
-/* The standard alphabet with its padding and nothing else; NULL where it is not that. OpenSSL
- * leaves out only the check and counts padding as bytes. */
+/* Decodes the standard alphabet with correct padding; NULL for anything else. OpenSSL does not
+ * check the padding, and counts it as bytes. */
 static char *decode_base64(const char *text)
 {
     size_t size = strlen(text), digits = size;

@@ -1,7 +1,7 @@
 /*
- * Reading single keys of one entry of a kubeconfig. The first error stays and is remembered, so
- * that a row of reads needs one check at its end; an error names file, line and key, and never
- * shows a value. A key that is absent or null leaves *out alone.
+ * Reading single keys of one entry of a kubeconfig. The reader remembers the first error, so a
+ * series of reads needs one check at its end. An error names file, line and key, and never shows a
+ * value. A key that is absent or null leaves *out alone.
  */
 #ifndef ALERTSCALER_SRC_ACCESS_KUBECONFIG_READ_H
 #define ALERTSCALER_SRC_ACCESS_KUBECONFIG_READ_H
@@ -27,19 +27,19 @@ struct as_kubeconfig_reader {
 
 void as_kubeconfig_fail(struct as_kubeconfig_reader *reader, const char *key, const char *what);
 
-/* Fails where the key is there at all. */
+/* Fails if the key is present. */
 void as_kubeconfig_refuse(struct as_kubeconfig_reader *reader, const char *key, const char *why);
 
 void as_kubeconfig_read_text(struct as_kubeconfig_reader *reader, const char *key, char **out);
 void as_kubeconfig_read_bool(struct as_kubeconfig_reader *reader, const char *key, bool *out);
 
-/* A text that goes into a header line: without control characters. */
+/* A text for a header line: without control characters. */
 void as_kubeconfig_read_secret(struct as_kubeconfig_reader *reader, const char *key, char **out);
 
-/* http:// or https://, or another scheme for a proxy; without the slashes at its end. */
+/* http:// or https://, or another scheme for a proxy. Slashes at the end are removed. */
 void as_kubeconfig_read_url(struct as_kubeconfig_reader *reader, const char *key, char **out);
 
-/* Relative to the file's folder. A command only where it holds a slash. */
+/* Relative to the file's folder. A command is a path only if it contains a slash. */
 void as_kubeconfig_read_path(struct as_kubeconfig_reader *reader, const char *key, char **out);
 void as_kubeconfig_read_command(struct as_kubeconfig_reader *reader, const char *key, char **out);
 

@@ -58,7 +58,7 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
     return 0;
 }
 
-/* Looks before it reads: a change in between is then seen the next time. */
+/* Takes the stamp before reading: a change in between is found the next time. */
 static int refresh(struct as_secret_file *file, struct as_error *error)
 {
     struct as_file_stamp now;

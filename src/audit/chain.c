@@ -1,8 +1,8 @@
 /*
- * Sealing and checking of single records. The bytes of a line are what is hashed: nothing is parsed
- * and printed again. So that no two JSON texts with different meaning pass for one line, the form
- * is held strictly: top-level keys plain and ascending (hence none twice), no white space. What
- * lies deeper is covered by the hash as it stands, and is not looked at here.
+ * Sealing and checking of single records. The hash covers the bytes of a line: nothing is parsed
+ * and printed again. So that two JSON texts of different meaning never pass for one line, the form
+ * is strict: top-level keys are plain and ascending (so there are no duplicates), no white space.
+ * Deeper levels are covered by the hash as they are, and not checked here.
  */
 #include <alertscaler/audit/chain.h>
 
@@ -14,6 +14,7 @@
 #include <openssl/evp.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 
 #define HASH_DIGITS 64
@@ -30,7 +31,7 @@ struct as_chain *as_chain_new(void)
     chain->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     chain->context = EVP_MD_CTX_new();
     if (!chain->sha256 || !chain->context)
-        abort(); /* without its own hash function OpenSSL is of no use */
+        abort(); /* without its own hash function OpenSSL is useless */
     return chain;
 }
 
@@ -58,15 +59,11 @@ static void digest_add(struct as_chain *chain, const char *data, size_t size)
 
 static void digest_end(struct as_chain *chain, char hash_out[AS_AUDIT_HASH_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char bytes[HASH_DIGITS / 2];
 
     if (!EVP_DigestFinal_ex(chain->context, bytes, NULL))
         abort();
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        hash_out[2 * i] = digits[bytes[i] >> 4];
-        hash_out[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    as_encode_hex_digits(hash_out, bytes, sizeof(bytes));
     hash_out[HASH_DIGITS] = '\0';
 }
 
@@ -78,7 +75,7 @@ void as_chain_seal(struct as_chain *chain, const struct as_audit_record *record,
 {
     size_t start = lines->size;
 
-    /* The line with room for the hash, which is known only when the rest is there. */
+    /* The line, with room for the hash, which is computed last. */
     as_buf_append(lines, record->json, record->at_hash);
     as_buf_append_str(lines, "\"hash\":\"");
     as_buf_append(lines, head->hash, HASH_DIGITS);
@@ -115,7 +112,7 @@ struct member { /* of the top level */
     struct span key, value;
 };
 
-/* The string whose opening quote is at `at`; NULL if it does not end. Returns behind its end. */
+/* Skips the string whose opening quote is at `at`. Returns its end, or NULL if it does not end. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && (unsigned char)*at >= 0x20; at++) {
@@ -127,7 +124,7 @@ static const char *skip_string(const char *at, const char *end)
     return NULL;
 }
 
-/* A value up to the ',' or '}' of the top level behind it. */
+/* Skips a value, up to the next ',' or '}' of the top level. */
 static const char *skip_value(const char *at, const char *end)
 {
     size_t depth = 0;
@@ -160,7 +157,7 @@ static bool is_key_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* One `"key":value` at `at`. Returns behind it, NULL if it is not of that form. */
+/* Reads one `"key":value` at `at`. Returns its end, or NULL if it has another form. */
 static const char *scan_member(const char *at, const char *end, struct member *member)
 {
     if (at == end || *at != '"')
@@ -193,18 +190,18 @@ static bool keys_ascend(const struct span *a, const struct span *b)
 
 static bool read_hash(const struct span *value, char hash_out[AS_AUDIT_HASH_SIZE])
 {
-    if (value->size != HASH_DIGITS + 2 || value->at[0] != '"')
+    unsigned char bytes[HASH_DIGITS / 2];
+
+    if (value->size != HASH_DIGITS + 2 || value->at[0] != '"' ||
+        !as_decode_hex(value->at + 1, HASH_DIGITS, bytes))
         return false;
-    for (size_t i = 1; i <= HASH_DIGITS; i++)
-        if (!strchr("0123456789abcdef", value->at[i]) || !value->at[i])
-            return false;
     memcpy(hash_out, value->at + 1, HASH_DIGITS);
     hash_out[HASH_DIGITS] = '\0';
     return true;
 }
 
 struct fields {
-    struct member hash, prev, seq; /* value.at NULL where absent */
+    struct member hash, prev, seq; /* value.at NULL if absent */
 };
 
 /* Finds the three members of the chain. False if the line is not in canonical form. */
@@ -278,7 +275,7 @@ int as_chain_verify_line(struct as_chain_verify *verify, const char *line, size_
     if (outcome)
         return outcome;
     if (!verify->started && head.seq > 1) {
-        verify->head.seq = head.seq - 1; /* what was before lies in files that are not here */
+        verify->head.seq = head.seq - 1; /* the records before are in files that are not here */
         memcpy(verify->head.hash, prev, sizeof(prev));
     } else if (!verify->started) {
         verify->head = AS_AUDIT_HEAD_INIT;

@@ -1,9 +1,9 @@
 /*
- * The file sink. Invariants: while `failed` is 0, `size` and `head` are those of the open file's
- * content; what lies in renamed files is synced. The file is locked (flock), so that two processes
- * cannot interleave two chains in it.
+ * The file sink. Invariants: while `failed` is 0, `size` and `head` describe the open file's
+ * content; renamed files are synced. The file is locked (flock), so that two processes cannot mix
+ * two chains in it.
  *
- * Does not know the outbox: what is missing at the end of the file is the storage's to append.
+ * It does not know the outbox: the storage appends what is missing at the end of the file.
  */
 #include <alertscaler/audit/file.h>
 
@@ -30,15 +30,15 @@
 struct audit_file {
     struct as_audit port;
     char *path;
-    char *directory;  /* "." where the path has none */
+    char *directory;  /* "." if the path has no slash */
     const char *name; /* in path */
     uint64_t max_size;
     unsigned keep;
     int fd;          /* -1: closed */
-    uint64_t number; /* of the files opened */
+    uint64_t number; /* number of the open file */
     uint64_t size;
     struct as_audit_head head;
-    int failed; /* 0, or the negative errno that ended it */
+    int failed; /* 0, or the negative errno of the failure */
 };
 
 static int fail(struct audit_file *file, int code, const char *what, struct as_error *error)
@@ -58,7 +58,7 @@ static int sync_directory(struct audit_file *file, struct as_error *error)
     return code ? fail(file, code, "sync its directory", error) : 0;
 }
 
-/* Opens and locks the file of the configured name; creates it where there is none. */
+/* Opens and locks the file of the configured name; creates it if it does not exist. */
 static int open_current(struct audit_file *file, struct as_error *error)
 {
     struct stat info;
@@ -95,7 +95,7 @@ static void close_current(struct audit_file *file)
     file->fd = -1;
 }
 
-/* PATH.1, PATH-20261120, but not PATH.1.gz and not what as_audit_tail_recover puts aside. */
+/* PATH.1, PATH-20261120; but not PATH.1.gz, nor what as_audit_tail_recover has saved. */
 static bool is_sibling(const struct audit_file *file, const char *name)
 {
     static const char *const others[] = {".gz", ".xz", ".bz2", ".zst", ".damaged"};
@@ -120,7 +120,7 @@ static int read_sibling(struct audit_file *file, const char *name, struct as_err
 
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return 0; /* not ours to write: then we have not been appending to it either */
+        return 0; /* we may not write to it, so we have not appended to it */
     int status = 0;
     if (!fstat(fd, &info) && S_ISREG(info.st_mode)) {
         status = as_audit_tail_recover(fd, path, SIBLING_WINDOW, &head, &size, error);
@@ -131,7 +131,7 @@ static int read_sibling(struct audit_file *file, const char *name, struct as_err
     return status;
 }
 
-/* The present file is empty: the chain's end is in the newest of the renamed ones. */
+/* The present file is empty: the chain's end is in the newest renamed file. */
 static int read_siblings(struct audit_file *file, struct as_error *error)
 {
     DIR *directory = opendir(file->directory);
@@ -161,7 +161,7 @@ static bool is_there(const struct audit_file *file, unsigned number)
 
 static int rotate(struct audit_file *file, struct as_error *error)
 {
-    unsigned number = 1; /* the first one that is free, or the last, which is overwritten */
+    unsigned number = 1; /* the first free number, or the last, which is overwritten */
 
     if (fdatasync(file->fd))
         return fail(file, errno, "sync before rotation", error);
@@ -268,7 +268,7 @@ static int file_reopen(struct as_audit *self, struct as_error *error)
                AS_FI("last_seq", file->head.seq));
     else
         file->failed = status;
-    return status; /* our own head stays: the chain goes on across files */
+    return status; /* keep our own head: the chain continues across files */
 }
 
 static void file_close(struct as_audit *self)

@@ -26,7 +26,7 @@ struct sink {
     struct as_audit port;
     struct as_audit_memory *memory;
     struct as_audit_head head;
-    uint64_t number; /* only what the newest writes is kept */
+    uint64_t number; /* only the newest sink's writes are kept */
 };
 
 struct as_audit_memory *as_audit_memory_new(void)
@@ -126,7 +126,7 @@ static int memory_append(struct as_audit *self, const char *lines, size_t size,
     return status ? status : as_buf_check(&memory->lines);
 }
 
-/* One memory has the lines of all. */
+/* One medium holds the lines of all. */
 static int memory_begin_part(struct as_audit *self, const struct as_audit_head *head,
                              struct as_error *error)
 {

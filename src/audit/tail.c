@@ -1,12 +1,12 @@
 /*
  * What a crash leaves at the end of a file: a line without its end; or, after a power loss on some
- * file systems, blocks of NUL bytes in what was not yet synced. Everything from there on is in the
- * storage's outbox and is written again; so it is cut off here. Should whole records be behind the
- * first such place, the bytes are kept in PATH.damaged: a crash alone does not lose anything by
- * the cut, but a person who put a NUL there must not make us destroy what follows.
+ * file systems, blocks of NUL bytes in the part that was not synced. From there on the storage's
+ * outbox has everything and writes it again; so it is cut off here. If whole records follow the
+ * first such place, the bytes are saved in PATH.damaged: a crash alone loses nothing by the cut,
+ * but a NUL that a person wrote must not make us destroy the records behind it.
  *
- * A whole line without NUL bytes that fails its check was changed by somebody. That is for
- * `alertscaler log verify` to show and not for us to tidy up.
+ * A whole line without NUL bytes that fails its check was changed by somebody. It is left alone
+ * here; `alertscaler log verify` reports it.
  */
 #include "tail.h"
 
@@ -47,7 +47,7 @@ static int read_window(int fd, struct tail *tail, struct as_error *error)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            int code = n < 0 ? errno : EIO; /* it became shorter: not ours alone */
+            int code = n < 0 ? errno : EIO; /* it became shorter: another process writes to it */
             as_error_set_errno(error, code, "%s: read the end", tail->path);
             return -code;
         }
@@ -56,8 +56,8 @@ static int read_window(int fd, struct tail *tail, struct as_error *error)
     return 0;
 }
 
-/* The lines of the window from `at` on; a window in the middle of the file begins with part of one.
- */
+/* Checks the window's lines from `at` on. A window in the middle of the file begins with a part of
+ * a line. */
 static void scan_window(struct tail *tail, struct as_chain *chain)
 {
     const char *at = tail->data, *end = tail->data + tail->size;
@@ -82,7 +82,7 @@ static void scan_window(struct tail *tail, struct as_chain *chain)
                    AS_F("error", error.text));
             struct as_chain_verify again = AS_CHAIN_VERIFY_INIT(chain);
             if (!as_chain_verify_line(&again, at, size, NULL))
-                verify = again; /* a good record in the wrong place: go on from it */
+                verify = again; /* a good record in the wrong place: continue from it */
         }
         if (verify.started) {
             tail->has_record = true;
@@ -92,7 +92,7 @@ static void scan_window(struct tail *tail, struct as_chain *chain)
     }
 }
 
-/* Keeps what will be cut, if there are line ends in it. */
+/* Saves what will be cut, if it contains line ends. */
 static int save_damaged(const struct tail *tail, struct as_error *error)
 {
     const char *from = tail->data + tail->cut;

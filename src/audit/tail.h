@@ -1,5 +1,5 @@
 /*
- * The end of an action log file: where the last good record ends, and what lies behind it.
+ * The end of an action log file: where the last good record ends, and what follows it.
  */
 #ifndef ALERTSCALER_AUDIT_TAIL_PRIVATE_H
 #define ALERTSCALER_AUDIT_TAIL_PRIVATE_H
@@ -11,9 +11,9 @@
 #include <alertscaler/port/audit.h>
 
 /*
- * Reads the last `window` bytes of the file (more, if there is no good record in them), checks the
- * lines in it and cuts off what was torn. Damage that a crash cannot have done is logged and left
- * as it is. head_out: the last good record; size_out: of the file now. 0 or a negative errno.
+ * Reads the last `window` bytes of the file (more, if they hold no good record), checks their lines
+ * and cuts off what was torn. Damage that a crash cannot have caused is logged and left alone.
+ * head_out: the last good record; size_out: of the file now. 0 or a negative errno.
  */
 int as_audit_tail_recover(int fd, const char *path, uint64_t window, struct as_audit_head *head_out,
                           uint64_t *size_out, struct as_error *error) AS_MUST_USE;

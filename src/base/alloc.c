@@ -1,6 +1,6 @@
 /*
- * Memory of our own: see the header. Failure is abort() without a word: there may be no memory left
- * to say one, and a crash is a path that recovery has to survive anyway.
+ * Small allocations: see the header. A failure is abort() without a message: there may be no memory
+ * to write one, and recovery must survive a crash anyway.
  */
 #include <alertscaler/base/alloc.h>
 
@@ -12,7 +12,7 @@
 
 #define FIRST_CAPACITY 8
 
-/* malloc(0) may be NULL; ours never is. */
+/* malloc(0) may return NULL; as_xmalloc never does. */
 void *as_xmalloc(size_t size)
 {
     void *memory = malloc(size ? size : 1);
@@ -92,7 +92,7 @@ char *as_xasprintf(const char *format, ...)
     return text;
 }
 
-/* app/process/heap.c has the other one. */
+/* The program's own version is in app/process/heap.c. */
 __attribute__((weak)) void as_release(void *memory)
 {
     free(memory);

@@ -1,6 +1,6 @@
 /*
- * A list of chunks, filled from front to back. A reset keeps chunks of the usual size up to
- * AS_ARENA_KEEP, so that steps and documents of the usual size ask the allocator for nothing.
+ * A list of chunks, filled from front to back. A reset keeps chunks of the usual size, up to
+ * AS_ARENA_KEEP bytes, so that usual steps and documents need no calls of the allocator.
  */
 #include <alertscaler/base/arena.h>
 

@@ -50,7 +50,7 @@ void as_buf_clear(struct as_buf *buf)
         buf->data[0] = '\0';
 }
 
-/* NULL where there is no memory: the old block is as it was. realloc would wipe what it leaves. */
+/* NULL if out of memory; then the old block stays. Open content avoids realloc, which wipes. */
 static char *move(const struct as_buf *buf, size_t capacity)
 {
     if (!buf->is_open)

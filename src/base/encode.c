@@ -1,5 +1,5 @@
 /*
- * Bytes as text: see the header.
+ * Text encodings: see the header.
  */
 #include <alertscaler/base/encode.h>
 
@@ -7,14 +7,44 @@
 #include <stdint.h>
 #include <string.h>
 
-void as_encode_hex(struct as_buf *buf, const void *data, size_t size)
+/* Computed, not looked up: so the compiler makes many at once. */
+static char get_digit(unsigned number)
 {
-    static const char digits[] = "0123456789abcdef";
+    return (char)(number + (number < 10 ? '0' : 'a' - 10));
+}
+
+void as_encode_hex_digits(char *restrict digits_out, const void *restrict data, size_t size)
+{
     const unsigned char *bytes = data;
     for (size_t i = 0; i < size; i++) {
-        const char pair[] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
-        as_buf_append(buf, pair, sizeof(pair));
+        digits_out[2 * i] = get_digit(bytes[i] >> 4);
+        digits_out[2 * i + 1] = get_digit(bytes[i] & 15);
     }
+}
+
+void as_encode_hex(struct as_buf *buf, const void *data, size_t size)
+{
+    char *end = as_buf_reserve(buf, 2 * size);
+    if (!end)
+        return;
+    as_encode_hex_digits(end, data, size);
+    end[2 * size] = '\0';
+    buf->size += 2 * size;
+}
+
+bool as_decode_hex(const char *digits, size_t digit_count, void *data_out)
+{
+    static const char all[] = "0123456789abcdef";
+    unsigned char *bytes = data_out;
+    if (digit_count % 2 != 0)
+        return false;
+    for (size_t i = 0; i < digit_count; i++) {
+        const char *digit = memchr(all, digits[i], sizeof(all) - 1);
+        if (!digit)
+            return false;
+        bytes[i / 2] = (unsigned char)((i % 2 ? bytes[i / 2] << 4 : 0) | (digit - all));
+    }
+    return true;
 }
 
 static bool is_unreserved(char byte)

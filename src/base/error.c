@@ -1,6 +1,6 @@
 /*
- * Text for a person, of fixed size: never allocates, so it works when memory is what went wrong.
- * Each text is built aside first, because the arguments may point into the error itself.
+ * Error text of fixed size: never allocates, so it also works when memory has run out. Each text is
+ * built in a separate buffer first, because the arguments may point into the error itself.
  */
 #include <alertscaler/base/error.h>
 

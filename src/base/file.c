@@ -1,6 +1,6 @@
 /*
- * Reading small files whole. Apart from str.c, so that those who only ask questions about strings
- * (the core) do not depend on input and output.
+ * Reading small files whole. Separate from str.c, so that users of str.c (the core) do not depend
+ * on input and output.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ int as_file_read(const char *path, size_t max, char **data_out, size_t *size_out
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    /* One byte more than allowed tells "just fits" from "too large". */
+    /* One byte more than allowed distinguishes "just fits" from "too large". */
     AS_CLEANUP(as_buf_deinit) struct as_buf buf = AS_BUF_INIT(max < SIZE_MAX - 1 ? max + 1 : max);
     int error = read_all(fd, &buf);
     close(fd);

@@ -1,5 +1,5 @@
 /*
- * What a file looks like from outside: see the header. Apart from file.c, which reads.
+ * File stamps: see the header. Separate from file.c, which reads files.
  */
 #include <alertscaler/base/file_stamp.h>
 
@@ -12,6 +12,7 @@ int as_file_stamp_take(const char *path, struct as_file_stamp *stamp_out)
     if (stat(path, &found) != 0)
         return -errno;
     *stamp_out = (struct as_file_stamp){
+        .is_file = S_ISREG(found.st_mode),
         .device = found.st_dev,
         .inode = found.st_ino,
         .size = found.st_size,

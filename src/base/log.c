@@ -1,10 +1,10 @@
 /*
- * The log sink. A line is built on the stack and goes out in one write(2), which the kernel keeps
- * whole for pipes up to PIPE_BUF and for files opened to append: no lock, no buffer, nothing lost
- * in a crash. A line that does not fit ends after a character, with cut=true; one that cannot be
- * written is counted, never waited for.
+ * The log sink. A line is built on the stack and written with one write(2). The kernel keeps the
+ * line whole for pipes (up to PIPE_BUF) and for files opened for append: no lock, no buffer,
+ * nothing lost in a crash. A line that does not fit ends between characters, with cut=true. A line
+ * that cannot be written is counted; the log never waits.
  *
- * Text from outside cannot forge lines or move the terminal: control characters and what is not
+ * Text from outside cannot forge lines or control the terminal: control characters and invalid
  * UTF-8 are escaped. Quoting of logfmt is that of go-kit (github.com/go-logfmt/logfmt), whose
  * quoted strings are JSON strings.
  */
@@ -22,9 +22,9 @@
 #include <alertscaler/base/time.h>
 
 #define LINE_MAX 8192
-#define TAIL_MAX 32 /* room kept for closing quote, mark of the cut, brace and newline */
+#define TAIL_MAX 32 /* room for closing quote, the cut mark, brace and newline */
 
-/* Each on its own atomic: a line that sees half of a reconfiguration is a good line still. */
+/* Each is atomic by itself: a line written during a reconfiguration is still a valid line. */
 static struct {
     atomic_int level, format, fd;
     atomic_uint_fast64_t lost;
@@ -38,12 +38,12 @@ static const char *const format_names[] = {[AS_LOG_LOGFMT] = "logfmt", [AS_LOG_J
 
 struct line {
     enum as_log_format format;
-    bool cut; /* takes nothing more but the tail */
+    bool cut; /* accepts only the tail from now on */
     size_t size;
     char data[LINE_MAX];
 };
 
-/* All of it or nothing, and then nothing any more. */
+/* Appends all of `data`, or cuts the line here: later appends do nothing. */
 static bool append(struct line *line, const char *data, size_t size)
 {
     if (line->cut || size > LINE_MAX - TAIL_MAX - line->size) {
@@ -62,7 +62,7 @@ static void append_tail(struct line *line, const char *text)
     line->size += size;
 }
 
-/* Size of the character at text: 1 to 4, or 0 for a byte that is not part of UTF-8. */
+/* Size of the character at text: 1 to 4, or 0 for an invalid byte. */
 static size_t character_size(const char *text, size_t size)
 {
     unsigned char lead = (unsigned char)*text;
@@ -70,7 +70,7 @@ static size_t character_size(const char *text, size_t size)
     return length <= size && as_str_is_utf8(text, length) ? length : 0;
 }
 
-/* C0, DEL and the two-byte C1 controls, some of which terminals obey. */
+/* C0, DEL and the two-byte C1 controls; some terminals obey C1 controls. */
 static bool is_control(const char *text, size_t length)
 {
     unsigned char first = (unsigned char)text[0];
@@ -132,8 +132,8 @@ static void append_text(struct line *line, const char *text)
     }
 }
 
-/* Keys are constants of ours, but one that would break the line is mended: what logfmt does not
- * allow in a key becomes '_'. Whole, with room for the first byte of a value, or not at all. */
+/* Keys are our own constants. A character that logfmt does not allow in a key becomes '_'. Appends
+ * the whole key with room for the first byte of a value, or nothing. */
 static bool append_key(struct line *line, const char *key)
 {
     char text[64];
@@ -161,7 +161,7 @@ static void append_field(struct line *line, const struct as_log_field *field)
     if (field->text) {
         append_text(line, field->text);
         if (line->format == AS_LOG_JSON && line->data[line->size - 1] == ':')
-            line->size = before; /* not even the quote did fit */
+            line->size = before; /* not even the quote fitted */
         return;
     }
     int size = snprintf(number, sizeof(number), "%" PRId64, field->number);

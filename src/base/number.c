@@ -1,7 +1,7 @@
 /*
- * Strict numbers, in the grammar of JSON (RFC 8259, 6): so no leading zeros either, which some read
- * as octal. The C library converts; this file decides what it gets to see. Relies on the locale
- * being "C", which the program never changes.
+ * Strict numbers, in the grammar of JSON (RFC 8259, 6): no leading zeros, which some parsers read
+ * as octal. This file checks the text, then the C library converts it. Relies on the locale "C",
+ * which the program never changes.
  */
 #include <alertscaler/base/number.h>
 
@@ -23,14 +23,14 @@ static size_t count_digits(const char *text, size_t size)
     return count;
 }
 
-/* Digits of an integer without superfluous zeros at the start of text, or 0. */
+/* Counts the digits of an integer without superfluous zeros at the start of text, or 0. */
 static size_t count_integer(const char *text, size_t size)
 {
     size_t count = count_digits(text, size);
     return count > 1 && text[0] == '0' ? 0 : count;
 }
 
-/* All of `size` digits. */
+/* All `size` bytes must be digits. */
 static int parse_digits(const char *text, size_t size, uint64_t *out)
 {
     uint64_t number = 0;
@@ -107,7 +107,7 @@ static bool is_double(const char *text, size_t size)
     return at == size;
 }
 
-/* A number too small for a double is rounded to the nearest one, as all others are. */
+/* A number too small for a double is rounded to the nearest double, like all others. */
 int as_number_parse_double(const char *text, size_t size, double *out)
 {
     char copy[DOUBLE_TEXT_MAX + 1];
@@ -201,14 +201,14 @@ size_t as_number_print_i64(int64_t number, char text_out[AS_NUMBER_SIZE])
     return sizeof(digits) - at - 1;
 }
 
-/* A whole number of up to DBL_DIG digits, which "%.15g" would print as its digits. */
+/* A whole number of up to DBL_DIG digits; "%.15g" would print exactly its digits. */
 static bool is_short_integer(double number)
 {
     return fabs(number) < 1e15 && trunc(number) == number && !(number == 0 && signbit(number));
 }
 
-/* A decimal text of up to DBL_DIG digits survives the way through a normal double, so "%.15g" gives
- * back any text that short; only subnormal numbers may have a shorter one. */
+/* A decimal text of up to DBL_DIG digits survives the conversion to a normal double and back, so
+ * "%.15g" finds every text that short. Only subnormal numbers may have a shorter text. */
 void as_number_print_double(double number, char text_out[AS_NUMBER_SIZE])
 {
     if (!isfinite(number)) {

@@ -1,10 +1,10 @@
 /*
- * Kubernetes resource quantities: digits with an optional point, and a suffix that is a power of
- * ten (n u m k M G T P E), one of two (Ki Mi Gi Ti Pi Ei) or a decimal exponent (e3, E-3). The text
- * is brought into the form of JSON's numbers and read by the one reader of numbers there is, so
- * that "100m" is exactly the double 0.1.
+ * Kubernetes resource quantities: digits with an optional point, then a suffix: a power of ten (n u
+ * m k M G T P E), a power of two (Ki Mi Gi Ti Pi Ei) or a decimal exponent (e3, E-3). The text is
+ * rewritten as a JSON number and read by the one number reader, so that "100m" is exactly the
+ * double 0.1.
  *
- * Does not round up to whole nano-units, as the API does: a double is near enough.
+ * Unlike the API server, it does not round up to whole nano-units: a double is exact enough.
  */
 #include <alertscaler/base/quantity.h>
 
@@ -37,7 +37,7 @@ static size_t count_digits(const char *text, size_t size)
     return count;
 }
 
-/* "e3", "E+03", "e-12": the text behind the letter. "E" alone is a suffix of its own. */
+/* "e3", "E+03", "e-12": the text behind the letter. "E" alone is a suffix (exa). */
 static bool is_exponent(const char *text, size_t size)
 {
     if (size < 2 || (text[0] | 0x20) != 'e')
@@ -55,7 +55,7 @@ static const struct suffix *find_suffix(const char *text, size_t size)
     return NULL;
 }
 
-/* The parts of a number as JSON has it: "007." with exponent 3 is "7.0e3". */
+/* The parts of a number in JSON's form: "007." with exponent 3 is "7.0e3". */
 static int read_number(const char *whole, size_t whole_size, const char *part, size_t part_size,
                        const char *exponent, size_t exponent_size, double *out)
 {

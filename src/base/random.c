@@ -1,6 +1,6 @@
 /*
  * xoshiro256** 1.0 seeded by splitmix64 (D. Blackman, S. Vigna, https://prng.di.unimi.it), and
- * ULIDs (https://github.com/ulid/spec). Reads no entropy: the caller brings the seed.
+ * ULIDs (https://github.com/ulid/spec). Reads no entropy: the caller gives the seed.
  */
 #include <alertscaler/base/random.h>
 
@@ -37,7 +37,7 @@ uint64_t as_random_get(struct as_random *random)
     return result;
 }
 
-/* Draws again while the number falls into the incomplete last stretch, which would favour small
+/* Draws again if the number is in the incomplete last interval, which would favour small
  * results. */
 uint64_t as_random_get_below(struct as_random *random, uint64_t limit)
 {

@@ -1,10 +1,10 @@
 /*
- * Matchers' regular expressions on PCRE2, kept to the language of RE2, which Alertmanager and
- * Prometheus use: a scan before compiling refuses what PCRE2 has beyond it, by name. (What both
- * know they read alike; PCRE2 reports the syntax errors.)
+ * The regular expressions of matchers, on PCRE2, restricted to the language of RE2, which
+ * Alertmanager and Prometheus use. A scan before compiling refuses every PCRE2 feature that RE2
+ * lacks, and names it. (Features of both mean the same in both; PCRE2 reports the syntax errors.)
  *
  * The text comes from outside and PCRE2 backtracks, so each match has a budget of steps and memory.
- * Safe from several threads: a compiled expression is not changed by matching.
+ * Safe from several threads: matching does not change a compiled expression.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
@@ -35,7 +35,7 @@ static int refuse(struct as_error *error, const char *pattern, const char *at, c
     return -EINVAL;
 }
 
-/* What RE2 allows behind a backslash; all that is not a letter or digit stands for itself. */
+/* Refuses what RE2 does not allow behind a backslash; all but letters and digits is allowed. */
 static const char *check_escape(char escaped, bool in_class)
 {
     if (escaped >= '1' && escaped <= '9')
@@ -63,7 +63,7 @@ static const char *check_group(const char *at)
     return *at == ':' || *at == ')' ? NULL : "this kind of group is not supported";
 }
 
-/* End of the class that starts at `at` ('['), or the place of what is refused, with the reason. */
+/* Returns the end of the class that starts at `at` ('['), or the refused place with the reason. */
 static const char *skip_class(const char *at, const char **reason_out)
 {
     at++;
@@ -85,7 +85,7 @@ static const char *skip_class(const char *at, const char **reason_out)
     return *at ? at + 1 : at;
 }
 
-/* Size of a repetition at `at`: "*", "+", "?", "{2}", "{2,}", "{2,3}"; 0 if it is none. */
+/* Size of a repetition at `at`: "*", "+", "?", "{2}", "{2,}", "{2,3}"; 0: not a repetition. */
 static size_t repetition_size(const char *at)
 {
     if (*at == '*' || *at == '+' || *at == '?')
@@ -149,7 +149,7 @@ int as_regex_new(const char *pattern, struct as_regex **regex_out, struct as_err
         pcre2_get_error_message(code_error, (PCRE2_UCHAR *)reason, sizeof(reason));
         return refuse(error, pattern, pattern + offset, reason);
     }
-    /* Only speed: where there is no JIT (or no executable memory), pcre2_match interprets. */
+    /* Only for speed: without JIT or executable memory, pcre2_match interprets. */
     (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     if (!limits) {
@@ -176,15 +176,15 @@ struct as_regex *as_regex_free(struct as_regex *regex)
     return NULL;
 }
 
-/* The counted outcomes are PCRE2's limits; any other error is text that is not UTF-8. */
+/* The counted errors are PCRE2's limits; any other error is text that is not UTF-8. */
 enum as_regex_outcome as_regex_try(const struct as_regex *regex, const char *text)
 {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     if (!data)
-        abort(); /* to say that it does not match would lose an alert */
+        abort(); /* "does not match" would lose an alert */
     size_t size = strlen(text);
     int found = pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, 0, data, regex->limits);
-    /* JIT keeps its state in 32 KiB of stack, which honest long texts may need more of. */
+    /* JIT has a stack of 32 KiB, which legitimate long texts may exceed. */
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)
         found =
             pcre2_match(regex->code, (PCRE2_SPTR)text, size, 0, PCRE2_NO_JIT, data, regex->limits);

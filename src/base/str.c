@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DISTANCE_MAX 64 /* bytes a word */
+#define DISTANCE_MAX 64 /* bytes of a word */
 
 bool as_str_equal(const char *a, const char *b)
 {
@@ -63,7 +63,7 @@ size_t as_str_cut_utf8(const char *text, size_t size, size_t max)
     size_t cut = max;
     while (cut > 0 && max - cut < 3 && is_continuation(text[cut]))
         cut--;
-    return is_continuation(text[cut]) ? max : cut; /* not UTF-8 at all: cut where asked */
+    return is_continuation(text[cut]) ? max : cut; /* not UTF-8 at all: cut at max */
 }
 
 void as_str_copy_line(const char *text, char *line_out, size_t size)
@@ -89,7 +89,7 @@ static const char *next_character(const char *text)
     return text;
 }
 
-/* Only the last '*' is ever tried again, so at most pattern times text steps are taken. */
+/* Only the last '*' is tried again, so it takes at most pattern times text steps. */
 bool as_str_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *star_text = NULL;
@@ -120,8 +120,8 @@ static unsigned min_of(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Levenshtein's distance, where swapping two neighbours is one edit as well ("optimal string
- * alignment"): the commonest slip of the finger should not count as two. */
+/* Levenshtein distance, where swapping two neighbours also counts as one edit ("optimal string
+ * alignment"): the most common typing error should not count twice. */
 unsigned as_str_distance(const char *a, const char *b)
 {
     size_t a_size = strlen(a), b_size = strlen(b);

@@ -1,5 +1,5 @@
 /*
- * Once an interval, with a count: see the header.
+ * Reports once an interval, with a count: see the header.
  */
 #include <alertscaler/base/throttle.h>
 

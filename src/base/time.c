@@ -1,6 +1,6 @@
 /*
- * RFC 3339 and Prometheus durations. Calendar arithmetic of its own, because timegm and gmtime_r
- * look at the environment (TZ) on the way, which the core must not.
+ * RFC 3339 and Prometheus durations. It has its own calendar arithmetic, because timegm and
+ * gmtime_r read the environment (TZ), which the core must not.
  */
 #include <alertscaler/base/time.h>
 
@@ -80,7 +80,7 @@ static bool take_digits(struct cursor *in, unsigned count, unsigned low, unsigne
     return number >= low && number <= high;
 }
 
-/* Up to nine digits behind the point; those behind the sixth are dropped. */
+/* Up to nine digits behind the point; digits after the sixth are dropped. */
 static bool take_fraction(struct cursor *in, int64_t *us_out)
 {
     int64_t us = 0, unit = 100000;
@@ -134,7 +134,7 @@ int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out)
     int64_t days = days_from_date((struct date){year, month, day});
     int64_t seconds =
         days * SECONDS_PER_DAY + (int64_t)hour * 3600 + (int64_t)minute * 60 + second - offset;
-    /* The offset can carry a text of year 1 or 9999 out of the range that can be printed. */
+    /* The offset can move a text of year 1 or 9999 out of the printable range. */
     if (seconds < YEAR_1 || seconds >= YEAR_10000)
         return -EINVAL;
     if (leap_second && (seconds - YEAR_1) % SECONDS_PER_DAY != SECONDS_PER_DAY - 1)
@@ -151,7 +151,7 @@ static char *put_digits(char *at, int64_t number, unsigned count, char behind)
     return at + count + 1;
 }
 
-/* By hand: every alert of every notification has a time in the action log. */
+/* Written by hand for speed: every alert of every notification has a time in the action log. */
 void as_wall_time_print(as_wall_time time, char text_out[AS_RFC3339_SIZE])
 {
     int64_t us = time.us;
@@ -188,7 +188,7 @@ void as_wall_time_print_short(as_wall_time time, char text_out[AS_RFC3339_SIZE])
 static const struct unit {
     const char *name;
     int64_t us;
-    bool only_whole; /* printed only where nothing remains: "90d", not "12w6d" */
+    bool only_whole; /* printed only without a remainder: "90d", not "12w6d" */
 } units[] = {
     {"y", 365 * AS_US_PER_DAY, true}, {"w", 7 * AS_US_PER_DAY, true}, {"d", AS_US_PER_DAY, false},
     {"h", AS_US_PER_H, false},        {"m", AS_US_PER_MIN, false},    {"s", AS_US_PER_S, false},
@@ -220,7 +220,7 @@ int as_duration_parse(const char *text, int64_t *us_out, struct as_error *error)
     }
     if (*text == '\0')
         return duration_invalid(text, error);
-    bool too_long = false; /* told only of a text that is a duration at all */
+    bool too_long = false; /* reported only if the text is a duration */
     for (const char *at = text; *at;) {
         int64_t number = 0;
         const char *digits = at;
@@ -250,7 +250,7 @@ int as_duration_parse(const char *text, int64_t *us_out, struct as_error *error)
     return 0;
 }
 
-/* What is below a millisecond is dropped: there is no unit for it. */
+/* Rounds down to milliseconds: there is no smaller unit. */
 void as_duration_print(int64_t us, char text_out[AS_DURATION_SIZE])
 {
     uint64_t rest = us < 0 ? -(uint64_t)us : (uint64_t)us;

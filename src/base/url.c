@@ -16,7 +16,7 @@
 #define IPV6_LETTERS "abcdefABCDEF0123456789:."
 #define DIGITS       "0123456789"
 
-/* What stands behind the scheme; NULL where it is neither. */
+/* Returns the text behind "http://" or "https://"; NULL for other schemes. */
 static const char *skip_scheme(const char *url, bool *is_https_out)
 {
     static const char http[] = "http://", https[] = "https://";
@@ -26,7 +26,7 @@ static const char *skip_scheme(const char *url, bool *is_https_out)
     return strncasecmp(url, http, strlen(http)) == 0 ? url + strlen(http) : NULL;
 }
 
-/* Whether this is the end of an authority, or a port and then its end. */
+/* Whether this is the end of an authority, or a port followed by the end. */
 static bool is_end(const char *text)
 {
     if (*text == ':') {
@@ -95,7 +95,7 @@ bool as_url_is_near(const char *url)
 
 /* --- the normal form --- */
 
-/* Decodes the escapes of characters that need none, and escapes what does. */
+/* Decodes the escapes of characters that need none, and escapes those that need it. */
 static void append_characters(struct as_buf *out, const char *text, size_t size)
 {
     for (const char *end = text + size; text < end; text++) {
@@ -115,7 +115,7 @@ static void cut(struct as_buf *out, size_t size)
         out->data[out->size = size] = '\0';
 }
 
-/* Without dot segments (RFC 3986, 5.2.4), and without slashes at its end. */
+/* Removes dot segments (RFC 3986, 5.2.4) and slashes at the end. */
 static void append_path(struct as_buf *out, const char *path)
 {
     const size_t start = out->size;

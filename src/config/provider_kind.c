@@ -32,6 +32,18 @@ void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1])
     words_out[count] = NULL;
 }
 
+enum as_place provider_key_get_place(const struct as_provider_kind *kind, const char *key)
+{
+    enum as_place place = AS_PLACE_NONE;
+    for (size_t i = 0; as_provider_kinds[i] && place == AS_PLACE_NONE; i++) {
+        const struct as_provider_key *row;
+        if ((!kind || kind == as_provider_kinds[i]) &&
+            provider_key_find(as_provider_kinds[i]->group_keys, key, &row))
+            place = row->place;
+    }
+    return place;
+}
+
 bool provider_key_find(const struct as_provider_key *keys, const char *key,
                        const struct as_provider_key **key_out)
 {

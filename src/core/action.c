@@ -1,5 +1,5 @@
 /*
- * The words of the actions, as in rule files and decision documents.
+ * Actions: their words, as in rule files and decision documents, and which of their steps counts.
  */
 #include <alertscaler/core/action.h>
 
@@ -21,4 +21,36 @@ bool as_action_is_absolute(const struct as_action *action)
 {
     return action->is_to ||
            (action->kind != AS_ACTION_SCALE_UP && action->kind != AS_ACTION_SCALE_DOWN);
+}
+
+/* cluster-proportional-autoscaler's ladder; below its first step, that one. */
+static const struct as_step *find_rung(const struct as_action *action, double value)
+{
+    size_t i = action->step_count - 1;
+
+    while (i > 0 && !(action->steps[i].bound <= value))
+        i--;
+    return &action->steps[i];
+}
+
+/* But for scale_to as AWS step scaling: the last step whose bound the value strictly crosses. */
+const struct as_step *as_action_find_step(const struct as_action *action, double value)
+{
+    if (action->kind == AS_ACTION_SCALE_TO && action->step_count > 0)
+        return find_rung(action, value);
+    for (size_t i = action->step_count; i > 0; i--) {
+        const struct as_step *step = &action->steps[i - 1];
+        if (step->is_above ? value > step->bound : value < step->bound)
+            return step;
+    }
+    return NULL;
+}
+
+bool as_action_has_goal(const struct as_action *action)
+{
+    for (size_t i = 0; i < action->step_count; i++) {
+        if (action->steps[i].to > 0)
+            return true;
+    }
+    return false;
 }

@@ -4,19 +4,7 @@
  */
 #include <alertscaler/core/ruleset.h>
 
-#include <assert.h>
 #include <stdlib.h>
-
-const char *as_target_kind_get_word(enum as_target_kind kind)
-{
-    static const char *const words[AS_TARGET_KIND_COUNT] = {
-        [AS_TARGET_KUBERNETES] = "kubernetes",
-        [AS_TARGET_NODE_GROUP] = "node_group",
-    };
-
-    assert((size_t)kind < AS_TARGET_KIND_COUNT);
-    return words[kind];
-}
 
 static void free_strings(char **strings, size_t count)
 {

@@ -16,143 +16,12 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/scope.h>
 
+#include "kind/values.h"
 #include "match/template_parts.h"
 
 #define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
-
-static bool is_lower_or_digit(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_letter_or_digit(char c)
-{
-    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
-}
-
-/* [a-z0-9]([-a-z0-9]*[a-z0-9])? */
-static bool is_dns_part(const char *text, size_t size)
-{
-    if (size == 0 || text[0] == '-' || text[size - 1] == '-')
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        if (!is_lower_or_digit(text[i]) && text[i] != '-')
-            return false;
-    }
-    return true;
-}
-
-/* RFC 1123 label. */
-static bool is_dns_label(const char *text, size_t size)
-{
-    return size <= 63 && is_dns_part(text, size);
-}
-
-/* RFC 1123 subdomain as Kubernetes reads it: parts of any length with dots between them. */
-static bool is_dns_subdomain(const char *text, size_t size)
-{
-    if (size > 253)
-        return false;
-    for (;;) {
-        const char *dot = memchr(text, '.', size);
-        size_t part = dot ? (size_t)(dot - text) : size;
-        if (!is_dns_part(text, part))
-            return false;
-        if (!dot)
-            return true;
-        text += part + 1;
-        size -= part + 1;
-    }
-}
-
-static bool is_namespace(const char *value)
-{
-    return is_dns_label(value, strlen(value));
-}
-
-static bool is_name(const char *value)
-{
-    return is_dns_subdomain(value, strlen(value));
-}
-
-/* "v1" or "apps/v1": a group is a subdomain, a version a label. */
-static bool is_api_version(const char *value)
-{
-    const char *slash = strchr(value, '/');
-    const char *version = slash ? slash + 1 : value;
-
-    return is_dns_label(version, strlen(version)) &&
-           (!slash || is_dns_subdomain(value, (size_t)(slash - value)));
-}
-
-/* [A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?, at most 63 bytes. */
-static bool is_kind(const char *value)
-{
-    size_t size = strlen(value);
-
-    if (size == 0 || size > 63 || value[size - 1] == '-' || !is_letter_or_digit(value[0]) ||
-        (value[0] >= '0' && value[0] <= '9'))
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        if (!is_letter_or_digit(value[i]) && value[i] != '-')
-            return false;
-    }
-    return true;
-}
-
-/* Neither C0, DEL nor C1. */
-static bool is_without_controls(const char *value)
-{
-    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
-        if (*c < 0x20 || *c == 0x7F || (*c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0))
-            return false;
-    }
-    return *value && as_str_is_utf8(value, strlen(value));
-}
-
-/* The name of something in the configuration; without '/' because it stands inside an id. */
-static bool is_configured_name(const char *value)
-{
-    return is_without_controls(value) && !strchr(value, '/');
-}
-
-struct check {
-    const char *key;
-    bool (*is_valid)(const char *value);
-    const char *expected;
-};
-
-static const struct check kubernetes_checks[] = {
-    {"cluster", is_configured_name, "a cluster's name"},
-    {"apiVersion", is_api_version, "an API version like apps/v1"},
-    {"kind", is_kind, "a kind like Deployment"},
-    {"namespace", is_namespace, "a DNS label: a-z, 0-9 and -, at most 63 characters"},
-    {"name", is_name, "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
-};
-
-static const struct check node_group_checks[] = {
-    {"provider", is_configured_name, "a provider's name"},
-    {NULL, is_without_controls, "text without control characters"}, /* every other key */
-};
-
-/* What tells where a node group is, besides its provider: groups of equal names are many. In the
- * order in which they stand in an id. */
-static const char *const places[] = {"project", "resource_group", "location",  "region",
-                                     "zone",    "cluster",        "namespace", "kind"};
-
-static const struct check *find_check(enum as_target_kind kind, const char *key)
-{
-    bool is_kubernetes = kind == AS_TARGET_KUBERNETES;
-    const struct check *checks = is_kubernetes ? kubernetes_checks : node_group_checks;
-    size_t count =
-        is_kubernetes ? AS_ARRAY_SIZE(kubernetes_checks) : AS_ARRAY_SIZE(node_group_checks);
-
-    for (size_t i = 0; i < count; i++) {
-        if (!checks[i].key || strcmp(checks[i].key, key) == 0)
-            return &checks[i];
-    }
-    return NULL;
-}
+#define URL_CHARACTERS                                                                             \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-" /* of an alert's */
 
 static int refuse(struct as_error *error, const char *key, const char *value, const char *why)
 {
@@ -202,7 +71,7 @@ static int check_url(const struct as_template *template, const char *url,
             return refuse(error, "url", template->text,
                           "a template may stand only behind the host");
         for (const char *c = value; *c; c++) {
-            if (!is_letter_or_digit(*c) && !strchr("._-", *c))
+            if (!strchr(URL_CHARACTERS, *c))
                 return refuse(error, part->text, value,
                               "only letters, digits, '.', '_' and '-' may go into a url");
         }
@@ -212,10 +81,11 @@ static int check_url(const struct as_template *template, const char *url,
     return AS_TARGET_OK;
 }
 
-const char *as_target_check_value(enum as_target_kind kind, const char *key, const char *value)
+const char *as_target_check_value(const struct as_target_kind *kind, const char *key,
+                                  const char *value)
 {
-    const struct check *check = find_check(kind, key);
-    return check && !check->is_valid(value) ? check->expected : NULL;
+    const struct as_address_key *row = as_target_kind_find_key(kind, key);
+    return row && !row->is_valid(value) ? row->expected : NULL;
 }
 
 /* Appends the value with its NUL. */
@@ -270,16 +140,19 @@ static const char *get_name(const struct as_target_ref *ref)
     return name ? name : as_target_ref_get(ref, "url");
 }
 
+/* What `allow` says of namespaces is for kinds that have a key for them. */
+static size_t count_namespace_globs(const struct as_target_config *config)
+{
+    return as_target_kind_has_key(config->kind, "namespace") ? config->allow_namespace_count : 0;
+}
+
 static int check_allow(const struct as_target_config *config, const struct as_target_ref *ref,
                        struct as_error *error)
 {
-    const char *name = get_name(ref);
+    const char *name = get_name(ref), *namespace = as_target_ref_get(ref, "namespace");
 
-    if (config->kind == AS_TARGET_KUBERNETES) {
-        const char *namespace = as_target_ref_get(ref, "namespace");
-        if (!is_allowed(config->allow_namespaces, config->allow_namespace_count, namespace))
-            return refuse(error, "namespace", namespace, "not among the allowed namespaces");
-    }
+    if (!is_allowed(config->allow_namespaces, count_namespace_globs(config), namespace))
+        return refuse(error, "namespace", namespace, "not among the allowed namespaces");
     if (!is_allowed(config->allow_names, config->allow_name_count, name))
         return refuse(error, "name", name, "not among the allowed names");
     return AS_TARGET_OK;
@@ -289,36 +162,59 @@ static int check_allow(const struct as_target_config *config, const struct as_ta
  * holds even if it did not. */
 static bool is_unrestricted(const struct as_target_config *config)
 {
-    bool is_restricted = config->allow_name_count > 0 || (config->kind == AS_TARGET_KUBERNETES &&
-                                                          config->allow_namespace_count > 0);
-    return config->is_templated && !is_restricted;
+    return config->is_templated && config->allow_name_count == 0 &&
+           count_namespace_globs(config) == 0;
+}
+
+/* "*" for what a template gives. */
+static const char *find_plain_value(const struct as_target_config *config, const char *key)
+{
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_template *value = config->address[i].value;
+        if (strcmp(config->address[i].key, key) == 0)
+            return as_template_is_plain(value) ? as_template_get_text(value) : "*";
+    }
+    return NULL;
+}
+
+static const char *find_value(const struct as_target_config *config,
+                              const struct as_target_ref *ref, const char *key)
+{
+    return ref ? find_field(ref, key) : find_plain_value(config, key);
 }
 
 static void append_part(struct as_buf *out, const char *part)
 {
     as_buf_append_char(out, '/');
-    as_buf_append_str(out, part);
+    as_buf_append_str(out, part ? part : "");
 }
 
-static int print_id(const struct as_target_config *config, const struct as_target_ref *ref,
-                    struct as_buf *out, struct as_error *error)
+static void append_place(const struct as_target_config *config, const struct as_target_ref *ref,
+                         struct as_buf *out)
 {
-    as_buf_append_str(out, as_target_kind_get_word(config->kind));
-    if (config->kind == AS_TARGET_KUBERNETES) {
-        for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++)
-            append_part(out, as_target_ref_get(ref, kubernetes_checks[i].key));
-    } else {
-        append_part(out, as_target_ref_get(ref, "provider"));
-        for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
-            const char *place = find_field(ref, places[i]);
-            if (place)
-                append_part(out, place);
+    for (unsigned rank = 1; rank <= AS_PLACE_RANK_MAX; rank++) {
+        for (size_t i = 0; i < config->address_count; i++) {
+            if (config->address[i].place == rank)
+                append_part(out, find_value(config, ref, config->address[i].key));
         }
-        append_part(out, get_name(ref));
     }
-    if (as_buf_check(out) < 0)
-        return refuse(error, "target", get_name(ref), "its id would be too long");
-    return AS_TARGET_OK;
+}
+
+/* Without `ref` the id with `*` for what a template gives. A name of the author's with a `*` in it
+ * is taken for more than it is, which does no harm here. */
+static void append_id(const struct as_target_config *config, const struct as_target_ref *ref,
+                      struct as_buf *out)
+{
+    as_buf_append_str(out, config->kind->word);
+    for (const struct as_address_key *row = config->kind->keys; row->is_valid; row++) {
+        if (row->key) {
+            append_part(out, find_value(config, ref, row->key));
+            continue;
+        }
+        const char *name = find_value(config, ref, "name");
+        append_place(config, ref, out);
+        append_part(out, name ? name : find_value(config, ref, "url"));
+    }
 }
 
 /* One block: the reference and a copy of `texts`, a key and a value for each field, the id and its
@@ -368,10 +264,11 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     as_buf_append(&texts, "\0", 2);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);
     int r = check_allow(config, fields, error);
-    if (r == AS_TARGET_OK)
-        r = print_id(config, fields, &id, error);
     if (r != AS_TARGET_OK)
         return r;
+    append_id(config, fields, &id);
+    if (as_buf_check(&id) < 0)
+        return refuse(error, "target", get_name(fields), "its id would be too long");
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
     texts.size = size;
     as_buf_append(&texts, id.data, id.size + 1);
@@ -380,47 +277,12 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     return AS_TARGET_OK;
 }
 
-static const char *find_plain_value(const struct as_target_config *config, const char *key)
-{
-    for (size_t i = 0; i < config->address_count; i++) {
-        const struct as_template *value = config->address[i].value;
-        if (strcmp(config->address[i].key, key) == 0)
-            return as_template_is_plain(value) ? as_template_get_text(value) : "*";
-    }
-    return NULL;
-}
-
-/* The id with `*` for what a template gives. A name of the author's with a `*` in it is taken for
- * more than it is, which does no harm here. */
-static void print_id_pattern(const struct as_target_config *config, struct as_buf *out)
-{
-    as_buf_append_str(out, as_target_kind_get_word(config->kind));
-    if (config->kind == AS_TARGET_KUBERNETES) {
-        for (size_t i = 0; i < AS_ARRAY_SIZE(kubernetes_checks); i++) {
-            const char *value = find_plain_value(config, kubernetes_checks[i].key);
-            append_part(out, value ? value : "");
-        }
-    } else {
-        const char *provider = find_plain_value(config, "provider");
-        const char *name = find_plain_value(config, "name");
-        if (!name)
-            name = find_plain_value(config, "url");
-        append_part(out, provider ? provider : "");
-        for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
-            const char *place = find_plain_value(config, places[i]);
-            if (place)
-                append_part(out, place);
-        }
-        append_part(out, name ? name : "");
-    }
-}
-
 bool as_target_may_have_id(const struct as_target_config *config, const char *id)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
     if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
         return false;
-    print_id_pattern(config, &pattern);
+    append_id(config, NULL, &pattern);
     if (as_buf_check(&pattern) < 0)
         return false;
     AS_CLEANUP(as_free_p) char *key_pattern = as_target_key_make(pattern.data);
@@ -431,7 +293,7 @@ bool as_target_may_have_id(const struct as_target_config *config, const char *id
 bool as_target_may_match_id(const struct as_target_config *config, const char *pattern)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
-    print_id_pattern(config, &id);
+    append_id(config, NULL, &id);
     return as_buf_check(&id) == 0 && as_scope_may_meet(pattern, id.data);
 }
 
@@ -443,7 +305,7 @@ static const char *put_text(char **at_io, const char *text)
     return place;
 }
 
-struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *id,
+struct as_target_ref *as_target_ref_make(const struct as_target_kind *kind, const char *id,
                                          const struct as_target_field *fields, size_t field_count)
 {
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);

@@ -1,5 +1,5 @@
 /*
- * One replica leads: see the header.
+ * A single replica always leads: see the header.
  */
 #include <alertscaler/leader/always.h>
 
@@ -15,7 +15,7 @@ struct always {
     struct as_leader_callbacks callbacks;
     void (*done)(void *context);
     void *done_context;
-    struct as_timer *timer; /* of the turn in which something is told */
+    struct as_timer *timer; /* of the next callback's turn */
 };
 
 static void on_start(void *context)

@@ -1,6 +1,6 @@
 /*
- * Leader election by a Lease: asks the API server what lease_state.c decides to ask, one request at
- * a time, and tells when what is known has changed. It decides nothing itself.
+ * Leader election by a Lease: sends the requests that lease_state.c decides on, one at a time, and
+ * reports when the view has changed. It makes no decisions itself.
  *
  * The object is kept as it was read, because an update is written over it.
  */
@@ -22,9 +22,9 @@
 #define OBJECT_MAX       ((size_t)512 * 1024) /* annotations may have 256 KiB */
 #define PATH_MAX_SIZE    ((size_t)2048)
 #define RELEASE_LIMIT_US (5 * AS_US_PER_S)
-#define LOG_EVERY_US     (60 * AS_US_PER_S) /* while the problem stays */
+#define LOG_EVERY_US     (60 * AS_US_PER_S) /* while the problem lasts */
 
-struct told { /* what the last callback was about */
+struct told { /* what the last callback reported */
     bool leads, is_paused;
     char holder[AS_LEASE_HOLDER_SIZE], paused[AS_MESSAGE_SIZE], problem[AS_ERROR_SIZE];
 };
@@ -36,17 +36,17 @@ struct lease {
     struct as_kube_client client;
     struct as_leader_callbacks callbacks;
     char *namespace_, *name;
-    struct as_buf collection, path; /* of all Leases of the namespace; of ours */
+    struct as_buf collection, path; /* path of all Leases of the namespace; of ours */
     struct lease_state state;
     struct as_kube_request *request;
-    struct as_buf object; /* as it was read or written last */
-    bool is_paused;       /* likewise */
+    struct as_buf object; /* as last read or written */
+    bool is_paused;       /* as last read or written */
     char paused[AS_MESSAGE_SIZE];
-    struct as_error problem; /* "": none */
+    struct as_error problem; /* "": no problem */
     as_mono_time log_problem_at;
     struct told told;
     struct as_timer *timer, *release_timer;
-    void (*done)(void *context); /* of the release; NULL: none is asked for, or it is told */
+    void (*done)(void *context); /* of the release; NULL: not asked for, or already called */
     void *done_context;
 };
 
@@ -151,7 +151,7 @@ static void set_problem(struct lease *lease, const struct as_http_response *resp
     note_problem(lease, &problem);
 }
 
-/* The object as the server has it now. False, with the problem noted, where it cannot be read. */
+/* Keeps the object as the server has it now. False, with the problem noted, if it is unreadable. */
 static bool take_object(struct lease *lease, const struct as_http_response *response,
                         struct as_lease *record_out)
 {
@@ -207,7 +207,7 @@ static void on_written(void *context, const struct as_http_response *response, u
         obey(lease, lease_state_on_written(&lease->state, now, &record));
         return;
     }
-    /* 409: somebody was faster, or annotated it */
+    /* 409: another replica was faster, or somebody annotated the object */
     if (!is_done && !is_answered(response, 409))
         set_problem(lease, response, "writing");
     obey(lease, lease_state_on_failed(&lease->state, now));
@@ -269,7 +269,7 @@ static void start(struct as_leader *self, const struct as_leader_callbacks *call
 {
     struct lease *lease = (struct lease *)self;
     lease->callbacks = *callbacks;
-    arm(lease); /* it is due: in a turn of its own */
+    arm(lease); /* reported in a separate turn */
 }
 
 static struct as_leader_view look(const struct as_leader *self)
@@ -294,14 +294,14 @@ static void doubt(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
     lease_state_doubt(&lease->state, look_at_clocks(lease));
-    arm(lease); /* told in the turn of the timer */
+    arm(lease); /* reported in the timer's turn */
 }
 
 static void yield(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
     lease_state_yield(&lease->state, look_at_clocks(lease));
-    arm(lease); /* told in the turn of the timer */
+    arm(lease); /* reported in the timer's turn */
 }
 
 static void release(struct as_leader *self, void (*done)(void *context), void *context)

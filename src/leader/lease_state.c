@@ -1,9 +1,9 @@
 /*
- * Leader election: see the header. Three things differ from client-go, all on the safe side or
- * faster: a term of ours also ends by the wall clock; a lease that somebody deleted while its
- * holder may still act is made anew only when it would have run out; and one who waits looks twice
- * in a retry period and right when the lease runs out, so that a dead leader is followed within its
- * duration and two seconds.
+ * Leader election: see the header. It differs from client-go in three ways, each safer or faster:
+ * - our term also ends by the wall clock;
+ * - a deleted lease whose holder may still act is created again only when it would have expired;
+ * - a waiting replica reads the lease twice per retry period, and right when the lease expires,
+ *   so a dead leader is replaced within the lease duration and two seconds.
  */
 #include "lease_state.h"
 
@@ -20,7 +20,7 @@ static bool is_ours(const struct lease_state *state)
     return state->is_known && strcmp(state->seen.holder, state->identity) == 0;
 }
 
-/* Until when the holder of the record may act. Nobody's lease has run out. */
+/* Until when the holder of the record may act. A lease without a holder has expired. */
 static as_mono_time get_expiry(const struct lease_state *state)
 {
     if (!state->is_known || !*state->seen.holder)
@@ -30,7 +30,7 @@ static as_mono_time get_expiry(const struct lease_state *state)
     return (as_mono_time){as_time_add(state->seen_at.us, duration)};
 }
 
-/* Three to four quarters of it, so that several do not come at the same moment. */
+/* Three to four quarters of it, so that several replicas do not come at the same moment. */
 static int64_t jitter(struct lease_state *state, int64_t us)
 {
     int64_t quarter = us / 4;
@@ -49,7 +49,7 @@ static enum lease_order wait_for(struct lease_state *state, struct lease_now now
     return wait_until(state, as_time_add(now.mono.us, jitter(state, us)));
 }
 
-/* For somebody else's lease: half a retry period, or until it runs out. */
+/* Waits while another holds the lease: half a retry period, or until it expires. */
 static enum lease_order wait_as_follower(struct lease_state *state, struct lease_now now)
 {
     int64_t poll = as_time_add(now.mono.us, jitter(state, state->times.retry_us / 2));
@@ -90,7 +90,7 @@ static enum lease_order write_ours(struct lease_state *state, struct lease_now n
     return ask(state, now, state->is_there ? LEASE_UPDATE : LEASE_CREATE);
 }
 
-/* As client-go does it: nobody's, for a second. */
+/* As client-go does: without a holder, for a second. */
 static enum lease_order write_released(struct lease_state *state, struct lease_now now)
 {
     state->want = (struct as_lease){
@@ -109,7 +109,7 @@ static enum lease_order end(struct lease_state *state)
     return LEASE_DONE;
 }
 
-/* What the object is, is known: go on from there. */
+/* The object is known: decides what is next. */
 static enum lease_order proceed(struct lease_state *state, struct lease_now now)
 {
     bool is_mine = state->is_there && is_ours(state);
@@ -176,18 +176,18 @@ enum lease_order lease_state_on_written(struct lease_state *state, struct lease_
     observe(state, now, lease);
     if (state->releasing)
         return end(state);
-    if (!is_ours(state)) { /* given back, or a webhook made somebody else's of it */
+    if (!is_ours(state)) { /* given back, or a webhook changed the holder */
         state->leads = false;
         return wait_as_follower(state, now);
     }
-    if (state->has_doubt) { /* it was sent before there was reason to doubt */
+    if (state->has_doubt) { /* it was sent before the doubt arose */
         state->has_doubt = false;
         return ask(state, now, LEASE_GET);
     }
     state->leads = true;
     state->until.us = as_time_add(state->asked_at.mono.us, state->times.renew_deadline_us);
     state->until_wall.us = as_time_add(state->asked_at.wall.us, state->times.renew_deadline_us);
-    end_term_in_time(state, now); /* the answer may have taken its time */
+    end_term_in_time(state, now); /* the answer may have taken long */
     int64_t next = as_time_add(state->asked_at.mono.us, state->times.retry_us);
     int64_t soonest = as_time_add(now.mono.us, state->times.retry_us / 4);
     return wait_until(state, next > soonest ? next : soonest);

@@ -1,9 +1,9 @@
 /*
- * Locks as Leases: asks the API server what lock_table.c finds to be asked, so many at a time and
- * so many a second. It begins with a list, so that what a former leader left is known.
+ * Locks as Leases: sends the requests that lock_table.c finds necessary, with limits at a time and
+ * per second. It begins with a list, to find what a former leader left.
  *
  * A late request of a former leader does no harm: it is for one version of one object, and the next
- * leader's list puts right what it may have made.
+ * leader's list corrects its result.
  */
 #include <alertscaler/leader/lock_leases.h>
 
@@ -21,13 +21,13 @@
 
 #define OBJECT_MAX    ((size_t)512 * 1024) /* annotations may have 256 KiB */
 #define LIST_MAX      ((size_t)16 * 1024 * 1024)
-#define PATH_MAX_SIZE ((size_t)8192) /* with a list's token */
+#define PATH_MAX_SIZE ((size_t)8192) /* room for a list's token */
 #define COST_US       (AS_US_PER_S / AS_LOCK_LEASES_PER_S)
-#define NOT_LEADER_US AS_US_PER_S /* until may_act is asked again */
+#define NOT_LEADER_US AS_US_PER_S /* until the next may_act */
 
-struct slot { /* a request under way */
+struct slot { /* one running request */
     struct lock_leases *leases;
-    struct as_kube_request *request; /* NULL: none */
+    struct as_kube_request *request; /* NULL: free */
     struct lock_entry *entry;
     enum lock_order order;
 };
@@ -43,11 +43,11 @@ struct lock_leases {
     struct lock_table table;
     bool has_shown;
     struct slot slots[AS_LOCK_LEASES_IN_FLIGHT];
-    struct as_kube_request *list; /* under way */
+    struct as_kube_request *list; /* the running list request */
     bool is_listing;              /* also between pages */
-    char *next;                   /* page; NULL: the first */
+    char *next;                   /* token of the next page; NULL: the first */
     as_mono_time list_at;         /* when the next list is due */
-    as_mono_time ask_at;          /* the request after those that were sent */
+    as_mono_time ask_at;          /* the next request not before this time */
     as_mono_time retry_at;
     int64_t pause_us, log_at_us;
     struct as_timer *timer;
@@ -140,7 +140,7 @@ static void on_page(void *context, const struct as_http_response *response, unsi
     char *next = NULL;
     leases->list = NULL;
     if (!is_status(response, 200)) {
-        note_refusal(leases, response, "listing leases"); /* 410: the next page is gone */
+        note_refusal(leases, response, "listing leases"); /* 410: the next page has expired */
         end_list(leases, false);
     } else if (as_lock_lease_list_decode(response->body, response->body_size, &next, see,
                                          &leases->table, &error) != 0) {
@@ -196,7 +196,7 @@ static void take_answer(void *context, const struct as_lock_lease *lease)
     lock_table_on_found(&found->leases->table, found->entry, lease);
 }
 
-/* What became of a request. False: nobody knows, or it was refused. */
+/* Handles the result of a request. False: unknown, or refused. */
 static bool settle(struct lock_leases *leases, const struct slot *slot,
                    const struct as_http_response *response)
 {
@@ -212,7 +212,7 @@ static bool settle(struct lock_leases *leases, const struct slot *slot,
         as_lock_lease_decode(response->body, response->body_size, take_answer, &found, &error) == 0)
         return true;
     lock_table_on_failed(&leases->table, slot->entry);
-    if (is_status(response, 409)) /* somebody's hand: it is read again */
+    if (is_status(response, 409)) /* somebody changed it: read it again */
         return true;
     if (is_done)
         note_failure(leases, error.text, 0);
@@ -285,13 +285,13 @@ static bool is_list_due(const struct lock_leases *leases, as_mono_time now)
     return leases->is_listing || leases->list_at.us <= now.us;
 }
 
-/* Asks for one thing. False: for nothing now. */
+/* Sends one request. False: there is nothing to ask now. */
 static bool ask(struct lock_leases *leases, as_mono_time now)
 {
     struct lock_write write;
     if (is_list_due(leases, now)) {
         if (leases->list || leases->table.under_way > 0)
-            return false; /* its end brings us here again */
+            return false; /* the end of the list calls this again */
         start_page(leases);
         return leases->list != NULL;
     }
@@ -302,7 +302,7 @@ static bool ask(struct lock_leases *leases, as_mono_time now)
     return slot->request != NULL;
 }
 
-/* The timer for what no answer brings here. */
+/* Sets the timer for what no answer will trigger. */
 static void plan(struct lock_leases *leases, as_mono_time now)
 {
     const bool is_due = is_list_due(leases, now);
@@ -316,13 +316,13 @@ static void plan(struct lock_leases *leases, as_mono_time now)
         wake_at(leases, leases->list_at.us);
 }
 
-/* As much as may be asked for now. */
+/* Sends all requests that the limits allow now. */
 static void pump(struct lock_leases *leases)
 {
     const as_mono_time now = get_now(leases);
     const int64_t burst = now.us - AS_LOCK_LEASES_BURST * COST_US;
     if (!leases->has_shown)
-        return; /* nothing may be deleted before it is known what is locked */
+        return; /* nothing may be deleted before the locks are known */
     if (now.us >= leases->retry_at.us && !leases->leader->may_act(leases->leader))
         leases->retry_at.us = now.us + NOT_LEADER_US;
     if (leases->ask_at.us < burst)
@@ -339,7 +339,7 @@ static void show(struct as_lock_mirror *self, const struct as_lock *locks, size_
     lock_table_show(&leases->table, locks, count);
     if (!leases->has_shown) {
         leases->has_shown = true;
-        wake_at(leases, now.us); /* in a turn of its own */
+        wake_at(leases, now.us); /* in a separate turn */
     } else {
         plan(leases, now);
     }

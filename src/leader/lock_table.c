@@ -1,8 +1,8 @@
 /*
- * Locks as they should be shown and as they are: see the header.
+ * Locks as they should be shown, and as they are shown: see the header.
  *
- * A replica that takes over does not know what the locks of the one before it go back to, as the
- * state does not say so: what stands in a Lease of the same lock is kept then.
+ * A replica that takes over does not know which decisions the existing locks come from, because the
+ * state does not hold them. So it keeps the texts of an existing Lease of the same lock.
  */
 #include "lock_table.h"
 
@@ -12,13 +12,13 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-/* Ends are the same for people: where the wall clock has jumped, they wander with its corrections.
- */
+/* Smaller differences are the same to people: after a jump, corrections of the wall clock move the
+ * ends. */
 #define SAME_US (2 * AS_US_PER_S)
 
 enum there { ABSENT, PRESENT, UNKNOWN };
 
-struct kept { /* a lock with its own texts */
+struct kept { /* a lock that owns its texts */
     struct as_lock lock;
     char *holder, *version;
 };
@@ -28,11 +28,11 @@ struct lock_entry {
     TAILQ_ENTRY(lock_entry) in_queue;
     char name[AS_LOCK_LEASE_NAME_SIZE];
     bool is_wanted, is_queued, is_under_way;
-    uint64_t shown, listed; /* when it was seen last */
+    uint64_t shown, listed; /* when last seen */
     struct kept want;       /* without holder and version */
     enum there there;
-    struct kept have; /* where PRESENT */
-    bool is_written;  /* as it is wanted: what the other side makes of it is not corrected */
+    struct kept have; /* if PRESENT */
+    bool is_written;  /* as wanted: the server's own changes to it are not corrected */
 };
 
 static int compare(const struct lock_entry *a, const struct lock_entry *b)
@@ -90,7 +90,7 @@ static bool is_same_end(as_maybe_time a, as_maybe_time b)
     return a.set == b.set && (!a.set || is_near(a.at, b.at));
 }
 
-/* One lock, whoever says so, and whether or not it is known what it goes back to. */
+/* Whether both are the same lock, whoever wrote it and even if its origin is unknown. */
 static bool is_same_lock(const struct as_lock *a, const struct as_lock *b)
 {
     return as_str_equal(a->target, b->target) && a->is_in_flight == b->is_in_flight &&
@@ -119,7 +119,7 @@ static bool is_in_order(const struct lock_table *table, const struct lock_entry 
     case PRESENT: return entry->is_wanted && (entry->is_written || is_as_wanted(table, entry));
     case UNKNOWN: return false;
     }
-    abort(); /* no other */
+    abort(); /* there is no other value */
 }
 
 static void unqueue(struct lock_table *table, struct lock_entry *entry)
@@ -140,7 +140,7 @@ static void entry_free(struct lock_table *table, struct lock_entry *entry)
     free(entry);
 }
 
-/* After every change of an entry: it is queued, or not, or not needed any more. */
+/* After every change of an entry: queues it, unqueues it, or removes it. */
 static void settle(struct lock_table *table, struct lock_entry *entry)
 {
     if (entry->is_under_way)
@@ -190,7 +190,7 @@ static void want(struct lock_table *table, const struct as_lock *lock)
     as_lock_lease_print_name(lock->target, name);
     struct lock_entry *entry = get(table, name);
     if (entry->shown == table->shown)
-        return; /* another target with this name */
+        return; /* another target of the same name */
     entry->shown = table->shown;
     if (entry->is_wanted && is_same_lock(&entry->want.lock, lock) &&
         as_str_equal(entry->want.lock.decision, lock->decision) &&
@@ -235,7 +235,7 @@ void lock_table_list_begin(struct lock_table *table)
     table->listed++;
 }
 
-/* What has our labels and another name is none of ours. */
+/* A Lease with our labels but another name is not ours. */
 void lock_table_list_see(struct lock_table *table, const struct as_lock_lease *lease)
 {
     if (!as_str_starts_with(lease->name, AS_LOCK_LEASE_PREFIX) ||

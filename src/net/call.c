@@ -1,10 +1,10 @@
 /*
  * A request in curl's terms, and curl's results in ours.
  *
- * Nothing of the environment takes part: no proxy variables, no netrc, no redirects, no protocol
- * but http and https. Curl itself sends a request once more when a kept connection is closed before
- * a byte of the answer came. For reads that is welcome. A change that was made although its answer
- * was lost would come back as a conflict with itself: it is sent once, and its end is in question.
+ * The environment has no influence: no proxy variables, no netrc, no redirects, only http and
+ * https. Curl itself sends a request again when a kept connection is closed before the first byte
+ * of the answer. For reads this is welcome. But a change whose answer was lost would then conflict
+ * with itself. So a change is sent only once; if that fails, its outcome is open.
  */
 #include "call.h"
 
@@ -44,7 +44,7 @@ static void trim(const char **from_io, const char **to_io)
         --*to_io;
 }
 
-/* The value without white space around it; nothing where it is too long to be true. */
+/* The value without white space around it; empty if it is too long. */
 static void keep_value(const char *from, const char *to, char *value_out, size_t room)
 {
     trim(&from, &to);
@@ -55,7 +55,7 @@ static void keep_value(const char *from, const char *to, char *value_out, size_t
     value_out[size] = '\0';
 }
 
-/* "name\0value\0", where it is one: neither a status line nor a folded line's rest. */
+/* "name\0value\0", if the line is a field, not a status line or part of a folded line. */
 static void keep_field(struct as_buf *fields, const char *line, size_t size)
 {
     const char *colon = memchr(line, ':', size);
@@ -93,7 +93,7 @@ static size_t take_header(char *line, size_t one, size_t size, void *context)
         keep_field(&call->fields, line, size);
     for (size_t i = 0; i < AS_ARRAY_SIZE(kept); i++) {
         size_t name_size = strlen(kept[i].name);
-        if (is_status_line) /* what came before was a 1xx answer's */
+        if (is_status_line) /* what came before belongs to a 1xx answer */
             kept[i].value[0] = '\0';
         else if (size > name_size && strncasecmp(line, kept[i].name, name_size) == 0)
             keep_value(line + name_size, line + size, kept[i].value, kept[i].room);
@@ -102,8 +102,8 @@ static size_t take_header(char *line, size_t one, size_t size, void *context)
 }
 
 /*
- * Closed in children; and given up when what was sent stays unacknowledged: a time-out ends only
- * its call, and HTTP/2 would put the next one on the same dead connection, for a quarter of an
+ * Close-on-exec; and given up when sent data stays unacknowledged. Otherwise a time-out would end
+ * only its call, and HTTP/2 would use the dead connection for the next call, for a quarter of an
  * hour.
  */
 static int prepare_socket(void *context, curl_socket_t fd, curlsocktype purpose)
@@ -135,12 +135,12 @@ static void set_headers(struct as_http_call *call, const struct as_http_request 
         has_type = has_type || strncasecmp(*line, "Content-Type:", 13) == 0;
         append(call, &call->headers, *line);
     }
-    append(call, &call->headers, "Expect:"); /* a turn more, for bodies as small as ours */
+    append(call, &call->headers, "Expect:"); /* saves a round trip; our bodies are small */
     if (!has_type)
-        append(call, &call->headers, "Content-Type:"); /* not curl's guess */
+        append(call, &call->headers, "Content-Type:"); /* not the type that curl guesses */
 }
 
-/* Before every sending of the request. */
+/* Called before every sending of the request. */
 static int allow_once(void *context, char *remote, char *local, int remote_port, int local_port)
 {
     struct as_http_call *call = context;
@@ -196,8 +196,8 @@ static void set_tls(struct as_http_call *call, const struct as_http_tls *tls)
 }
 
 /*
- * The name to ask for and to verify is not the URL's host: curl knows that only the other way
- * round, as a URL with that name whose connection goes elsewhere.
+ * The name for SNI and verification is not the URL's host. Curl supports this only the other way
+ * round: a URL with that name, and a connection to another address.
  */
 static void set_named_url(struct as_http_call *call, const char *url, const char *server_name)
 {
@@ -237,11 +237,11 @@ static void set_options(struct as_http_call *call, const struct as_http_request 
     const bool is_known = request->is_http2 && !is_tls;
     SET(call, CURLOPT_HTTP_VERSION,
         (long)(is_known ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_2TLS));
-    /* Curl 7.88 breaks such a connection by its next request, which begins HTTP/2 once more. */
+    /* Curl 7.88 breaks such a connection with its next request, which starts HTTP/2 again. */
     SET(call, CURLOPT_FRESH_CONNECT, is_known ? 1L : 0L);
     SET(call, CURLOPT_FORBID_REUSE, is_known ? 1L : 0L);
-    /* One connection for all, where TLS finds out early that it is HTTP/2. In the clear curl would
-     * learn it from the first answer, and a server that hangs would hold up all the others. */
+    /* Shares one connection if TLS tells early that it is HTTP/2. Without TLS curl would learn it
+     * from the first answer, and a server that hangs would block all other calls. */
     SET(call, CURLOPT_PIPEWAIT, is_tls ? 1L : 0L);
     SET(call, CURLOPT_TCP_KEEPALIVE, 1L);
     SET(call, CURLOPT_TCP_KEEPIDLE, DEAD_AFTER_S);
@@ -300,16 +300,16 @@ void as_http_call_settle_unsent(struct as_http_call *call, const char *error)
         snprintf(call->error, sizeof(call->error), "%s", error);
 }
 
-/* Bytes of request that went out, over all attempts; what was in a proxy's CONNECT counts too. */
+/* Whether bytes of the request went out, in any attempt; a proxy's CONNECT counts too. */
 static bool has_sent(const struct as_http_call *call)
 {
     long size = 0;
     return curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &size) != CURLE_OK || size > 0;
 }
 
-/* A 401 is whole without its body: nothing was done, and other credentials are needed. Kubernetes
- * closes the connection of who sent wrong ones, at times before the body is through
- * (UnauthenticatedHTTP2DOSMitigation). */
+/* A 401 is complete without its body: nothing was carried out, and other credentials are needed.
+ * Kubernetes closes the connection of a client with wrong credentials, sometimes before the whole
+ * body was sent (UnauthenticatedHTTP2DOSMitigation). */
 static bool is_whole(const struct as_http_call *call, CURLcode result, long status)
 {
     return result == CURLE_OK ||

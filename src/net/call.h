@@ -1,6 +1,6 @@
 /*
- * One HTTP request of the client: its curl handle, what has come of the answer, and how it ended.
- * Knows nothing of the loop or of other calls; client.c does.
+ * One HTTP request of the client: its curl handle, the answer so far, and its result. It knows
+ * nothing of the loop or of other calls; client.c does.
  */
 #ifndef NET_CALL_H
 #define NET_CALL_H
@@ -18,19 +18,19 @@ struct as_http_origin;
 struct event;
 
 enum as_http_call_state {
-    AS_HTTP_CALL_WAITING, /* for others to the same origin to end */
-    AS_HTTP_CALL_RUNNING, /* curl has it */
-    AS_HTTP_CALL_ENDED,   /* settled, not told yet */
-    AS_HTTP_CALL_TELLING  /* `done` is on the stack */
+    AS_HTTP_CALL_WAITING, /* for other calls to the same origin to end */
+    AS_HTTP_CALL_RUNNING, /* curl has the call */
+    AS_HTTP_CALL_ENDED,   /* settled, `done` not yet called */
+    AS_HTTP_CALL_TELLING  /* `done` is running */
 };
 
 struct as_http_call {
-    TAILQ_ENTRY(as_http_call) link; /* of its origin, or of the ended ones */
+    TAILQ_ENTRY(as_http_call) link; /* in the origin's list, or in that of ended calls */
     enum as_http_call_state state;
     struct as_http_origin *origin; /* while waiting or running */
     struct event *wait_timer;      /* while waiting */
     int64_t started_us, ended_us, deadline_us;
-    uint64_t ended_turn; /* of the client's loop */
+    uint64_t ended_turn; /* the turn of the client's loop */
 
     CURL *easy;
     CURLcode setup; /* the first option that curl refused */
@@ -40,10 +40,10 @@ struct as_http_call {
     void *context;
 
     struct as_buf body;
-    struct as_buf fields; /* as as_http_response has them */
-    size_t head_size;     /* of the answer */
+    struct as_buf fields; /* as in as_http_response */
+    size_t head_size;     /* of the answer's head */
     bool too_large;
-    bool was_begun, wants_again; /* a change: to be sent, and to be sent once more by curl */
+    bool was_begun, wants_again; /* a change: curl has sent it, and wants to send it again */
     char etag[256], retry_after[64], content_type[128], location[1024];
     enum as_http_outcome outcome;
     int status;
@@ -52,14 +52,14 @@ struct as_http_call {
 
 TAILQ_HEAD(as_http_call_list, as_http_call);
 
-/* Copies all of the request. Where something is wrong with it, `error` is not empty. */
+/* Copies the whole request. If the request is invalid, `error` is not empty. */
 struct as_http_call *as_http_call_new(const struct as_http_request *request, as_http_done_fn *done,
                                       void *context) AS_MUST_USE;
 struct as_http_call *as_http_call_free(struct as_http_call *call);
 
-/* Ended before curl had it: nothing was sent. */
+/* The call ended before curl had it: nothing was sent. */
 void as_http_call_settle_unsent(struct as_http_call *call, const char *error);
-/* Ended by curl. */
+/* Curl has ended the call. */
 void as_http_call_settle(struct as_http_call *call, CURLcode result);
 void as_http_call_get_response(const struct as_http_call *call, struct as_http_response *response);
 

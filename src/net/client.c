@@ -1,14 +1,13 @@
 /*
- * The HTTP client: curl's multi interface on libevent, by curl's own rules. Curl tells which
- * sockets and which time to wait for; we tell it what happened, and never call it from inside its
- * callbacks.
+ * The HTTP client: curl's multi interface on libevent, by curl's own rules. Curl says which sockets
+ * and which time to wait for; we report events to curl, but never from inside its callbacks.
  *
- * Invariants: a call is on exactly one list, that of its origin (waiting or running) or the ended
- * ones; `done` is called from on_deliver and nowhere else. So it comes in a later turn than the
- * start, once, and starting or cancelling from inside it is safe.
+ * Invariants: a call is on exactly one list: that of its origin (waiting or running), or the ended
+ * calls. Only on_deliver calls `done`. So `done` comes once, in a later turn than the start, and
+ * may safely start or cancel calls.
  *
- * At most CALLS_PER_ORIGIN run against one scheme, host and port. Curl has such a limit too, but
- * there a server that hangs can keep calls to others waiting.
+ * At most CALLS_PER_ORIGIN run against one scheme, host and port. Curl's own limit does not
+ * suffice: with it, calls to a server that hangs can block calls to other servers.
  */
 #include <alertscaler/net/client.h>
 
@@ -18,7 +17,7 @@
 #include <time.h>
 
 #include <event2/event.h>
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
@@ -38,7 +37,7 @@ struct as_http_origin { /* "https://host:port", as written in the URLs */
 };
 
 struct as_http_client {
-    struct as_http port; /* the first member: self of the port is the client */
+    struct as_http port; /* the first member: the port is cast to the client */
     struct event_base *base;
     CURLM *multi;
     struct event *timer, *deliver;
@@ -72,7 +71,7 @@ static void arm(struct event *timer, int64_t delay_us)
         abort();
 }
 
-/* Where the path begins, or the end. */
+/* Returns the length up to the path, or to the end. */
 static size_t measure_origin(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -105,7 +104,7 @@ static void drop_origin(struct as_http_client *client, struct as_http_origin *or
     free(origin);
 }
 
-/* Takes the call off its list, and away from curl. Its origin may be left without any. */
+/* Removes the call from its list and from curl. Its origin may be left without calls. */
 static void detach(struct as_http_client *client, struct as_http_call *call)
 {
     struct as_http_origin *origin = call->origin;
@@ -126,7 +125,7 @@ static void detach(struct as_http_client *client, struct as_http_call *call)
     call->origin = NULL;
 }
 
-/* Settled: to be told in a later turn. */
+/* The call is settled; `done` is called in a later turn. */
 static void end(struct as_http_client *client, struct as_http_call *call)
 {
     call->state = AS_HTTP_CALL_ENDED;
@@ -154,7 +153,7 @@ static void run(struct as_http_client *client, struct as_http_origin *origin,
     origin->running_count++;
 }
 
-/* Somebody left: the next ones take the place. */
+/* A place is free: starts the next waiting calls. */
 static void go_on(struct as_http_client *client, struct as_http_origin *origin)
 {
     struct as_http_call *next;
@@ -175,7 +174,7 @@ static void collect(struct as_http_client *client)
         CURLcode result = message->data.result;
         char *owner = NULL;
         if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner) != CURLE_OK)
-            abort(); /* it was set */
+            abort(); /* the URL was set */
         struct as_http_call *call = (struct as_http_call *)(void *)owner;
         struct as_http_origin *origin = call->origin;
         as_http_call_settle(call, result);
@@ -202,7 +201,7 @@ static void on_time(evutil_socket_t fd, short what, void *context)
     collect(client);
 }
 
-/* Curl says what to wait for on a socket; the event is what it keeps for us with the socket. */
+/* Curl says what to wait for on a socket; curl keeps our event as the socket's data. */
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context)
 {
     struct as_http_client *client = context;
@@ -250,7 +249,7 @@ static void on_deliver(evutil_socket_t fd, short what, void *context)
     struct as_http_client *client = context;
     struct as_http_call *call;
     client->turn++;
-    /* What ends meanwhile, by a start that fails at once, waits for the next turn. */
+    /* A call that ends now, because its start fails at once, waits for the next turn. */
     while ((call = TAILQ_FIRST(&client->ended)) && call->ended_turn < client->turn) {
         struct as_http_response response;
         detach(client, call);
@@ -308,7 +307,7 @@ static void cancel(struct as_http *self, struct as_http_call *call)
     struct as_http_client *client = (struct as_http_client *)(void *)self;
     struct as_http_origin *origin = call->origin;
     if (call->state == AS_HTTP_CALL_TELLING)
-        return; /* too late: it ends by itself */
+        return; /* too late: the call is ending already */
     detach(client, call);
     as_http_call_free(call);
     if (origin)
@@ -363,7 +362,7 @@ struct as_http_client *as_http_client_free(struct as_http_client *client)
         }
         drop_origin(client, origin);
     }
-    curl_multi_cleanup(client->multi); /* takes its sockets from us */
+    curl_multi_cleanup(client->multi); /* calls watch_socket for its sockets */
     curl_global_cleanup();
     event_free(client->timer);
     event_free(client->deliver);

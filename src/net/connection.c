@@ -1,15 +1,15 @@
 /*
- * One connection: bytes to requests, one at a time. Invariants: at most the
- * server's `read_max` bytes wait unparsed; a body takes memory only for bytes that have arrived;
- * while the handler owes a reply the connection stays, also when the peer is gone.
+ * One connection: turns bytes into requests, one at a time. Invariants: at most the server's
+ * `read_max` bytes wait unparsed; a body takes memory only for bytes that have arrived; while the
+ * handler owes a reply the connection exists, even if the peer is gone.
  *
- * What a read brings is parsed where it lies, in a buffer of the server's; what is left of it when
- * nothing more can be done is the connection's `input`.
+ * The bytes of a read are parsed in place, in a buffer of the server. Bytes that cannot be used yet
+ * are then copied to the connection's `input`.
  *
- * Lingering: who answers an unfinished request and closes would destroy its own answer, because
- * bytes that arrive at a closed socket make the kernel send RST, and a peer's kernel then drops
- * what the peer has not read. So our side is shut, and what still comes is dropped, for a limited
- * time and amount.
+ * Lingering: closing right after the answer to an unfinished request would destroy this answer:
+ * bytes that arrive at a closed socket make our kernel send RST, and then the peer's kernel drops
+ * what the peer has not read. So we shut our side, and read and drop what still comes, for a
+ * limited time and amount.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -30,8 +30,8 @@
 #include "tls.h"
 
 #define READ_SIZE     ((size_t)64 * 1024)
-#define READ_AT_ONCE  ((size_t)256 * 1024) /* of one body in one turn: others wait meanwhile */
-#define AHEAD_AT_ONCE 2                    /* likewise of requests that a peer has sent ahead */
+#define READ_AT_ONCE  ((size_t)256 * 1024) /* of one body per turn */
+#define AHEAD_AT_ONCE 2                    /* requests that a peer has sent ahead, per turn */
 #define LINGER_MAX    ((size_t)64 * 1024 * 1024)
 
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason)
@@ -71,7 +71,7 @@ size_t as_connection_count_arrived(const struct as_connection *connection)
     return connection->running ? connection->arrived_size : connection->input.size;
 }
 
-/* The answer is out: on to the next request, or to the end. */
+/* The answer is sent: goes on to the next request, or ends the connection. */
 void as_connection_written(struct as_connection *connection)
 {
     as_http_exchange_reset(&connection->exchange);
@@ -86,7 +86,7 @@ void as_connection_written(struct as_connection *connection)
         as_connection_enter(connection, AS_CONNECTION_IDLE);
     }
     go_on_reading(connection);
-    /* A reply from outside our own loop: go on from an event, not from the replier's stack. */
+    /* A reply from outside our own loop: continue from an event, not on the caller's stack. */
     if (!connection->running && connection->state != AS_CONNECTION_CLOSED &&
         (connection->peer_done || more))
         as_stream_wake(&connection->stream);
@@ -100,7 +100,7 @@ static void handle(struct as_connection *connection)
     handler->handle(handler->context, &connection->exchange);
 }
 
-/* Goes on to the body, or straight to the handling. */
+/* Goes on to the body, or directly to the handler. */
 static void begin_body(struct as_connection *connection)
 {
     static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -118,7 +118,7 @@ static void begin_body(struct as_connection *connection)
     }
 }
 
-/* The head is there: the handler decides. */
+/* The head is complete: the handler decides. */
 static void start_request(struct as_connection *connection)
 {
     struct as_http_server *server = connection->server;
@@ -127,7 +127,7 @@ static void start_request(struct as_connection *connection)
                          (head->framing == AS_HTTP_BODY_LENGTH && head->content_length > 0);
     switch (server->handler.admit(server->handler.context, &connection->exchange)) {
     case AS_HTTP_ADMITTED:
-        assert(connection->state == AS_CONNECTION_HEAD); /* it has not replied */
+        assert(connection->state == AS_CONNECTION_HEAD); /* the handler has not replied */
         begin_body(connection);
         break;
     case AS_HTTP_PENDING:
@@ -138,7 +138,7 @@ static void start_request(struct as_connection *connection)
     }
 }
 
-/* The body's time begins now: what has arrived of it is read from an event. */
+/* The body's time begins now; an event reads the bytes that have arrived. */
 void as_connection_admitted(struct as_connection *connection)
 {
     assert(connection->state == AS_CONNECTION_ADMITTING);
@@ -155,7 +155,7 @@ static void take(struct as_connection *connection, size_t size)
     connection->arrived_size -= size;
 }
 
-/* The step functions return true where there may be more to do with what has arrived. */
+/* The step functions return true if more can be done with the bytes that have arrived. */
 static bool step_head(struct as_connection *connection)
 {
     struct as_http_exchange *exchange = &connection->exchange;
@@ -188,7 +188,7 @@ static void finish_handshake(struct as_connection *connection)
     connection->client_name = as_tls_context_find_name(connection->tls, connection->stream.ssl);
 }
 
-/* A peer that leaves without a word (whoever looks whether the port is open) is no failure. */
+/* A peer that leaves without sending a byte (a port check) is no failure. */
 static void fail_handshake(struct as_connection *connection, ssize_t status)
 {
     static const char hint[] = "HTTP/1.0 400 Bad Request\r\nContent-Length: 34\r\n\r\n"
@@ -204,8 +204,7 @@ static void fail_handshake(struct as_connection *connection, ssize_t status)
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
 }
 
-/* The end of what the peer sends need not be the end of what it reads: a reply owed is still sent.
- */
+/* A peer that has stopped sending may still read: a reply that is owed is still sent. */
 static void note_end(struct as_connection *connection, ssize_t status)
 {
     connection->peer_done = true;
@@ -215,7 +214,7 @@ static void note_end(struct as_connection *connection, ssize_t status)
         fail_handshake(connection, status);
 }
 
-/* How many bytes came. */
+/* Returns how many bytes came. */
 static size_t read_some(struct as_connection *connection, char *room, size_t size)
 {
     if (connection->peer_done)
@@ -234,7 +233,7 @@ static bool reads_body(const struct as_connection *connection)
            connection->exchange.head.framing == AS_HTTP_BODY_LENGTH;
 }
 
-/* Once, behind what there is; a body with a length is read straight to its place instead. */
+/* Reads once, behind the unparsed bytes; but a body with a length is read directly to its place. */
 static void read_ahead(struct as_connection *connection)
 {
     struct as_http_server *server = connection->server;
@@ -251,7 +250,7 @@ static void read_ahead(struct as_connection *connection)
     }
 }
 
-/* For when more of it has come. What lay in the server's buffer may have held a password. */
+/* Keeps what is not yet parsed. Wipes the server's buffer, which may have held a password. */
 static void keep_rest(struct as_connection *connection, size_t arrived_size)
 {
     struct as_buf *input = &connection->input;
@@ -263,13 +262,13 @@ static void keep_rest(struct as_connection *connection, size_t arrived_size)
         as_buf_append(input, connection->arrived, rest);
         explicit_bzero(connection->server->scratch, arrived_size);
     }
-    if (as_buf_check(input) != 0) /* out of memory: the peer asks again */
+    if (as_buf_check(input) != 0) /* out of memory: the peer will ask again */
         connection->peer_done = connection->peer_gone = true;
     if (rest == 0)
         as_buf_deinit(input);
 }
 
-/* Takes body bytes out of what has arrived; false when there is no room for them. */
+/* Moves body bytes out of what has arrived; false if there is no room for them. */
 static bool take_body(struct as_connection *connection, size_t size)
 {
     struct as_buf *body = &connection->exchange.body;
@@ -282,7 +281,7 @@ static bool take_body(struct as_connection *connection, size_t size)
     return true;
 }
 
-/* Likewise straight from the peer. A plain socket that gave less than it might has no more. */
+/* As take_body, directly from the peer. A plain socket that gave less than asked has no more. */
 static bool read_body(struct as_connection *connection, size_t missing)
 {
     struct as_buf *body = &connection->exchange.body;
@@ -302,7 +301,7 @@ static bool read_body(struct as_connection *connection, size_t missing)
     return true;
 }
 
-/* After the body has grown. */
+/* Called after the body has grown. */
 static bool fits(struct as_connection *connection)
 {
     as_connection_count_body(connection);
@@ -400,8 +399,7 @@ static bool owes(const struct as_connection *connection)
     return is_handled(connection) || connection->state == AS_CONNECTION_WRITING;
 }
 
-/* Does what can be done with what has arrived. True: there is more, for when others had their turn.
- */
+/* Handles what has arrived. True: more can be done, after others had their turn. */
 static bool run(struct as_connection *connection)
 {
     unsigned answered = 0;
@@ -411,7 +409,7 @@ static bool run(struct as_connection *connection)
            connection->arrived_size > 0;
 }
 
-/* What is waited for now. */
+/* Sets what the connection waits for. */
 static void settle(struct as_connection *connection)
 {
     if (connection->state == AS_CONNECTION_CLOSED)

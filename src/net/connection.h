@@ -1,10 +1,10 @@
 /*
- * What server.c, connection.c and exchange.c share: one connection with its one exchange, and the
- * server that owns them.
+ * What server.c, connection.c and exchange.c share: a connection with its one exchange, and the
+ * server that owns both.
  *
- * A connection is always on exactly one list, and the list is its state. as_connection_enter is the
- * only way from one to another. Each list is in the order of entry, so one timer a list is enough
- * for all deadlines. An event of its own frees a closed connection, never under a caller's feet.
+ * A connection is always on exactly one list, and the list is its state. Only as_connection_enter
+ * moves a connection to another list. Each list is in order of entry, so one timer per list is
+ * enough. A closed connection is freed by a separate event, never while a caller uses it.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
@@ -30,13 +30,13 @@ struct as_tls_context;
 struct evconnlistener;
 
 enum as_connection_state {
-    AS_CONNECTION_FRESH,     /* the TLS handshake, then not a byte of the first request yet */
-    AS_CONNECTION_IDLE,      /* likewise between requests */
-    AS_CONNECTION_HEAD,      /* some */
-    AS_CONNECTION_ADMITTING, /* the handler owes its admission; no deadline of ours */
-    AS_CONNECTION_BODY,      /* admitted */
-    AS_CONNECTION_HANDLING,  /* the handler owes a reply; no deadline of ours */
-    AS_CONNECTION_WRITING,   /* replied, the peer has not taken all of it */
+    AS_CONNECTION_FRESH,     /* TLS handshake, then no byte of the first request yet */
+    AS_CONNECTION_IDLE,      /* no byte of the next request yet */
+    AS_CONNECTION_HEAD,      /* some bytes of the head */
+    AS_CONNECTION_ADMITTING, /* the handler must admit; no deadline of ours */
+    AS_CONNECTION_BODY,      /* admitted; some bytes of the body */
+    AS_CONNECTION_HANDLING,  /* the handler must reply; no deadline of ours */
+    AS_CONNECTION_WRITING,   /* replied; the peer has not taken all of it */
     AS_CONNECTION_LINGERING, /* replied before the request was read: see connection.c */
     AS_CONNECTION_CLOSED
 };
@@ -65,17 +65,17 @@ struct as_connection {
     char *client_name;
     enum as_connection_state state;
     int64_t entered_us;
-    struct as_buf input; /* what has arrived and is not taken yet; while running: */
+    struct as_buf input; /* has arrived, not yet taken; while running: */
     const char *arrived;
     size_t arrived_size;
-    bool running;     /* what has arrived is gone through right now */
-    bool peer_done;   /* it has sent its last byte */
-    bool peer_gone;   /* nothing can be sent to it */
-    bool unread;      /* of the present request something has not been read */
-    bool close_after; /* what is being written */
-    bool is_held;     /* answers wait for those of the requests behind them */
+    bool running;     /* the arrived bytes are being handled now */
+    bool peer_done;   /* the peer has sent its last byte */
+    bool peer_gone;   /* nothing can be sent to the peer */
+    bool unread;      /* a part of the present request was not read */
+    bool close_after; /* close when the present answer is written */
+    bool is_held;     /* answers wait for those of the next requests */
     size_t discarded;
-    size_t body_held, unsent; /* what it adds to the server's sums */
+    size_t body_held, unsent; /* its part of the server's sums */
     struct as_http_chunks chunks;
     struct as_http_exchange exchange;
 };
@@ -89,27 +89,27 @@ struct as_http_server {
     struct evconnlistener *listener;
     uint16_t port;
     struct event *resume; /* listens again after a failed accept */
-    bool accept_failed;   /* and that was logged */
+    bool accept_failed;   /* the failed accept was logged */
     struct as_connection_queue {
         struct as_http_server *server;
         struct as_connection_list list;
-        int64_t limit_us; /* 0: none */
+        int64_t limit_us; /* 0: no deadline */
         struct event *timer;
         bool armed;
         unsigned count;
     } queues[AS_CONNECTION_STATES];
-    unsigned connections; /* but the closed ones */
+    unsigned connections; /* without the closed ones */
     struct event *reap, *losses_timer, *release;
     struct as_connection_list held;
-    unsigned release_rounds;    /* since the first was held */
-    unsigned accepted;          /* since the others had their turn */
-    size_t bodies_held, unsent; /* memory of all connections */
+    unsigned release_rounds;    /* since the first answer was held */
+    unsigned accepted;          /* connections since the others had their turn */
+    size_t bodies_held, unsent; /* bytes of all connections */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
-    size_t read_max; /* bytes of one peer that are read before they are parsed */
-    char *scratch;   /* of so many bytes: what the last read brought */
+    size_t read_max; /* bytes of a peer that are read before parsing */
+    char *scratch;   /* of read_max bytes: the last read */
     char *extra_headers;
-    bool has_own_nosniff; /* X-Content-Type-Options is among them */
-    struct as_buf out;    /* the head of the answer that is being made */
+    bool has_own_nosniff; /* extra_headers contains X-Content-Type-Options */
+    struct as_buf out;    /* the head of the present answer */
     time_t date_at;
     char date[32];
     bool draining;
@@ -122,25 +122,25 @@ int64_t as_http_server_now(void); /* monotonic, us */
 /* server.c */
 void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
 
-void as_connection_hold(struct as_connection *connection); /* its stream, until soon */
+void as_connection_hold(struct as_connection *connection); /* keeps its answers for now */
 void as_connection_let_go(struct as_connection *connection);
 
 /* connection.c. open takes the descriptor, also when it fails (NULL). */
 struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
                                          const struct sockaddr *peer);
 void as_connection_refuse(struct as_connection *connection, int status, const char *reason);
-void as_connection_expire(struct as_connection *connection); /* its state's time is over */
+void as_connection_expire(struct as_connection *connection); /* its state's deadline has passed */
 void as_connection_written(struct as_connection *connection);
-void as_connection_release(struct as_connection *connection); /* what it holds is to go */
-size_t as_connection_count_arrived(const struct as_connection *connection); /* of what comes next */
-void as_connection_admitted(struct as_connection *connection);              /* its head was */
+void as_connection_release(struct as_connection *connection); /* sends its held answers */
+size_t as_connection_count_arrived(const struct as_connection *connection); /* not yet taken */
+void as_connection_admitted(struct as_connection *connection); /* its head was admitted */
 struct as_connection *as_connection_free(struct as_connection *connection);
 
 /* exchange.c */
 void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_bytes);
 void as_http_exchange_reset(struct as_http_exchange *exchange);
 void as_http_exchange_drop_data(struct as_http_exchange *exchange);
-/* True: all of it is with the kernel, or the peer is gone. Else the rest is in the stream. */
+/* True: the kernel has everything, or the peer is gone. Else the stream keeps the rest. */
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
 
 /* listen.c: a listening, non-blocking socket; or a negative errno. */

@@ -1,9 +1,9 @@
 /*
- * Who has to go where there are too many: connections, bodies, answers that nobody takes.
+ * Which connection must go when there are too many connections, bodies or unsent answers.
  *
- * The newest always gets a place, at the cost of whoever had its chance for longest. So a peer that
- * sends its request at once is answered however many others hold their connections, unless as many
- * come in the time of its request as there are places.
+ * The newest always gets a place, and whoever had its chance for longest loses it. So a peer that
+ * sends its request at once is answered, however many others hold connections; unless more new ones
+ * come during its request than there are places.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "connection.h"
 
-#define SMALL_BODY   ((size_t)64 * 1024) /* not worth an answer of 503 */
+#define SMALL_BODY   ((size_t)64 * 1024) /* below this, not worth an answer of 503 */
 #define STATES(list) (list), AS_ARRAY_SIZE(list)
 
 static const struct drop_kind {
@@ -38,7 +38,7 @@ static as_mono_time get_now(void)
     return (as_mono_time){as_http_server_now()};
 }
 
-/* The timer is needed while some are left that have not been said. */
+/* The timer runs while there are losses that are not yet logged. */
 static void watch_losses(struct as_http_server *server)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++) {
@@ -79,7 +79,7 @@ void as_http_server_deinit_losses(struct as_http_server *server)
 
 void as_connection_drop(struct as_connection *connection, enum as_http_drop kind, const char *error)
 {
-    assert(connection); /* who asks for room has counted somebody who holds it */
+    assert(connection); /* the sum says that some connection holds memory */
     struct as_http_server *server = connection->server;
     as_throttle_add(&server->losses[kind], connection->exchange.remote, error, get_now());
     watch_losses(server);
@@ -100,8 +100,8 @@ static struct as_connection *find_oldest(struct as_http_server *server,
     return oldest;
 }
 
-/* Idle ones lose nothing but the handshake. Still they are spared while most of the others have not
- * said anything worth hearing: else a flood of those would cost every well-known peer its own. */
+/* Idle connections lose only the handshake. Still they are spared while most others have not sent a
+ * request: otherwise a flood of silent connections would close those of all regular peers. */
 static struct as_connection *find_dispensable(struct as_http_server *server)
 {
     static const enum as_connection_state unproven[] = {AS_CONNECTION_FRESH, AS_CONNECTION_HEAD};
@@ -124,7 +124,7 @@ bool as_http_server_make_room(struct as_http_server *server)
     unsigned owed = server->queues[AS_CONNECTION_ADMITTING].count +
                     server->queues[AS_CONNECTION_HANDLING].count;
     if (owed >= server->config.max_connections)
-        return false; /* and those stay */
+        return false; /* connections that are owed a reply stay */
     while (server->connections >= server->config.max_connections)
         as_connection_drop(find_dispensable(server), AS_HTTP_DROP_LIMIT,
                            "as many connections as receiver.max_connections allows");

@@ -1,5 +1,5 @@
 /*
- * One request as the handler sees it, and the answer on its way out.
+ * One request as the handler sees it, and its answer on the way out.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -136,8 +136,8 @@ void as_http_exchange_admit(struct as_http_exchange *exchange)
     as_connection_admitted(exchange->connection);
 }
 
-/* Ends the text of `span` with a NUL. Behind each there is a byte that is not needed any more: a
- * space, '?', ':' or the CR of its line. */
+/* Ends the text of `span` with a NUL. It overwrites a byte that is no longer needed: a space, '?',
+ * ':' or the CR of the line. */
 static void cut(struct as_buf *text, struct as_http_span span)
 {
     text->data[span.at + span.size] = '\0';
@@ -165,7 +165,7 @@ static void empty(struct as_buf *buf)
     as_buf_clear(buf);
 }
 
-/* For the next request. */
+/* Prepares for the next request. */
 void as_http_exchange_reset(struct as_http_exchange *exchange)
 {
     as_http_head_init(&exchange->head, exchange->connection->server->config.max_head);
@@ -185,8 +185,8 @@ bool as_connection_send(struct as_connection *connection, struct iovec *parts, i
     return status != -EAGAIN;
 }
 
-/* With more requests there already, their answers are made soon: they go together. Not to a peer
- * that does not read: what is for that one counts among what is unsent. */
+/* Whether the answer may wait: if more requests have arrived, their answers follow soon and are
+ * sent together. Not for a peer that does not read: its answers count as unsent. */
 static bool may_hold(const struct as_connection *connection)
 {
     const size_t unsent = as_stream_count_unsent(&connection->stream);
@@ -272,7 +272,7 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
     }
     const char *name = exchange->handler_name;
     int64_t duration_us = as_http_server_now() - exchange->started_us;
-    int status = answer->status; /* the answer may lie in what is reset now */
+    int status = answer->status; /* the answer may point into memory that is reset now */
     if (sent) {
         as_connection_written(connection);
     } else {

@@ -1,13 +1,13 @@
 /*
- * The table behind http_chars.h. Each row of it is one set of characters with the same classes.
+ * The table behind http_chars.h. Each row is a set of characters with the same classes.
  */
 #include "http_chars.h"
 
 #define PRINTED (AS_HTTP_CHAR_TARGET | AS_HTTP_CHAR_REQUEST | AS_HTTP_CHAR_VALUE)
-#define PLAIN   PRINTED /* in none of the grammars below */
+#define PLAIN   PRINTED /* in no grammar below */
 #define MARK    (PRINTED | AS_HTTP_CHAR_TOKEN | AS_HTTP_CHAR_HOST)
-#define NAME    (PRINTED | AS_HTTP_CHAR_TOKEN) /* in names, but in no host */
-#define DELIM   (PRINTED | AS_HTTP_CHAR_HOST)  /* in hosts, but in no name */
+#define NAME    (PRINTED | AS_HTTP_CHAR_TOKEN) /* in names, but not in hosts */
+#define DELIM   (PRINTED | AS_HTTP_CHAR_HOST)  /* in hosts, but not in names */
 #define HEX     (MARK | AS_HTTP_CHAR_HEX)
 #define DIGIT   (HEX | AS_HTTP_CHAR_DIGIT)
 

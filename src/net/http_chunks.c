@@ -1,8 +1,7 @@
 /*
  * The chunked body: a state machine over single bytes of framing and runs of data. Invariants: a
- * chunk is never larger than 16 hex digits can say, so that `left` cannot overflow; the framing
- * that carries no data is limited in all, not only by line (a peer could otherwise keep us busy
- * with extensions for ever).
+ * chunk size has at most 16 hex digits, so `left` cannot overflow; framing without data is limited
+ * in total, not only per line (otherwise a peer could keep us busy with extensions forever).
  */
 #include <alertscaler/net/http_parser.h>
 
@@ -84,7 +83,7 @@ static enum as_http_parse end_size_line(struct as_http_chunks *chunks)
     return go_on(chunks, chunks->left > 0 ? CHUNK_DATA : TRAILER_START);
 }
 
-/* Dropping these would do for us, but whoever merges them sees another request than we do. */
+/* Dropping these trailers would do for us, but a proxy that merges them sees another request. */
 static bool is_forbidden(const struct as_http_chunks *chunks)
 {
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Host"};
@@ -149,7 +148,7 @@ static enum as_http_parse step_framing(struct as_http_chunks *chunks, char byte)
     case TRAILER_LF: return step_byte(chunks, byte, '\n', TRAILER_START);
     case LAST_LF: return step_byte(chunks, byte, '\n', ENDED);
     case CHUNK_DATA:
-    case ENDED: break; /* not framing: the caller's business */
+    case ENDED: break; /* not framing: left to the caller */
     }
     return AS_HTTP_PARSE_MORE;
 }

@@ -1,7 +1,7 @@
 /*
  * The request head: request line and headers, a line at a time. Invariants: every byte is looked at
- * once, however the bytes arrive; no byte behind `max` is ever looked at; the first wrong byte or
- * line decides the refusal, so that the answer does not depend on the cuts either.
+ * once, however the bytes arrive; bytes behind `max` are never looked at; the first wrong byte or
+ * line decides the refusal, so the answer does not depend on how the bytes were cut.
  *
  * Deliberately not here: decoding of the path, the meaning of methods, limits on the body.
  */
@@ -125,7 +125,7 @@ static enum as_http_parse read_nothing(struct as_http_head *head, const char *va
     return AS_HTTP_PARSE_DONE;
 }
 
-/* The headers that mean something here; `once`: a second one is refused. */
+/* The headers with a meaning here; `once`: a second one is refused. */
 static const struct known_field {
     const char *name;
     unsigned once;
@@ -189,7 +189,7 @@ static enum as_http_parse read_version(struct as_http_head *head, const char *te
     return AS_HTTP_PARSE_DONE;
 }
 
-/* The authority of absolute-form is checked and dropped: this server has one name for all hosts. */
+/* The authority of absolute-form is checked and dropped: this server does not distinguish hosts. */
 static enum as_http_parse skip_authority(struct as_http_head *head, const char *bytes,
                                          size_t *from_io, size_t to)
 {
@@ -263,12 +263,12 @@ static enum as_http_parse read_end(struct as_http_head *head, size_t size)
 
 void as_http_head_init(struct as_http_head *head, size_t max)
 {
-    /* Not the fields: 1.6 KiB that nobody reads beyond field_count. */
+    /* Not the fields: 1.6 KiB that is never read beyond field_count. */
     memset(head, 0, offsetof(struct as_http_head, fields));
     head->max = max < AS_HTTP_HEAD_MAX ? max : AS_HTTP_HEAD_MAX;
 }
 
-/* Goes to the end of the line or of the bytes; REFUSED at a byte that no line may have. */
+/* Scans to the end of the line or of the bytes; REFUSED at a byte that no line may contain. */
 static enum as_http_parse scan_line(struct as_http_head *head, const char *bytes, size_t size)
 {
     unsigned char allowed = head->have_request_line ? AS_HTTP_CHAR_VALUE : AS_HTTP_CHAR_REQUEST;

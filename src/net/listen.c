@@ -1,7 +1,7 @@
 /*
- * A listening TCP socket from "HOST:PORT", "[v6]:PORT" or ":PORT". The last listens on IPv6 with
- * IPv4 mapped into it, or on IPv4 alone where the machine has no IPv6. A host name is looked up
- * once, and its first address taken.
+ * A listening TCP socket from "HOST:PORT", "[v6]:PORT" or ":PORT". ":PORT" listens on IPv6 with
+ * mapped IPv4, or on IPv4 alone if the machine has no IPv6. A host name is resolved once; its first
+ * address is used.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@
 
 #define BACKLOG 1024
 
-/* Splits "HOST:PORT"; the brackets of an IPv6 literal are taken off. 0 or -EINVAL. */
+/* Splits "HOST:PORT"; removes the brackets of an IPv6 literal. 0 or -EINVAL. */
 static int split(const char *address, char host[256], const char **port_out)
 {
     const char *colon = strrchr(address, ':');
@@ -27,7 +27,7 @@ static int split(const char *address, char host[256], const char **port_out)
         from++;
         to--;
     } else if (memchr(from, ':', (size_t)(to - from))) {
-        return -EINVAL; /* "::1:80" could mean two things */
+        return -EINVAL; /* "::1:80" is ambiguous */
     }
     if (to - from >= 256 || (bracketed && from == to))
         return -EINVAL;
@@ -46,7 +46,7 @@ static int open_socket(const struct sockaddr *address, socklen_t size, evutil_so
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    /* TCP_NODELAY is inherited by what is accepted. */
+    /* Accepted sockets inherit TCP_NODELAY. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
         (address->sa_family == AF_INET6 &&

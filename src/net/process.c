@@ -1,10 +1,10 @@
 /*
- * Child processes on libevent, behind port/process.h. A child runs in a process group of its own,
- * with /dev/null as its input, default signals, and none of our descriptors (all of them are
+ * Child processes on libevent, behind port/process.h. A child runs in its own process group, with
+ * /dev/null as its input, default signals, and none of our descriptors (all of them are
  * close-on-exec).
  *
- * A child's end is: both of its outputs closed, and its exit collected. The result is told once;
- * what remains to be collected after a kill is collected without anyone waiting for it.
+ * A child has ended when both of its outputs are closed and its exit is collected. The result is
+ * reported once. After a kill, the rest is collected without a caller waiting for it.
  */
 #include <alertscaler/net/loop.h>
 
@@ -30,20 +30,20 @@
 
 struct output {
     struct as_process *owner;
-    int fd; /* -1: at its end */
+    int fd; /* -1: ended */
     struct event *event;
     struct as_buf bytes;
-    bool drops_rest; /* what does not fit is dropped; else it ends the process */
+    bool drops_rest; /* drops what does not fit; else it ends the process */
 };
 
 struct as_process {
     LIST_ENTRY(as_process) entry;
     struct as_event_processes *owner;
-    pid_t pid; /* 0: not started, or collected */
+    pid_t pid; /* 0: not started, or already collected */
     struct output out, err;
     struct event *deadline;
-    struct event *reaper;     /* also tells that a child could not be started */
-    as_process_done_fn *done; /* NULL: told, or cancelled */
+    struct event *reaper;     /* also reports that a child could not be started */
+    as_process_done_fn *done; /* NULL: called, or cancelled */
     void *context;
     int spawn_error;
 };
@@ -87,7 +87,7 @@ static void free_process(struct as_process *process)
     close_output(&process->err);
     event_free(process->deadline);
     event_free(process->reaper);
-    as_buf_wipe(&process->out.bytes); /* a credential, mostly */
+    as_buf_wipe(&process->out.bytes); /* usually holds a credential */
     as_buf_deinit(&process->err.bytes);
     free(process);
 }
@@ -107,7 +107,7 @@ static void tell(struct as_process *process, enum as_process_outcome outcome, in
         done(process->context, &result);
 }
 
-/* The whole group: what the child has started in turn ends too. */
+/* The whole group, so that the child's own children end too. */
 static void kill_group(struct as_process *process)
 {
     close_output(&process->out);
@@ -177,7 +177,7 @@ static void read_output(evutil_socket_t fd, short what, void *context)
     explicit_bzero(bytes, sizeof(bytes));
 }
 
-/* A pipe whose end for us does not block. */
+/* A pipe; our end does not block. */
 static int open_output(struct as_process *process, struct output *output, size_t max,
                        int *child_end_out)
 {
@@ -194,7 +194,7 @@ static int open_output(struct as_process *process, struct output *output, size_t
     return 0;
 }
 
-/* Ours, with `more` on top: of two with one name the last counts. */
+/* Our environment and `more`; if a name is in both, `more` counts. */
 static char **merge_environment(const char *const *more)
 {
     size_t count = 0, kept = 0, added = 0;

@@ -1,9 +1,9 @@
 /*
  * The server: accepting, the lists of connections by state with their deadlines, draining.
  *
- * Invariants: `connections` counts what is on a list other than CLOSED; a timer that is not armed
- * belongs to a list without deadlines or one that was empty when it last fired. A timer is not
- * disarmed when its list runs empty, so that the common request costs no timer operation at all.
+ * Invariants: `connections` counts the connections on all lists except CLOSED. A timer that is not
+ * armed belongs to a list without deadlines, or to one that was empty when the timer last fired. A
+ * timer stays armed when its list becomes empty: so the usual request needs no timer operation.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,12 +21,12 @@
 
 #define ANSWER_HEAD_MAX   ((size_t)64 * 1024)
 #define READ_AHEAD        ((size_t)16 * 1024)
-#define HOLD_ROUNDS       16 /* some eight answers */
+#define HOLD_ROUNDS       16 /* about eight answers */
 #define LINGER_US         (2 * AS_US_PER_S)
 #define ACCEPT_PAUSE_US   (100 * AS_US_PER_MS)
-#define REFUSED_MAX       64 /* connections beyond the limit that are told so, at a time */
+#define REFUSED_MAX       64 /* 503 answers beyond the limit, at a time */
 #define TIMER_SHORTEST_US AS_US_PER_MS
-#define ACCEPTS           64 /* before others have their turn */
+#define ACCEPTS           64 /* per turn, so that others are not delayed */
 #define ACCEPTS_TLS       8  /* a handshake takes about a millisecond */
 
 const struct as_http_server_config as_http_server_config_default = {
@@ -39,7 +39,7 @@ const struct as_http_server_config as_http_server_config_default = {
     .head_timeout_us = 10 * AS_US_PER_S,
     .body_timeout_us = 30 * AS_US_PER_S,
     .write_timeout_us = 30 * AS_US_PER_S,
-    .idle_timeout_us = 6 * AS_US_PER_MIN, /* Alertmanager keeps its connections for five */
+    .idle_timeout_us = 6 * AS_US_PER_MIN, /* Alertmanager keeps its connections for five minutes */
     .losses_every_us = AS_THROTTLE_EVERY_US,
 };
 
@@ -95,15 +95,15 @@ void as_connection_enter(struct as_connection *connection, enum as_connection_st
     }
     if (state == AS_CONNECTION_CLOSED) {
         if (connection->is_held)
-            (void)as_stream_flush(&connection->stream); /* what is answered is sent */
+            (void)as_stream_flush(&connection->stream); /* sends the held answers */
         as_connection_let_go(connection);
         as_stream_stop(&connection->stream);
         event_active(server->reap, 0, 0);
     }
 }
 
-/* A request that is there already is answered a few events later: one takes it, one has its record
- * written. They are waited for behind all that is ready now, without asking for more. */
+/* A request that has already arrived is answered a few events later: one event takes the request,
+ * another writes its record. Wait for these behind all that is ready now, without polling. */
 static void on_release(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_server *server = context;
@@ -122,7 +122,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *context)
     struct as_connection_queue *queue = context;
     struct as_connection *first;
     int64_t now = as_http_server_now();
-    queue->armed = true; /* while entries move, which must not arm it in between */
+    queue->armed = true; /* entering the list while entries move must not arm the timer */
     while ((first = TAILQ_FIRST(&queue->list)) && first->entered_us + queue->limit_us <= now)
         as_connection_expire(first);
     queue->armed = first != NULL;
@@ -165,12 +165,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     unsigned max = server->config.max_connections;
     server->accept_failed = false;
     if (++server->accepted >= (server->config.tls ? ACCEPTS_TLS : ACCEPTS)) {
-        evconnlistener_disable(listener); /* in its callback it accepts as long as anybody comes */
+        evconnlistener_disable(listener); /* its callback accepts as long as connections come */
         event_active(server->resume, 0, 0);
     }
     bool room = as_http_server_make_room(server);
     if (!room && server->config.tls) {
-        evutil_closesocket(fd); /* telling why would take a handshake */
+        evutil_closesocket(fd); /* a 503 would need a handshake */
         return;
     }
     if (!room && server->connections - max >= REFUSED_MAX) {
@@ -182,8 +182,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
         as_connection_refuse(connection, 503, "too many connections");
 }
 
-/* Out of descriptors or memory: the connection stays in the backlog, and asking again at once would
- * only turn the loop hot. */
+/* Out of descriptors or memory: the connection stays in the backlog, and trying again at once would
+ * keep the loop busy. */
 static void on_accept_error(struct evconnlistener *listener, void *context)
 {
     struct as_http_server *server = context;
@@ -245,7 +245,7 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->config = *config;
     server->config.listen_address = server->config.extra_headers = NULL; /* borrowed */
     if (server->config.max_bodies <= config->max_body)
-        server->config.max_bodies = config->max_body + 1; /* with the NUL behind it */
+        server->config.max_bodies = config->max_body + 1; /* and a NUL */
     server->extra_headers = config->extra_headers ? as_xstrdup(config->extra_headers) : NULL;
     server->has_own_nosniff =
         config->extra_headers && strcasestr(config->extra_headers, "X-Content-Type-Options:");
@@ -305,7 +305,7 @@ void as_http_server_drain(struct as_http_server *server, void (*drained)(void *c
     stop_listening(server);
     while (close_oldest(server, AS_CONNECTION_FRESH) || close_oldest(server, AS_CONNECTION_IDLE))
         ;
-    event_active(server->reap, 0, 0); /* also where there is nothing to wait for */
+    event_active(server->reap, 0, 0); /* called even if no connection is left */
 }
 
 struct as_http_server *as_http_server_free(struct as_http_server *server)

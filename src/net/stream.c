@@ -1,7 +1,7 @@
 /*
- * Invariants: bytes are kept in `unsent` only while they are held or `writable` is pending; without
- * TLS neither event ever changes but for a peer that does not read, or one that sends faster than
- * it is heard.
+ * The stream: see the header. Invariants: bytes are in `unsent` only while they are held or
+ * `writable` is pending. Without TLS, events change only for a peer that does not read, or that
+ * sends faster than the owner reads.
  */
 #include "stream.h"
 
@@ -22,7 +22,7 @@ static void add(struct event *event)
         abort(); /* a small allocation of libevent's */
 }
 
-/* What OpenSSL's `result` means: -EAGAIN, 0 for the end, or another negative errno. */
+/* Translates OpenSSL's `result`: -EAGAIN, 0 for the end, or another negative errno. */
 static int explain(struct as_stream *stream, int result)
 {
     const int code = errno;
@@ -68,12 +68,12 @@ static ssize_t write_tls(struct as_stream *stream, const char *bytes, size_t siz
     if (result > 0)
         return (ssize_t)sent;
     if (SSL_get_error(stream->ssl, result) == SSL_ERROR_WANT_READ)
-        return -EPROTO; /* only for who cuts a handshake's message in two, and keeps the rest */
+        return -EPROTO; /* only if a peer splits a handshake message and keeps the rest back */
     const int status = explain(stream, result);
     return status ? status : -EPIPE;
 }
 
-/* As much of what is kept as the kernel takes. */
+/* Writes as much of the kept bytes as the kernel takes. */
 static int write_kept(struct as_stream *stream)
 {
     struct as_buf *unsent = &stream->unsent;
@@ -122,7 +122,7 @@ static void on_writable(int fd, short what, void *context)
         stream->callbacks.written(stream->callbacks.context, status);
 }
 
-/* But for the first `sent` bytes. */
+/* Keeps all but the first `sent` bytes. */
 static int keep(struct as_stream *stream, const struct iovec *parts, int count, size_t sent)
 {
     for (int i = 0; i < count; i++) {
@@ -171,7 +171,7 @@ void as_stream_resume(struct as_stream *stream)
     if (stream->is_paused)
         add(stream->readable);
     stream->is_paused = false;
-    if (stream->ssl && SSL_pending(stream->ssl) > 0) /* the kernel does not know of it */
+    if (stream->ssl && SSL_pending(stream->ssl) > 0) /* the kernel does not know of these bytes */
         event_active(stream->readable, EV_READ, 0);
 }
 

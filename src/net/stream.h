@@ -1,10 +1,10 @@
 /*
- * Bytes to and from one peer, on a socket that never blocks, plain or through TLS.
+ * Bytes to and from one peer, on a non-blocking socket, plain or through TLS.
  *
- * Reading is the owner's: it is told when there is something, and reads as much as it wants
- * straight to where it belongs. What the kernel does not take of an answer at once is kept here and
- * goes as the peer reads. One read and one write serve a common request: nothing is asked of the
- * kernel beyond that, and no event is changed.
+ * The owner reads: it is called when there is something, and reads as much as it wants directly to
+ * the right place. What the kernel does not take of an answer is kept here and sent as the peer
+ * reads. A usual request costs one read and one write, and no other system call or change of an
+ * event.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -23,9 +23,9 @@ struct event_base;
 
 /* Both are called from an event. */
 struct as_stream_callbacks {
-    /* `has_bytes`: as_stream_read has something to say; else as_stream_wake asked for the call. */
+    /* `has_bytes`: as_stream_read has something to report; else as_stream_wake asked for it. */
     void (*ready)(void *context, bool has_bytes);
-    /* All that was kept is with the kernel: 0; or the peer is gone: a negative errno. */
+    /* The kernel has all that was kept: 0; or the peer is gone: a negative errno. */
     void (*written)(void *context, int status);
     void *context;
 };
@@ -33,43 +33,43 @@ struct as_stream_callbacks {
 struct as_stream {
     int fd;
     SSL *ssl;                /* NULL: plain */
-    unsigned long tls_error; /* OpenSSL's code of what ended it */
+    unsigned long tls_error; /* OpenSSL's error code that ended the stream */
     struct event *readable, *writable;
     struct as_buf unsent;
     size_t unsent_at;
     bool is_paused;
-    bool wants_to_write; /* to go on reading: TLS */
+    bool wants_to_write; /* TLS must write before it can read on */
     struct as_stream_callbacks callbacks;
 };
 
-/* Takes `fd` and `ssl` (its server's side, nothing said yet), unless it fails: -ENOMEM. */
+/* Takes over `fd` and `ssl` (a server's, before the handshake), unless it fails: -ENOMEM. */
 int as_stream_open(struct as_stream *stream, struct event_base *base, int fd, SSL *ssl,
                    const struct as_stream_callbacks *callbacks) AS_MUST_USE;
 void as_stream_close(struct as_stream *stream);
 
-/* How many bytes came, 0 at the end of what the peer sends, -EAGAIN where there is nothing now, or
- * another negative errno: the peer is gone (-EPROTO: `tls_error` says why). With TLS at most one
- * record's at a time, and as_stream_resume must be called before the owner waits for more. */
+/* Returns how many bytes came; 0: the peer has stopped sending; -EAGAIN: nothing now; or another
+ * negative errno: the peer is gone (-EPROTO: `tls_error` says why). With TLS it returns at most one
+ * record, and as_stream_resume must be called before the owner waits for more. */
 ssize_t as_stream_read(struct as_stream *stream, void *room, size_t size);
 
-/* No more calls for bytes until as_stream_resume. */
+/* No calls for bytes until as_stream_resume. */
 void as_stream_pause(struct as_stream *stream);
 void as_stream_resume(struct as_stream *stream);
-/* Neither reads nor writes any more; to be closed later. */
+/* Stops reading and writing; the stream is closed later. */
 void as_stream_stop(struct as_stream *stream);
-/* Has `ready` called in this turn of the loop, from an event. */
+/* `ready` is called in this turn of the loop, from an event. */
 void as_stream_wake(struct as_stream *stream);
 
-/* 0: all of it is with the kernel; -EAGAIN: the rest is kept; or another negative errno: the peer
- * is gone, or there is no memory to keep it. */
+/* 0: the kernel has everything; -EAGAIN: the rest is kept; or another negative errno: the peer is
+ * gone, or there is no memory to keep the rest. */
 int as_stream_send(struct as_stream *stream, struct iovec *parts, int count);
-/* Keeps them, to go with what is sent next, or with as_stream_flush, whose result is that of
- * as_stream_send. 0 or -ENOMEM. */
+/* Keeps the bytes until the next as_stream_send or as_stream_flush; the latter returns what
+ * as_stream_send would. 0 or -ENOMEM. */
 int as_stream_hold(struct as_stream *stream, const struct iovec *parts, int count);
 int as_stream_flush(struct as_stream *stream);
 size_t as_stream_count_unsent(const struct as_stream *stream);
 
-/* Our side has said all; the peer is told so, also through TLS. */
+/* We send no more; the peer is told, also through TLS. */
 void as_stream_shut(struct as_stream *stream);
 
 #endif

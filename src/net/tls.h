@@ -1,9 +1,9 @@
 /*
- * TLS of the server, between tls_server.c (files and settings), tls_client.c (who the peer is) and
- * connection.c.
+ * TLS of the server, shared by tls_server.c (files and settings), tls_client.c (who the peer is)
+ * and connection.c.
  *
- * A context is what the connections of one time have in common. It is made of one reading of the
- * files, does not change, and lives as long as anybody holds it.
+ * A context serves the connections of one period. It comes from one reading of the files, does not
+ * change, and is reference-counted.
  */
 #ifndef NET_TLS_H
 #define NET_TLS_H
@@ -22,15 +22,15 @@ struct as_tls_context {
     size_t allowed_san_count;
 };
 
-/* The present one, to be released. Looks at the files where the last look is a second old. */
+/* Returns the present context, to be released. Checks the files, at most once a second. */
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us);
 struct as_tls_context *as_tls_context_release(struct as_tls_context *context);
 
 /* tls_client.c */
-void as_tls_context_watch_clients(struct as_tls_context *context); /* `ssl` verifies from now on */
-/* As as_http_exchange_find_client_name, for free(); after the handshake. */
+void as_tls_context_watch_clients(struct as_tls_context *context); /* `ssl` will verify */
+/* As as_http_exchange_find_client_name; memory for free(); valid after the handshake. */
 char *as_tls_context_find_name(const struct as_tls_context *context, const SSL *ssl);
-/* Why the handshake failed, in one line; `code` is OpenSSL's. */
+/* Why the handshake failed, as one line; `code` is OpenSSL's. */
 void as_tls_explain(const SSL *ssl, unsigned long code, char *line_out, size_t size);
 
 #endif

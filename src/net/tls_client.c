@@ -1,9 +1,9 @@
 /*
- * The client's certificate: whether it lets its owner in, and whom it names.
+ * The client's certificate: whether it is allowed, and whose name it gives.
  *
- * Names are compared whole: DNS names without regard to case, IP addresses as addresses, e-mail
- * addresses and URIs byte by byte; there are no wild cards. A name with a control character or a
- * NUL in it is no name. The common name lets nobody in.
+ * Names are compared whole, without wild cards: DNS names ignoring case, IP addresses as addresses,
+ * e-mail addresses and URIs byte by byte. A name with a control character or a NUL is ignored. The
+ * common name alone does not give access.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -31,14 +31,14 @@ static bool is_name(const char *bytes, size_t size)
     return true;
 }
 
-/* The name as text, for free(); NULL where it is of another kind. */
+/* The name as text, for free(); NULL for other kinds of names. */
 static char *print_name(const GENERAL_NAME *name)
 {
     char address[INET6_ADDRSTRLEN];
     int type;
     const ASN1_STRING *value = GENERAL_NAME_get0_value(name, &type);
     if (type != GEN_DNS && type != GEN_URI && type != GEN_EMAIL && type != GEN_IPADD)
-        return NULL; /* then the value is no string */
+        return NULL; /* the value of other kinds is not a string */
     const char *bytes = (const char *)ASN1_STRING_get0_data(value);
     size_t size = (size_t)ASN1_STRING_length(value);
     if (type == GEN_IPADD) {
@@ -68,7 +68,7 @@ static bool is_same_name(const GENERAL_NAME *name, const char *printed, const ch
     return type == GEN_DNS ? strcasecmp(printed, allowed) == 0 : strcmp(printed, allowed) == 0;
 }
 
-/* The first allowed name that the certificate has, as the settings spell it; borrowed, or NULL. */
+/* The first allowed name in the certificate, as spelled in the settings; borrowed, or NULL. */
 static const char *find_allowed(const struct as_tls_context *context, const GENERAL_NAMES *names)
 {
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {

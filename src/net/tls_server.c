@@ -1,12 +1,12 @@
 /*
- * Settings and files of the server's TLS. Invariant: there is always one context that works, the
- * last one that could be made; a change of the files is tried aside of it.
+ * Settings and files of the server's TLS. Invariant: there is always one working context, the last
+ * one that could be made. Changed files are first tried in a separate context.
  *
- * A file counts as changed when its inode, size or a time of it is another one, which a symbolic
- * link that moves (as in mounted secrets) changes too.
+ * A file counts as changed when its inode, size or times change; a moved symbolic link (as in
+ * mounted secrets) changes them too.
  *
- * There is no resumption of sessions, neither by ticket nor by cache: a resumed session would not
- * look at the client's certificate again. No renegotiation, no compression.
+ * No session resumption, neither by ticket nor by cache: a resumed session would not check the
+ * client's certificate again. No renegotiation, no compression.
  */
 #include <alertscaler/net/tls_server.h>
 
@@ -28,14 +28,14 @@
 
 #define FILE_MAX   ((size_t)1024 * 1024)
 #define LOOK_EVERY AS_US_PER_S
-#define FILES      3 /* certificate, key, CAs of clients */
+#define FILES      3 /* certificate, key, client CAs */
 
 struct as_tls_server {
-    struct as_tls_server_config config; /* its texts are ours */
+    struct as_tls_server_config config; /* owns its texts */
     struct as_tls_context *context;
     struct as_file_stamp stamps[FILES];
     int64_t looked_us;
-    bool failing; /* the files as they are now cannot be used, and that was logged */
+    bool failing; /* the present files cannot be used, and this was logged */
 };
 
 static char *copy(const char *text)
@@ -83,7 +83,7 @@ struct as_tls_context *as_tls_context_release(struct as_tls_context *context)
 
 AS_DEFINE_CLEANUP(struct as_tls_context *, as_tls_context_release)
 
-/* What OpenSSL has to say of its last refusal. */
+/* OpenSSL's reason for its last failure. */
 static const char *get_reason(void)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -91,7 +91,7 @@ static const char *get_reason(void)
     return reason ? reason : "OpenSSL gives no reason";
 }
 
-/* The file's bytes as a BIO over *bytes_out, which is for wipe(). */
+/* The file's bytes as a BIO over *bytes_out; pass *bytes_out to wipe(). */
 static int read_file(const char *what, const char *path, char **bytes_out, BIO **bio_out,
                      size_t *size_out, struct as_error *error)
 {
@@ -109,16 +109,16 @@ static int read_file(const char *what, const char *path, char **bytes_out, BIO *
 static void wipe(char *bytes, BIO *bio, size_t size)
 {
     BIO_free(bio);
-    OPENSSL_cleanse(bytes, size);
+    explicit_bzero(bytes, size);
     free(bytes);
 }
 
 static int refuse_password(char *buffer, int size, int writing, void *user)
 {
-    return -1; /* else OpenSSL would ask at the terminal */
+    return -1; /* otherwise OpenSSL would ask on the terminal */
 }
 
-/* Leaf and chain, as `use_certificate_chain_file` takes them. */
+/* The leaf and its chain, as `use_certificate_chain_file` does. */
 static bool use_chain(SSL_CTX *ssl, BIO *bio)
 {
     X509 *certificate = PEM_read_bio_X509_AUX(bio, NULL, refuse_password, NULL);
@@ -132,7 +132,7 @@ static bool use_chain(SSL_CTX *ssl, BIO *bio)
             X509_free(certificate);
     }
     if (used && ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return false; /* what follows is no certificate, and not the end either */
+        return false; /* what follows is neither a certificate nor the end */
     ERR_clear_error();
     return used;
 }
@@ -145,7 +145,7 @@ static bool use_key(SSL_CTX *ssl, BIO *bio)
     return used;
 }
 
-/* Any of them is trusted by itself, also where it is not a root. */
+/* Each is trusted by itself, even if it is not a root. */
 static bool use_client_cas(SSL_CTX *ssl, BIO *bio)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ssl);
@@ -219,7 +219,7 @@ static int use_versions(SSL_CTX *ssl, const struct as_tls_server_config *config,
         as_error_set(error, "the highest TLS version is lower than the lowest");
         return -EINVAL;
     }
-    /* OpenSSL's security levels know SHA-1, on which these depend, no more. */
+    /* OpenSSL's security levels above 0 refuse SHA-1, which these versions need. */
     if (min < AS_TLS_1_2)
         SSL_CTX_set_security_level(ssl, 0);
     if (SSL_CTX_set_min_proto_version(ssl, versions[min]) != 1 ||
@@ -234,7 +234,7 @@ static int use_settings(SSL_CTX *ssl, const struct as_tls_server_config *config,
                         struct as_error *error)
 {
     ERR_clear_error();
-    /* A peer that only shuts its side is no attack: HTTP says where a message ends. */
+    /* A peer that only closes the connection is no attack: HTTP says where a message ends. */
     SSL_CTX_set_options(ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                  SSL_OP_IGNORE_UNEXPECTED_EOF);
     if (config->prefer_server_ciphers)
@@ -292,8 +292,7 @@ static bool are_same(const struct as_file_stamp a[FILES], const struct as_file_s
     return same;
 }
 
-/* Files that cannot be used are tried at each look: what keeps them from it may be something else
- * than what is in them. */
+/* Files that cannot be used are tried at every check: the reason may not be in their content. */
 static void look(struct as_tls_server *tls)
 {
     struct as_file_stamp stamps[FILES];
@@ -359,7 +358,7 @@ int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_s
     tls->config.curves = copy(config->curves);
     tls->config.allowed_sans =
         (const char *const *)copy_texts(config->allowed_sans, config->allowed_san_count);
-    take_stamps(tls, tls->stamps); /* before the files are read: what changes meanwhile is seen */
+    take_stamps(tls, tls->stamps); /* before reading, to find later changes */
     result = make_context(&tls->config, &tls->context, error);
     if (result != 0)
         return result;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <expat.h>
-#include <openssl/crypto.h>
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
@@ -51,7 +50,7 @@ const json_t *answer_peek_json(struct as_talk *talk)
 
 struct level { /* an element that is open */
     char *name;
-    json_t *value; /* an object, once there is an element in it; else NULL */
+    json_t *value; /* an object, once it contains an element; else NULL */
     struct as_buf text;
 };
 
@@ -105,7 +104,7 @@ static void XMLCALL on_text(void *context, const XML_Char *text, int size)
         as_buf_append(&reader->levels[reader->depth - 1].text, text, (size_t)size);
 }
 
-/* Side by side with what has the same name. */
+/* Adds a member; members of the same name form an array. */
 static void add(json_t *object, const char *name, json_t *value)
 {
     json_t *other = json_object_get(object, name);
@@ -249,8 +248,8 @@ void answer_wipe(json_t *document)
     size_t index;
     json_t *value;
     if (json_is_string(document))
-        OPENSSL_cleanse((char *)(uintptr_t)json_string_value(document),
-                        json_string_length(document));
+        explicit_bzero((char *)(uintptr_t)json_string_value(document),
+                       json_string_length(document));
     json_object_foreach(document, name, value)
     {
         answer_wipe(value);

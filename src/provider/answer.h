@@ -1,7 +1,7 @@
 /*
- * Reading what a provider answered. JSON and XML become the same tree: an element without elements
- * in it is a string, one with elements an object, elements of one name side by side an array;
- * attributes and namespaces are left out. A DTD is refused, and with it everything that grows.
+ * Reading a provider's answer. JSON and XML become the same kind of tree: an element without child
+ * elements is a string, an element with children is an object, elements of the same name form an
+ * array; attributes and namespaces are left out. A DTD is refused, and so all entity expansion.
  *
  * Paths are member names with dots between them: "sku.capacity".
  */
@@ -21,38 +21,38 @@
 #define ANSWER_DEPTH_MAX    64
 #define ANSWER_ELEMENTS_MAX 400000 /* of XML */
 
-/* The body's document, the talk's until it asks again; NULL after failing the talk, as what is
- * said in a good status cannot be understood. */
+/* The body's document, owned by the talk until its next request. NULL after failing the talk: a
+ * good status with a body that cannot be read. */
 const json_t *answer_json(struct as_talk *talk) AS_MUST_USE;
 const json_t *answer_xml(struct as_talk *talk) AS_MUST_USE;
 
-/* The same of an answer that is an error: NULL where there is none to be had, and nothing fails. */
+/* The same for an error's body: NULL if it cannot be read; never fails the talk. */
 const json_t *answer_peek_json(struct as_talk *talk) AS_MUST_USE;
 const json_t *answer_peek_xml(struct as_talk *talk) AS_MUST_USE;
 
-const json_t *answer_find(const json_t *document, const char *path) AS_MUST_USE; /* NULL: none */
-/* "" where there is no string; borrowed. Numbers have no text. */
+const json_t *answer_find(const json_t *document, const char *path) AS_MUST_USE; /* NULL: absent */
+/* "" if not a string; borrowed. Numbers have no text. */
 const char *answer_text(const json_t *document, const char *path) AS_MUST_USE;
 bool answer_is_true(const json_t *document, const char *path) AS_MUST_USE;       /* true, "true" */
 as_maybe_time answer_time(const json_t *document, const char *path) AS_MUST_USE; /* RFC 3339 */
 
-/* A size, as number or digits: `absent` where there is none, or no such. */
+/* A size, as number or digits; `absent` if it is missing or invalid. */
 int32_t answer_size(const json_t *document, const char *path, int32_t absent) AS_MUST_USE;
-/* The same where there has to be one: false after failing the talk. */
+/* The same if it must be present: false after failing the talk. */
 bool answer_take_size(struct as_talk *talk, const json_t *document, const char *path,
                       int32_t *size_out) AS_MUST_USE;
 
-/* Fails the talk: the answer is good, but `path` is not in it. NULL. */
+/* Fails the talk: `path` is missing in a good answer. Returns NULL. */
 const json_t *answer_misses(struct as_talk *talk, const char *path);
 
 /* Overwrites every text in a document that held secrets; NULL is allowed. */
 void answer_wipe(json_t *document);
 
-/* Elements at a path: of an array, or the one thing that stands there. */
+/* Elements at a path: of an array, or a single value. */
 size_t answer_count(const json_t *document, const char *path) AS_MUST_USE;
 const json_t *answer_at(const json_t *document, const char *path, size_t index) AS_MUST_USE;
 
-/* Whether one of the words (a NULL at the end) stands in the message, in whatever case. */
+/* Whether the message contains one of the words (NULL at the end), ignoring case. */
 bool answer_has_word(const char *message, const char *const *words) AS_MUST_USE;
 
 #endif

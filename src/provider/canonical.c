@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -82,7 +81,7 @@ void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
         as_buf_printf(buf, "%s%s=%s", i ? "&" : "", parameters[i].name, parameters[i].value);
 }
 
-/* In lower case up to the colon; the value without outer blanks, and single ones inside. */
+/* The name in lower case; the value without outer blanks, and with single blanks inside. */
 static struct canonical_header make_header(struct as_talk *talk, const char *line)
 {
     const size_t name_size = strcspn(line, ":");
@@ -132,7 +131,7 @@ static void print_hex(const unsigned char digest[32], char hex_out[CANONICAL_SHA
     memcpy(hex_out, text.data, CANONICAL_SHA_HEX);
 }
 
-/* Without SHA-256 there is no going on. */
+/* Ends the process if SHA-256 is not available. */
 void canonical_sha256(const void *data, size_t size, char hex_out[CANONICAL_SHA_HEX])
 {
     unsigned char digest[32];
@@ -154,5 +153,5 @@ void canonical_hmac_hex(const void *key, size_t key_size, const char *text,
     unsigned char digest[32];
     canonical_hmac(key, key_size, text, strlen(text), digest);
     print_hex(digest, hex_out);
-    OPENSSL_cleanse(digest, sizeof(digest));
+    explicit_bzero(digest, sizeof(digest));
 }

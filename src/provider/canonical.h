@@ -1,6 +1,5 @@
 /*
- * What the signatures of the clouds have in common: a request in one canonical form, and keyed
- * digests of it.
+ * What the signatures of the clouds have in common: requests in canonical form, and keyed digests.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_CANONICAL_H
 #define ALERTSCALER_SRC_PROVIDER_CANONICAL_H
@@ -22,7 +21,7 @@ struct canonical_url { /* parts of a URL; not NUL-terminated */
 void canonical_split(const char *url, struct canonical_url *parts_out);
 const char *canonical_host(struct as_talk *talk); /* of the request; memory of the talk */
 
-/* name=value pairs in ascending order (bytes) with & between them; each with its =. */
+/* name=value pairs in ascending order (bytes), with & between them; the = is always written. */
 void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
                             const struct canonical_url *parts);
 
@@ -30,7 +29,7 @@ struct canonical_header {
     const char *name;  /* in lower case */
     const char *value; /* trimmed, with single spaces */
 };
-/* The request's headers in ascending order of names; those of one name are one, with commas. */
+/* The request's headers in ascending order of names; equal names are joined by commas. */
 size_t canonical_headers(struct as_talk *talk,
                          struct canonical_header headers_out[AS_TALK_HEADERS_MAX]);
 

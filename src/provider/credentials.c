@@ -6,30 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#define LABEL_MAX 63 /* bytes of a part of a host's name (RFC 1035) */
-
-static void wipe(char **text)
-{
-    if (*text)
-        OPENSSL_cleanse(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
+#define LABEL_MAX 63 /* bytes of one label of a host name (RFC 1035) */
 
 void as_credentials_deinit(struct as_credentials *credentials)
 {
-    wipe(&credentials->key_id);
-    wipe(&credentials->secret);
-    wipe(&credentials->token);
-    wipe(&credentials->region);
-    wipe(&credentials->project);
-    wipe(&credentials->endpoint);
-    credentials->expires = (as_maybe_time){.set = false};
+    as_wipe_free(credentials->key_id);
+    as_wipe_free(credentials->secret);
+    as_wipe_free(credentials->token);
+    as_wipe_free(credentials->region);
+    as_wipe_free(credentials->project);
+    as_wipe_free(credentials->endpoint);
+    *credentials = (struct as_credentials){.key_id = NULL};
 }
 
 void as_credentials_not_here(struct as_credentials_talk *talk)

@@ -1,5 +1,5 @@
 /*
- * What is found in a group: see the header.
+ * What was found in a group: see the header.
  */
 #include <alertscaler/provider/group.h>
 
@@ -42,8 +42,8 @@ bool as_group_is_present(const struct as_group_view *view, const char *id)
     return false;
 }
 
-/* The size may have fallen with each instance that has gone, or not, where another one comes: it
- * must not fall below what was decided on with those that leave now. */
+/* When an instance leaves, the size may fall or not (if another one replaces it). In either case
+ * the removal must not take it below the decided size. */
 bool as_group_keep_present(struct as_group_talk *talk)
 {
     const size_t given = talk->instance_count;

@@ -1,5 +1,5 @@
 /*
- * The providers, one file each; what each is for is said in table.c.
+ * The providers, one file each; table.c says what each is for.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_PROVIDERS_H
 #define ALERTSCALER_SRC_PROVIDER_PROVIDERS_H

@@ -1,6 +1,8 @@
 /*
- * A token in each request, as a bearer's: https://www.rfc-editor.org/rfc/rfc6750#section-2.1
- * or in a header of its own: https://docs.openstack.org/keystone/latest/api_curl_examples.html
+ * A token in each request, as a bearer token:
+ * https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+ * or in a separate header:
+ * https://docs.openstack.org/keystone/latest/api_curl_examples.html
  */
 #include <alertscaler/provider/sign.h>
 
@@ -9,7 +11,7 @@
 
 #include <alertscaler/base/str.h>
 
-/* Whether it can stand in a header: no end of line, no blank. */
+/* Whether the token can be in a header: no line end, no blank. */
 static bool is_token(const char *text)
 {
     for (; *text; text++) {

@@ -87,7 +87,7 @@ static int append(const char *text, size_t size, void *buf)
     return 0;
 }
 
-/* 15 digits: 0.98765 stays what it is. */
+/* 15 digits: 0.98765 is written unchanged. */
 void as_talk_write_json(struct as_talk *talk, json_t *document)
 {
     as_talk_header(talk, "Content-Type: application/json");
@@ -155,7 +155,7 @@ void as_talk_fail(struct as_talk *talk, enum as_talk_fault fault, const char *fo
 
 /* ---- turns ---- */
 
-/* To ask at once for all of it again leads nowhere. */
+/* The pause is long, because asking again at once would lead nowhere. */
 static void fail_endless(struct as_talk *talk, const char *what, unsigned count)
 {
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "given up after %u %s: it never ends", count, what);

@@ -1,7 +1,7 @@
 /*
- * What fires, according to all Alertmanagers: see the header. They are asked side by side, and the
- * list is told when the last has answered. One that could not be read makes the whole list an
- * error: what it alone knows would look as if it had ended.
+ * The firing alerts of all Alertmanagers: see the header. They are asked in parallel; the list is
+ * reported when the last has answered. If one could not be read, the whole list is an error: alerts
+ * that only this one knows would seem to have ended.
  */
 #include "alertmanager.h"
 
@@ -19,12 +19,12 @@
 
 struct as_alertmanager_source {
     struct as_http_auth *auth;
-    struct as_server *servers; /* never none: an unconfigured one says that it is */
+    struct as_server *servers; /* at least one: an unconfigured server reports its error */
     size_t server_count;
     LIST_HEAD(, listing) listings;
 };
 
-struct member { /* what one of them has to say */
+struct member { /* the answer of one Alertmanager */
     struct listing *listing;
     struct as_fetch fetch;
     struct as_alertmanager_alerts *alerts;
@@ -37,7 +37,7 @@ struct listing {
     as_source_listed_fn *done;
     void *context;
     size_t waiting;
-    struct member *members; /* one for each server */
+    struct member *members; /* one per server */
 };
 
 static void init_server(struct as_alertmanager_source *source, struct as_server *server,
@@ -95,7 +95,8 @@ struct as_alertmanager_source *as_alertmanager_source_free(struct as_alertmanage
     return NULL;
 }
 
-/* The first that failed, by the order of the configuration, and how many more did; or nothing. */
+/* The error of the first server that failed, in the configuration's order, and how many more.
+ * False: all answered. */
 static bool find_error(const struct listing *listing, char error_out[AS_QUERY_ERROR_MAX])
 {
     const struct member *first = NULL;

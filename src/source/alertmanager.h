@@ -1,5 +1,5 @@
 /*
- * What fires, according to all Alertmanagers.
+ * The firing alerts of all Alertmanagers.
  */
 #ifndef ALERTSCALER_SRC_SOURCE_ALERTMANAGER_H
 #define ALERTSCALER_SRC_SOURCE_ALERTMANAGER_H
@@ -8,10 +8,10 @@
 
 struct as_alertmanager_source;
 
-/* Borrows both. */
+/* Borrows both arguments. */
 struct as_alertmanager_source *as_alertmanager_source_new(
     const struct as_alertmanager_settings *settings, const struct as_source_env *env) AS_MUST_USE;
-/* Cancels what is under way. */
+/* Cancels all requests. */
 struct as_alertmanager_source *as_alertmanager_source_free(struct as_alertmanager_source *source);
 
 /* As as_source_port.list_alerts. */

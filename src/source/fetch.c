@@ -1,6 +1,6 @@
 /*
- * One request to a monitoring server: see the header. Redirects are errors that say where they
- * lead: followed, a query could end up, credentials and all, at somebody else's.
+ * One request to a monitoring server: see the header. A redirect is an error that names its target:
+ * following it could send the query, with credentials, to somebody else's server.
  */
 #include "fetch.h"
 

@@ -1,6 +1,6 @@
 /*
- * One request to a monitoring server, and everything that can go wrong before there is a body to
- * read: said in one line that begins with the server's name.
+ * One request to a monitoring server. Everything that can go wrong before there is a body to read
+ * is reported in one line that begins with the server's name.
  */
 #ifndef ALERTSCALER_SRC_SOURCE_FETCH_H
 #define ALERTSCALER_SRC_SOURCE_FETCH_H
@@ -13,7 +13,7 @@
 #include <alertscaler/core/query.h>
 #include <alertscaler/source/monitoring.h>
 
-/* Takes out of the body of an error what the server says; "" where it does not. */
+/* Finds the server's message in the body of an error; "" if there is none. */
 typedef void as_server_read_error_fn(const char *json, size_t size,
                                      char text_out[AS_QUERY_ERROR_MAX]);
 
@@ -21,15 +21,15 @@ struct as_server {
     const struct as_source_env *env;
     const char *word; /* for metrics */
     char *name;       /* for people: "Alertmanager http://am-1:9093" */
-    char *url;        /* of what is asked for; NULL: no such server is configured */
+    char *url;        /* of the resource; NULL: no such server is configured */
     struct as_http_auth *auth;
     int64_t timeout_us;
     size_t max_response;
     as_server_read_error_fn *read_error;
 };
 
-/* Makes url out of `base`, which may end in a slash or not (NULL: none), and `path`. The other
- * members are the caller's to set. */
+/* Sets url to `base` (with or without a slash at its end; NULL: none) and `path`. The caller sets
+ * the other members. */
 void as_server_set_url(struct as_server *server, const char *base, const char *path);
 void as_server_deinit(struct as_server *server);
 
@@ -44,10 +44,10 @@ enum as_fetch_outcome {
     AS_FETCH_UNREACHABLE
 };
 
-/* `body` is that of a success, NULL where the fetch has an error instead. */
+/* `body` is that of a success; NULL: the fetch has an error. */
 typedef void as_fetch_done_fn(void *context, const char *body, size_t size);
 
-struct as_fetch { /* the caller's, in its place until done or cancelled; begins all zero */
+struct as_fetch { /* the caller's; must not move until done or cancelled; all zero at first */
     const struct as_server *server;
     as_fetch_done_fn *done;
     void *context;
@@ -58,15 +58,15 @@ struct as_fetch { /* the caller's, in its place until done or cancelled; begins 
     struct as_error error;
 };
 
-/* GET; or POST of a form, where there is one (with its NUL). `done` comes once, in a later turn. */
+/* GET; or POST of `form` (with its NUL) unless NULL. `done` is called once, in a later turn. */
 void as_fetch_start(struct as_fetch *fetch, const struct as_server *server, const char *form,
                     as_fetch_done_fn *done, void *context);
-/* The same for what cannot be asked: fails in a later turn. */
+/* For a request that cannot be made: fails in a later turn. */
 void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const char *why,
                    as_fetch_done_fn *done, void *context);
 void as_fetch_cancel(struct as_fetch *fetch);
 
-/* For metrics, when it is known what the answer is worth. */
+/* For metrics; called when the quality of the answer is known. */
 void as_fetch_count(const struct as_fetch *fetch, enum as_fetch_outcome outcome);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The source port: see the header. Prometheus and Alertmanager know nothing of each other.
+ * The source port: see the header. The parts for Prometheus and Alertmanager are independent.
  */
 #include <alertscaler/source/monitoring.h>
 

@@ -1,6 +1,6 @@
 /*
- * Queries to one Prometheus: see the header. One call is one POST; a GET would cut long queries at
- * proxies, and write them into their logs.
+ * Queries to one Prometheus: see the header. One call is one POST: with GET, proxies would truncate
+ * long queries and write them into their logs.
  */
 #include "prometheus.h"
 

@@ -8,10 +8,10 @@
 
 struct as_prometheus_source;
 
-/* Borrows both. */
+/* Borrows both arguments. */
 struct as_prometheus_source *as_prometheus_source_new(const struct as_prometheus_settings *settings,
                                                       const struct as_source_env *env) AS_MUST_USE;
-/* Cancels what is under way. */
+/* Cancels all requests. */
 struct as_prometheus_source *as_prometheus_source_free(struct as_prometheus_source *source);
 
 /* As as_source_port.query. */

@@ -1,9 +1,9 @@
 /*
- * The way of a store to its objects: see the header.
+ * A store's access to its objects: see the header.
  *
- * What another holder may do at the same time, and why a write is still right: an object that is
- * not the head is only ever replaced at a version that was read before the head was seen to be
- * ours. A later holder writes it after it has taken the head, and then the version is another one.
+ * Why a write is right although another holder may write at the same time: an object other than the
+ * head is only replaced at a version that was read before the head was seen to be ours. A later
+ * holder writes the object after taking the head, and then the object has another version.
  */
 #include "kube_link.h"
 
@@ -37,16 +37,16 @@ enum outcome {
     CALL_CHANGED, /* 409 */
     CALL_GONE,    /* 410: the list's next page */
     CALL_LATER,   /* may be tried again; may have been carried out */
-    CALL_REFUSED  /* no use in trying again: `code` */
+    CALL_REFUSED  /* trying again is useless: see `code` */
 };
 
 struct call {
     struct kube_link *link;
     bool is_done;
     enum outcome outcome;
-    int code; /* negative errno of REFUSED and LATER */
+    int code; /* negative errno, for REFUSED and LATER */
     int64_t retry_after_us;
-    struct as_buf *answer; /* of DONE */
+    struct as_buf *answer; /* for DONE */
     struct as_error error;
 };
 
@@ -143,7 +143,7 @@ static bool is_given_up(const struct kube_link *link)
     return link->patience && get_now(link).us >= atomic_load(&link->patience->until_us);
 }
 
-/* One request, waited for. */
+/* Sends one request and waits for its answer. */
 static enum outcome carry_out(struct call *call, const struct as_kube_request_spec *spec)
 {
     struct kube_link *link = call->link;
@@ -175,7 +175,7 @@ static void pause_for(struct kube_link *link, int64_t us)
         loop->cancel_timer(loop, timer);
 }
 
-/* Between two tries. False where there is no time left. */
+/* Waits between two tries. False if no time is left. */
 static bool wait_for_next(struct kube_link *link, unsigned tries, int64_t retry_after_us,
                           as_mono_time deadline)
 {
@@ -202,7 +202,7 @@ static int write_path(const struct kube_link *link, const char *name, struct as_
     return code ? code : as_buf_check(path);
 }
 
-/* What an object says of its last write. */
+/* What an object says about its last write. */
 struct seen {
     char version[AS_KUBE_VERSION_SIZE];
     char write[AS_KUBE_STATE_WRITE_SIZE];
@@ -226,7 +226,7 @@ static int see(void *context, const struct as_kube_config_map *map, struct as_er
     return 0;
 }
 
-/* DONE, MISSING, LATER or REFUSED. */
+/* Returns DONE, MISSING, LATER or REFUSED. */
 static enum outcome look(struct call *call, const char *name, struct seen *seen_out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
@@ -282,7 +282,7 @@ static enum outcome send(struct call *call, const struct kube_write *write, cons
     return carry_out(call, &spec);
 }
 
-/* Somebody else has the head. */
+/* Another holder has the head. */
 static int refuse_stale(const char *holder, struct as_error *error)
 {
     as_error_set(error, "another replica has taken over%s%s", *holder ? ": " : "", holder);
@@ -308,8 +308,8 @@ static enum outcome check_head(struct call *call, struct as_error *error)
     return outcome;
 }
 
-/* After a write that was not answered with yes: DONE: it is there all the same; LATER: to be tried
- * (again), at the version that *version now says. */
+/* After a write that was not confirmed: DONE: it was carried out; LATER: try (again), at the
+ * version that is now in *version. */
 static enum outcome find_out(struct call *call, const struct kube_write *write,
                              const char *write_name, char version[AS_KUBE_VERSION_SIZE])
 {
@@ -334,7 +334,7 @@ static enum outcome find_out(struct call *call, const struct kube_write *write,
     }
     if (strcmp(seen.version, version) == 0)
         return CALL_LATER;
-    if (write->is_head) { /* touched by hand, or not ours any more */
+    if (write->is_head) { /* edited by hand, or no longer ours */
         if (as_str_is_empty(link->head_write) || strcmp(seen.write, link->head_write) != 0) {
             call->code = refuse_stale(seen.holder, &call->error);
             return CALL_REFUSED;
@@ -353,7 +353,7 @@ static const char *get_write_name(const struct kube_write *write)
     for (size_t i = 0; i < write->count; i++)
         if (strcmp(write->items[i].key, "write") == 0)
             return write->items[i].text;
-    abort(); /* all of them have it */
+    abort(); /* all objects have it */
 }
 
 static int fail(const struct call *call, const struct kube_link *link,
@@ -378,7 +378,7 @@ int kube_link_write(struct kube_link *link, const struct kube_write *write,
                 as_kube_config_map_decode_version(answer.data, answer.size, version, &call.error);
             if (call.code == 0)
                 return 0;
-            outcome = CALL_LATER; /* a proxy's words: read it back */
+            outcome = CALL_LATER; /* from a proxy: read the object back */
         }
         if (outcome == CALL_MISSING && as_str_is_empty(version)) {
             as_error_set(&call.error, "the namespace does not exist: create it, or set "
@@ -406,7 +406,7 @@ int kube_link_write(struct kube_link *link, const struct kube_write *write,
     }
 }
 
-/* One page: DONE, GONE, LATER or REFUSED. */
+/* Reads one page. Returns DONE, GONE, LATER or REFUSED. */
 static enum outcome read_page(struct call *call, const struct kube_reader *reader, char **next_io)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);

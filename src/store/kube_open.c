@@ -1,9 +1,9 @@
 /*
- * Taking the state over: all objects are read, the journal is carried out on what the shards say,
- * and the head is written under our name. Where the head has changed since it was read, somebody
- * else was at work: all is read again, some times.
+ * Taking the state over: reads all objects, applies the journal to the shards, and writes the head
+ * under our name. If the head has changed since it was read, somebody else was at work: everything
+ * is read again, a few times at most.
  *
- * What does not belong together is refused whole: part of a state is worse than none.
+ * A state whose parts do not fit together is refused whole: a partial state is worse than none.
  */
 #include "kube_store.h"
 
@@ -33,8 +33,8 @@ struct opening {
     struct as_kube_state_head head;
     struct as_buf tail;
     struct segment segments[AS_KUBE_STATE_SLOTS_MAX];
-    uint64_t shard_sequence; /* the newest that a shard says */
-    /* while the journal is carried out */
+    uint64_t shard_sequence; /* the newest in a shard */
+    /* while the journal is applied: */
     uint64_t dirty_from, last_sequence;
     bool has_commits, has_gap;
 };
@@ -78,7 +78,7 @@ static int take_head(struct opening *opening, const struct as_kube_config_map *m
     return as_buf_check(&opening->tail);
 }
 
-/* Also of one that no head names: its version is needed. */
+/* Also segments that no head names: their version is needed. */
 static int take_segment(struct opening *opening, uint32_t slot,
                         const struct as_kube_config_map *map, struct as_error *error)
 {
@@ -132,7 +132,7 @@ static bool parse_number(const char *text, uint32_t limit, uint32_t *number_out)
     return true;
 }
 
-/* By its name; an object with our labels and another name is none of ours. */
+/* Takes an object by its name; with our labels but another name it is not ours. */
 static int take_object(void *context, const struct as_kube_config_map *map, struct as_error *error)
 {
     struct opening *opening = context;
@@ -213,7 +213,7 @@ static int replay(struct opening *opening, struct as_error *error)
     return kube_table_finish(&opening->store->table, error);
 }
 
-/* Once: 0, -ESTALE where the head was written meanwhile, or another error. */
+/* One try: 0, -ESTALE if the head was written meanwhile, or another error. */
 static int try_to_take_over(struct opening *opening, struct as_error *error)
 {
     struct kube_store *store = opening->store;

@@ -1,6 +1,6 @@
 /*
- * The state in memory: see the header. While it is being read, pieces hang on no record; a record's
- * key is then with its pieces, as a record of their own.
+ * The state in memory: see the header. While the state is being read, pieces belong to no record;
+ * each piece has a record of its own, which holds its key.
  */
 #include "kube_table.h"
 
@@ -103,7 +103,7 @@ struct kube_shard *kube_table_find_oldest(const struct kube_table *table)
     return oldest;
 }
 
-/* A record of that key with room for `count` pieces. */
+/* Finds or makes the record of that key, with room for `count` pieces. */
 static struct kube_record *find_record(struct kube_table *table, unsigned kind, const char *key,
                                        size_t key_size, struct kube_record **made_out)
 {
@@ -190,7 +190,7 @@ void kube_table_unload(struct kube_table *table, uint64_t id)
     if (piece)
         free_piece(table, piece);
     if (id > table->last_id)
-        table->last_id = id; /* not to be given again while the journal still has it */
+        table->last_id = id; /* an id in the journal must not be given again */
 }
 
 static int fail_record(const struct kube_record *record, struct as_error *error)
@@ -202,7 +202,7 @@ static int fail_record(const struct kube_record *record, struct as_error *error)
     return -EBADMSG;
 }
 
-/* Puts the piece in its place of its record's list. */
+/* Puts the piece into its place in its record's list. */
 static int attach(struct kube_piece *piece, struct as_error *error)
 {
     struct kube_record *record = piece->record;
@@ -244,7 +244,7 @@ static bool has_room(const struct kube_shard *shard, size_t size)
     return shard->size + size <= AS_STORE_KUBE_SHARD_FILL || shard->piece_count == 0;
 }
 
-/* A place for a new piece: one that is to be written anyway, else any with room, else a new one. */
+/* A shard for a new piece: one that must be written anyway, else any with room, else a new one. */
 static struct kube_shard *choose_shard(struct kube_table *table, size_t size)
 {
     struct kube_shard *any = NULL;
@@ -287,7 +287,7 @@ static struct as_kube_state_piece describe(const struct kube_piece *piece)
     };
 }
 
-struct job { /* one change that is carried out */
+struct job { /* one change that is being applied */
     struct kube_table *table;
     struct kube_record *record;
     uint64_t serial;
@@ -296,7 +296,7 @@ struct job { /* one change that is carried out */
     struct as_error *error;
 };
 
-/* Where a piece with a new value goes: where it is, if it fits there. */
+/* The shard for a piece with a new value: its present one if it fits there. */
 static struct kube_shard *choose_place(const struct job *job, struct kube_piece **piece_io,
                                        size_t text_size)
 {
@@ -307,7 +307,7 @@ static struct kube_shard *choose_place(const struct job *job, struct kube_piece 
     struct kube_shard *shard = choose_shard(job->table, text_size);
     if (!shard || !piece->shard)
         return shard;
-    /* elsewhere, under another name */
+    /* in another shard, under another name */
     struct kube_piece *moved = add_piece(job->table, piece->record, job->table->last_id + 1);
     moved->index = piece->index;
     moved->count = piece->count;
@@ -333,7 +333,7 @@ static int put_piece(const struct job *job, uint32_t index, uint32_t count, cons
     struct as_kube_state_piece text = describe(piece);
     as_buf_clear(&table->text);
     as_kube_state_print_record(&text, &table->text);
-    as_kube_state_print_name(text.kind, UINT64_MAX / 2, name); /* the longest */
+    as_kube_state_print_name(text.kind, UINT64_MAX / 2, name); /* the longest name */
     size_t text_size = table->text.size + strlen(name);
     if (as_buf_check(&table->text) < 0 || text_size > AS_STORE_KUBE_OBJECT_MAX) {
         as_error_set(job->error, "a key of %zu bytes is too long", job->record->key_size);
@@ -353,7 +353,7 @@ static int put_piece(const struct job *job, uint32_t index, uint32_t count, cons
     return 0;
 }
 
-/* The record's list has `count` places then; surplus pieces are dropped. */
+/* Sets the length of the record's list to `count`; drops surplus pieces. */
 static void resize(const struct job *job, uint32_t count)
 {
     struct kube_record *record = job->record;
@@ -370,7 +370,7 @@ static void resize(const struct job *job, uint32_t count)
     }
 }
 
-/* How much of the value goes into one piece: not through the middle of a character. */
+/* How much of the value goes into one piece; does not cut a character. */
 static size_t cut(const char *value, size_t size)
 {
     if (size <= AS_STORE_KUBE_PIECE_MAX)
@@ -410,7 +410,7 @@ int kube_table_change(struct kube_table *table, const struct as_store_change *ch
         as_error_set(error, "a value of %zu bytes is too large", change->value_size);
         return -EMSGSIZE;
     }
-    assert(record || !change->value); /* it was made */
+    assert(record || !change->value); /* a change with a value has made it */
     if (change->value)
         return put(&job, change->value, change->value_size);
     if (record) {

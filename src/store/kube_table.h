@@ -1,9 +1,9 @@
 /*
- * The state as a holder has it in memory: all records, in the order of their keys; which pieces
- * each consists of, and in which shard a piece is kept.
+ * The state in a holder's memory: all records, in the order of their keys; the pieces of each
+ * record, and the shard of each piece.
  *
- * Shards are numbered from 0 and filled as there is need. A piece stays where it is as long as it
- * fits there, under the same name; so a record that changes makes one object change.
+ * Shards are numbered from 0 and filled as needed. A piece stays in its shard, under the same name,
+ * as long as it fits. So a change of one record changes one object.
  */
 #ifndef ALERTSCALER_SRC_STORE_KUBE_TABLE_H
 #define ALERTSCALER_SRC_STORE_KUBE_TABLE_H
@@ -44,11 +44,11 @@ struct kube_record {
 
 struct kube_shard {
     uint32_t number;
-    char version[AS_KUBE_VERSION_SIZE]; /* "": there is no such object yet */
+    char version[AS_KUBE_VERSION_SIZE]; /* "": the object does not exist yet */
     TAILQ_HEAD(, kube_piece) pieces;
     size_t piece_count, size; /* of names and texts */
     bool is_dirty;
-    uint64_t dirty_from; /* serial of the first segment that it needs */
+    uint64_t dirty_from; /* serial of the oldest segment that it needs */
 };
 
 RB_HEAD(kube_records, kube_record);
@@ -65,8 +65,8 @@ struct kube_table {
 void kube_table_init(struct kube_table *table);
 void kube_table_deinit(struct kube_table *table);
 
-/* Opening: pieces in any order, a later one in the place of one before it; then whole records are
- * made of them. -EBADMSG where one is not whole. A piece that says another place than it has is
+/* While opening: pieces in any order, a later one replaces an earlier one; then pieces are joined
+ * to records. -EBADMSG if a record is incomplete. A piece whose stated place is another one is
  * moved. */
 struct kube_shard *kube_table_get_shard(struct kube_table *table, uint32_t number);
 void kube_table_load(struct kube_table *table, const struct as_kube_state_piece *piece,
@@ -75,9 +75,9 @@ void kube_table_unload(struct kube_table *table, uint64_t id);
 int kube_table_finish(struct kube_table *table, struct as_error *error) AS_MUST_USE;
 
 /*
- * Carries a change out in memory and appends what it means to `journal`; *count_io counts the lines
- * of the commit. What becomes dirty is so from segment `serial` on. 0; -ENOSPC where there are too
- * many shards.
+ * Applies a change in memory and appends its journal lines to `journal`; *count_io counts the
+ * commit's lines. Shards that it makes dirty are dirty from segment `serial` on. 0; -ENOSPC if
+ * there are too many shards.
  */
 int kube_table_change(struct kube_table *table, const struct as_store_change *change,
                       uint64_t serial, struct as_buf *journal, size_t *count_io,
@@ -85,15 +85,15 @@ int kube_table_change(struct kube_table *table, const struct as_store_change *ch
 
 void kube_table_mark(struct kube_shard *shard, uint64_t serial);
 
-/* The dirty shard that needs the oldest segment; NULL: there is none. */
+/* The dirty shard that needs the oldest segment; NULL: no dirty shard. */
 struct kube_shard *kube_table_find_oldest(const struct kube_table *table);
 
-/* The texts of a shard's records in the arena; *count_out of them. */
+/* The texts of a shard's records, in the arena; *count_out: how many. */
 struct as_kube_config_item *kube_table_print_shard(const struct kube_shard *shard,
                                                    struct as_arena *arena, size_t extra,
                                                    size_t *count_out) AS_MUST_USE;
 
-/* As the port's. */
+/* As as_store.visit. */
 int kube_table_visit(struct kube_table *table, enum as_store_kind kind, as_store_visit_fn *visit,
                      void *context) AS_MUST_USE;
 

@@ -1,12 +1,12 @@
 /*
- * The store in an API server: see the header. Here is how commits are written and how shards
- * follow; kube_open.c takes the state over, kube_link.c makes writes certain, kube_table.c knows
- * what is where.
+ * The store in an API server: see the header. This file writes commits and updates shards;
+ * kube_open.c takes the state over, kube_link.c makes writes certain, kube_table.c knows the place
+ * of each piece.
  *
- * Invariants. `head` and `tail` are what the head object says. A shard that is not dirty holds what
- * the table has for it; one that is dirty is brought there by the journal from its dirty_from on.
- * So a segment is let go of only when no dirty shard needs it, and its object is written anew only
- * after a head that does not name it. A shard is only ever written with what is committed.
+ * Invariants. `head` and `tail` are what the head object contains. A shard that is not dirty holds
+ * what the table has for it; a dirty shard lacks only the journal from its dirty_from on. So a
+ * segment is released only when no dirty shard needs it, and its object is written again only after
+ * a head that does not name it. Only committed values are written to shards.
  */
 #include <alertscaler/store/kubernetes.h>
 
@@ -87,7 +87,7 @@ static int write_segment(struct kube_store *store, struct as_kube_state_head *ne
     return code;
 }
 
-/* Cut between characters: each object holds a text of its own. */
+/* Cuts the text between characters, because each object holds a text. */
 static int write_segments(struct kube_store *store, struct as_kube_state_head *next,
                           const struct as_buf *text, struct as_error *error)
 {
@@ -124,7 +124,7 @@ static int write_shard(struct kube_store *store, struct kube_shard *shard, bool 
     return code;
 }
 
-/* What a head need not name any more. */
+/* Releases the segments that a head need not name any more. */
 static void release(const struct kube_store *store, struct as_kube_state_head *next)
 {
     const struct kube_shard *oldest = kube_table_find_oldest(&store->table);
@@ -136,7 +136,7 @@ static void release(const struct kube_store *store, struct as_kube_state_head *n
     memmove(next->segments, next->segments + done, next->segment_count * sizeof(*next->segments));
 }
 
-/* All shards follow, and the journal is empty. */
+/* Writes all dirty shards and empties the journal. */
 static int fold(struct kube_store *store, struct as_error *error)
 {
     struct as_kube_state_head next = store->head;
@@ -166,7 +166,7 @@ static void kube_tidy(struct as_store *self)
     for (int i = 0; code == 0 && i < AS_STORE_KUBE_TIDY_SHARDS; i++) {
         shard = kube_table_find_oldest(&store->table);
         if (!shard || shard->dirty_from > store->head.serial)
-            break; /* the next head lets go of all segments */
+            break; /* the next head releases all segments */
         code = write_shard(store, shard, true, &error);
     }
     if (code && !store->cannot_tidy)
@@ -179,7 +179,7 @@ static void kube_tidy(struct as_store *self)
 
 /* Commits */
 
-/* Before anything of the commit is in the table: room for its segments, however it is written. */
+/* Makes room for the commit's segments, however it will be written, before the table changes. */
 static int make_room(struct kube_store *store, const struct as_store_change *changes, size_t count,
                      struct as_error *error)
 {
@@ -212,9 +212,9 @@ static int print_commit(struct kube_store *store, const struct as_store_change *
     return 0;
 }
 
-/* The commit goes behind the tail; or the tail into an object of its own and the commit into its
- * place; or both into objects. A large commit is in the head only where no tail is: else each of
- * many large ones would be written twice, in the head and with the next one in an object. */
+/* Writes the commit in one of three ways: behind the tail; or the tail into a segment and the
+ * commit in its place; or both into segments. A large commit is in the head only without a tail:
+ * else each of many large commits would be written twice, in the head and later in a segment. */
 static int write_commit(struct kube_store *store, const struct as_buf *text, struct as_error *error)
 {
     struct as_kube_state_head next = store->head;

@@ -1,6 +1,6 @@
 /*
- * The in-memory store: one ordered map a kind, and injected failures. A failed commit is either not
- * applied at all or applied whole, as with a file whose last sync failed.
+ * The in-memory store: one ordered map per kind, and injected failures. A failed commit is applied
+ * either not at all or whole, as with a file whose last sync failed.
  */
 #include <alertscaler/store/memory.h>
 
@@ -15,7 +15,7 @@
 struct record {
     RB_ENTRY(record) link;
     size_t key_size, value_size;
-    unsigned char *value; /* own memory */
+    unsigned char *value; /* owned */
     unsigned char key[];
 };
 
@@ -41,7 +41,7 @@ struct as_store_memory {
 struct handle {
     struct as_store port;
     struct as_store_memory *memory;
-    uint64_t number; /* only the newest may write */
+    uint64_t number; /* only the newest store may write */
 };
 
 static struct record *record_new(const void *key, size_t key_size)

@@ -1,10 +1,10 @@
 /*
- * The SQLite store. The file belongs to one process: locking_mode=EXCLUSIVE, so that neither a
- * second alertscaler nor a curious shell can hold a lock at the moment of a commit, and the WAL
- * needs no shared memory. Statements are prepared once.
+ * The SQLite store. One process owns the file: locking_mode=EXCLUSIVE. So neither a second
+ * alertscaler nor an operator's sqlite3 can hold a lock during a commit, and the WAL needs no
+ * shared memory. Statements are prepared once.
  *
- * After a failed commit the store refuses everything: what a failed fsync left on the disk is known
- * only by opening it anew.
+ * After a failed commit the store refuses everything: only opening the file again shows what a
+ * failed fsync left on the disk.
  */
 #include <alertscaler/store/sqlite.h>
 
@@ -24,14 +24,14 @@
 
 #include "sqlite_open.h"
 
-/* Moving the WAL into the file takes two syncs: in a quiet moment from the first number of pages
- * on, within a commit at the second. */
+/* Moving the WAL into the file takes two syncs. From TIDY pages on it happens when no caller waits;
+ * from MAX pages on within a commit. */
 #define WAL_PAGES_TIDY 500
 #define WAL_PAGES_MAX  4000
 
 struct kind {
     const char *put, *delete, *visit;
-    bool is_number; /* the key is 8 bytes big-endian, kept as an integer */
+    bool is_number; /* the key is 8 bytes big-endian, stored as an integer */
 };
 
 #define KIND(table, number)                                                                        \
@@ -57,7 +57,7 @@ struct sqlite_store {
     char *path;
     sqlite3_stmt *put[AS_STORE_KIND_COUNT], *delete[AS_STORE_KIND_COUNT];
     sqlite3_stmt *control[CONTROL_COUNT];
-    int failed;    /* 0, or the negative errno of the commit that failed */
+    int failed;    /* 0, or the negative errno of the failed commit */
     int wal_pages; /* in the WAL after the last commit */
     bool cannot_tidy;
 };
@@ -104,7 +104,7 @@ static int run(sqlite3_stmt *statement)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* An SQLite result code. */
+/* Returns an SQLite result code. */
 static int apply(struct sqlite_store *store, const struct as_store_change *change)
 {
     sqlite3_stmt *statement =
@@ -158,8 +158,8 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Moves the WAL into the file. A failure loses nothing: all is in the WAL, which then grows until
- * a commit fails. */
+/* Moves the WAL into the file. A failure loses nothing: the WAL has everything, and grows until a
+ * commit fails. */
 static void sqlite_tidy(struct as_store *self)
 {
     struct sqlite_store *store = (struct sqlite_store *)self;
@@ -215,7 +215,7 @@ static void sqlite_close(struct as_store *self)
     }
     for (int i = 0; i < CONTROL_COUNT; i++)
         sqlite3_finalize(store->control[i]);
-    sqlite3_close(store->db); /* the last one to close: moves the WAL into the file */
+    sqlite3_close(store->db); /* the last connection: this moves the WAL into the file */
     free(store->path);
     free(store);
 }
@@ -241,7 +241,7 @@ int as_store_sqlite_open(const char *path, bool may_create, struct as_store **st
         sqlite_close(&store->port);
         return status;
     }
-    sqlite3_wal_hook(store->db, on_commit, store); /* in the place of SQLite's own checkpoints */
+    sqlite3_wal_hook(store->db, on_commit, store); /* replaces SQLite's own checkpoints */
     *store_out = &store->port;
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * SQLite's memory from the allocator of all, but freed by as_release: what is in it are pages and
- * statements of the state, which holds no secret.
+ * SQLite's memory comes from the general allocator, but is freed with as_release: it holds pages
+ * and statements of the state, which is not secret.
  */
 #include "sqlite_memory.h"
 
@@ -63,7 +63,7 @@ static void configure(void)
         .xInit = begin,
         .xShutdown = end,
     };
-    (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods); /* too late where it is in use */
+    (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods); /* too late if SQLite is in use */
 }
 
 void as_sqlite_set_memory(void)

@@ -1,10 +1,10 @@
 /*
- * SQLite's memory: nothing in it is secret, so it is not wiped when it is freed.
+ * SQLite's memory: it holds no secrets, so it is not wiped when freed.
  */
 #ifndef ALERTSCALER_STORE_SQLITE_MEMORY_PRIVATE_H
 #define ALERTSCALER_STORE_SQLITE_MEMORY_PRIVATE_H
 
-/* For all connections to come; any number of times, from any thread. */
+/* Applies to all later connections. May be called any number of times, from any thread. */
 void as_sqlite_set_memory(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Opens, checks and creates the state file. Steps, each with its own refusal: the file (SQLite's
- * own words for a missing directory are not helpful), the lock, whose file it is, its version, its
- * soundness.
+ * Opens, checks and creates the state file. Each step has its own error: the file (SQLite's own
+ * words for a missing directory do not help), the lock, the owner of the file, its version, its
+ * integrity.
  */
 #include "sqlite_open.h"
 
@@ -25,8 +25,8 @@
 #define TO_TEXT_(x)    #x
 
 /*
- * Incidents come in the random order of their digests: in a rowid table their values are
- * appended, and only the small index is written all over. The other tables are small.
+ * Incidents come in the random order of their digests: in a rowid table their values are appended,
+ * and only the small index is written in random places. The other tables are small.
  */
 static const char schema[] =
     "BEGIN EXCLUSIVE;"
@@ -41,7 +41,7 @@ static const char schema[] =
                                                                                  "COMMIT;";
 
 struct fault {
-    int sqlite, code; /* primary result code; errno, 0: the system's */
+    int sqlite, code; /* SQLite's primary result code; our errno, 0: the system's */
     const char *advice;
 };
 
@@ -87,7 +87,7 @@ static int fail_errno(const char *path, int code, struct as_error *error)
     return -code;
 }
 
-/* The file is there and ours to write; made with mode 0600 if it was not there. */
+/* Checks that the file exists and is writable; creates it with mode 0600 if allowed. */
 static int make_file(const char *path, bool may_create, struct as_error *error)
 {
     struct stat info;
@@ -127,7 +127,7 @@ static int execute(sqlite3 *db, const char *path, const char *sql, const char *w
     return sqlite3_exec(db, sql, NULL, NULL, NULL) ? as_sqlite_fail(db, path, what, error) : 0;
 }
 
-/* The number that a query answers in its first row. */
+/* Reads the number in the first row of a query's result. */
 static int ask_number(sqlite3 *db, const char *path, const char *sql, int64_t *number_out,
                       struct as_error *error)
 {
@@ -161,7 +161,7 @@ static int quick_check(sqlite3 *db, const char *path, struct as_error *error)
     return status;
 }
 
-/* Whose file it is, and which version's. 0 and version_out 0: no tables yet. */
+/* Checks that the file is ours, and reads its version. 0 and version_out 0: no tables yet. */
 static int check_owner(sqlite3 *db, const char *path, int64_t *version_out, struct as_error *error)
 {
     int64_t application, version, tables;
@@ -196,15 +196,15 @@ static int check_owner(sqlite3 *db, const char *path, int64_t *version_out, stru
     return 0;
 }
 
-/* Refused where nobody's lock is in the way: opening is the lock. */
+/* EXCLUSIVE: the first access takes the file's lock, and the connection keeps it. */
 static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
                                "PRAGMA trusted_schema=OFF;"
                                "PRAGMA cell_size_check=ON;"
                                "PRAGMA temp_store=MEMORY;"
                                "PRAGMA cache_size=-1024;"
                                "PRAGMA synchronous=FULL;";
-/* The tables of an earlier version are the same; what is in them changes record by record as they
- * are written. From now on such a version could not read them, so it must not try. */
+/* Earlier versions have the same tables; the content of records changes as they are written. An
+ * earlier version cannot read the new records, so the file's version must rise now. */
 static const char upgrade[] = "PRAGMA user_version=" TO_TEXT(AS_STORE_SQLITE_SCHEMA) ";";
 static const char journal[] = "PRAGMA journal_mode=WAL;"
                               "PRAGMA journal_size_limit=16777216;";
@@ -212,7 +212,7 @@ static const char journal[] = "PRAGMA journal_mode=WAL;"
 int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out, struct as_error *error)
 {
     const bool is_clean = was_closed_cleanly(path);
-    int64_t version = 0; /* of a new file */
+    int64_t version = 0; /* a new file */
     struct stat info;
     int status = make_file(path, may_create, error);
 

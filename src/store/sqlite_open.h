@@ -1,5 +1,5 @@
 /*
- * Opening the state file: everything that can be wrong with it, and the words for it.
+ * Opening the state file: everything that can be wrong with it, and the messages.
  */
 #ifndef ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
 #define ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
@@ -11,12 +11,12 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
-/* A connection with the tables in it, locked for this process. *db_out may be set on failure too
- * (close it). */
+/* A connection to a file with its tables, locked for this process. *db_out may be set on failure
+ * too (close it). */
 int as_sqlite_open(const char *path, bool may_create, sqlite3 **db_out,
                    struct as_error *error) AS_MUST_USE;
 
-/* The negative errno of the connection's last error, and a text that says what to do. Never 0. */
+/* The negative errno of the connection's last error, never 0, with a text that says what to do. */
 int as_sqlite_fail(sqlite3 *db, const char *path, const char *what, struct as_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Target adapter for the generic HTTP node group: see the header. One call is one request; the
- * version of an observation is the group's entity tag, which goes back in If-Match as it came.
+ * Target adapter for the generic HTTP node group: see the header. One call is one request. The
+ * version of an observation is the group's entity tag, which is sent back unchanged in If-Match.
  */
 #include <alertscaler/target/http_group.h>
 
@@ -26,8 +26,8 @@ struct http_group {
     LIST_HEAD(, call) calls;
 };
 
-/* One observe (scaled is NULL) or scale. Waits for its transfer, or for the turn of the loop in
- * which it is told that it could not start. */
+/* One observe (scaled is NULL) or scale. Waits for its transfer, or for the turn of the loop that
+ * reports that it could not start. */
 struct call {
     LIST_ENTRY(call) entry;
     struct http_group *owner;
@@ -38,7 +38,7 @@ struct call {
     struct as_http_call *transfer;
     struct as_timer *timer;
     struct as_outcome outcome;
-    struct as_http_group group; /* of an observation that went well */
+    struct as_http_group group; /* of a successful observation */
     unsigned attempts;
     char path[512];
 };
@@ -94,7 +94,7 @@ static void fail_later(struct call *call, enum as_reason reason, const char *mes
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
 
-/* The body's etag, else the header's. */
+/* Takes the etag from the body, else from the header. */
 static void take_group(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
@@ -133,7 +133,7 @@ static void answered(void *context, const struct as_http_response *response)
     finish(call);
 }
 
-/* For the action log: what follows the host, without the query, which may hold a secret. */
+/* For the action log: the path, without the query, which may hold a secret. */
 static void keep_path(struct call *call, const char *url)
 {
     const char *authority = strstr(url, "://");

@@ -1,6 +1,6 @@
 /*
- * What an HTTP answer means for a target: see the header. Every failure has exactly one reason; the
- * rule for ambiguity is "unless the other side has said no, it may have been done".
+ * The meaning of an HTTP answer for a target: see the header. Every failure has exactly one reason.
+ * The rule for ambiguity: unless the other side has refused, the request may have been carried out.
  */
 #include "outcome.h"
 
@@ -77,7 +77,7 @@ void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *
     if (!is_change) {
         outcome->is_ambiguous = false;
         if (outcome->reason == AS_REASON_CONFLICT)
-            outcome->reason = AS_REASON_REJECTED; /* with what would a question conflict? */
+            outcome->reason = AS_REASON_REJECTED; /* a read cannot conflict */
     }
     if (response->outcome != AS_HTTP_ANSWERED)
         as_outcome_set_message(outcome, response->error);

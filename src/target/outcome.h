@@ -1,5 +1,5 @@
 /*
- * What an HTTP answer means for a target: the table that every adapter shares.
+ * The meaning of an HTTP answer for a target: one table for all adapters.
  */
 #ifndef ALERTSCALER_SRC_TARGET_OUTCOME_H
 #define ALERTSCALER_SRC_TARGET_OUTCOME_H
@@ -14,19 +14,19 @@
 
 struct as_outcome {
     enum as_reason reason;
-    bool is_ambiguous; /* the request may have been carried out all the same */
-    bool is_shortage;  /* for want of capacity */
-    bool is_accepted;  /* the change was accepted, and failed afterwards: it counts as done */
+    bool is_ambiguous; /* the request may have been carried out in spite of the failure */
+    bool is_shortage;  /* for lack of capacity */
+    bool is_accepted;  /* the change was accepted and failed later: it counts as done */
     int http_status;   /* 0: no answer */
     int64_t retry_after_us;
-    char request_id[AS_REQUEST_ID_SIZE]; /* the other side's name for the request; "": none */
+    char request_id[AS_REQUEST_ID_SIZE]; /* the request's id from the other side; "": none */
     char message[AS_MESSAGE_SIZE];
 };
 
 /*
- * The outcome of a transfer. `is_change`: the request would change something, so that a failure
- * after it was sent is ambiguous. The message is the transport's error or "HTTP 409"; an adapter
- * that finds a better one in the body puts it in its place.
+ * The outcome of a transfer. `is_change`: the request would change something, so a failure after
+ * sending is ambiguous. The message is the transport's error or "HTTP 409"; an adapter that finds a
+ * better message in the body replaces it.
  */
 void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *response,
                      bool is_change, as_wall_time now);
@@ -34,7 +34,7 @@ void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *
 /* An outcome without a transfer: nothing was sent. */
 void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, const char *message);
 
-/* `message` on one line, cut to fit; nothing happens where it is empty. */
+/* `message` as one line, cut to fit; an empty message changes nothing. */
 void as_outcome_set_message(struct as_outcome *outcome, const char *message);
 
 void as_outcome_fill_observation(const struct as_outcome *outcome,

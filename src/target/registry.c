@@ -1,7 +1,7 @@
 /*
- * All targets behind one port: see the header. A cluster that is not there, and a cluster or
- * provider that the settings do not know (which their check rules out), is a row whose port is an
- * answer only.
+ * All targets behind one port: see the header. Each cluster or provider is a row. A missing
+ * cluster, or a cluster or provider that the settings do not have (their check excludes this), is a
+ * row that only answers with an error.
  */
 #include <alertscaler/target/registry.h>
 
@@ -16,14 +16,14 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/http_group.h>
-#include <alertscaler/target/kubernetes.h>
 
+#include "adapters.h"
 #include "kubernetes/clusters.h"
 #include "node_group/node_group.h"
 #include "outcome.h"
 
 struct row {
-    enum as_target_kind kind;
+    const struct as_target_kind *kind;
     const char *name;            /* of the cluster or provider */
     struct as_target_port *port; /* NULL: `missing` says why */
     struct as_error missing;
@@ -32,13 +32,13 @@ struct row {
 struct registry {
     struct as_target_port port;
     const struct as_access_env *env;
-    struct as_clusters clusters; /* of the nodes of groups */
+    struct as_clusters clusters; /* the clusters of node groups */
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
 };
 
-/* A call that no adapter can take: told in the next turn. */
+/* A call that no adapter can take: answered in the next turn. */
 struct refusal {
     LIST_ENTRY(refusal) entry;
     struct registry *owner;
@@ -52,8 +52,7 @@ struct refusal {
 
 static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
 {
-    bool is_kubernetes = ref->kind == AS_TARGET_KUBERNETES;
-    const char *name = as_target_ref_get(ref, is_kubernetes ? "cluster" : "provider");
+    const char *name = as_target_ref_get(ref, ref->kind->owner);
     for (size_t i = 0; i < registry->row_count; i++) {
         struct row *row = &registry->rows[i];
         if (row->kind == ref->kind && strcmp(row->name, name) == 0)
@@ -146,35 +145,46 @@ static void close_port(struct as_target_port *self)
     free(registry);
 }
 
-/* Said nothing about: it may be missing. */
+/* A cluster that the settings do not mention: it may be missing. */
 static bool is_implied(const struct as_cluster_settings *cluster)
 {
     return strcmp(cluster->name, "default") == 0 && !cluster->kubeconfig && !cluster->context;
 }
 
-static int open_cluster(struct row *row, const struct as_cluster_settings *cluster,
-                        const struct as_access_env *env, struct as_error *error)
+static int open_kind(struct row *row, const struct as_target_adapter *adapter,
+                     const struct as_cluster_settings *cluster, const struct as_access_env *env)
 {
     struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
     struct as_kube_access *access;
-    row->kind = AS_TARGET_KUBERNETES;
+    row->kind = adapter->kind;
     row->name = cluster->name;
     int code = as_kube_access_new(&config, env, &access, &row->missing);
-    if (code == 0) {
-        row->port = as_kubernetes_new(access, env);
-        return 0;
-    }
-    if (is_implied(cluster)) {
-        as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
-               AS_F("reason", row->missing.text));
-        return 0;
-    }
-    as_error_set(error, "%s", row->missing.text);
-    as_error_wrap(error, "cluster %s", cluster->name);
+    if (code == 0)
+        row->port = adapter->open(access, env);
     return code;
 }
 
-/* The row has no port where its cluster is not there: `missing` says why. */
+static int open_cluster(struct registry *registry, const struct as_cluster_settings *cluster,
+                        struct as_error *error)
+{
+    for (const struct as_target_adapter *adapter = as_target_adapters; adapter->kind; adapter++) {
+        struct row *row = &registry->rows[registry->row_count++];
+        int code = open_kind(row, adapter, cluster, registry->env);
+        if (code == 0)
+            continue;
+        if (!is_implied(cluster)) {
+            as_error_set(error, "%s", row->missing.text);
+            as_error_wrap(error, "cluster %s", cluster->name);
+            return code;
+        }
+        if (adapter == as_target_adapters) /* once for all kinds */
+            as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
+                   AS_F("reason", row->missing.text));
+    }
+    return 0;
+}
+
+/* The row has no port if its cluster is missing: `missing` says why. */
 static void open_node_groups(struct registry *registry, struct row *row,
                              const struct as_group_provider *provider,
                              const struct as_provider_settings *settings)
@@ -201,15 +211,15 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     registry->port = (struct as_target_port){observe, scale, is_idle, close_port};
     registry->env = env;
     registry->rows =
-        as_xcalloc(settings->cluster_count + settings->provider_count, sizeof(*registry->rows));
+        as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,
+                   sizeof(*registry->rows));
     LIST_INIT(&registry->refusals);
     for (size_t i = 0; i < settings->provider_count; i++) {
         if (!registry->clusters.items && as_group_provider_find(settings->providers[i].type))
             as_clusters_init(&registry->clusters, settings, env);
     }
     for (size_t i = 0; i < settings->cluster_count; i++) {
-        struct row *row = &registry->rows[registry->row_count++];
-        int code = open_cluster(row, &settings->clusters[i], env, error);
+        int code = open_cluster(registry, &settings->clusters[i], error);
         if (code) {
             close_port(&registry->port);
             return code;
@@ -218,18 +228,18 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     for (size_t i = 0; i < settings->provider_count; i++) {
         const struct as_provider_settings *provider = &settings->providers[i];
         struct row *row = &registry->rows[registry->row_count++];
-        row->kind = AS_TARGET_NODE_GROUP;
+        row->kind = &as_target_kind_node_group;
         row->name = provider->name;
         if (strcmp(provider->type, "http") == 0)
             row->port = as_http_group_new(provider, env);
-        else /* the settings know no types but those of the table */
+        else /* the settings allow only types of the table */
             open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
     }
     *port_out = &registry->port;
     return 0;
 }
 
-/* The same failure is told once: it is tried again every minute. */
+/* The same failure is logged once, although recovery is tried every minute. */
 static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
 {
     struct as_cluster *cluster = context;

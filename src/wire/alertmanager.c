@@ -14,9 +14,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json/field.h"
 #include "json/json_pool.h"
 #include "json/place.h"
+#include "json/reader.h"
 
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
@@ -284,8 +284,7 @@ void as_alertmanager_decode_error(const char *json, size_t size,
     json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     root = json_loadb(json, size, JSON_DECODE_ANY, NULL);
     if (root)
-        text =
-            json_is_string(root) ? json_string_value(root) : as_field_find_string(root, "message");
+        text = json_is_string(root) ? json_string_value(root) : as_json_find_text(root, "message");
     as_str_copy_line(text ? text : "", text_out, AS_ALERTMANAGER_ERROR_SIZE);
     json_pool_leave();
 }

@@ -11,101 +11,151 @@
 #include "decision_private.h"
 
 /* `by: N`, or `by: P%` with `at_least` */
-static int decode_amount(struct as_strict *reader, int64_t milli_percent_max,
-                         struct as_amount *amount)
+static void decode_amount(struct as_reader *reader, int64_t milli_percent_max,
+                          struct as_amount *amount)
 {
-    json_t *by = json_object_get(reader->object, "by");
-    int error;
+    const json_t *by = json_object_get(reader->object, "by");
 
     amount->at_least = 1;
     if (!json_is_string(by)) {
-        error = as_strict_require(reader, "by");
-        if (!error && !json_is_integer(by))
-            error = as_strict_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
-        return error ? error : as_strict_take_i64(reader, "by", 0, INT64_MAX, &amount->size);
+        as_read_require(reader, "by");
+        if (!json_is_integer(by))
+            as_read_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
+        as_read_i64(reader, "by", 0, INT64_MAX, &amount->size);
+        return;
     }
-    (void)as_strict_take(reader, "by");
+    (void)as_read_any(reader, "by");
     amount->is_percent = true;
     if (as_number_parse_percent(json_string_value(by), &amount->milli_percent) != 0 ||
         amount->milli_percent < 0)
-        return as_strict_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
+        as_read_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
     if (amount->milli_percent > milli_percent_max)
-        return as_strict_fail(reader, "by", "expected at most 100%%: nothing can lose more");
-    return as_strict_take_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
+        as_read_fail(reader, "by", "expected at most 100%%: nothing can lose more");
+    as_read_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
 }
 
-static int decode_step(struct as_strict *reader, int64_t milli_percent_max, struct as_step *step)
-{
-    int error;
+/* What the steps of an action are held to. */
+struct step_rules {
+    enum as_action_kind kind;
+    int64_t milli_percent_max;
+    bool has_goals;
+};
 
-    step->is_above = as_strict_has(reader, "above");
-    if (step->is_above == as_strict_has(reader, "below"))
-        return as_strict_fail(reader, NULL, "expected either \"above\" or \"below\"");
-    if ((error = as_strict_take_double(reader, step->is_above ? "above" : "below", &step->bound)) ||
-        (error = decode_amount(reader, milli_percent_max, &step->amount)))
-        return error;
-    return as_strict_finish(reader);
+/* `to: X` of a step, since v: 2: on this side of the bound, or the way would be none. */
+static void decode_goal(struct as_reader *reader, bool is_up, struct as_step *step)
+{
+    as_read_positive(reader, "to", &step->to);
+    if (step->is_above != is_up)
+        as_read_fail(reader, "to", "expected \"%s\" beside it", is_up ? "above" : "below");
+    if (!(step->to > 0))
+        as_read_fail(reader, "to", "expected a number above 0");
+    if (is_up ? step->to > step->bound : step->to < step->bound)
+        as_read_fail(reader, "to", "expected at %s \"%s\"", is_up ? "most" : "least",
+                     is_up ? "above" : "below");
 }
 
-static int decode_steps(struct as_strict *reader, struct as_arena *arena, int64_t milli_percent_max,
-                        struct as_action *action)
+static void decode_change(struct as_reader *reader, const struct step_rules *rules,
+                          struct as_step *step)
 {
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(reader, "steps", &count, &list);
+    step->is_above = as_read_has(reader, "above");
+    if (step->is_above == as_read_has(reader, "below"))
+        as_read_fail(reader, NULL, "expected either \"above\" or \"below\"");
+    as_read_double(reader, step->is_above ? "above" : "below", &step->bound);
+    if (rules->has_goals && as_read_has(reader, "to"))
+        decode_goal(reader, rules->kind == AS_ACTION_SCALE_UP, step);
+    else
+        decode_amount(reader, rules->milli_percent_max, &step->amount);
+}
 
-    if (error)
-        return error;
-    if (count == 0 || count > AS_STEPS_MAX)
-        return as_strict_fail(reader, "steps", "expected 1 to %d steps", AS_STEPS_MAX);
+static void decode_rung(struct as_reader *reader, struct as_step *step)
+{
+    as_read_require(reader, "from");
+    as_read_require(reader, "size");
+    as_read_double(reader, "from", &step->bound);
+    as_read_i64(reader, "size", 0, INT64_MAX, &step->amount.size);
+}
+
+static void decode_step(struct as_reader *reader, const struct step_rules *rules,
+                        struct as_step *step)
+{
+    if (rules->kind == AS_ACTION_SCALE_TO)
+        decode_rung(reader, step);
+    else
+        decode_change(reader, rules, step);
+    as_read_end(reader);
+}
+
+static void decode_steps(struct as_reader *reader, struct as_arena *arena,
+                         const struct step_rules *rules, struct as_action *action)
+{
+    size_t count;
+    const json_t *list = as_read_list(reader, "steps", &count);
+
+    if (count == 0 || count > AS_STEPS_MAX) {
+        as_read_fail(reader, "steps", "expected 1 to %d steps", AS_STEPS_MAX);
+        return;
+    }
     struct as_step *steps = as_arena_alloc(arena, count, sizeof(*steps));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
-        if ((error = as_strict_init_item(&item, reader, "steps", list, i)) ||
-            (error = decode_step(&item, milli_percent_max, &steps[i])))
-            return error;
+        struct as_reader item;
+        as_read_item(&item, reader, "steps", list, i);
+        decode_step(&item, rules, &steps[i]);
     }
     action->steps = steps;
     action->step_count = count;
-    return 0;
 }
 
-/* `to: N`, since v: 2 */
-static int decode_to(struct as_strict *reader, struct as_action *action)
-{
-    action->is_to = true;
-    return as_strict_take_i64(reader, "to", 0, INT64_MAX, &action->size);
-}
-
-/* scale_up and scale_down; of the latter more than 100 % is refused since v: 2, as in rule files */
-static int decode_step_action(struct as_strict *reader, struct as_arena *arena, int32_t version,
-                              struct as_action *action)
+/* scale_up and scale_down; of the latter more than 100 % is refused since v: 2, as in rule files,
+ * and since then there is `to: N` */
+static void decode_step_action(struct as_reader *reader, struct as_arena *arena, int32_t version,
+                               struct as_action *action)
 {
     const bool is_bounded = action->kind == AS_ACTION_SCALE_DOWN && version >= 2;
-    const int64_t milli_percent_max = is_bounded ? 100000 : INT64_MAX;
-    int error = version >= 2 && as_strict_has(reader, "to") ? decode_to(reader, action)
-                : as_strict_has(reader, "steps")
-                    ? decode_steps(reader, arena, milli_percent_max, action)
-                    : decode_amount(reader, milli_percent_max, &action->amount);
-    return error ? error : as_strict_finish(reader);
+    const struct step_rules rules = {.kind = action->kind,
+                                     .milli_percent_max = is_bounded ? 100000 : INT64_MAX,
+                                     .has_goals = version >= 2};
+
+    action->is_to = version >= 2 && as_read_has(reader, "to");
+    if (action->is_to)
+        as_read_i64(reader, "to", 0, INT64_MAX, &action->size);
+    else if (as_read_has(reader, "steps"))
+        decode_steps(reader, arena, &rules, action);
+    else
+        decode_amount(reader, rules.milli_percent_max, &action->amount);
+    as_read_end(reader);
 }
 
-static int decode_utilization(struct as_strict *reader, struct as_track *track)
+/* scale_to: a size, or since v: 2 `steps` */
+static void decode_scale_to(struct as_reader *reader, struct as_arena *arena, int32_t version,
+                            struct as_action *action)
 {
-    const char *text = NULL;
-    int64_t milli_percent = 0;
-    int error;
+    static const struct step_rules rules = {.kind = AS_ACTION_SCALE_TO};
+    const char *name = as_action_kind_get_word(action->kind);
+    struct as_reader body;
 
-    if ((error = as_strict_take_string(reader, "utilization", &text)) ||
-        (error = as_strict_require(reader, "resource")))
-        return error;
-    if (as_number_parse_percent(text, &milli_percent) != 0 || milli_percent < 0)
-        return as_strict_fail(reader, "utilization", "expected a percentage as \"70%%\"");
-    track->value = (double)milli_percent / 1000;
-    return 0;
+    if (version < 2 || !json_is_object(json_object_get(reader->object, name))) {
+        as_read_i64(reader, name, 0, INT64_MAX, &action->size);
+        return;
+    }
+    as_read_object(&body, reader, name);
+    as_read_require(&body, "steps");
+    decode_steps(&body, arena, &rules, action);
+    as_read_end(&body);
 }
 
-static int decode_track(struct as_strict *reader, struct as_track *track)
+static void decode_utilization(struct as_reader *reader, struct as_track *track)
+{
+    const char *text = "";
+    int64_t milli_percent = 0;
+
+    as_read_text(reader, "utilization", &text);
+    as_read_require(reader, "resource");
+    if (as_number_parse_percent(text, &milli_percent) != 0 || milli_percent < 0)
+        as_read_fail(reader, "utilization", "expected a percentage as \"70%%\"");
+    track->value = (double)milli_percent / 1000;
+}
+
+static void decode_track(struct as_reader *reader, struct as_track *track)
 {
     static const struct {
         const char *name;
@@ -114,74 +164,70 @@ static int decode_track(struct as_strict *reader, struct as_track *track)
                  {"average_value", AS_GOAL_AVERAGE_VALUE},
                  {"utilization", AS_GOAL_UTILIZATION}};
     const char *name = NULL;
-    int error, resource = AS_RESOURCE_CPU;
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(goals); i++) {
-        if (!as_strict_has(reader, goals[i].name))
+        if (!as_read_has(reader, goals[i].name))
             continue;
         if (name)
-            return as_strict_fail(reader, NULL, "expected one goal, not both \"%s\" and \"%s\"",
-                                  name, goals[i].name);
+            as_read_fail(reader, NULL, "expected one goal, not both \"%s\" and \"%s\"", name,
+                         goals[i].name);
         name = goals[i].name;
         track->goal = goals[i].goal;
     }
     if (!name)
-        return as_strict_fail(reader, NULL,
-                              "expected \"value\", \"average_value\" or \"utilization\"");
-    error = track->goal == AS_GOAL_UTILIZATION
-                ? decode_utilization(reader, track)
-                : as_strict_take_positive(reader, name, &track->value);
-    if (error)
-        return error;
+        as_read_fail(reader, NULL, "expected \"value\", \"average_value\" or \"utilization\"");
+    else if (track->goal == AS_GOAL_UTILIZATION)
+        decode_utilization(reader, track);
+    else
+        as_read_positive(reader, name, &track->value);
     if (track->goal != AS_GOAL_VALUE) {
-        track->is_resource = as_strict_has(reader, "resource");
-        error = as_strict_take_word(reader, "resource", as_decision_resources, &resource);
-        track->resource = (enum as_resource)resource;
+        track->is_resource = as_read_has(reader, "resource");
+        track->resource = (enum as_resource)as_read_enum(reader, "resource", as_decision_resources,
+                                                         AS_RESOURCE_CPU);
     }
-    return error ? error : as_strict_finish(reader);
+    as_read_end(reader);
 }
 
 /* The one key of an action and its kind. */
-static int find_kind(const struct as_strict *reader, enum as_action_kind *kind_out)
+static enum as_action_kind find_kind(struct as_reader *reader)
 {
-    unsigned found = 0;
+    enum as_action_kind found = AS_ACTION_KIND_COUNT;
+    unsigned count = 0;
 
-    for (unsigned kind = 0; kind < AS_ACTION_KIND_COUNT; kind++) {
-        if (as_strict_has(reader, as_action_kind_get_word(kind))) {
-            *kind_out = kind;
-            found++;
+    for (enum as_action_kind kind = 0; kind < AS_ACTION_KIND_COUNT; kind++) {
+        if (as_read_has(reader, as_action_kind_get_word(kind))) {
+            found = kind;
+            count++;
         }
     }
-    if (found == 1)
-        return 0;
-    return as_strict_fail(reader, NULL,
-                          "expected one of scale_up, scale_down, scale_to, track, pass_through");
+    if (count != 1)
+        as_read_fail(reader, NULL,
+                     "expected one of scale_up, scale_down, scale_to, track, pass_through");
+    return found;
 }
 
-int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena, int32_t version,
-                              struct as_action *action_out)
+void as_decision_decode_action(struct as_reader *proposal, struct as_arena *arena, int32_t version,
+                               struct as_action *action_out)
 {
-    struct as_strict reader, body;
-    int error;
+    struct as_reader reader, body;
 
-    if ((error = as_strict_require(proposal, "action")) ||
-        (error = as_strict_init_object(&reader, proposal, "action")) ||
-        (error = find_kind(&reader, &action_out->kind)))
-        return error;
+    as_read_require(proposal, "action");
+    as_read_object(&reader, proposal, "action");
+    action_out->kind = find_kind(&reader);
+    if (as_read_result(&reader) != 0)
+        return;
     const char *name = as_action_kind_get_word(action_out->kind);
-    if (action_out->kind == AS_ACTION_SCALE_TO) {
-        error = as_strict_take_i64(&reader, name, 0, INT64_MAX, &action_out->size);
-        return error ? error : as_strict_finish(&reader);
-    }
-    if ((error = as_strict_init_object(&body, &reader, name)))
-        return error;
+    if (action_out->kind == AS_ACTION_SCALE_TO)
+        decode_scale_to(&reader, arena, version, action_out);
+    else
+        as_read_object(&body, &reader, name);
     switch (action_out->kind) {
     case AS_ACTION_SCALE_UP:
-    case AS_ACTION_SCALE_DOWN: error = decode_step_action(&body, arena, version, action_out); break;
-    case AS_ACTION_TRACK: error = decode_track(&body, &action_out->track); break;
+    case AS_ACTION_SCALE_DOWN: decode_step_action(&body, arena, version, action_out); break;
+    case AS_ACTION_TRACK: decode_track(&body, &action_out->track); break;
+    case AS_ACTION_PASS_THROUGH: as_read_end(&body); break;
     case AS_ACTION_SCALE_TO:
-    case AS_ACTION_PASS_THROUGH:
-    case AS_ACTION_KIND_COUNT: error = as_strict_finish(&body); break;
+    case AS_ACTION_KIND_COUNT: break;
     }
-    return error ? error : as_strict_finish(&reader);
+    as_read_end(&reader);
 }

@@ -18,15 +18,15 @@ struct decoder {
     struct as_arena *arena;
 };
 
-const struct as_strict_word as_decision_phases[] = {
+const struct as_read_word as_decision_phases[] = {
     {"Pending", AS_POD_PENDING}, {"Running", AS_POD_RUNNING}, {"Succeeded", AS_POD_SUCCEEDED},
     {"Failed", AS_POD_FAILED},   {"Unknown", AS_POD_UNKNOWN}, {0},
 };
-const struct as_strict_word as_decision_selects[] = {
+const struct as_read_word as_decision_selects[] = {
     {"Max", AS_SELECT_MAX}, {"Min", AS_SELECT_MIN}, {"Disabled", AS_SELECT_DISABLED}, {0}};
-const struct as_strict_word as_decision_policy_types[] = {
+const struct as_read_word as_decision_policy_types[] = {
     {"Pods", AS_POLICY_PODS}, {"Percent", AS_POLICY_PERCENT}, {0}};
-const struct as_strict_word as_decision_resources[] = {
+const struct as_read_word as_decision_resources[] = {
     {"cpu", AS_RESOURCE_CPU}, {"memory", AS_RESOURCE_MEMORY}, {0}};
 
 static const struct as_bounds_config default_config = {
@@ -37,154 +37,136 @@ static const struct as_bounds_config default_config = {
     .initial_readiness_delay_us = 30 * AS_US_PER_S,
 };
 
-static int decode_policies(struct as_strict *reader, struct as_scaling_rules *rules)
+static void decode_policies(struct as_reader *reader, struct as_scaling_rules *rules)
 {
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(reader, "policies", &count, &list);
+    size_t count;
+    const json_t *list = as_read_list(reader, "policies", &count);
 
-    if (error || !list)
-        return error;
-    if (count == 0 || count > AS_POLICIES_MAX)
-        return as_strict_fail(reader, "policies", "expected 1 to %d policies", AS_POLICIES_MAX);
+    if (!list)
+        return;
+    if (count == 0 || count > AS_POLICIES_MAX) {
+        as_read_fail(reader, "policies", "expected 1 to %d policies", AS_POLICIES_MAX);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         struct as_policy *policy = &rules->policies[i];
-        struct as_strict item;
-        int type = 0;
-        if ((error = as_strict_init_item(&item, reader, "policies", list, i)) ||
-            (error = as_strict_require(&item, "type")) ||
-            (error = as_strict_require(&item, "value")) ||
-            (error = as_strict_require(&item, "periodSeconds")) ||
-            (error = as_strict_take_word(&item, "type", as_decision_policy_types, &type)) ||
-            (error = as_strict_take_i32(&item, "value", 0, &policy->value)) ||
-            (error = as_strict_take_seconds(&item, "periodSeconds", &policy->period_us)) ||
-            (error = as_strict_finish(&item)))
-            return error;
-        policy->type = (enum as_policy_type)type;
+        struct as_reader item;
+        as_read_item(&item, reader, "policies", list, i);
+        as_read_require(&item, "type");
+        as_read_require(&item, "value");
+        as_read_require(&item, "periodSeconds");
+        policy->type =
+            (enum as_policy_type)as_read_enum(&item, "type", as_decision_policy_types, 0);
+        as_read_i32(&item, "value", 0, &policy->value);
+        as_read_seconds(&item, "periodSeconds", &policy->period_us);
+        as_read_end(&item);
     }
     rules->policy_count = (uint32_t)count;
-    return 0;
 }
 
-static int decode_scaling_rules(struct as_strict *parent, const char *name,
-                                struct as_scaling_rules *rules)
+static void decode_scaling_rules(struct as_reader *parent, const char *name,
+                                 struct as_scaling_rules *rules)
 {
-    struct as_strict reader;
-    int error, select = (int)rules->select;
+    struct as_reader reader;
 
-    if ((error = as_strict_init_object(&reader, parent, name)) ||
-        (error =
-             as_strict_take_seconds(&reader, "stabilizationWindowSeconds", &rules->window_us)) ||
-        (error = as_strict_take_word(&reader, "selectPolicy", as_decision_selects, &select)) ||
-        (error = decode_policies(&reader, rules)))
-        return error;
-    rules->select = (enum as_select_policy)select;
-    return as_strict_finish(&reader);
+    as_read_object(&reader, parent, name);
+    as_read_seconds(&reader, "stabilizationWindowSeconds", &rules->window_us);
+    rules->select = (enum as_select_policy)as_read_enum(&reader, "selectPolicy",
+                                                        as_decision_selects, (int)rules->select);
+    decode_policies(&reader, rules);
+    as_read_end(&reader);
 }
 
-static int decode_behavior(struct as_strict *target, struct as_bounds_config *config)
+static void decode_behavior(struct as_reader *target, struct as_bounds_config *config)
 {
-    struct as_strict reader;
-    int error = as_strict_init_object(&reader, target, "behavior");
+    struct as_reader reader;
 
-    if (error || !reader.object)
-        return error;
+    as_read_object(&reader, target, "behavior");
+    if (!reader.object)
+        return;
     config->has_behavior = true;
     config->behavior = as_behavior_default;
-    if ((error = decode_scaling_rules(&reader, "scaleUp", &config->behavior.up)) ||
-        (error = decode_scaling_rules(&reader, "scaleDown", &config->behavior.down)))
-        return error;
-    return as_strict_finish(&reader);
+    decode_scaling_rules(&reader, "scaleUp", &config->behavior.up);
+    decode_scaling_rules(&reader, "scaleDown", &config->behavior.down);
+    as_read_end(&reader);
 }
 
-static int decode_cooldown(struct as_strict *target, struct as_cooldown *cooldown)
+static void decode_cooldown(struct as_reader *target, struct as_cooldown *cooldown)
 {
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_init_object(&reader, target, "cooldown")) ||
-        (error = as_strict_take_seconds(&reader, "up", &cooldown->up_us)) ||
-        (error = as_strict_take_seconds(&reader, "down", &cooldown->down_us)) ||
-        (error = as_strict_take_seconds(&reader, "up_after_down", &cooldown->up_after_down_us)))
-        return error;
-    return as_strict_finish(&reader);
+    as_read_object(&reader, target, "cooldown");
+    as_read_seconds(&reader, "up", &cooldown->up_us);
+    as_read_seconds(&reader, "down", &cooldown->down_us);
+    as_read_seconds(&reader, "up_after_down", &cooldown->up_after_down_us);
+    as_read_end(&reader);
 }
 
-static int decode_tolerance(struct as_strict *target, struct as_bounds_config *config)
+static void decode_tolerance(struct as_reader *target, struct as_bounds_config *config)
 {
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_init_object(&reader, target, "tolerance")) ||
-        (error = as_strict_take_positive(&reader, "up", &config->tolerance_up)) ||
-        (error = as_strict_take_positive(&reader, "down", &config->tolerance_down)))
-        return error;
-    return as_strict_finish(&reader);
+    as_read_object(&reader, target, "tolerance");
+    as_read_positive(&reader, "up", &config->tolerance_up);
+    as_read_positive(&reader, "down", &config->tolerance_down);
+    as_read_end(&reader);
 }
 
-static int decode_target(struct as_strict *root, struct as_decide_input *input)
+static void decode_target(struct as_reader *root, struct as_decide_input *input)
 {
     struct as_bounds_config *config = &input->config;
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_require(root, "target")) ||
-        (error = as_strict_init_object(&reader, root, "target")) ||
-        (error = as_strict_require(&reader, "max")) ||
-        (error = as_strict_take_string(&reader, "id", &input->target)) ||
-        (error = as_strict_take_i32(&reader, "min", 0, &config->min)) ||
-        (error = as_strict_take_i32(&reader, "max", 0, &config->max)))
-        return error;
+    as_read_require(root, "target");
+    as_read_object(&reader, root, "target");
+    as_read_require(&reader, "max");
+    as_read_text(&reader, "id", &input->target);
+    as_read_i32(&reader, "min", 0, &config->min);
+    as_read_i32(&reader, "max", 0, &config->max);
     if (config->min > config->max)
-        return as_strict_fail(&reader, "min", "%d is above max, %d", config->min, config->max);
-    if ((error = decode_cooldown(&reader, &config->cooldown)) ||
-        (error = decode_tolerance(&reader, config)) ||
-        (error = as_strict_take_bool(&reader, "enforce_bounds", &config->enforce_bounds)) ||
-        (error = as_strict_take_bool(&reader, "dry_run", &input->dry_run)) ||
-        (error = as_strict_take_seconds(&reader, "cpu_initialization_seconds",
-                                        &config->cpu_initialization_us)) ||
-        (error = as_strict_take_seconds(&reader, "initial_readiness_delay_seconds",
-                                        &config->initial_readiness_delay_us)) ||
-        (error = decode_behavior(&reader, config)))
-        return error;
-    return as_strict_finish(&reader);
+        as_read_fail(&reader, "min", "%d is above max, %d", config->min, config->max);
+    decode_cooldown(&reader, &config->cooldown);
+    decode_tolerance(&reader, config);
+    as_read_bool(&reader, "enforce_bounds", &config->enforce_bounds);
+    as_read_bool(&reader, "dry_run", &input->dry_run);
+    as_read_seconds(&reader, "cpu_initialization_seconds", &config->cpu_initialization_us);
+    as_read_seconds(&reader, "initial_readiness_delay_seconds",
+                    &config->initial_readiness_delay_us);
+    decode_behavior(&reader, config);
+    as_read_end(&reader);
 }
 
 /* true, false, or null: unknown */
-static int decode_ready(struct as_strict *reader, enum as_tristate *ready)
+static void decode_ready(struct as_reader *reader, enum as_tristate *ready)
 {
     bool is_ready = *ready == AS_TRUE;
 
     if (json_is_null(json_object_get(reader->object, "ready"))) {
-        (void)as_strict_take(reader, "ready");
+        (void)as_read_any(reader, "ready");
         *ready = AS_UNKNOWN;
-        return 0;
+        return;
     }
-    int error = as_strict_take_bool(reader, "ready", &is_ready);
+    as_read_bool(reader, "ready", &is_ready);
     *ready = is_ready ? AS_TRUE : AS_FALSE;
-    return error;
 }
 
-static int decode_pod(struct as_strict *reader, struct as_pod *pod)
+static void decode_pod(struct as_reader *reader, struct as_pod *pod)
 {
-    struct as_strict resources;
-    int error, phase = AS_POD_RUNNING;
+    struct as_reader resources;
 
     *pod = (struct as_pod){.name = "", .ready = AS_TRUE, .resource = {NAN, NAN}};
-    if ((error = as_strict_take_string(reader, "name", &pod->name)) ||
-        (error = as_strict_take_word(reader, "phase", as_decision_phases, &phase)) ||
-        (error = decode_ready(reader, &pod->ready)) ||
-        (error = as_strict_take_bool(reader, "deleting", &pod->deleting)) ||
-        (error = as_strict_take_time(reader, "start_time", &pod->start_time)) ||
-        (error = as_strict_take_time(reader, "ready_since", &pod->ready_since)) ||
-        (error = as_strict_init_object(&resources, reader, "resources")) ||
-        (error = as_strict_take_positive(&resources, "cpu", &pod->resource[AS_RESOURCE_CPU])) ||
-        (error =
-             as_strict_take_positive(&resources, "memory", &pod->resource[AS_RESOURCE_MEMORY])) ||
-        (error = as_strict_finish(&resources)))
-        return error;
-    pod->phase = (enum as_pod_phase)phase;
-    return as_strict_finish(reader);
+    as_read_text(reader, "name", &pod->name);
+    pod->phase =
+        (enum as_pod_phase)as_read_enum(reader, "phase", as_decision_phases, AS_POD_RUNNING);
+    decode_ready(reader, &pod->ready);
+    as_read_bool(reader, "deleting", &pod->deleting);
+    as_read_time(reader, "start_time", &pod->start_time);
+    as_read_time(reader, "ready_since", &pod->ready_since);
+    as_read_object(&resources, reader, "resources");
+    as_read_positive(&resources, "cpu", &pod->resource[AS_RESOURCE_CPU]);
+    as_read_positive(&resources, "memory", &pod->resource[AS_RESOURCE_MEMORY]);
+    as_read_end(&resources);
+    as_read_end(reader);
 }
 
 static int compare_pods(const void *a, const void *b)
@@ -192,50 +174,44 @@ static int compare_pods(const void *a, const void *b)
     return strcmp(((const struct as_pod *)a)->name, ((const struct as_pod *)b)->name);
 }
 
-static int decode_pods(struct decoder *decoder, struct as_strict *observed)
+static void decode_pods(struct decoder *decoder, struct as_reader *observed)
 {
     struct as_decide_input *input = &decoder->document->input;
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(observed, "pods", &count, &list);
+    size_t count;
+    const json_t *list = as_read_list(observed, "pods", &count);
 
-    if (error || !list)
-        return error;
+    if (!list)
+        return;
     struct as_pod *pods = as_arena_alloc(decoder->arena, count, sizeof(*pods));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
-        if ((error = as_strict_init_item(&item, observed, "pods", list, i)) ||
-            (error = decode_pod(&item, &pods[i])))
-            return error;
+        struct as_reader item;
+        as_read_item(&item, observed, "pods", list, i);
+        decode_pod(&item, &pods[i]);
     }
     if (count > 1)
         qsort(pods, count, sizeof(*pods), compare_pods);
     for (size_t i = 1; i < count; i++) {
         if (*pods[i].name && strcmp(pods[i - 1].name, pods[i].name) == 0)
-            return as_strict_fail(observed, "pods", "\"%s\" is there twice", pods[i].name);
+            as_read_fail(observed, "pods", "\"%s\" is there twice", pods[i].name);
     }
     input->has_pods = true;
     input->pods = pods;
     input->pod_count = count;
-    return 0;
 }
 
-static int decode_observed(struct decoder *decoder, struct as_strict *root)
+static void decode_observed(struct decoder *decoder, struct as_reader *root)
 {
     struct as_decide_input *input = &decoder->document->input;
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_require(root, "observed")) ||
-        (error = as_strict_init_object(&reader, root, "observed")) ||
-        (error = as_strict_require(&reader, "replicas")) ||
-        (error = as_strict_take_i32(&reader, "replicas", 0, &input->replicas)))
-        return error;
+    as_read_require(root, "observed");
+    as_read_object(&reader, root, "observed");
+    as_read_require(&reader, "replicas");
+    as_read_i32(&reader, "replicas", 0, &input->replicas);
     input->status_replicas = input->replicas;
-    if ((error = as_strict_take_i32(&reader, "status_replicas", 0, &input->status_replicas)) ||
-        (error = decode_pods(decoder, &reader)))
-        return error;
-    return as_strict_finish(&reader);
+    as_read_i32(&reader, "status_replicas", 0, &input->status_replicas);
+    decode_pods(decoder, &reader);
+    as_read_end(&reader);
 }
 
 static int compare_i64(int64_t a, int64_t b)
@@ -250,33 +226,30 @@ static int compare_events(const void *left, const void *right)
     return order ? order : compare_i64(a->change, b->change);
 }
 
-static int decode_events(struct decoder *decoder, struct as_strict *history)
+static void decode_events(struct decoder *decoder, struct as_reader *history)
 {
     struct as_decide_input *input = &decoder->document->input;
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(history, "scale_events", &count, &list);
+    size_t count;
+    const json_t *list = as_read_list(history, "scale_events", &count);
 
-    if (error || !list)
-        return error;
+    if (!list)
+        return;
     struct as_scale_event *events = as_arena_alloc(decoder->arena, count, sizeof(*events));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
-        as_maybe_time at;
-        if ((error = as_strict_init_item(&item, history, "scale_events", list, i)) ||
-            (error = as_strict_require(&item, "at")) ||
-            (error = as_strict_require(&item, "change")) ||
-            (error = as_strict_take_time(&item, "at", &at)) ||
-            (error = as_strict_take_i32(&item, "change", -AS_SIZE_MAX, &events[i].change)) ||
-            (error = as_strict_finish(&item)))
-            return error;
+        struct as_reader item;
+        as_maybe_time at = {.set = false};
+        as_read_item(&item, history, "scale_events", list, i);
+        as_read_require(&item, "at");
+        as_read_require(&item, "change");
+        as_read_time(&item, "at", &at);
+        as_read_i32(&item, "change", -AS_SIZE_MAX, &events[i].change);
+        as_read_end(&item);
         events[i].at = at.at;
     }
     if (count > 1)
         qsort(events, count, sizeof(*events), compare_events);
     input->events = events;
     input->event_count = count;
-    return 0;
 }
 
 static int compare_recommendations(const void *left, const void *right)
@@ -286,65 +259,57 @@ static int compare_recommendations(const void *left, const void *right)
     return order ? order : compare_i64(a->replicas, b->replicas);
 }
 
-static int decode_recommendations(struct decoder *decoder, struct as_strict *history)
+static void decode_recommendations(struct decoder *decoder, struct as_reader *history)
 {
     struct as_decide_input *input = &decoder->document->input;
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(history, "recommendations", &count, &list);
+    size_t count;
+    const json_t *list = as_read_list(history, "recommendations", &count);
 
-    if (error || !list)
-        return error;
+    if (!list)
+        return;
     struct as_recommendation *old = as_arena_alloc(decoder->arena, count, sizeof(*old));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
-        as_maybe_time at;
-        if ((error = as_strict_init_item(&item, history, "recommendations", list, i)) ||
-            (error = as_strict_require(&item, "at")) ||
-            (error = as_strict_require(&item, "replicas")) ||
-            (error = as_strict_take_time(&item, "at", &at)) ||
-            (error = as_strict_take_i32(&item, "replicas", 0, &old[i].replicas)) ||
-            (error = as_strict_finish(&item)))
-            return error;
+        struct as_reader item;
+        as_maybe_time at = {.set = false};
+        as_read_item(&item, history, "recommendations", list, i);
+        as_read_require(&item, "at");
+        as_read_require(&item, "replicas");
+        as_read_time(&item, "at", &at);
+        as_read_i32(&item, "replicas", 0, &old[i].replicas);
+        as_read_end(&item);
         old[i].at = at.at;
     }
     if (count > 1)
         qsort(old, count, sizeof(*old), compare_recommendations);
     input->recommendations = old;
     input->recommendation_count = count;
-    return 0;
 }
 
-static int decode_history(struct decoder *decoder, struct as_strict *root)
+static void decode_history(struct decoder *decoder, struct as_reader *root)
 {
     struct as_decide_input *input = &decoder->document->input;
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_init_object(&reader, root, "history")) ||
-        (error = as_strict_take_time(&reader, "last_up", &input->last_up)) ||
-        (error = as_strict_take_time(&reader, "last_down", &input->last_down)) ||
-        (input->version >= 2 &&
-         (error = as_strict_take_time(&reader, "last_step_down", &input->last_step_down))) ||
-        (error = decode_events(decoder, &reader)) ||
-        (error = decode_recommendations(decoder, &reader)))
-        return error;
-    return as_strict_finish(&reader);
+    as_read_object(&reader, root, "history");
+    as_read_time(&reader, "last_up", &input->last_up);
+    as_read_time(&reader, "last_down", &input->last_down);
+    if (input->version >= 2)
+        as_read_time(&reader, "last_step_down", &input->last_step_down);
+    decode_events(decoder, &reader);
+    decode_recommendations(decoder, &reader);
+    as_read_end(&reader);
 }
 
-static int decode_flags(struct as_strict *root, struct as_decide_input *input)
+static void decode_flags(struct as_reader *root, struct as_decide_input *input)
 {
-    struct as_strict reader;
-    int error;
+    struct as_reader reader;
 
-    if ((error = as_strict_init_object(&reader, root, "flags")) ||
-        (error = as_strict_take_bool(&reader, "paused", &input->flags.paused)) ||
-        (error = as_strict_take_bool(&reader, "in_progress", &input->flags.in_progress)) ||
-        (error =
-             as_strict_take_bool(&reader, "budget_exhausted", &input->flags.budget_exhausted)) ||
-        (error = as_strict_take_bool(&reader, "guarded", &input->flags.guarded)))
-        return error;
-    return as_strict_finish(&reader);
+    as_read_object(&reader, root, "flags");
+    as_read_bool(&reader, "paused", &input->flags.paused);
+    as_read_bool(&reader, "in_progress", &input->flags.in_progress);
+    as_read_bool(&reader, "budget_exhausted", &input->flags.budget_exhausted);
+    as_read_bool(&reader, "guarded", &input->flags.guarded);
+    as_read_end(&reader);
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -352,114 +317,102 @@ static int compare_samples(const void *a, const void *b)
     return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
 }
 
-static int decode_samples(struct decoder *decoder, struct as_strict *reader,
-                          struct as_proposal *proposal)
+static void decode_samples(struct decoder *decoder, struct as_reader *reader,
+                           struct as_proposal *proposal)
 {
-    json_t *list = NULL;
-    size_t count = 0;
-    int error = as_strict_take_list(reader, "samples", &count, &list);
+    size_t count;
+    const json_t *list = as_read_list(reader, "samples", &count);
 
-    if (error || !list)
-        return error;
+    if (!list)
+        return;
     struct as_sample *samples = as_arena_alloc(decoder->arena, count, sizeof(*samples));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
+        struct as_reader item;
         samples[i].pod = "";
-        if ((error = as_strict_init_item(&item, reader, "samples", list, i)) ||
-            (error = as_strict_require(&item, "value")) ||
-            (error = as_strict_take_string(&item, "pod", &samples[i].pod)) ||
-            (error = as_strict_take_double(&item, "value", &samples[i].value)) ||
-            (error = as_strict_take_time(&item, "at", &samples[i].at)) ||
-            (error = as_strict_take_seconds(&item, "window", &samples[i].window_us)) ||
-            (error = as_strict_finish(&item)))
-            return error;
+        as_read_item(&item, reader, "samples", list, i);
+        as_read_require(&item, "value");
+        as_read_text(&item, "pod", &samples[i].pod);
+        as_read_double(&item, "value", &samples[i].value);
+        as_read_time(&item, "at", &samples[i].at);
+        as_read_seconds(&item, "window", &samples[i].window_us);
+        as_read_end(&item);
     }
     if (count > 1)
         qsort(samples, count, sizeof(*samples), compare_samples);
     for (size_t i = 1; i < count; i++) {
         if (*samples[i].pod && strcmp(samples[i - 1].pod, samples[i].pod) == 0)
-            return as_strict_fail(reader, "samples", "two for the pod \"%s\"", samples[i].pod);
+            as_read_fail(reader, "samples", "two for the pod \"%s\"", samples[i].pod);
     }
     proposal->samples = samples;
     proposal->sample_count = count;
-    return 0;
 }
 
-static int decode_proposal(struct decoder *decoder, struct as_strict *reader,
-                           struct as_proposal *proposal)
+static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
+                            struct as_proposal *proposal)
 {
     const int32_t version = decoder->document->input.version;
-    int error;
 
-    proposal->has_value = as_strict_has(reader, "value");
-    if (!proposal->has_value)
-        (void)as_strict_take(reader, "value");
-    else if ((error = as_strict_take_double(reader, "value", &proposal->value)))
-        return error;
+    proposal->has_value = as_read_has(reader, "value");
+    if (proposal->has_value)
+        as_read_double(reader, "value", &proposal->value);
+    else
+        (void)as_read_any(reader, "value");
     proposal->needs_news = version >= 2 && json_object_get(reader->object, "reported");
-    if ((proposal->needs_news &&
-         (error = as_strict_take_time(reader, "reported", &proposal->reported))) ||
-        (error = as_strict_take_string(reader, "rule", &proposal->rule)) ||
-        (error = as_strict_take_string(reader, "incident", &proposal->incident)) ||
-        (error = as_decision_decode_action(reader, decoder->arena, version, &proposal->action)) ||
-        (error = decode_samples(decoder, reader, proposal)) ||
-        (error = as_strict_take_string(reader, "error", &proposal->error)))
-        return error;
+    if (proposal->needs_news)
+        as_read_time(reader, "reported", &proposal->reported);
+    as_read_text(reader, "rule", &proposal->rule);
+    as_read_text(reader, "incident", &proposal->incident);
+    as_decision_decode_action(reader, decoder->arena, version, &proposal->action);
+    decode_samples(decoder, reader, proposal);
+    as_read_text(reader, "error", &proposal->error);
     if (proposal->samples &&
         (proposal->action.kind != AS_ACTION_TRACK || proposal->action.track.goal == AS_GOAL_VALUE))
-        return as_strict_fail(reader, "samples",
-                              "only for track with \"average_value\" or \"utilization\"");
+        as_read_fail(reader, "samples", "only for track with \"average_value\" or \"utilization\"");
     if (proposal->samples && proposal->has_value)
-        return as_strict_fail(reader, "samples", "there is already a value");
-    return as_strict_finish(reader);
+        as_read_fail(reader, "samples", "there is already a value");
+    as_read_end(reader);
 }
 
-static int decode_proposals(struct decoder *decoder, struct as_strict *root)
+static void decode_proposals(struct decoder *decoder, struct as_reader *root)
 {
     struct as_decide_document *document = decoder->document;
-    json_t *list = NULL;
-    size_t count = 0;
-    int error;
+    size_t count;
 
-    if ((error = as_strict_require(root, "proposals")) ||
-        (error = as_strict_take_list(root, "proposals", &count, &list)))
-        return error;
+    as_read_require(root, "proposals");
+    const json_t *list = as_read_list(root, "proposals", &count);
     struct as_proposal *proposals = as_arena_alloc(decoder->arena, count, sizeof(*proposals));
     for (size_t i = 0; i < count; i++) {
-        struct as_strict item;
-        if ((error = as_strict_init_item(&item, root, "proposals", list, i)) ||
-            (error = decode_proposal(decoder, &item, &proposals[i])))
-            return error;
+        struct as_reader item;
+        as_read_item(&item, root, "proposals", list, i);
+        decode_proposal(decoder, &item, &proposals[i]);
     }
     document->input.proposals = proposals;
     document->input.proposal_count = count;
     document->results = as_arena_alloc(decoder->arena, count, sizeof(*document->results));
-    return 0;
 }
 
 static int decode_root(struct decoder *decoder, struct as_error *error)
 {
     struct as_decide_input *input = &decoder->document->input;
-    struct as_strict root;
-    int64_t version;
-    as_maybe_time now;
-    int code;
+    struct as_reader root;
+    int64_t version = 0;
+    as_maybe_time now = {.set = false};
 
-    if ((code = as_strict_init(&root, decoder->document->root, error)) ||
-        (code = as_strict_require(&root, "v")) ||
-        (code = as_strict_take_i64(&root, "v", AS_DECIDE_OLDEST_VERSION, AS_DECIDE_VERSION,
-                                   &version)) ||
-        (code = as_strict_require(&root, "now")) ||
-        (code = as_strict_take_time(&root, "now", &now)))
-        return code;
+    as_read_document(&root, decoder->document->root, error);
+    as_read_require(&root, "v");
+    as_read_i64(&root, "v", AS_DECIDE_OLDEST_VERSION, AS_DECIDE_VERSION, &version);
+    as_read_require(&root, "now");
+    as_read_time(&root, "now", &now);
     input->version = (int32_t)version;
     input->now = now.at;
     input->config = default_config;
-    if ((code = decode_target(&root, input)) || (code = decode_observed(decoder, &root)) ||
-        (code = decode_history(decoder, &root)) || (code = decode_flags(&root, input)) ||
-        (code = decode_proposals(decoder, &root)))
-        return code;
-    return as_strict_finish(&root);
+    decode_target(&root, input);
+    decode_observed(decoder, &root);
+    decode_history(decoder, &root);
+    decode_flags(&root, input);
+    decode_proposals(decoder, &root);
+    as_read_end(&root);
+    return as_read_result(&root);
 }
 
 int as_decision_decode_input_value(struct json_t *value, struct as_decide_document **document_out,

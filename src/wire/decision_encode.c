@@ -11,7 +11,7 @@
 
 #include "decision_private.h"
 
-static const char *get_word(const struct as_strict_word *words, int value)
+static const char *get_word(const struct as_read_word *words, int value)
 {
     while (words->value != value)
         words++;
@@ -230,6 +230,23 @@ static void write_amount(struct as_json_writer *json, const struct as_amount *am
         as_json_write_member_i64(json, "by", amount->size);
 }
 
+static void write_step(struct as_json_writer *json, const struct as_action *action,
+                       const struct as_step *step)
+{
+    as_json_begin_object(json);
+    if (action->kind == AS_ACTION_SCALE_TO) {
+        write_double(json, "from", step->bound);
+        as_json_write_member_i64(json, "size", step->amount.size);
+    } else if (step->to > 0) {
+        write_double(json, step->is_above ? "above" : "below", step->bound);
+        write_double(json, "to", step->to);
+    } else {
+        write_amount(json, &step->amount, step);
+    }
+    as_json_end_object(json);
+}
+
+/* scale_up, scale_down; scale_to with steps */
 static void write_step_action(struct as_json_writer *json, const struct as_action *action)
 {
     as_json_begin_object(json);
@@ -238,11 +255,8 @@ static void write_step_action(struct as_json_writer *json, const struct as_actio
     } else if (action->steps) {
         as_json_write_key(json, "steps");
         as_json_begin_array(json);
-        for (size_t i = 0; i < action->step_count; i++) {
-            as_json_begin_object(json);
-            write_amount(json, &action->steps[i].amount, &action->steps[i]);
-            as_json_end_object(json);
-        }
+        for (size_t i = 0; i < action->step_count; i++)
+            write_step(json, action, &action->steps[i]);
         as_json_end_array(json);
     } else {
         write_amount(json, &action->amount, NULL);
@@ -274,7 +288,12 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
     switch (action->kind) {
     case AS_ACTION_SCALE_UP:
     case AS_ACTION_SCALE_DOWN: write_step_action(json, action); break;
-    case AS_ACTION_SCALE_TO: as_json_write_i64(json, action->size); break;
+    case AS_ACTION_SCALE_TO:
+        if (action->steps)
+            write_step_action(json, action);
+        else
+            as_json_write_i64(json, action->size);
+        break;
     case AS_ACTION_TRACK: write_track(json, &action->track); break;
     case AS_ACTION_PASS_THROUGH:
     case AS_ACTION_KIND_COUNT:

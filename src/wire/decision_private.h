@@ -4,17 +4,17 @@
 #ifndef ALERTSCALER_WIRE_DECISION_PRIVATE_H
 #define ALERTSCALER_WIRE_DECISION_PRIVATE_H
 
-#include "json/strict.h"
+#include "json/reader.h"
 
-extern const struct as_strict_word as_decision_phases[];
-extern const struct as_strict_word as_decision_selects[];
-extern const struct as_strict_word as_decision_policy_types[];
-extern const struct as_strict_word as_decision_resources[];
+extern const struct as_read_word as_decision_phases[];
+extern const struct as_read_word as_decision_selects[];
+extern const struct as_read_word as_decision_policy_types[];
+extern const struct as_read_word as_decision_resources[];
 
 /* Actions have a decoder of their own: decision_action.c. Steps lie in the arena. */
 struct as_arena;
 struct as_action;
-int as_decision_decode_action(struct as_strict *proposal, struct as_arena *arena, int32_t version,
-                              struct as_action *action_out) AS_MUST_USE;
+void as_decision_decode_action(struct as_reader *proposal, struct as_arena *arena, int32_t version,
+                               struct as_action *action_out);
 
 #endif

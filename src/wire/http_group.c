@@ -9,34 +9,30 @@
 
 #include <alertscaler/base/str.h>
 
-#include "json/field.h"
+#include "json/reader.h"
 
 int as_http_group_decode(const char *json, size_t size, struct as_http_group *group_out,
                          struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    struct as_http_group group;
-    int code = as_field_load_object(json, size, &object, error);
+    struct as_http_group group = {.size = -1, .min = -1, .max = -1};
+    struct as_reader reader;
+    int code = as_json_load_object(json, size, &object, error);
     if (code)
         return code;
-    if ((code = as_field_get_size(object, "size", "size", -1, &group.size, error)) ||
-        (code = as_field_get_size(object, "min", "min", -1, &group.min, error)) ||
-        (code = as_field_get_size(object, "max", "max", -1, &group.max, error)) ||
-        (code =
-             as_field_get_bool(object, "in_progress", "in_progress", &group.in_progress, error)) ||
-        (code =
-             as_field_copy_string(object, "etag", "etag", group.etag, sizeof(group.etag), error)))
-        return code;
-    if (group.size < 0) {
-        as_error_set(error, "size: missing");
-        return -EBADMSG;
-    }
-    if (!as_http_group_etag_is_valid(group.etag)) {
-        as_error_set(error, "etag: expected printable ASCII");
-        return -EBADMSG;
-    }
-    *group_out = group;
-    return 0;
+    as_read_lenient(&reader, object, error);
+    as_read_i32(&reader, "size", 0, &group.size);
+    as_read_i32(&reader, "min", 0, &group.min);
+    as_read_i32(&reader, "max", 0, &group.max);
+    as_read_bool(&reader, "in_progress", &group.in_progress);
+    as_read_copy(&reader, "etag", group.etag, sizeof(group.etag));
+    as_read_require(&reader, "size");
+    if (!as_http_group_etag_is_valid(group.etag))
+        as_read_fail(&reader, "etag", "expected printable ASCII");
+    code = as_read_result(&reader);
+    if (code == 0)
+        *group_out = group;
+    return code;
 }
 
 void as_http_group_encode_change(int32_t size, int32_t observed, struct as_buf *out)
@@ -52,10 +48,10 @@ void as_http_group_decode_message(const char *json, size_t size, char message_ou
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     const char *text = NULL;
-    if (as_field_load_object(json, size, &object, NULL) == 0) {
-        text = as_field_find_string(object, "message");
+    if (as_json_load_object(json, size, &object, NULL) == 0) {
+        text = as_json_find_text(object, "message");
         if (!text)
-            text = as_field_find_string(object, "error");
+            text = as_json_find_text(object, "error");
     }
     as_str_copy_line(text ? text : "", message_out, AS_MESSAGE_SIZE);
 }

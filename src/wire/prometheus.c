@@ -20,8 +20,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json/field.h"
 #include "json/json_pool.h"
+#include "json/reader.h"
 
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
@@ -46,8 +46,8 @@ void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as
 /* "errorType: error", of a document with status: error. */
 static void set_own_words(const json_t *root, struct as_error *error)
 {
-    const char *text = as_field_find_string(root, "error");
-    const char *type = as_field_find_string(root, "errorType");
+    const char *text = as_json_find_text(root, "error");
+    const char *type = as_json_find_text(root, "errorType");
     as_error_set(error, "%s", as_str_is_empty(text) ? "an error without a text" : text);
     if (!as_str_is_empty(type))
         as_error_wrap(error, "%s", type);
@@ -143,7 +143,7 @@ static enum as_prometheus_outcome read_sample(const json_t *series, const struct
                                               struct as_arena *arena, struct as_sample *sample,
                                               struct as_error *error)
 {
-    const char *pod = as_field_find_string(json_object_get(series, "metric"), query->pod_label);
+    const char *pod = as_json_find_text(json_object_get(series, "metric"), query->pod_label);
     char quoted[QUOTED_MAX + 1], of[QUOTED_MAX + 32];
     if (as_str_is_empty(pod)) {
         as_error_set(error, "query returned a series without the label `%s`: aggregate by it",
@@ -234,7 +234,7 @@ static enum as_prometheus_outcome read_data(const json_t *data, const struct as_
                                             struct as_arena *arena, struct as_query_result *result,
                                             struct as_error *error)
 {
-    const char *type = as_field_find_string(data, "resultType");
+    const char *type = as_json_find_text(data, "resultType");
     const json_t *value = json_object_get(data, "result");
     if (type && json_is_array(value)) {
         if (strcmp(type, "vector") == 0)
@@ -261,7 +261,7 @@ static enum as_prometheus_outcome decode(const char *json, size_t size,
         as_error_wrap(error, "Prometheus");
         return AS_PROMETHEUS_INVALID;
     }
-    const char *status = as_field_find_string(root, "status");
+    const char *status = as_json_find_text(root, "status");
     if (as_str_equal(status, "error")) {
         set_own_words(root, error);
         as_error_wrap(error, "Prometheus");
@@ -302,7 +302,7 @@ void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_
     const json_t *root;
     json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     if (json_pool_load(json, size, &root, NULL) == 0 &&
-        as_str_equal(as_field_find_string(root, "status"), "error"))
+        as_str_equal(as_json_find_text(root, "status"), "error"))
         set_own_words(root, &error);
     json_pool_leave();
     as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);

@@ -14,8 +14,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json/field.h"
 #include "json/json_pool.h"
+#include "json/reader.h"
 
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
 
@@ -134,13 +134,13 @@ static int read_document(struct reading *reading, const char *json, size_t size)
     }
     const json_t *data = json_object_get(root, "data");
     const json_t *result = json_object_get(data, "result");
-    if (as_str_equal(as_field_find_string(root, "status"), "error")) {
-        const char *text = as_field_find_string(root, "error");
+    if (as_str_equal(as_json_find_text(root, "status"), "error")) {
+        const char *text = as_json_find_text(root, "error");
         as_error_set(reading->error, "Prometheus: %s", text ? text : "an error without a text");
         return AS_PROMETHEUS_REFUSED;
     }
-    if (!as_str_equal(as_field_find_string(root, "status"), "success") ||
-        !as_str_equal(as_field_find_string(data, "resultType"), "matrix") || !json_is_array(result))
+    if (!as_str_equal(as_json_find_text(root, "status"), "success") ||
+        !as_str_equal(as_json_find_text(data, "resultType"), "matrix") || !json_is_array(result))
         return fail(reading, "no matrix");
     json_array_foreach(result, i, series)
     {

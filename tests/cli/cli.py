@@ -229,17 +229,24 @@ class Decide(unittest.TestCase):
 class Documentation(unittest.TestCase):
     text = (ROOT / "docs/decision.md").read_text(encoding="utf-8")
 
-    def test_its_example_is_what_the_program_says(self):
-        given, answer = re.search(r"\$ cat input.jsonl\n(.*)\n\$ alertscaler decide < input.jsonl\n(.*)\n```", self.text).groups()
-        self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer + "\n")
+    def test_its_examples_are_what_the_program_says(self):
+        examples = re.findall(r"\$ cat (\w+).jsonl\n(.*?\n)\$ alertscaler decide < \1.jsonl\n(.*?\n)```", self.text, re.DOTALL)
+        self.assertEqual([name for name, _, _ in examples], ["input", "steps"])
+        for name, given, answer in examples:
+            self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer, name)
 
-    def test_it_lists_exactly_the_reason_codes(self):
-        header = (ROOT / "include/alertscaler/core/reason.h").read_text(encoding="utf-8")
-        codes = set(re.findall(r'X\(AS_REASON_\w+, "(\w+)"', header))
-        tables = self.text.split("## Reason codes")[1].split("## The gates")[0]
-        cells = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
-        listed = [code for cell in cells for code in re.findall(r"`(\w+)`", cell)]
-        self.assertEqual(sorted(listed), sorted(codes))
+    def read_table(self, header, name, begin, end):
+        """Words and meanings by an X-macro of a header, and the cells of the tables of a part of the page."""
+        text = re.sub(r'"\s*\\?\s*"', "", (ROOT / "include/alertscaler/core" / header).read_text(encoding="utf-8"))
+        rows = dict(re.findall(rf'X\({name}_\w+, "(\w+)",[\s\\]*"([^"]+)"\)', text))
+        lines = self.text.split(begin)[1].split(end)[0].splitlines()
+        return rows, [line.split("|")[1:] for line in lines if line.startswith("| `")]
+
+    def test_it_lists_exactly_the_reason_codes_and_says_what_the_program_says(self):
+        meanings, cells = self.read_table("reason.h", "AS_REASON", "## Reason codes", "## The gates")
+        self.assertEqual(sorted(cell[0].strip(" `") for cell in cells), sorted(meanings))
+        for cell in cells:
+            self.assertEqual(cell[1].replace("`", "").strip()[: len(meanings[cell[0].strip(" `")])], meanings[cell[0].strip(" `")])
 
 
 unittest.main(argv=sys.argv[:1], verbosity=1)

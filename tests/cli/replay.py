@@ -190,6 +190,29 @@ class Explain(unittest.TestCase):
             torn.flush()
             self.assertEqual(self.explain("--target=workers", "--at", self.at(2), torn.name), whole)
 
+    def test_which_step_counts_and_what_was_computed_from_it(self):
+        record = json.loads(LINES[next(i for i, line in enumerate(LINES) if json.loads(line)["kind"] == "decision")])
+        record["input"]["v"] = 2
+        record["input"]["observed"] = {"replicas": 12, "pods": [{"name": f"p{i}", "ready": i < 10} for i in range(12)]}
+        steps = [{"above": 70, "to": 70}, {"above": 120.5, "by": 3}]
+        for action, value, told in (
+            ({"scale_up": {"steps": steps}}, 105, ", the value is 105, above 70 counts: 10 x 105 / 70, rounded up\n"),
+            ({"scale_up": {"steps": steps}}, 121, ", the value is 121, above 120.5 counts\n"),
+            ({"scale_up": {"steps": steps}}, 70, ", the value is 70, no step is crossed\n"),
+            ({"scale_up": {"steps": [{"above": 2**40, "to": 70}]}}, 70, ", the value is 70, no step is crossed\n"),
+            ({"scale_down": {"steps": [{"below": 40, "to": 60}]}}, 12.5, ", the value is 12.5, below 40 counts: 10 x 12.5 / 60, rounded up\n"),
+            ({"scale_to": {"steps": [{"from": 1, "size": 2}, {"from": 64, "size": 3}]}}, 64, ", the value is 64, from 64 counts\n"),
+            ({"scale_to": 3}, 64, "scale_to 3, the value is 64\n"),
+        ):
+            record["input"]["proposals"] = [{"rule": "r", "action": action, "value": value}]
+            text = self.explain("--target=workers", "--at=now", "-", data=json.dumps(record) + "\n")
+            self.assertIn(told, text)
+        record["input"]["proposals"][0].update(error="no data", action={"scale_up": {"steps": steps}})
+        del record["input"]["proposals"][0]["value"]
+        self.assertIn("}], no data\n", self.explain("--target=workers", "--at=now", "-", data=json.dumps(record) + "\n"))
+        record["input"].update(v=99, proposals=[{"rule": "r", "action": {"scale_to": {"steps": [{}]}}, "value": 1}])
+        self.assertIn("the value is 1\n", self.explain("--target=workers", "--at=now", "-", data=json.dumps(record) + "\n"))
+
     def test_labels_cannot_command_the_terminal(self):
         text = "".join(LINES).replace('"pool":"workers"', '"pool":"\\u001b[31m"')
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as log:

@@ -64,6 +64,18 @@ static void print_kind(const struct as_provider_kind *kind, const struct as_prov
                key->is_required ? "required" : "");
 }
 
+/* Of a kind of target: its key, and its table where it has one of its own. */
+static void print_target_kind(const struct as_target_kind *kind)
+{
+    printf("target\t%s\tmap\t\n", kind->word);
+    for (const struct as_address_key *row = kind->keys;
+         as_target_kind_has_key(kind, "name") && row->is_valid; row++)
+        printf("%s\t%s\ttext\t%s\n", kind->word, row->key,
+               row->is_required ? "required"
+               : row->fallback  ? row->fallback
+                                : "");
+}
+
 static void print_table(const struct schema *schema)
 {
     print_fields(schema, schema);
@@ -88,6 +100,8 @@ int main(void)
         for (size_t j = 0; lists[i][j]; j++)
             print_table(lists[i][j]);
     }
+    for (size_t i = 0; as_target_kinds[i]; i++)
+        print_target_kind(as_target_kinds[i]);
     for (size_t i = 0; as_provider_kinds[i]; i++) {
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->account_keys);
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->group_keys);

@@ -29,13 +29,14 @@ PLACES = {
     "scale": (RULES, "`scale_up`, `scale_down`"),
     "source": (RULES, "Sources"),
 }
-IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance kubernetes nodes allow steps track "
+IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance steps scale_to scale_to.steps track "
             "on_resolved on_resolved.scale_down give_back guard").split()
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
 
 
 def place_of(table):
-    return PLACES.get(table) or (RULES if table in IN_RULES else CONFIGURATION, f"`{table}`")
+    is_of_rules = table in IN_RULES or table in Keys.code["target"]
+    return PLACES.get(table) or (RULES if is_of_rules else CONFIGURATION, f"`{table}`")
 
 
 def read_code():

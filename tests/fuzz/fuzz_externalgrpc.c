@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t body_size;
     char *body = make_body(data + 1, size - 1, data[0] < 128, &body_size);
-    struct as_target_ref *ref = as_target_ref_make(AS_TARGET_NODE_GROUP, "x", &field, 1);
+    struct as_target_ref *ref = as_target_ref_make(&as_target_kind_node_group, "x", &field, 1);
     group.group = ref;
     as_talk_init(&group.talk, get_nothing);
     provider->begin(&group);

@@ -45,10 +45,14 @@ static void check_action(const struct as_rule *rule)
     case AS_ACTION_SCALE_DOWN:
         FUZZ_CHECK(has_source == (action->step_count > 0));
         for (size_t i = 0; i < action->step_count; i++)
-            FUZZ_CHECK(action->steps[i].amount.at_least >= 1);
+            FUZZ_CHECK(action->steps[i].amount.at_least >= 1 && action->steps[i].to >= 0);
         FUZZ_CHECK(action->amount.at_least >= 1);
         break;
-    case AS_ACTION_SCALE_TO: FUZZ_CHECK(!has_source && action->size >= 0); break;
+    case AS_ACTION_SCALE_TO:
+        FUZZ_CHECK(has_source == (action->step_count > 0) && action->size >= 0);
+        for (size_t i = 0; i < action->step_count; i++)
+            FUZZ_CHECK(action->steps[i].amount.size >= 0);
+        break;
     case AS_ACTION_TRACK: FUZZ_CHECK(has_source && action->track.value > 0); break;
     case AS_ACTION_PASS_THROUGH: FUZZ_CHECK(has_source); break;
     case AS_ACTION_KIND_COUNT: abort();

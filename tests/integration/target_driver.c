@@ -101,8 +101,8 @@ static struct as_target_ref *make_ref(const json_t *command)
     AS_CLEANUP(as_free_p) char *id = json_dumps(json_object_get(command, "fields"), JSON_COMPACT);
     json_object_foreach(json_object_get(command, "fields"), key, value) if (count < FIELDS_MAX)
         fields[count++] = (struct as_target_field){key, json_string_value(value)};
-    return as_target_ref_make(is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES, id, fields,
-                              count);
+    return as_target_ref_make(is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes,
+                              id, fields, count);
 }
 
 static void carry_out(const json_t *command)

@@ -176,8 +176,8 @@ static struct as_target_ref *make_ref(const struct medium *medium)
                                                  {"name", "web"}};
     const struct as_target_field group[] = {{"provider", "mine"}, {"url", "http://pool/a"}};
     return medium->is_kubernetes
-               ? as_target_ref_make(AS_TARGET_KUBERNETES, "kubernetes/x", kubernetes, 5)
-               : as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/x", group, 2);
+               ? as_target_ref_make(&as_target_kind_kubernetes, "kubernetes/x", kubernetes, 5)
+               : as_target_ref_make(&as_target_kind_node_group, "node_group/x", group, 2);
 }
 
 static void open_port(struct medium *medium)

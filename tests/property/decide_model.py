@@ -115,7 +115,32 @@ def step_amount(body, replicas, up):
     return max(math.ceil(part) if up else math.floor(part), body.get("at_least", 1))
 
 
-def propose_step(proposal, body, replicas, up):
+def count_ready(observed):
+    pods = observed.get("pods")
+    if pods is None:
+        return observed["replicas"]
+    return sum(1 for pod in pods if pod.get("phase", "Running") == "Running" and pod.get("ready", True) is True)
+
+
+def propose_goal(observed, value, goal, up):
+    """The size at which n x value, shared by all, is at most the goal for each."""
+    count, value, goal = count_ready(observed), milli(float(value)), milli(float(goal))
+    needed = ceil_size(divide(value * (count or (1 if up else 0)), goal))
+    change = needed - count if up else count - needed
+    if change <= 0:
+        raise NoOpinion
+    return saturate(observed["replicas"] + (change if up else -change)), False
+
+
+def propose_ladder(proposal, steps):
+    if proposal.get("value") is None:
+        raise Unavailable
+    rungs = [step for step in steps if step["from"] <= proposal["value"]] or steps[:1]
+    return saturate(rungs[-1]["size"]), False
+
+
+def propose_step(proposal, body, observed, up):
+    replicas = observed["replicas"]
     if "to" in body:
         size = saturate(body["to"])
         if up and replicas >= size:
@@ -135,6 +160,8 @@ def propose_step(proposal, body, replicas, up):
         if not crossed:
             raise NoOpinion
         body = crossed[-1]
+        if "to" in body:
+            return propose_goal(observed, proposal["value"], body["to"], up)
     amount = step_amount(body, replicas, up)
     return saturate(replicas + amount if up else replicas - amount), False
 
@@ -182,13 +209,9 @@ def track_number(document, proposal, goal_name, goal):
         return ceil_size(ratio), False
     if within(document, ratio):
         return replicas, True
-    if pods is None:
-        ready = replicas
-    elif not pods:
+    if pods is not None and not pods:
         raise Unavailable
-    else:
-        ready = sum(1 for pod in pods if pod.get("phase", "Running") == "Running" and pod.get("ready", True) is True)
-    return ceil_size(ratio * ready), False
+    return ceil_size(ratio * count_ready(observed)), False
 
 
 def is_unready_for_cpu(document, pod, sample):
@@ -274,12 +297,13 @@ def track_pods(document, proposal, goal_name, goal):
 
 def propose(document, proposal):
     """(size, within tolerance); or raises Unavailable or NoOpinion."""
-    replicas = document["observed"]["replicas"]
     if proposal.get("error") is not None:
         raise Unavailable
     ((kind, body),) = proposal["action"].items()
     if kind in ("scale_up", "scale_down"):
-        return propose_step(proposal, body, replicas, kind == "scale_up")
+        return propose_step(proposal, body, document["observed"], kind == "scale_up")
+    if kind == "scale_to" and isinstance(body, dict):
+        return propose_ladder(proposal, body["steps"])
     if kind == "scale_to":
         return saturate(body), False
     if kind == "pass_through":

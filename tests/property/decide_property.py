@@ -80,12 +80,22 @@ class Generator:
         self.maybe(amount, "at_least", 0.5, lambda: self.pick(0, 1, 2, 3, 100, 2**33))
         return amount
 
-    def step(self):
+    def step(self, up):
+        if self.version >= 2 and self.chance(0.4):
+            goal = abs(self.goal())
+            bound = goal * self.pick(1, 1, 1.5, 3) if up else goal / self.pick(1, 1, 1.5, 3)
+            return {"above" if up else "below": finite(bound), "to": goal}
         return {self.pick("above", "below"): self.pick(0, 10, 50, 100, 99.5, -1), **self.amount()}
 
-    def step_body(self):
-        if self.chance(0.2):
-            return {"steps": [self.step() for _ in range(self.random.randrange(1, 5))]}
+    def steps(self, make):
+        return {"steps": [make() for _ in range(self.random.randrange(1, 5))]}
+
+    def ladder(self):
+        return self.steps(lambda: {"from": self.pick(0, 1, 10, 50, -1, self.value()), "size": self.pick(self.size(), self.size(), 2**40)})
+
+    def step_body(self, up):
+        if self.chance(0.3):
+            return self.steps(lambda: self.step(up))
         if self.version >= 2 and self.chance(0.25):
             return {"to": self.pick(self.size(), self.size(), 2**31, 2**50)}
         return self.amount()
@@ -120,9 +130,9 @@ class Generator:
     def proposal(self, number, pods):
         kind = self.pick("scale_up", "scale_up", "scale_down", "scale_down", "scale_to", "track", "track", "pass_through")
         body = {
-            "scale_up": self.step_body,
-            "scale_down": self.step_body,
-            "scale_to": lambda: self.pick(self.size(), self.size(), 2**31, 2**50),
+            "scale_up": lambda: self.step_body(True),
+            "scale_down": lambda: self.step_body(False),
+            "scale_to": lambda: self.ladder() if self.version >= 2 and self.chance(0.3) else self.pick(self.size(), self.size(), 2**31, 2**50),
             "track": self.track,
             "pass_through": dict,
         }[kind]()
@@ -269,6 +279,51 @@ def check_batch(program, documents, seen):
             seen["next_evaluation"] = seen.get("next_evaluation", 0) + 1
 
 
+def goal_document(generator):
+    """One step with a goal, in numbers of at most three decimals, where nothing but the formula counts."""
+    pick, up = generator.pick, generator.chance(0.5)
+    goal = generator.random.randrange(1, 200000)
+    bound = goal + (generator.random.randrange(0, 1000) if up else -generator.random.randrange(0, goal))
+    value = generator.random.randrange(0, 2 * bound + 10)
+    ready, unready = generator.random.randrange(0, 300), generator.random.randrange(0, 20)
+    observed = {"replicas": ready + unready}
+    if generator.chance(0.5):
+        observed["pods"] = [{"name": f"p{i}", "ready": i < ready} for i in range(ready + unready)]
+    return {
+        "v": 2,
+        "now": "2026-11-20T10:00:00Z",
+        "target": {"min": 0, "max": 2**31 - 1},
+        "observed": observed,
+        "proposals": [{
+            "rule": "r",
+            "value": value / 1000,
+            "action": {"scale_up" if up else "scale_down": {"steps": [{"above" if up else "below": bound / 1000, "to": goal / 1000}]}},
+        }],
+    }
+
+
+def check_goals(program, generator, count):
+    """After a step the value is at most X, and with one less it would not be. In whole thousandths."""
+    documents = [goal_document(generator) for _ in range(count)]
+    text = "".join(json.dumps(document) + "\n" for document in documents)
+    lines = subprocess.run([program, "decide"], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    steps = {"up": 0, "down": 0, "none": 0}
+    for document, line in zip(documents, lines, strict=True):
+        answer, observed, proposal = json.loads(line), document["observed"], document["proposals"][0]
+        (kind, body), = proposal["action"].items()
+        step, value = body["steps"][0], round(proposal["value"] * 1000)
+        goal, up = round(step["to"] * 1000), kind == "scale_up"
+        crossed = proposal["value"] > step["above"] if up else proposal["value"] < step["below"]
+        ready = sum(pod["ready"] for pod in observed["pods"]) if "pods" in observed else observed["replicas"]
+        load, after = value * (ready or (1 if up else 0)), ready + answer["desired"] - observed["replicas"]
+        steps[answer["direction"]] += 1
+        if not crossed and answer["direction"] != "none":
+            sys.exit(f"not crossed, and a step all the same: {json.dumps(document)}\n{line}")
+        if crossed and not after * goal - goal < load <= after * goal:
+            sys.exit(f"of {load}, {after} have more than {goal} each, or one too many: {json.dumps(document)}\n{line}")
+    print(f"{len(documents)} steps with a goal end at it:", ", ".join(f"{name} {number}" for name, number in steps.items()))
+
+
 # Inputs that never come to one of these would prove little about it.
 REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed
 metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
@@ -286,6 +341,7 @@ def main():
         check_batch(arguments.program, [generator.document() for _ in range(min(BATCH, arguments.count - start))], seen)
     print(f"{arguments.count} inputs without a difference:", ", ".join(f"{name} {seen.get(name, 0)}" for name in REASONS))
     unseen = [name for name in REASONS if name not in seen]
+    check_goals(arguments.program, generator, arguments.count // 10)
     if arguments.count >= 20000 and unseen:
         sys.exit(f"no input came to: {', '.join(unseen)}")
 

@@ -45,6 +45,30 @@ static void randomize_target(struct world *world, struct target_spec *target)
         target->behavior = &behaviors[between(world, 0, (int64_t)AS_ARRAY_SIZE(behaviors) - 1)];
 }
 
+/* A value at which the rule goes up or down, to another one or by some; or a table of sizes. */
+static void randomize_steps(struct world *world, struct rule_spec *rule)
+{
+    const double goal = (double)between(world, 1, 12) / 2,
+                 beyond = (double)between(world, 0, 6) / 2;
+    switch (between(world, 0, 2)) {
+    case 0:
+        rule->up_steps[0] = (struct as_step){.is_above = true, .bound = goal + beyond, .to = goal};
+        if (chance(world, 300))
+            rule->up_steps[1] = (struct as_step){
+                .is_above = true, .bound = goal + beyond + 1, .amount = {.size = 1}};
+        break;
+    case 1:
+        rule->down_steps[0] =
+            (struct as_step){.bound = beyond < goal ? goal - beyond : goal, .to = goal};
+        break;
+    default:
+        for (int64_t i = 0; i < between(world, 1, SPEC_STEPS_MAX); i++)
+            rule->to_steps[i] = (struct as_step){.bound = goal + (double)(2 * i),
+                                                 .amount = {.size = between(world, 1, 12)}};
+        break;
+    }
+}
+
 /* Instead of a step: a value that the rule follows. */
 static void randomize_source(struct world *world, struct rule_spec *rule)
 {
@@ -52,7 +76,9 @@ static void randomize_source(struct world *world, struct rule_spec *rule)
     rule->up_to = rule->down_to = 0;
     rule->has_to = false;
     rule->source.query = source_queries[between(world, 0, GUARD - 1)];
-    if (chance(world, 500))
+    if (chance(world, 400))
+        randomize_steps(world, rule);
+    else if (chance(world, 500))
         rule->pass_through = true;
     else
         rule->track_average = 1;

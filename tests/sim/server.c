@@ -320,7 +320,7 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
     call->result.attempts = 1;
     if (!world->is_calm && chance(world, world->faults))
         call->fault = (enum fault)between(world, REFUSED, SILENT_AND_LATE);
-    else if (ref->kind == AS_TARGET_NODE_GROUP && !world->is_calm && chance(world, 100))
+    else if (ref->kind == &as_target_kind_node_group && !world->is_calm && chance(world, 100))
         call->fault = STALE; /* some cache; an API server reads from etcd */
     return call;
 }
@@ -362,7 +362,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
           request->rule);
     check_request(port->world, call->target, request);
     check_rest_request(port->world, call->target, request);
-    if (call->fault == NO_FAULT && ref->kind == AS_TARGET_NODE_GROUP && !world->is_calm &&
+    if (call->fault == NO_FAULT && ref->kind == &as_target_kind_node_group && !world->is_calm &&
         chance(world, 150))
         call->fault = ENDED_BADLY;
     if (world->daemon.until != INT64_MAX && chance(world, 600)) /* cut off: it may leave late */

@@ -35,7 +35,7 @@ static void make_address(struct as_target_config *target, const struct target_sp
     const char *const group[][2] = {{"provider", "mine"},
                                     {spec->url ? "url" : "name", spec->url ? spec->url : name}};
     const bool is_group = spec->is_group || spec->url;
-    target->kind = is_group ? AS_TARGET_NODE_GROUP : AS_TARGET_KUBERNETES;
+    target->kind = is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes;
     target->address_count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
     target->address = as_xcalloc(target->address_count, sizeof(*target->address));
     for (size_t i = 0; i < target->address_count; i++) {
@@ -107,7 +107,7 @@ static struct as_amount make_amount(int64_t size, int64_t percent, int64_t at_le
 
 static bool is_step(const struct as_step *step)
 {
-    return step->amount.size > 0 || step->amount.is_percent;
+    return step->amount.size > 0 || step->amount.is_percent || step->to > 0;
 }
 
 /* Returns what the action's steps point to. */
@@ -144,6 +144,9 @@ static void make_action(const struct rule_spec *spec, struct as_rule *rule)
     struct as_action *action = &rule->action;
     if (spec->has_to) {
         *action = (struct as_action){.kind = AS_ACTION_SCALE_TO, .size = spec->to};
+    } else if (is_step(&spec->to_steps[0])) {
+        action->kind = AS_ACTION_SCALE_TO;
+        rule->steps = make_steps(spec->to_steps, action);
     } else if (spec->pass_through) {
         action->kind = AS_ACTION_PASS_THROUGH;
     } else if (make_track(spec, &action->track)) {

@@ -57,8 +57,8 @@ struct rule_spec {
     uint32_t max_steps;
     bool dry_run, disabled;
     struct source_spec source;
-    struct as_step up_steps[SPEC_STEPS_MAX],
-        down_steps[SPEC_STEPS_MAX];                       /* up to one without `by` */
+    struct as_step up_steps[SPEC_STEPS_MAX], down_steps[SPEC_STEPS_MAX],
+        to_steps[SPEC_STEPS_MAX];                         /* up to one without `by`, `to`, size */
     double track_value, track_average, track_utilization; /* one of them: track; percent */
     enum as_resource resource;                            /* of utilization */
     bool of_limits;

@@ -1,5 +1,5 @@
 /*
- * What every target adapter is given: the ports it acts through, and where it may look around. All
+ * What every target adapter receives: the ports that it uses, and access to its surroundings. All
  * of it is borrowed and outlives the adapter.
  */
 #ifndef ALERTSCALER_ACCESS_ENV_H
@@ -10,12 +10,12 @@
 #include <alertscaler/port/loop.h>
 #include <alertscaler/port/process.h>
 
-/* What may be changed outside at this moment. */
+/* Which changes to other systems are allowed now. */
 enum as_permit {
     AS_PERMIT_ALL,
-    AS_PERMIT_FINISH, /* what takes moments: the process stops */
-    AS_PERMIT_UNDO,   /* what takes our own doing back: the kill switch is set */
-    AS_PERMIT_NONE    /* another may lead by now */
+    AS_PERMIT_FINISH, /* only what ends in moments: the process is stopping */
+    AS_PERMIT_UNDO,   /* only undoing our own changes: the kill switch is set */
+    AS_PERMIT_NONE    /* nothing: another replica may lead by now */
 };
 
 typedef enum as_permit as_permit_fn(void *context);
@@ -25,12 +25,12 @@ struct as_access_env {
     struct as_loop *loop;
     struct as_process_runner *runner;
     const struct as_clock *clock;
-    /* The value of an environment variable, NULL where it is not set; as getenv. */
+    /* The value of an environment variable, NULL if not set; as getenv. */
     const char *(*get_variable)(const char *name);
-    /* Where a pod finds its service account; NULL: where Kubernetes mounts it. */
+    /* The directory of the pod's service account; NULL: where Kubernetes mounts it. */
     const char *service_account_dir;
-    /* Asked right before each request that changes something in the course of an action that takes
-     * long; NULL: all is permitted. */
+    /* During a long action, called right before each request that changes something. NULL: all is
+     * permitted. */
     as_permit_fn *get_permit;
     void *permit_context;
 };

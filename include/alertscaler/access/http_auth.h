@@ -1,6 +1,6 @@
 /*
- * Prometheus' `http_config`: how a plain HTTP service is talked to, and as whom. Secrets are in
- * files, which are looked at before each request and read again when they have changed.
+ * Prometheus' `http_config`: connection and authentication settings of an HTTP service. Secrets are
+ * in files, which are checked before each request and read again when they have changed.
  */
 #ifndef ALERTSCALER_ACCESS_HTTP_AUTH_H
 #define ALERTSCALER_ACCESS_HTTP_AUTH_H
@@ -13,15 +13,15 @@
 
 struct as_http_auth;
 
-/* Borrows both. Reads no file yet. */
+/* Borrows both arguments. Does not read any file yet. */
 struct as_http_auth *as_http_auth_new(const struct as_http_settings *settings,
                                       const struct as_clock *clock) AS_MUST_USE;
 struct as_http_auth *as_http_auth_free(struct as_http_auth *auth);
 
 /*
- * Fills tls, proxy_url and headers of `request`: `extra` (header lines, NULL at the end; or NULL)
- * and then those of the settings. What is filled in is good until the next call. 0; or a negative
- * errno with an error that names key and file of a secret that cannot be read.
+ * Fills tls, proxy_url and headers of `request`: first `extra` (header lines, NULL at the end; or
+ * NULL), then the headers of the settings. The filled-in values are valid until the next call. 0;
+ * or a negative errno with an error that names key and file of a secret that cannot be read.
  */
 int as_http_auth_apply(struct as_http_auth *auth, const char *const *extra,
                        struct as_http_request *request, struct as_error *error) AS_MUST_USE;

@@ -1,6 +1,6 @@
 /*
- * One request to a cluster's API server, with the cluster's credentials: waits for a credential
- * plugin, and after a 401 asks for credentials again and tries once more.
+ * One request to a cluster's API server, with the cluster's credentials. Waits for a credential
+ * plugin. After a 401 it asks for new credentials and tries once more.
  */
 #ifndef ALERTSCALER_ACCESS_KUBE_CLIENT_H
 #define ALERTSCALER_ACCESS_KUBE_CLIENT_H
@@ -35,16 +35,16 @@ struct as_kube_request_spec { /* borrowed for the call of start only */
     int64_t timeout_us; /* of one attempt; 0: AS_KUBE_TIMEOUT_US */
 };
 
-/* `attempts`: requests that were sent. Where there are no credentials to be had, the outcome is
- * AS_HTTP_UNREACHABLE with 0 attempts. */
+/* `attempts`: how many requests were sent. Without credentials the outcome is AS_HTTP_UNREACHABLE
+ * with 0 attempts. */
 typedef void as_kube_request_done_fn(void *context, const struct as_http_response *response,
                                      unsigned attempts);
 
 void as_kube_client_init(struct as_kube_client *client, const struct as_access_env *env,
                          struct as_kube_access *access);
-void as_kube_client_deinit(struct as_kube_client *client); /* cancels what is under way */
+void as_kube_client_deinit(struct as_kube_client *client); /* cancels its requests */
 
-/* `done` comes exactly once, in a later turn of the loop, unless cancelled first. */
+/* `done` is called exactly once, in a later turn of the loop, unless cancelled first. */
 struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
                                               const struct as_kube_request_spec *spec,
                                               as_kube_request_done_fn *done,

@@ -1,5 +1,5 @@
 /*
- * The namespace that objects of our own lie in: the one that is configured, else the pod's own.
+ * The namespace of alertscaler's own objects: the configured one, else the pod's.
  */
 #ifndef ALERTSCALER_ACCESS_KUBE_NAMESPACE_H
 #define ALERTSCALER_ACCESS_KUBE_NAMESPACE_H
@@ -8,8 +8,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
-/* `configured` may be NULL. 0 and memory for free(); -ENOENT with an error where neither is there,
- * -EINVAL where it is no name that a path can have. */
+/* `configured` may be NULL. 0 and memory that the caller frees with free(); or with an error:
+ * -ENOENT if both are missing, -EINVAL if the name cannot be part of a path. */
 int as_kube_namespace_find(const char *configured, const struct as_access_env *env,
                            char **namespace_out, struct as_error *error) AS_MUST_USE;
 

@@ -1,5 +1,5 @@
 /*
- * Every limit of what others are asked with: secrets, kubeconfig files, credential plugins, and one
+ * Limits of everything that requests need: secrets, kubeconfig files, credential plugins, and one
  * request to an API server.
  */
 #ifndef ALERTSCALER_ACCESS_LIMITS_H
@@ -7,24 +7,24 @@
 
 #include <alertscaler/base/time.h>
 
-/* One request to an API server that asks for nothing else, connection set-up included. */
+/* One request to an API server without a timeout of its own, connection set-up included. */
 #define AS_KUBE_TIMEOUT_US (10 * AS_US_PER_S)
 
-#define AS_RETRY_AFTER_MAX_US AS_US_PER_H /* a longer wish counts as this */
+#define AS_RETRY_AFTER_MAX_US AS_US_PER_H /* longer times count as this */
 
-/* How often a token's file is looked at for a change. */
+/* How often a token's file is checked for a change. */
 #define AS_SECRET_FILE_CHECK_US (10 * AS_US_PER_S)
 
-/* Kubeconfig files and what they refer to. */
+/* Kubeconfig files and the files that they name. */
 #define AS_KUBECONFIG_MAX       ((size_t)4 * 1024 * 1024)
 #define AS_KUBECONFIG_FILES_MAX 32
 #define AS_KUBE_SERVER_MAX      ((size_t)2048)
 
-/* Credential plugins: time, output, and how long before its end a credential is renewed. */
+/* Credential plugins: time limit, output, and how long before expiry a credential is renewed. */
 #define AS_KUBE_EXEC_TIMEOUT_US (30 * AS_US_PER_S)
 #define AS_KUBE_EXEC_OUTPUT_MAX ((size_t)256 * 1024)
 #define AS_KUBE_EXEC_EARLY_US   (10 * AS_US_PER_S)
-/* A plugin that failed is not run again sooner. */
+/* The shortest time before a failed plugin is run again. */
 #define AS_KUBE_EXEC_RETRY_US (1 * AS_US_PER_S)
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * A secret in a file that rotates: read again when the file has become another one (its inode,
- * size or times differ), looked at no more often than every so many microseconds.
+ * A secret in a file that rotates. The file is checked at most once every `check_every_us`, and
+ * read again if its inode, size or times have changed.
  *
- * While the file cannot be read, the last good content goes on being used: a rotation is not
- * atomic everywhere, and an old token may well be good still.
+ * If the file cannot be read, the last good content stays in use: a rotation is not always atomic,
+ * and an old token is often still valid.
  */
 #ifndef ALERTSCALER_ACCESS_SECRET_FILE_H
 #define ALERTSCALER_ACCESS_SECRET_FILE_H
@@ -17,12 +17,12 @@
 #include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/time.h>
 
-#define AS_SECRET_FILE_MAX ((size_t)64 * 1024) /* bytes of its content */
+#define AS_SECRET_FILE_MAX ((size_t)64 * 1024) /* bytes of content */
 
 struct as_secret_file {
     char *path;
-    char *text;    /* NULL until it was read once */
-    bool is_stale; /* the file cannot be read any more, which was said */
+    char *text;    /* NULL until the first successful read */
+    bool is_stale; /* the file can no longer be read, and this was logged */
     as_mono_time check_at;
     struct as_file_stamp stamp;
 };
@@ -31,14 +31,14 @@ void as_secret_file_init(struct as_secret_file *file, const char *path); /* copi
 void as_secret_file_deinit(struct as_secret_file *file);                 /* wipes */
 
 /*
- * The content without white space at its end; good until the next call. 0; -ENOENT and the like
- * where the file was never readable; -EINVAL when it is empty or holds control characters (it goes
- * into a header line). The error names the file, never its content.
+ * The content without white space at its end, valid until the next call. 0; -ENOENT and other errno
+ * values if the file was never readable; -EINVAL if it is empty or holds control characters (the
+ * content becomes part of a header line). The error names the file, never its content.
  */
 int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t check_every_us,
                        const char **text_out, struct as_error *error) AS_MUST_USE;
 
-/* The next get reads the file whatever it looks like: the other side did not accept the content. */
+/* The server refused the content: the next as_secret_file_get reads the file in any case. */
 void as_secret_file_expire(struct as_secret_file *file);
 
 #endif

@@ -1,18 +1,16 @@
 /*
- * The action log's file: JSON Lines, mode 0640, only ever appended to.
+ * The action log's file: JSON Lines, mode 0640, append-only.
  *
- * Rotation: when an append would take the file above `max_size`, it is synced and renamed to
- * PATH.1, PATH.1 to PATH.2 and so on, and the oldest beyond `keep` is deleted. A single append goes
- * into one file whole. With max_size 0 nothing is renamed and an outside tool moves the file
- * (reopen).
+ * Rotation: if an append would take the file above `max_size`, the file is synced and renamed to
+ * PATH.1, PATH.1 to PATH.2 and so on; files beyond `keep` are deleted. One append always goes into
+ * one file. With max_size 0 nothing is renamed: an outside tool moves the file, then calls for
+ * reopen. A new part (port/audit.h) is also a rotation, whatever the size.
  *
- * A new part (port/audit.h) is a rotation too, whatever the size.
- *
- * Opening checks the chain of the file's last 16 MiB and cuts off what is not whole: torn lines and
- * blocks that a power loss left unwritten are found by their hash. The caller has those records in
- * its outbox and appends them again. If the file is empty or not there, the head is that of the
- * newest file beside it called PATH.something or PATH-something (a crash in the middle of a
- * rotation).
+ * Opening checks the chain of the file's last 16 MiB and cuts off what is not whole: torn lines,
+ * and blocks that a power loss left unwritten (their hash does not match). The caller has those
+ * records in its outbox and appends them again. If the file is empty or missing (a crash during a
+ * rotation), the head is read from the newest file beside it called PATH.something or
+ * PATH-something.
  */
 #ifndef ALERTSCALER_AUDIT_FILE_H
 #define ALERTSCALER_AUDIT_FILE_H

@@ -1,6 +1,6 @@
 /*
- * Memory of our own: small allocations whose failure ends the process (a crash is a tested path).
- * Memory whose size a peer chooses goes through as_buf, whose failure is an outcome.
+ * Small allocations of our own: a failure ends the process (this crash is a tested path). Memory
+ * whose size a peer chooses goes into an as_buf; there, failure is an outcome.
  */
 #ifndef ALERTSCALER_BASE_ALLOC_H
 #define ALERTSCALER_BASE_ALLOC_H
@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/attr.h>
 
-/* Bytes that the allocator adds to one block, with its rounding: for those who count memory. */
+/* What the allocator adds to one block, rounding included; for code that estimates memory use. */
 #define AS_ALLOC_EXTRA ((size_t)16)
 
 void *as_xmalloc(size_t size) AS_MUST_USE;
@@ -20,9 +20,9 @@ char *as_xstrndup(const char *text, size_t size) AS_MUST_USE;
 char *as_xasprintf(const char *format, ...) AS_MUST_USE AS_PRINTF(1, 2);
 
 /*
- * For libraries that take functions for their memory. Many of them go on where they are refused a
- * little, without what they needed it for, or crash. So up to AS_ALLOC_SMALL bytes are there or the
- * process ends, as above; more than that may be NULL.
+ * Allocators for libraries that accept them. When a small allocation fails, many libraries crash or
+ * go on with wrong results. So a failure of up to AS_ALLOC_SMALL bytes ends the process, as above;
+ * larger requests may return NULL.
  */
 #define AS_ALLOC_SMALL ((size_t)1 << 20)
 void *as_library_malloc(size_t size);
@@ -30,19 +30,19 @@ void *as_library_calloc(size_t count, size_t size);
 void *as_library_realloc(void *old, size_t size);
 char *as_library_strdup(const char *text);
 
-/* free() for what never holds a secret: answers, records, state. free() itself wipes all memory in
- * release builds, whoever allocated it (app/process/heap.c), and this does not. */
+/* free() for memory that never holds a secret: answers, records, state. In release builds free()
+ * itself wipes all memory, whoever allocated it (app/process/heap.c); as_release does not wipe. */
 void as_release(void *memory);
 
-/* Frees a text that held a secret, or NULL, after wiping it. */
+/* Wipes a text that held a secret, then frees it. NULL is allowed. */
 void as_wipe_free(char *text);
 
-/* For AS_CLEANUP on locals got from the functions above: AS_CLEANUP(as_free_p) char *text. */
+/* For AS_CLEANUP on locals from the functions above: AS_CLEANUP(as_free_p) char *text. */
 void as_free_p(void *pointer_to_pointer);
 
 /*
- * Makes room for one more element in a growing array: *array_io has `count` elements of `size`
- * bytes and room for *capacity_io. Doubles. Returns the (possibly moved) array.
+ * Makes room for one more element in a growing array of `count` elements of `size` bytes, with room
+ * for *capacity_io elements. The capacity doubles. Returns the array, which may have moved.
  */
 void *as_xgrow(void *array, size_t count, size_t *capacity_io, size_t size) AS_MUST_USE;
 

@@ -24,7 +24,7 @@ void *as_arena_alloc(struct as_arena *arena, size_t count, size_t size) AS_MUST_
 void *as_arena_alloc_raw(struct as_arena *arena, size_t size) AS_MUST_USE;   /* not zeroed */
 char *as_arena_strdup(struct as_arena *arena, const char *text) AS_MUST_USE; /* NULL stays NULL */
 
-void as_arena_reset(struct as_arena *arena);  /* gives back all, but keeps some for the next use */
-void as_arena_deinit(struct as_arena *arena); /* gives back all */
+void as_arena_reset(struct as_arena *arena);  /* frees all allocations; keeps AS_ARENA_KEEP bytes */
+void as_arena_deinit(struct as_arena *arena); /* frees everything */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A SHA-256 as a value, and its text: 64 hex digits. Computing one is for layers that have OpenSSL.
+ * A SHA-256 as a value, and as text: 64 hex digits. It is computed in layers that use OpenSSL.
  */
 #ifndef ALERTSCALER_BASE_DIGEST_H
 #define ALERTSCALER_BASE_DIGEST_H
@@ -23,7 +23,7 @@ static inline int as_digest_compare(const struct as_digest *a, const struct as_d
 
 void as_digest_print(const struct as_digest *digest, char text_out[AS_DIGEST_TEXT_SIZE]);
 
-/* False where the text is not 64 lower-case hex digits. */
+/* False if the text is not 64 lower-case hex digits. */
 bool as_digest_parse(const char *text, size_t size, struct as_digest *digest_out) AS_MUST_USE;
 
 #endif

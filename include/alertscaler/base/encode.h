@@ -1,26 +1,30 @@
 /*
- * Bytes as text: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648); characters as
- * bytes (UTF-8).
+ * Text encodings: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648), UTF-8.
  */
 #ifndef ALERTSCALER_BASE_ENCODE_H
 #define ALERTSCALER_BASE_ENCODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 
-/* Lower-case digits, two a byte. */
+/* Two lower-case digits per byte; no NUL behind them. */
+void as_encode_hex_digits(char *digits_out, const void *data, size_t size);
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
+/* False where the text is not two lower-case digits a byte. */
+bool as_decode_hex(const char *digits, size_t digit_count, void *data_out) AS_MUST_USE;
 
-/* All but A-Z a-z 0-9 - . _ ~ and what is in `keep` ("" or "/:") as %XX with upper-case digits. */
+/* Writes %XX (upper-case digits) for all but A-Z a-z 0-9 - . _ ~ and the bytes in `keep`. */
 void as_encode_percent(struct as_buf *buf, const char *text, size_t size, const char *keep);
 
-/* With + and / and padding; and the alphabet of URLs, without padding. */
+/* base64: with + and / and padding. base64url: the URL-safe alphabet, without padding. */
 void as_encode_base64(struct as_buf *buf, const void *data, size_t size);
 void as_encode_base64url(struct as_buf *buf, const void *data, size_t size);
 
-/* A character in UTF-8, at most four bytes; returns the end. */
+/* Writes one character in UTF-8, at most four bytes; returns the end of what was written. */
 char *as_encode_utf8(char *out, uint32_t code);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Text for a person about what went wrong, built from the inside out:
- * set "HTTP 409", wrap "patch", wrap "scale shop/checkout" reads "scale shop/checkout: patch: HTTP
- * 409". Fixed size, cut at the end when too long; a NULL error is allowed everywhere and ignored.
+ * Error text for a person, built from the inside out: set "HTTP 409", wrap "patch", wrap "scale
+ * shop/checkout" reads "scale shop/checkout: patch: HTTP 409". The size is fixed; a longer text is
+ * cut at the end. Every function accepts a NULL error and ignores it.
  */
 #ifndef ALERTSCALER_BASE_ERROR_H
 #define ALERTSCALER_BASE_ERROR_H
@@ -19,8 +19,8 @@ struct as_error {
 void as_error_set(struct as_error *error, const char *format, ...) AS_PRINTF(2, 3);
 void as_error_wrap(struct as_error *error, const char *format, ...) AS_PRINTF(2, 3);
 
-/* As as_error_set, with ": " and the text of the errno value `code` (positive or negative) behind.
- */
+/* As as_error_set, followed by ": " and the text of the errno value `code` (positive or
+ * negative). */
 void as_error_set_errno(struct as_error *error, int code, const char *format, ...) AS_PRINTF(3, 4);
 
 #endif

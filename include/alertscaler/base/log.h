@@ -17,7 +17,7 @@ enum as_log_level { AS_LOG_DEBUG, AS_LOG_INFO, AS_LOG_WARN, AS_LOG_ERROR };
 enum as_log_format { AS_LOG_LOGFMT, AS_LOG_JSON };
 
 struct as_log_field {
-    const char *key;  /* NULL: there is nothing to say */
+    const char *key;  /* NULL: this field is left out */
     const char *text; /* NULL: `number` is the value */
     int64_t number;
 };
@@ -28,7 +28,7 @@ static inline const char *as_log_text(const char *text)
 }
 
 #define AS_F(name, string) ((struct as_log_field){.key = (name), .text = as_log_text(string)})
-/* Left out where the text is NULL or empty. */
+/* The field is left out if the text is NULL or empty. */
 #define AS_F_IF(name, string)                                                                      \
     ((struct as_log_field){.key = *as_log_text(string) ? (name) : NULL,                            \
                            .text = as_log_text(string)})
@@ -41,7 +41,7 @@ bool as_log_is_enabled(enum as_log_level level);
 void as_log_write(enum as_log_level level, const char *event, const struct as_log_field *fields,
                   unsigned count);
 
-/* Lines that could not be written since the last call. */
+/* How many lines could not be written since the last call. */
 uint64_t as_log_take_lost(void);
 
 #define as_log(level, event, ...)                                                                  \

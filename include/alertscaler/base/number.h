@@ -1,7 +1,7 @@
 /*
- * Strict numbers: the whole text is the number, in the one accepted form, or it is an error.
- * No leading '+', no white space, no hex, no '_', no ".5", no "5.".
- * All return 0, -EINVAL (not a number of that kind) or -ERANGE, and leave *out alone on failure.
+ * Strict numbers: the whole text must be one number in the one accepted form. No leading '+', no
+ * white space, no hex, no '_', no ".5", no "5.". All return 0, -EINVAL (not a number of that kind)
+ * or -ERANGE, and leave *out alone on failure.
  */
 #ifndef ALERTSCALER_BASE_NUMBER_H
 #define ALERTSCALER_BASE_NUMBER_H

@@ -1,9 +1,9 @@
 /*
- * The two clocks as types that cannot be mixed up, and the two texts of time: RFC 3339 and
- * Prometheus durations. All in microseconds.
+ * Two clocks as types that cannot be mixed up, and two text forms of time: RFC 3339 and Prometheus
+ * durations. All times are in microseconds.
  *
- * Monotonic time is CLOCK_BOOTTIME (goes on while the machine sleeps): for durations. Wall time is
- * UTC since 1970: for records. Nothing here reads a clock.
+ * Monotonic time is CLOCK_BOOTTIME, which goes on while the machine sleeps; use it for durations.
+ * Wall time is UTC since 1970; use it for records. Nothing here reads a clock.
  */
 #ifndef ALERTSCALER_BASE_TIME_H
 #define ALERTSCALER_BASE_TIME_H
@@ -39,8 +39,8 @@ typedef struct {
 #define AS_RFC3339_SIZE 36 /* enough for every text as_wall_time_print writes, with NUL */
 
 /*
- * RFC 3339 with any offset, 0 to 9 fractional digits (cut to microseconds), years 0001 to 9999; a
- * leap second :60 counts as :59.999999. `size` bytes, all of them. Returns 0 or -EINVAL.
+ * RFC 3339 with any offset, 0 to 9 fractional digits (cut to microseconds), years 0001 to 9999. A
+ * leap second :60 is read as :59.999999. All `size` bytes must belong to the time. 0 or -EINVAL.
  */
 int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out) AS_MUST_USE;
 
@@ -48,12 +48,12 @@ int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out) AS
  * saturate. */
 void as_wall_time_print(as_wall_time time, char text_out[AS_RFC3339_SIZE]);
 
-/* As above with as few fractional digits as needed: "2026-11-20T10:00:00Z", "...00.25Z". */
+/* As as_wall_time_print, with fewest fractional digits: "2026-11-20T10:00:00Z", "...00.25Z". */
 void as_wall_time_print_short(as_wall_time time, char text_out[AS_RFC3339_SIZE]);
 
 /*
- * Prometheus durations: "90s", "5m", "1h30m", "1d", "100ms", "2w", "1y", "0"; units descending,
- * each once. 0; or -EINVAL with an error saying what is expected; -ERANGE above 100 years.
+ * Prometheus durations: "90s", "5m", "1h30m", "1d", "100ms", "2w", "1y", "0". Units descend, each
+ * at most once. 0; -EINVAL with an error that says what is expected; -ERANGE above 100 years.
  */
 int as_duration_parse(const char *text, int64_t *us_out, struct as_error *error) AS_MUST_USE;
 

@@ -9,8 +9,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What a key of a group tells of where the group is, from the wide to the narrow: groups of equal
+ * names are many. Such values stand in a target's id, in this order; no two keys of a group may
+ * have the same. */
+enum as_place {
+    AS_PLACE_NONE,
+    AS_PLACE_PROJECT,
+    AS_PLACE_REGION,
+    AS_PLACE_ZONE,
+    AS_PLACE_CLUSTER,
+    AS_PLACE_NAMESPACE,
+    AS_PLACE_KIND, /* of several kinds of groups, whose names are apart */
+    AS_PLACE_COUNT
+};
+
 struct as_provider_key {
     const char *key;
+    enum as_place place; /* of a group's keys */
     bool is_required;
     bool is_file; /* names a file that is read: relative to the configuration's folder */
     bool is_url;  /* http:// or https://, without credentials in it; secrets are sent there, and a

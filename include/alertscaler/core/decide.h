@@ -97,19 +97,22 @@ struct as_proposal_result {
     enum as_reason reason; /* when !has_size */
 };
 
-enum as_gate {
-    AS_GATE_SWITCHED_OFF,
-    AS_GATE_OUT_OF_BOUNDS,
-    AS_GATE_COMBINE,
-    AS_GATE_STABILIZE,
-    AS_GATE_POLICIES,
-    AS_GATE_BOUNDS,
-    AS_GATE_COOLDOWN,
-    AS_GATE_HOLDS,
-    AS_GATE_DRY_RUN,
-    AS_GATE_COUNT
-};
-const char *as_gate_get_word(enum as_gate gate); /* "switched_off", "out_of_bounds", ... */
+/* X(enumerator, word, what the gate does, in a few words) */
+#define AS_GATES(X)                                                                                \
+    X(AS_GATE_SWITCHED_OFF, "switched_off", "0 with min above 0 is left alone")                    \
+    X(AS_GATE_OUT_OF_BOUNDS, "out_of_bounds", "brought back into its bounds")                      \
+    X(AS_GATE_COMBINE, "combine", "the highest size that a rule wants")                            \
+    X(AS_GATE_STABILIZE, "stabilize", "no further than the stabilization window allows")           \
+    X(AS_GATE_POLICIES, "policies", "no faster than the scaling policies allow")                   \
+    X(AS_GATE_BOUNDS, "bounds", "the bound ahead")                                                 \
+    X(AS_GATE_COOLDOWN, "cooldown", "the lock after an earlier change")                            \
+    X(AS_GATE_HOLDS, "holds", "paused, in progress, guarded, unconfirmed or out of budget")        \
+    X(AS_GATE_DRY_RUN, "dry_run", "nothing is set in a dry run")
+
+#define AS_GATE_ENUM(enumerator, word, meaning) enumerator,
+enum as_gate { AS_GATES(AS_GATE_ENUM) AS_GATE_COUNT };
+const char *as_gate_get_word(enum as_gate gate);
+const char *as_gate_get_meaning(enum as_gate gate);
 
 enum as_limit { /* bits, in the order in which they are listed */
                 AS_LIMIT_MIN = 1,
@@ -136,12 +139,12 @@ struct as_decision {
     as_maybe_time next_evaluation;
 };
 
-/*
- * Decides. `results` has room for input->proposal_count results, filled in the same order.
+/* Decides. `results` has room for input->proposal_count results, filled in the same order.
  * `decision_out->rule` borrows from the input. The input is valid (as the decoder or the engine
- * makes it).
- */
+ * makes it). */
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out);
+
+int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; unknown: replicas */
 
 #endif

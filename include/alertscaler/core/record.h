@@ -55,7 +55,7 @@ struct as_decision_record {
     const char *id;
     const char *target;      /* id */
     const char *target_name; /* as in the rule file */
-    enum as_target_kind target_kind;
+    const struct as_target_kind *target_kind;
     const char (*notifications)[AS_ULID_SIZE]; /* came since the decision before */
     size_t notification_count;                 /* listed */
     uint64_t notification_total;
@@ -78,7 +78,7 @@ struct as_action_record {
     const char *decision; /* id; NULL where only the observation failed, and with a command */
     const char *command;  /* id; NULL where no operator ordered it */
     const char *target, *target_name;
-    enum as_target_kind target_kind;
+    const struct as_target_kind *target_kind;
     const char *rule; /* NULL likewise */
     bool has_sizes;   /* else only the observation failed */
     int32_t from, to; /* from: -1 where it was never seen */

@@ -14,24 +14,23 @@
 #include <alertscaler/core/choose.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/matcher.h>
+#include <alertscaler/core/target_kind.h>
 #include <alertscaler/core/template.h>
 
-enum as_target_kind { AS_TARGET_KUBERNETES, AS_TARGET_NODE_GROUP, AS_TARGET_KIND_COUNT };
-const char *as_target_kind_get_word(enum as_target_kind kind); /* "kubernetes", "node_group" */
-
 /*
- * A target's address: the keys under `kubernetes` (always, in this order: cluster, apiVersion,
- * kind, namespace, name; defaults filled in) or under `node_group` (provider first, then as
- * written).
+ * A target's address: the keys of its kind (core/target_kind.h) in its order, defaults filled in;
+ * then all others as written.
  */
 struct as_address_field {
     char *key;
     struct as_template *value;
+    unsigned place; /* tells where the target is: its value's rank in an id; 0: it does not */
 };
+#define AS_PLACE_RANK_MAX 8
 
 struct as_target_config {
     char *name;
-    enum as_target_kind kind;
+    const struct as_target_kind *kind;
     struct as_address_field *address;
     size_t address_count;
     bool is_templated;
@@ -40,7 +39,7 @@ struct as_target_config {
     char **allow_names;
     size_t allow_name_count;
     struct as_bounds_config bounds;
-    struct as_nodes_config nodes; /* of a node group */
+    struct as_nodes_config nodes; /* of a kind that has nodes */
     bool dry_run;
     uint32_t *after; /* indices of targets */
     size_t after_count;

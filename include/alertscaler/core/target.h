@@ -4,8 +4,7 @@
  *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>
  *   node_group/<provider>/<where it is>/<name, or url where there is no name>
  *
- * Where it is: the values of project, resource_group, location, region, zone, cluster, namespace
- * and kind, as far as they are given, in this order.
+ * Where it is: the values of the keys of the place, as far as they are given, by their rank.
  *
  * The id is shown, and is what the patterns of credentials match. Which target it is says its key:
  * two ids of one object (another version of the API, another spelling of a URL) have the same.
@@ -29,7 +28,7 @@ struct as_target_field {
 };
 
 struct as_target_ref { /* one block of memory */
-    enum as_target_kind kind;
+    const struct as_target_kind *kind;
     size_t field_count;
     const char *id;
     const char *key; /* of the id */
@@ -50,7 +49,7 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
                       const struct as_labels *annotations, struct as_target_ref **ref_out,
                       struct as_error *error) AS_MUST_USE;
 /* From values that were checked before (the store's); everything is copied. */
-struct as_target_ref *as_target_ref_make(enum as_target_kind kind, const char *id,
+struct as_target_ref *as_target_ref_make(const struct as_target_kind *kind, const char *id,
                                          const struct as_target_field *fields,
                                          size_t field_count) AS_MUST_USE;
 struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUST_USE;
@@ -63,7 +62,8 @@ bool as_target_may_match_id(const struct as_target_config *config, const char *p
 
 /* NULL where a key of an address may have this value (templates filled in); else static text that
  * says what is expected. */
-const char *as_target_check_value(enum as_target_kind kind, const char *key, const char *value);
+const char *as_target_check_value(const struct as_target_kind *kind, const char *key,
+                                  const char *value);
 
 struct as_target_ref *as_target_ref_free(struct as_target_ref *ref);
 const char *as_target_ref_get(const struct as_target_ref *ref,

@@ -1,5 +1,5 @@
 /*
- * The leader of one replica: it leads from the first turn on, for ever.
+ * The leader of a single replica: it leads from the first turn on, forever.
  */
 #ifndef ALERTSCALER_LEADER_ALWAYS_H
 #define ALERTSCALER_LEADER_ALWAYS_H

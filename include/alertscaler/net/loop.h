@@ -1,5 +1,5 @@
 /*
- * libevent behind port/loop.h and port/process.h.
+ * The libevent adapters of port/loop.h and port/process.h.
  */
 #ifndef ALERTSCALER_NET_LOOP_H
 #define ALERTSCALER_NET_LOOP_H
@@ -17,7 +17,7 @@ struct as_event_loop *as_event_loop_free(struct as_event_loop *loop); /* cancels
 struct as_loop *as_event_loop_get_port(struct as_event_loop *loop);   /* borrowed */
 
 struct as_event_processes *as_event_processes_new(struct event_base *base) AS_MUST_USE;
-/* Kills what still runs, and waits for its end. */
+/* Kills the programs that still run, and waits until they have ended. */
 struct as_event_processes *as_event_processes_free(struct as_event_processes *processes);
 struct as_process_runner *as_event_processes_get_port(
     struct as_event_processes *processes); /* borrowed */

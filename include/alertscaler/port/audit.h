@@ -1,6 +1,6 @@
 /*
- * Port: where the lines of the action log end up (a file that rotates; memory in tests).
- * Synchronous, one thread at a time. After a failure the caller closes the sink and opens it again.
+ * Port: where the lines of the action log go: a file that rotates, or memory in tests. Synchronous;
+ * only one thread calls at a time. After a failure the caller closes the sink and opens it again.
  */
 #ifndef ALERTSCALER_PORT_AUDIT_H
 #define ALERTSCALER_PORT_AUDIT_H
@@ -11,10 +11,10 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
-/* Where the chain stands: the last record's number and hash. */
+/* The last record of the chain: its number and hash. */
 #define AS_AUDIT_HASH_SIZE 65 /* hex SHA-256, with NUL */
 struct as_audit_head {
-    uint64_t seq; /* 0: no record yet, and the hash is 64 zeros */
+    uint64_t seq; /* 0: no record yet; then the hash is 64 zeros */
     char hash[AS_AUDIT_HASH_SIZE];
 };
 
@@ -22,28 +22,27 @@ struct as_audit_head {
     ((struct as_audit_head){                                                                       \
         .hash = "0000000000000000000000000000000000000000000000000000000000000000"})
 
-/* A file of the log, and how much of it is left. */
+/* The current file of the log, and the room in it. */
 struct as_audit_place {
     uint64_t file; /* 1, 2, 3, ... since the sink was opened */
-    uint64_t room; /* lines of so many bytes in all go into it, whatever the calls */
+    uint64_t room; /* this many more bytes of lines go into this file */
 };
 
 struct as_audit {
-    /* The last whole line that is there. A torn last line has been cut off. */
+    /* The last whole line. A torn last line was cut off when the sink was opened. */
     struct as_audit_head (*get_head)(const struct as_audit *self);
-    /* Appends whole lines, the last of which is `head`. 0 or a negative errno. */
+    /* Appends whole lines; `head` describes the last of them. 0 or a negative errno. */
     int (*append)(struct as_audit *self, const char *lines, size_t size,
                   const struct as_audit_head *head, struct as_error *error) AS_MUST_USE;
-    /* The next line follows `head`, which is not the last one here: another replica wrote what is
-     * between. What is there stays whole by itself, and a new part begins (a file of its own). */
+    /* The next line follows `head`, which is not the last line here, because another replica wrote
+     * the lines between. What is here stays unchanged; a new part (a separate file) begins. */
     int (*begin_part)(struct as_audit *self, const struct as_audit_head *head,
                       struct as_error *error) AS_MUST_USE;
-    /* What was appended is on the disk when it returns 0. */
+    /* All appended lines are on the disk when it returns 0. */
     int (*sync)(struct as_audit *self, struct as_error *error) AS_MUST_USE;
-    /* Closes and opens the file again under its name (SIGUSR1, after logrotate has moved it away).
-     */
+    /* Closes the file and opens its path again (SIGUSR1, after logrotate has moved the file). */
     int (*reopen)(struct as_audit *self, struct as_error *error) AS_MUST_USE;
-    /* Where the next line goes. */
+    /* The file that the next line goes into. */
     struct as_audit_place (*get_place)(const struct as_audit *self);
     void (*close)(struct as_audit *self); /* frees it too */
 };

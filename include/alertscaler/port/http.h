@@ -21,40 +21,40 @@ struct as_http_request { /* all borrowed for the call of start only */
     const char *const *headers; /* "Name: value" lines, NULL at the end; or NULL */
     const void *body;
     size_t body_size;
-    int64_t timeout_us;  /* whole transfer */
-    size_t max_response; /* bytes of body; more is AS_HTTP_TOO_LARGE */
+    int64_t timeout_us;  /* limit of the whole transfer */
+    size_t max_response; /* bytes of body; a larger body is AS_HTTP_TOO_LARGE */
     struct as_http_tls tls;
-    bool is_http2;         /* the other side speaks HTTP/2, also where there is no TLS to say so */
-    const char *proxy_url; /* NULL: none, whatever the environment says */
+    bool is_http2;           /* use HTTP/2 at once, also without TLS to negotiate it */
+    const char *proxy_url;   /* NULL: no proxy, even if the environment sets one */
     const char *client_name; /* for metrics: "kubernetes", ...; static memory; NULL: not counted */
     const char *operation;   /* for metrics: "get_scale", ...; static memory */
 };
 
 enum as_http_outcome {
-    AS_HTTP_ANSWERED,    /* there is a status */
-    AS_HTTP_UNREACHABLE, /* nothing of the request can have been carried out */
-    AS_HTTP_BROKEN,      /* failed after something was sent: it may have been carried out */
-    AS_HTTP_TIMEOUT,     /* likewise */
-    AS_HTTP_TOO_LARGE    /* likewise */
+    AS_HTTP_ANSWERED,    /* `status` is set */
+    AS_HTTP_UNREACHABLE, /* the server cannot have carried out the request */
+    AS_HTTP_BROKEN,      /* failed after sending began: the request may have been carried out */
+    AS_HTTP_TIMEOUT,     /* as BROKEN */
+    AS_HTTP_TOO_LARGE    /* as BROKEN */
 };
 
-struct as_http_response { /* good during the callback */
+struct as_http_response { /* valid during the callback */
     enum as_http_outcome outcome;
     int status;
     const char *body; /* NUL-terminated, never NULL */
     size_t body_size;
     const char *etag, *retry_after, *content_type, *location; /* "" where absent */
-    const char *fields; /* of head and trailer, as http_fields.h reads them; NULL: none */
-    const char *error;  /* for a person, where not AS_HTTP_ANSWERED */
+    const char *fields; /* header and trailer fields, read by http_fields.h; NULL: none */
+    const char *error;  /* for a person; set unless AS_HTTP_ANSWERED */
 };
 
 typedef void as_http_done_fn(void *context, const struct as_http_response *response);
 struct as_http_call;
 struct as_http {
-    /* `done` comes exactly once, in a later turn of the loop, unless it is cancelled first. */
+    /* `done` is called exactly once, in a later turn of the loop, unless cancelled first. */
     struct as_http_call *(*start)(struct as_http *self, const struct as_http_request *request,
                                   as_http_done_fn *done, void *context)AS_MUST_USE;
-    void (*cancel)(struct as_http *self, struct as_http_call *call); /* no `done` after it */
+    void (*cancel)(struct as_http *self, struct as_http_call *call); /* no `done` afterwards */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The header fields of an answer, and its trailer fields behind them: "name\0value\0...", ended by
- * an empty name. Those with a NUL in them are left out.
+ * The header fields of an answer, followed by its trailer fields: "name\0value\0...", ended by an
+ * empty name. Fields that contain a NUL are left out.
  */
 #ifndef ALERTSCALER_PORT_HTTP_FIELDS_H
 #define ALERTSCALER_PORT_HTTP_FIELDS_H
@@ -10,7 +10,7 @@
 
 #include <alertscaler/port/http.h>
 
-/* The value of the first field by this name, in whatever case; "" where there is none. */
+/* The value of the first field of this name, ignoring case; "" if there is no such field. */
 static inline const char *as_http_response_find(const struct as_http_response *response,
                                                 const char *name)
 {

@@ -1,10 +1,10 @@
 /*
- * Port: who may act. Of several replicas one leads, by a lease that it has to renew; the others
- * answer 503 and wait. Where there is one replica, it always leads (leader/always.h).
+ * Port: who may act. One of several replicas leads: the holder of a lease that must be renewed. The
+ * others answer 503 and wait. A single replica always leads (leader/always.h).
  *
- * A term of leadership that is not renewed ends by this machine's clocks, which count from before
- * the request that renewed it: another replica cannot have begun before that. Whoever acts asks
- * may_act right before, because a process can be stopped between any two of its steps.
+ * A term ends unless its lease is renewed in time. Its length counts from before the request that
+ * renewed the lease, by this machine's clocks, so no other replica can have begun its term before
+ * that. Call may_act right before each action: a process may be suspended between any two steps.
  */
 #ifndef ALERTSCALER_PORT_LEADER_H
 #define ALERTSCALER_PORT_LEADER_H
@@ -14,33 +14,33 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 
-struct as_leader_view {   /* texts are borrowed until the next turn of the loop */
-    bool is_leader;       /* as of the last answer; for acting, may_act decides */
-    const char *identity; /* ours, as others see it in `holder` */
-    const char *holder;   /* who leads, as far as is known; "" where nobody does */
-    const char *problem;  /* why nothing is known or renewed, in a few words; NULL: none */
-    const char *paused;   /* the kill switch on the lease: its reason, may be ""; NULL: not set */
+struct as_leader_view {   /* texts are valid until the next turn of the loop */
+    bool is_leader;       /* as of the last answer; before acting, ask may_act */
+    const char *identity; /* our name, as others see it in `holder` */
+    const char *holder;   /* who leads, as far as known; "" if nobody */
+    const char *problem;  /* why the lease is not read or renewed; NULL: no problem */
+    const char *paused;   /* the reason of the kill switch on the lease, may be ""; NULL: not set */
 };
 
 struct as_leader_callbacks {
-    void (*changed)(void *context); /* something in the view; in a turn of its own */
+    void (*changed)(void *context); /* the view has changed; called in a separate turn */
     void *context;
 };
 
 struct as_leader {
     void (*start)(struct as_leader *self, const struct as_leader_callbacks *callbacks); /* once */
     struct as_leader_view (*look)(const struct as_leader *self);
-    bool (*may_act)(const struct as_leader *self); /* reads the clocks */
-    /* There are signs that somebody else leads (the store was taken over): ends the term at once,
-     * and begins another only when the lease is seen to be ours. One replica has no doubts. */
+    bool (*may_act)(const struct as_leader *self); /* reads the clocks, so the answer is current */
+    /* Another replica seems to lead (it has taken the store over). Ends the term at once; the next
+     * term begins only when the lease is read and is ours. A single replica ignores this. */
     void (*doubt)(struct as_leader *self);
-    /* We cannot do what a leader has to: ends the term at once, gives the lease back, and leaves it
-     * to others for as long as it lasts; then we are a candidate like them. One replica goes on. */
+    /* We cannot do a leader's work. Ends the term at once, gives the lease back and leaves it to
+     * others for one lease duration; then we are a candidate again. A single replica ignores it. */
     void (*yield)(struct as_leader *self);
-    /* Gives the lease back, so that another need not wait; `done` comes once, in a later turn,
-     * whatever becomes of it, within some seconds. Nothing may act any more when it is called. */
+    /* Gives the lease back, so that another replica need not wait. Call it when all acting has
+     * ended. `done` is called once, in a later turn, within some seconds, even if this fails. */
     void (*release)(struct as_leader *self, void (*done)(void *context), void *context);
-    void (*close)(struct as_leader *self); /* frees it too; nothing is called back any more */
+    void (*close)(struct as_leader *self); /* frees it too; no callbacks afterwards */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Port: where the locks of targets are shown to people who look at something other than us. It is a
- * mirror and never the truth: nothing is read from it, nothing waits for it, and its failures are
- * its own.
+ * Port: shows the locks of targets in another system (Leases in the cluster). The copy is for
+ * people only: alertscaler never reads it, never waits for it, and its failures affect nothing
+ * else.
  */
 #ifndef ALERTSCALER_PORT_LOCK_MIRROR_H
 #define ALERTSCALER_PORT_LOCK_MIRROR_H
@@ -11,11 +11,10 @@
 #include <alertscaler/core/lock.h>
 
 struct as_lock_mirror {
-    /* All that is locked now, in any order; to be told as often as once a second, whether or not
-     * anything has changed. */
+    /* All locks of now, in any order. Called up to once a second, even if nothing has changed. */
     void (*show)(struct as_lock_mirror *self, const struct as_lock *locks, size_t count);
-    size_t (*count_behind)(const struct as_lock_mirror *self); /* not shown as they are */
-    void (*close)(struct as_lock_mirror *self); /* leaves what is shown; frees it too */
+    size_t (*count_behind)(const struct as_lock_mirror *self); /* not yet shown correctly */
+    void (*close)(struct as_lock_mirror *self); /* what is shown stays; frees it too */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Port: the event loop, as far as an adapter needs it: a call in a later turn, at once or after a
- * while. The system's (net/loop.h), or the one of a test.
+ * Port: the event loop, as an adapter sees it: a call in a later turn, at once or after a delay.
+ * The real loop is net/loop.h; tests have their own.
  */
 #ifndef ALERTSCALER_PORT_LOOP_H
 #define ALERTSCALER_PORT_LOOP_H
@@ -13,8 +13,8 @@ struct as_timer;
 typedef void as_timer_fn(void *context);
 
 struct as_loop {
-    /* Calls `expired` once, in a later turn of the loop and no sooner than `delay_us` from now,
-     * unless cancelled first. */
+    /* Calls `expired` once, in a later turn of the loop, at least `delay_us` from now, unless
+     * cancelled first. */
     struct as_timer *(*start_timer)(struct as_loop *self, int64_t delay_us, as_timer_fn *expired,
                                     void *context)AS_MUST_USE;
     void (*cancel_timer)(struct as_loop *self, struct as_timer *timer); /* NULL is allowed */

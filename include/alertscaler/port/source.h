@@ -1,6 +1,6 @@
 /*
- * Port: what monitoring knows: PromQL queries, and the list of what is firing. Reads only; one
- * attempt a call.
+ * Port: what monitoring knows: results of PromQL queries, and the list of firing alerts. Read-only;
+ * one attempt per call.
  */
 #ifndef ALERTSCALER_PORT_SOURCE_H
 #define ALERTSCALER_PORT_SOURCE_H
@@ -10,8 +10,8 @@
 #include <alertscaler/core/alert_list.h>
 #include <alertscaler/core/query.h>
 
-/* Each comes exactly once for each call, in a later turn of the loop; the result is good during
- * the callback. */
+/* Each is called exactly once per call, in a later turn of the loop. The result is valid during the
+ * callback. */
 typedef void as_source_queried_fn(void *context, uint64_t ticket,
                                   const struct as_query_result *result);
 typedef void as_source_listed_fn(void *context, uint64_t ticket, const struct as_alert_list *list);
@@ -20,10 +20,10 @@ struct as_source_port {
     /* Evaluates a query now. `query` is borrowed for the call. */
     void (*query)(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
                   as_source_queried_fn *done, void *context);
-    /* Reads what is firing, silenced and inhibited ones too, from every Alertmanager. */
+    /* Reads all firing alerts, silenced and inhibited ones too, from every Alertmanager. */
     void (*list_alerts)(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
                         void *context);
-    void (*close)(struct as_source_port *self); /* no callback after it; frees it too */
+    void (*close)(struct as_source_port *self); /* no callbacks afterwards; frees it too */
 };
 
 #endif

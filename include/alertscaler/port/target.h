@@ -1,5 +1,5 @@
 /*
- * Port: something with a size. One attempt a call; deciding whether to try again is the engine's.
+ * Port: something that has a size. One attempt per call; the engine decides about retries.
  */
 #ifndef ALERTSCALER_PORT_TARGET_H
 #define ALERTSCALER_PORT_TARGET_H
@@ -10,7 +10,7 @@
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/target.h>
 
-/* Comes exactly once for each call, in a later turn of the loop; `result` is good during the
+/* Called exactly once per call, in a later turn of the loop. `result` is valid during the
  * callback. */
 typedef void as_target_observed_fn(void *context, uint64_t ticket,
                                    const struct as_observation *result);
@@ -18,16 +18,16 @@ typedef void as_target_scaled_fn(void *context, uint64_t ticket,
                                  const struct as_scale_result *result);
 
 struct as_target_port {
-    /* Reads the size, and the pods where they are asked for and there are such things. `ref` and
+    /* Reads the size, and the pods if `request` asks for them and the target has pods. `ref` and
      * `request` are borrowed for the call. */
     void (*observe)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context);
-    /* Sets an absolute size on the condition that the target is still as observed. */
+    /* Sets an absolute size, if the target has not changed since the observation. */
     void (*scale)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
     bool (*is_idle)(const struct as_target_port *self); /* no callback is outstanding */
-    void (*close)(struct as_target_port *self);         /* no callback after it; frees it too */
+    void (*close)(struct as_target_port *self);         /* no callbacks afterwards; frees it too */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Signatures of requests: each adds header lines to a request that is otherwise whole. Pure: the
- * time is given. 0; or a negative errno with an error where the credentials cannot sign.
+ * Signatures of requests: each function adds header lines to an otherwise complete request. Pure:
+ * the caller gives the time. 0; or a negative errno with an error if the credentials cannot sign.
  */
 #ifndef ALERTSCALER_PROVIDER_SIGN_H
 #define ALERTSCALER_PROVIDER_SIGN_H
@@ -13,8 +13,8 @@
 
 struct as_sign_scope {
     const char *region, *service;
-    as_wall_time now;  /* as the other side's clock has it */
-    const char *nonce; /* unique to the request */
+    as_wall_time now;  /* by the other side's clock */
+    const char *nonce; /* unique per request */
 };
 
 typedef int as_sign_fn(struct as_talk *talk, const struct as_credentials *credentials,

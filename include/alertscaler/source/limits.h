@@ -6,11 +6,11 @@
 
 #include <alertscaler/base/time.h>
 
-/* Bytes of an answer. */
+/* Size of an answer, in bytes. */
 #define AS_QUERY_RESPONSE_MAX      ((size_t)16 * 1024 * 1024)
 #define AS_ALERT_LIST_RESPONSE_MAX ((size_t)64 * 1024 * 1024)
 
-/* One list; a query's time is configured. */
+/* Time for one list. The time of a query is configured. */
 #define AS_ALERT_LIST_TIMEOUT_US (10 * AS_US_PER_S)
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * The store in the API server of a cluster: ConfigMaps of one namespace.
+ * The store in a cluster's API server: ConfigMaps of one namespace.
  *
- * A commit is one conditional write of one object, the head, which holds the newest part of a
- * journal and names the objects that hold the rest. That write is what makes it durable, and what
- * keeps a former holder out: opening takes the head over, and every write of one who had it
- * before fails. The records themselves are in shards, which follow when there is time.
+ * A commit is one conditional write of one object, the head. The head holds the newest part of a
+ * journal and names the objects that hold the older parts. This write makes the commit durable and
+ * keeps a former holder out: opening takes the head over, and every write of the former holder then
+ * fails. The records themselves are in shards, which are updated later, when there is time.
  *
- * Least rights: get, list, create and update on configmaps in the namespace.
+ * Required rights: get, list, create and update on configmaps in the namespace.
  *
- * Errors besides those of the network: -ESTALE: another replica has taken the state over, this one
- * must not act any more; -EBADMSG: what is there does not belong together; -EACCES: a right is
+ * Errors, besides those of the network: -ESTALE: another replica has taken the state over, and this
+ * replica must not act any more; -EBADMSG: the objects do not fit together; -EACCES: a right is
  * missing; -ENOSPC: a limit of limits.h is reached.
  */
 #ifndef ALERTSCALER_STORE_KUBERNETES_H
@@ -21,30 +21,30 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/port/store.h>
 
-/* Labels of all its objects, as a selector. */
+/* The labels of all its objects, as a selector. */
 #define AS_STORE_KUBERNETES_SELECTOR                                                               \
     "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=state"
-#define AS_STORE_KUBERNETES_HEAD "alertscaler-state" /* the head's name; others begin with it */
+#define AS_STORE_KUBERNETES_HEAD "alertscaler-state" /* the head's name; prefix of the others */
 
 /*
- * The store waits for its answers: it lives on an event loop of its own, which nobody else turns.
- * All of it is used by one thread at a time, as the store.
+ * The store blocks while it waits for answers, so it needs an event loop of its own. Store and loop
+ * are used by one thread at a time.
  */
 struct as_store_kubernetes_config {
     const char *namespace_;          /* copied */
-    const char *holder;              /* who we are, for people; copied */
-    const struct as_access_env *env; /* borrowed until `closed` */
-    struct as_kube_access *access;   /* owned by the store, whatever open returns */
-    /* Runs the loop until something has happened; with `patience` it comes back now and then. */
+    const char *holder;              /* our name, shown to people; copied */
+    const struct as_access_env *env; /* borrowed until `closed` is called */
+    struct as_kube_access *access;   /* owned by the store, even if open fails */
+    /* Runs the loop until something has happened; with `patience` it also returns in between. */
     void (*turn)(void *context);
-    void (*closed)(void *context); /* last of all, also where opening fails; or NULL */
+    void (*closed)(void *context); /* called last, also when open fails; or NULL */
     void *context;
-    const struct as_store_patience *patience; /* borrowed likewise; NULL: without an end */
-    uint64_t seed; /* of the names of writes; must differ from run to run */
+    const struct as_store_patience *patience; /* borrowed until `closed`; NULL: no limit */
+    uint64_t seed; /* for the names of writes; must differ between runs */
 };
 
-/* Reads all and takes the state over; makes it where there is none. 0, or a negative errno with an
- * error that says what to do. */
+/* Reads the whole state and takes it over; creates it if there is none. 0, or a negative errno with
+ * an error that says what to do. */
 int as_store_kubernetes_open(const struct as_store_kubernetes_config *config,
                              struct as_store **store_out, struct as_error *error) AS_MUST_USE;
 

@@ -1,7 +1,6 @@
 /*
- * The store in memory, for tests and the simulator. It can be told to fail, and it outlives its
- * users: what was committed is there for the next as_store_memory_attach, as a file's content is
- * after a crash.
+ * The store in memory, for tests and the simulator. It can be told to fail. The medium outlives its
+ * users: the next as_store_memory_attach finds what was committed, as in a file after a crash.
  */
 #ifndef ALERTSCALER_STORE_MEMORY_H
 #define ALERTSCALER_STORE_MEMORY_H
@@ -18,20 +17,20 @@ struct as_store_memory; /* the medium */
 struct as_store_memory *as_store_memory_new(void) AS_MUST_USE;
 struct as_store_memory *as_store_memory_free(struct as_store_memory *memory);
 
-/* A store on the medium, for close() by its user. From then on those that were attached before can
- * read, but their commits fail with -ESTALE, as those of a former leader do. */
+/* A store on the medium; its user calls close(). From then on older stores can still read, but
+ * their commits fail with -ESTALE, as those of a former leader do. */
 struct as_store *as_store_memory_attach(struct as_store_memory *memory) AS_MUST_USE;
 
 /*
  * The commit after `commits` more good ones fails with `status` (negative errno), and so do all
- * later ones until the next attach. `applied`: the changes are kept all the same (an fsync that
- * failed after the write). UINT64_MAX: never.
+ * later ones until the next attach. `applied`: the changes are kept anyway (an fsync that failed
+ * after the write). UINT64_MAX: never fails.
  */
 void as_store_memory_fail(struct as_store_memory *memory, uint64_t commits, int status,
                           bool applied);
 
-/* Every commit fails with `status` and keeps nothing, also after an attach, as on a full disk;
- * until it is called with 0. */
+/* Every commit fails with `status` and keeps nothing, even after an attach, as on a full disk. Ends
+ * with a call with 0. */
 void as_store_memory_break(struct as_store_memory *memory, int status);
 
 uint64_t as_store_memory_get_commits(const struct as_store_memory *memory); /* good ones so far */

@@ -1,6 +1,6 @@
 /*
- * Target adapter: the generic HTTP node groups of one provider (docs/targets.md has the protocol).
- * A group's own address is the field `url` of the target.
+ * Target adapter: the generic HTTP node groups of one provider (the protocol is in
+ * docs/targets.md). The target's field `url` is the address of a group.
  */
 #ifndef ALERTSCALER_TARGET_HTTP_GROUP_H
 #define ALERTSCALER_TARGET_HTTP_GROUP_H
@@ -10,7 +10,7 @@
 #include <alertscaler/config/settings.h>
 #include <alertscaler/port/target.h>
 
-/* Borrows both. Close it with the port's close, not from a callback. */
+/* Borrows both arguments. End it with the port's close, but not from a callback. */
 struct as_target_port *as_http_group_new(const struct as_provider_settings *settings,
                                          const struct as_access_env *env) AS_MUST_USE;
 

@@ -1,6 +1,6 @@
 /*
- * Target adapter: every kind of one Kubernetes cluster that has a scale subresource. GET and
- * conditional PUT of `scale`; an Event on the scaled object for each action, as HPA's.
+ * Target adapter: all kinds of one Kubernetes cluster that have a scale subresource. GET and
+ * conditional PUT of `scale`; for each action an Event on the scaled object, as HPA does.
  */
 #ifndef ALERTSCALER_TARGET_KUBERNETES_H
 #define ALERTSCALER_TARGET_KUBERNETES_H
@@ -10,7 +10,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/port/target.h>
 
-/* Takes over `access`; `env` is borrowed. Close it with the port's close, not from a callback. */
+/* Takes over `access`; borrows `env`. End it with the port's close, but not from a callback. */
 struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
                                          const struct as_access_env *env) AS_MUST_USE;
 

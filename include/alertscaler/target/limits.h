@@ -10,14 +10,14 @@
 #define AS_TARGET_TIMEOUT_US   (10 * AS_US_PER_S)
 #define AS_TARGET_RESPONSE_MAX ((size_t)1 * 1024 * 1024)
 #define AS_TARGET_URL_MAX      ((size_t)4096)
-#define AS_TARGET_BODY_MAX     ((size_t)16 * 1024) /* of what we send */
+#define AS_TARGET_BODY_MAX     ((size_t)16 * 1024) /* of a request */
 
-/* API discovery: size of an answer, and how soon it is asked again after a 404. */
+/* API discovery: size of an answer; the shortest time before asking again after a 404. */
 #define AS_KUBE_DISCOVERY_MAX        ((size_t)8 * 1024 * 1024)
 #define AS_KUBE_DISCOVERY_REFRESH_US (5 * AS_US_PER_S)
 
-/* A target's pods: pods and bytes in all, pods and bytes of one page of the list, pages (a server
- * may put less on a page than asked for), and how long the whole list may take. */
+/* A target's pods: pods and bytes in all; pods and bytes of one page of the list; pages (a server
+ * may put fewer pods on a page than asked for); and the time for the whole list. */
 #define AS_KUBE_PODS_MAX            10000
 #define AS_KUBE_PODS_BYTES_MAX      ((size_t)256 * 1024 * 1024)
 #define AS_KUBE_PODS_PAGE           500
@@ -25,25 +25,25 @@
 #define AS_KUBE_PODS_PAGES_MAX      200
 #define AS_KUBE_PODS_TIMEOUT_US     (30 * AS_US_PER_S)
 
-/* Nodes of a cluster; pods on one; lists of pods that are read at a time; and how long all of it
- * may take. */
+/* Nodes of a cluster; pods on one node; lists of pods that are read at a time; and the time for all
+ * of it. */
 #define AS_NODES_MAX        20000
 #define AS_NODE_PODS_MAX    2000
 #define AS_NODES_PARALLEL   4
 #define AS_NODES_TIMEOUT_US (2 * AS_US_PER_MIN)
 
-/* Nodes of a cluster that are drained at a time; how often is looked whether the pods are gone; how
- * often and how long undoing is tried; how long after the end of their grace pods that are being
- * deleted count as gone, as Cluster Autoscaler has it. */
+/* Nodes of a cluster that are drained at a time; how often to check whether their pods are gone;
+ * how often and how long undoing is tried; when a pod that is being deleted counts as gone, counted
+ * from the end of its grace period, as in Cluster Autoscaler. */
 #define AS_DRAINS_MAX        5
 #define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
 #define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
 #define AS_DRAIN_UNDO_TRIES  10
-#define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until what was left behind is looked for again */
+#define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until the next look for nodes left behind */
 #define AS_DRAIN_LOST_POD_US (30 * AS_US_PER_S)
 #define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
 
-/* Events on scaled objects: under way at a time, and per second on average (with a burst). */
+/* Events on scaled objects: requests at a time, and per second on average (with a burst). */
 #define AS_KUBE_EVENTS_IN_FLIGHT 16
 #define AS_KUBE_EVENTS_PER_S     10
 #define AS_KUBE_EVENTS_BURST     50

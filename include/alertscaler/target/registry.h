@@ -1,10 +1,10 @@
 /*
- * All targets behind one port: a reference goes to the adapter of its kind, by `cluster` or by
- * `provider`.
+ * All targets behind one port: a call goes to the adapter of the target's kind, chosen by `cluster`
+ * or `provider`.
  *
- * Where the settings say nothing about clusters and none can be found, targets of the cluster
- * `default` answer `unreachable` with the reason: a configuration with node groups only needs no
- * cluster. A cluster that is configured must be usable.
+ * If the settings name no cluster and none can be found, targets of the cluster `default` answer
+ * `unreachable` with the reason: a configuration with only node groups needs no cluster. A
+ * configured cluster must be usable.
  */
 #ifndef ALERTSCALER_TARGET_REGISTRY_H
 #define ALERTSCALER_TARGET_REGISTRY_H
@@ -23,8 +23,8 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
 
 /*
- * Puts nodes back into service that a drain of a process that is no more left cordoned: once, when
- * a term begins and before anything is scaled. What comes of it is logged.
+ * Puts nodes back into service that a drain of an earlier process left cordoned. Call it once, when
+ * a term begins, before anything is scaled. The result is logged.
  */
 void as_target_registry_recover(struct as_target_port *port);
 

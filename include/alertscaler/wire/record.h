@@ -73,7 +73,7 @@ void as_record_encode_command(const struct as_record_header *header,
                               const struct as_order_record *record, struct as_buf *out,
                               struct as_record_places *places_out);
 
-/* The body of the answer to a notification (interfaces.md, /webhook). */
+/* The body of the answer to a notification (docs/receiver.md). */
 void as_record_encode_answer(const struct as_notification_record *record, struct as_buf *out);
 
 #endif

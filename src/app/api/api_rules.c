@@ -95,9 +95,18 @@ static void write_steps(struct as_json_writer *json, const struct as_action *act
     for (size_t i = 0; i < action->step_count; i++) {
         const struct as_step *step = &action->steps[i];
         as_json_begin_object(json);
-        as_json_write_key(json, step->is_above ? "above" : "below");
+        as_json_write_key(json, action->kind == AS_ACTION_SCALE_TO ? "from"
+                                : step->is_above                   ? "above"
+                                                                   : "below");
         as_json_write_double(json, step->bound);
-        write_amount(json, &step->amount);
+        if (action->kind == AS_ACTION_SCALE_TO) {
+            as_json_write_member_i64(json, "size", step->amount.size);
+        } else if (step->to > 0) {
+            as_json_write_key(json, "to");
+            as_json_write_double(json, step->to);
+        } else {
+            write_amount(json, &step->amount);
+        }
         as_json_end_object(json);
     }
     as_json_end_array(json);
@@ -136,7 +145,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
 {
     as_json_begin_object(json);
     as_json_write_key(json, as_action_kind_get_word(action->kind));
-    if (action->kind == AS_ACTION_SCALE_TO) {
+    if (action->kind == AS_ACTION_SCALE_TO && !action->steps) {
         as_json_write_i64(json, action->size);
     } else {
         as_json_begin_object(json);

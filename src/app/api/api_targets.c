@@ -89,7 +89,7 @@ void api_answer_status(struct api_request *request)
 
 static void write_address(struct as_json_writer *json, const struct as_target_ref *ref)
 {
-    as_json_write_member(json, "kind", as_target_kind_get_word(ref->kind));
+    as_json_write_member(json, "kind", ref->kind->word);
     as_json_write_key(json, "address");
     as_json_begin_object(json);
     for (size_t i = 0; i < ref->field_count; i++)

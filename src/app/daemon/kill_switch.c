@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
@@ -22,7 +22,7 @@
 struct as_kill_switch {
     char *path; /* NULL: none */
     bool is_set, is_blind, was_seen;
-    struct stat seen; /* when the content was read */
+    struct as_file_stamp seen; /* when the content was read */
     char reason[AS_ORDER_REASON_MAX];
     char *annotation; /* NULL: none */
 };
@@ -74,18 +74,12 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const cha
     set_reason(kill_switch->annotation, reason, strlen(reason));
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* A file that is too large or cannot be read, a folder, a pipe: it is there, and that is enough. */
-static void read_reason(struct as_kill_switch *kill_switch, const struct stat *now)
+static void read_reason(struct as_kill_switch *kill_switch, const struct as_file_stamp *now)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
-    if (S_ISREG(now->st_mode) && as_file_read(kill_switch->path, 65536, &text, &size) != 0)
+    if (now->is_file && as_file_read(kill_switch->path, 65536, &text, &size) != 0)
         size = 0;
     set_reason(kill_switch->reason, text ? text : "", size);
     kill_switch->seen = *now;
@@ -97,7 +91,7 @@ static void on_blind(struct as_kill_switch *kill_switch, int code)
     if (!kill_switch->was_seen && !kill_switch->is_set) {
         (void)snprintf(kill_switch->reason, sizeof(kill_switch->reason),
                        "whether the file is there cannot be looked at: %s", strerror(code));
-        kill_switch->seen = (struct stat){0};
+        kill_switch->seen = (struct as_file_stamp){0};
         kill_switch->is_set = true;
     }
     if (!kill_switch->is_blind)
@@ -110,14 +104,14 @@ static void on_blind(struct as_kill_switch *kill_switch, int code)
 
 static void look_at_file(struct as_kill_switch *kill_switch)
 {
-    struct stat now;
-    const int code = stat(kill_switch->path, &now) == 0 ? 0 : errno;
+    struct as_file_stamp now;
+    const int code = -as_file_stamp_take(kill_switch->path, &now);
     const bool is_there = code == 0, is_gone = code == ENOENT || code == ENOTDIR;
     if (!is_there && !is_gone) {
         on_blind(kill_switch, code);
         return;
     }
-    if (is_there && (!kill_switch->is_set || !is_same(&now, &kill_switch->seen)))
+    if (is_there && (!kill_switch->is_set || !as_file_stamp_is_same(&now, &kill_switch->seen)))
         read_reason(kill_switch, &now);
     kill_switch->is_set = is_there;
     kill_switch->is_blind = false;

@@ -101,7 +101,7 @@ static enum as_direction get_direction(const struct as_action_record *record)
 
 static void count_action(struct as_metrics *metrics, const struct as_action_record *record)
 {
-    const char *kind = as_target_kind_get_word(record->target_kind);
+    const char *kind = record->target_kind->word;
     const char *direction = as_direction_get_word(get_direction(record));
     add(metrics, METRIC_ACTIONS, VALUES(kind, direction, as_reason_get_word(record->outcome)), 1);
     if (record->has_sizes && record->attempts > 0 && !record->is_late)

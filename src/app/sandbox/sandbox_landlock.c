@@ -1,6 +1,6 @@
 /*
  * Landlock by its system calls: the C library knows none of them, and the distribution's header
- * only the first two levels. Numbers are those of linux/landlock.h, which are for ever.
+ * only the first two levels. Numbers are those of <linux/landlock.h>, which are for ever.
  *
  * Listing folders stays allowed: names tell little, and a reload can then say which rule file it
  * could not read. Which metadata a file has, Landlock does not hide anyway.

@@ -14,16 +14,6 @@
 #define TARGETS_MAX 10000
 #define QUERIES_MAX 10000
 
-/* kube-state-metrics' names. Several of its replicas may say the same: max() takes one. */
-static const struct {
-    const char *kind, *metric, *label;
-} size_metrics[] = {
-    {"Deployment", "kube_deployment_spec_replicas", "deployment"},
-    {"StatefulSet", "kube_statefulset_replicas", "statefulset"},
-    {"ReplicaSet", "kube_replicaset_spec_replicas", "replicaset"},
-    {"ReplicationController", "kube_replicationcontroller_spec_replicas", "replicationcontroller"},
-};
-
 /* The text of --target NAME=TEXT; NULL where there is none. */
 static const char *find_given_query(const struct backtest *backtest, const char *name)
 {
@@ -79,27 +69,16 @@ static char *make_size_query(const struct backtest *backtest, const struct as_ta
                              const struct as_target_ref *ref, const struct as_labels *labels,
                              struct as_error *error)
 {
+    const struct as_target_kind *kind = ref->kind;
     const char *given = find_given_query(backtest, config->name);
-    struct as_buf text = AS_BUF_INIT(AS_QUERY_MAX);
-    size_t unused;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_QUERY_MAX);
 
-    if (given) {
-        const int status = expand(backtest, given, labels, &text, error);
-        char *query = as_buf_take(&text, &unused);
-        if (status == 0)
-            return query;
-        free(query);
+    if (given && expand(backtest, given, labels, &text, error) != 0) {
         as_error_wrap(error, "--target %s", config->name);
         return NULL;
     }
-    if (ref->kind != AS_TARGET_KUBERNETES)
-        return NULL;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(size_metrics); i++) {
-        if (strcmp(size_metrics[i].kind, as_target_ref_get(ref, "kind")) == 0)
-            return as_xasprintf("max(%s{namespace=\"%s\",%s=\"%s\"})", size_metrics[i].metric,
-                                as_target_ref_get(ref, "namespace"), size_metrics[i].label,
-                                as_target_ref_get(ref, "name"));
-    }
+    if (given || (kind->append_size_query && kind->append_size_query(ref, &text)))
+        return as_buf_take(&text, NULL);
     return NULL;
 }
 
@@ -143,7 +122,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
     target->name = as_xstrdup(config->name);
     target->query = query;
     target->max = config->bounds.max;
-    if (ref->kind == AS_TARGET_KUBERNETES)
+    if (ref->kind->has_pods)
         target->namespace = as_xstrdup(as_target_ref_get(ref, "namespace"));
     target->size = -1;
     HASH_ADD_KEYPTR(hh, backtest->targets, target->key, strlen(target->key), target);

@@ -257,10 +257,11 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     AS_CLEANUP(as_free_p)
     char *path = make_path(folder, label, number, label == target->name);
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(CHART_MAX);
+    const struct as_target_kind *kind = as_target_kind_find_of_id(target->id);
     const struct timeline_chart chart = {
         .title = label,
         .subtitle = subtitle,
-        .unit = as_str_starts_with(target->id, "node_group/") ? "nodes" : "replicas",
+        .unit = kind ? kind->unit : "replicas",
         .from = comparison->from,
         .to = comparison->to,
         .before = &target->lines[COMPARISON_BEFORE],

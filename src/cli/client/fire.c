@@ -16,7 +16,6 @@
 #include "fire_after.h"
 #include "http_call.h"
 #include "label_arguments.h"
-#include "log/explain_words.h"
 
 #define BODY_MAX    ((size_t)16 * 1024 * 1024)
 #define NEVER_ENDED ((as_wall_time){INT64_C(-62135596800) * AS_US_PER_S}) /* the year 1 */
@@ -114,7 +113,7 @@ static void print_reason(const json_t *alert)
     enum as_reason reason;
     if (!as_reason_find(get_text(alert, "outcome"), &reason))
         return;
-    puts(explain_reason(reason));
+    puts(as_reason_get_meaning(reason));
     if (reason == AS_REASON_NO_RULE)
         puts("Which rules almost match: alertscaler explain NAME=VALUE...");
 }

@@ -15,7 +15,6 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 
-#include "log/explain_words.h"
 #include "log/log_filter.h"
 #include "safe_text.h"
 
@@ -208,7 +207,7 @@ static void print_decision(const struct fire_after *after, const json_t *decisio
         printf(", would be %" JSON_INTEGER_FORMAT, json_integer_value(would));
     fputs(*rule ? ", by rule " : "", stdout);
     safe_text_put(stdout, rule);
-    printf(". %s\n", as_reason_find(word, &reason) ? explain_reason(reason) : "");
+    printf(". %s\n", as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "");
 }
 
 /* Oldest first. */
@@ -287,7 +286,7 @@ static void print_target(const struct fire_after *after, const json_t *target)
     if (has_failed(target)) {
         const char *word = log_get_text(target, "failure");
         printf(": failed: %s. %s", word,
-               as_reason_find(word, &reason) ? explain_reason(reason) : "");
+               as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "");
         fputs(*text ? " " : "", stdout);
         safe_text_put(stdout, text);
         putchar('\n');

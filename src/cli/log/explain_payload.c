@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/reason.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/payload.h>
 #include <alertscaler/wire/record.h>
@@ -20,7 +21,6 @@
 #include "check/rules_option.h"
 #include "explain_match.h"
 #include "explain_print.h"
-#include "explain_words.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "moment.h"
@@ -175,7 +175,7 @@ static void print_alert(json_t *alert)
     log_print_labels(json_object_get(alert, "labels"), stdout);
     printf(" %s: %s", log_get_text(alert, "status"), outcome);
     if (as_reason_find(outcome, &reason))
-        printf(". %s", explain_reason(reason));
+        printf(". %s", as_reason_get_meaning(reason));
     putchar('\n');
     json_array_foreach(json_object_get(alert, "rules"), i, rule) print_rule(rule);
 }

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/core/decide.h>
+#include <alertscaler/core/reason.h>
+#include <alertscaler/wire/decision.h>
 
-#include "explain_words.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_walk.h"
@@ -79,7 +81,7 @@ static const char *get_meaning(const json_t *object, const char *key)
 {
     enum as_reason reason;
 
-    return as_reason_find(log_get_text(object, key), &reason) ? explain_reason(reason) : "";
+    return as_reason_find(log_get_text(object, key), &reason) ? as_reason_get_meaning(reason) : "";
 }
 
 static void put_time(FILE *out, as_wall_time time)
@@ -176,8 +178,47 @@ static void put_report(FILE *out, const json_t *proposal)
         put(out, reported ? ", last reported at " : "", log_get_text(proposal, "reported"), "");
 }
 
+/* NULL: of a version that is not known here. */
+static struct as_decide_document *decode_input(const struct explanation *told)
+{
+    struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    json_t *input = json_object_get(told->decision, "input");
+    if (!input || as_decision_decode_input_value(input, &document, &error) != 0)
+        return NULL;
+    return document;
+}
+
+/* Which step of a table counts, and what was computed from it. */
+static void put_step(FILE *out, const struct as_decide_document *document, size_t i)
+{
+    const struct as_decide_input *input = document ? &document->input : NULL;
+    if (!input || i >= input->proposal_count || input->proposals[i].action.step_count == 0)
+        return;
+    const struct as_proposal *proposal = &input->proposals[i];
+    const struct as_step *step =
+        proposal->has_value ? as_action_find_step(&proposal->action, proposal->value) : NULL;
+    const bool is_table = proposal->action.kind == AS_ACTION_SCALE_TO;
+    const int32_t count = as_decide_count_ready(input);
+    if (!step && proposal->has_value)
+        fputs(", no step is crossed", out);
+    if (!step)
+        return;
+    fprintf(out, ", %s %g counts",
+            is_table         ? "from"
+            : step->is_above ? "above"
+                             : "below",
+            step->bound);
+    if (step->to > 0 && count > 0)
+        fprintf(out, ": %" PRId32 " x %g / %g, rounded up", count, proposal->value, step->to);
+    else if (step->to > 0)
+        fprintf(out, ": %g / %g, rounded up", proposal->value, step->to);
+}
+
 static void print_proposals(const struct explanation *told, FILE *out)
 {
+    AS_CLEANUP(as_decide_document_free_p)
+    struct as_decide_document *document = decode_input(told);
     const json_t *asked = json_object_get(json_object_get(told->decision, "input"), "proposals");
     const json_t *results = json_object_get(json_object_get(told->decision, "output"), "proposals");
     json_t *item;
@@ -203,6 +244,7 @@ static void print_proposals(const struct explanation *told, FILE *out)
         put_action(out, json_object_get(item, "action"));
         if (json_is_number(json_object_get(item, "value")))
             fprintf(out, ", the value is %g", json_number_value(json_object_get(item, "value")));
+        put_step(out, document, i);
         if (json_array_size(json_object_get(item, "samples")) > 0)
             fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));
         if (*error)
@@ -300,7 +342,7 @@ static void print_gates(const struct explanation *told, FILE *out)
             fprintf(out, " %6" PRId32, size);
         for (int gate = 0; gate < AS_GATE_COUNT; gate++) {
             if (strcmp(as_gate_get_word((enum as_gate)gate), word) == 0) {
-                fprintf(out, "  %s", explain_gate((enum as_gate)gate));
+                fprintf(out, "  %s", as_gate_get_meaning((enum as_gate)gate));
                 put_gate_detail(out, (enum as_gate)gate, input);
                 if (gate == AS_GATE_HOLDS)
                     put_pause(out, json_object_get(told->decision, "pause"));

@@ -14,9 +14,9 @@
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/reason.h>
 #include <alertscaler/wire/labels_digest.h>
 
-#include "log/explain_words.h"
 #include "test_trace.h"
 
 #define SEED        1
@@ -179,7 +179,7 @@ static void check_target(struct run *run, struct test_failure *failure)
     if (failure->difference_count == 0)
         return;
     test_lines_copy(is_decided ? &seen->lines : &run->trace.lines, failure);
-    failure->why = is_decided ? explain_reason(seen->reason) : NULL;
+    failure->why = is_decided ? as_reason_get_meaning(seen->reason) : NULL;
 }
 
 static void check_alert(struct run *run, struct test_failure *failure)
@@ -195,7 +195,7 @@ static void check_alert(struct run *run, struct test_failure *failure)
         return;
     test_lines_copy(&run->trace.lines, failure);
     if (seen->has_outcome && !seen->is_queued)
-        failure->why = explain_reason(seen->outcome);
+        failure->why = as_reason_get_meaning(seen->outcome);
 }
 
 static void check(struct run *run, const struct as_rule_test_event *event)

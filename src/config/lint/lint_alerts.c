@@ -182,9 +182,9 @@ static void check_rule_readers(const struct reader *reader)
 
 static void check_address_readers(const struct reader *reader)
 {
-    static const char *const keys[] = {"kubernetes", "node_group"};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const struct as_yaml_node *map = as_yaml_find(reader->rule->target_node, keys[i]);
+    for (size_t i = 0; as_target_kinds[i]; i++) {
+        const struct as_yaml_node *map =
+            as_yaml_find(reader->rule->target_node, as_target_kinds[i]->word);
         for (uint32_t k = 0; map && map->kind == AS_YAML_MAP && k < map->count; k++)
             check_template(reader, map->pairs[k].value);
     }

@@ -40,8 +40,10 @@ static void check_action(struct lint_run *run, const struct lint_rule *rule,
     const struct as_yaml_node *body = as_yaml_find(map, as_action_kind_get_word(action->kind));
     const struct as_yaml_node *steps = as_yaml_find(body, "steps");
     const bool is_up = action->kind == AS_ACTION_SCALE_UP;
-    if (action->kind == AS_ACTION_SCALE_TO)
+    if (action->kind == AS_ACTION_SCALE_TO && !steps)
         check_size(run, rule, action->size, body);
+    for (size_t i = 0; action->kind == AS_ACTION_SCALE_TO && i < action->step_count; i++)
+        check_size(run, rule, action->steps[i].amount.size, as_yaml_find(steps->items[i], "size"));
     if (!is_up && action->kind != AS_ACTION_SCALE_DOWN)
         return;
     if (!steps)

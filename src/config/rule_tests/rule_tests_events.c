@@ -206,15 +206,10 @@ static const struct as_target_config *find_target(const struct as_ruleset *rules
     return NULL;
 }
 
-static bool is_id(const char *text)
-{
-    return as_str_starts_with(text, "kubernetes/") || as_str_starts_with(text, "node_group/");
-}
-
 static void check_target(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_ruleset *ruleset)
 {
-    if (!node || node->kind != AS_YAML_SCALAR || is_id(node->text))
+    if (!node || node->kind != AS_YAML_SCALAR || as_target_kind_find_of_id(node->text))
         return;
     const struct as_target_config *target = find_target(ruleset, node->text);
     if (target && !target->is_templated)

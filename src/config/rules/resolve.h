@@ -33,6 +33,9 @@ void resolve_rule(struct resolver *resolver, const struct raw_rule *raw, struct 
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config);
 
+/* A way down that ends where a way up by the same value begins. */
+void check_swings(struct resolver *resolver);
+
 /* Two targets without templates cannot have one address. */
 void check_addresses(struct resolver *resolver);
 

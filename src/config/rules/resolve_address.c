@@ -2,6 +2,7 @@
  * A target's address: which keys it has, which of them hold templates, and what those may select.
  * What stands there without a template is checked as if it were used.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,39 +87,6 @@ static void check_cluster(struct resolver *resolver, const struct as_yaml_node *
                   suggestion_print(&suggestion, hint));
 }
 
-static bool resolve_kubernetes(struct resolver *resolver, struct raw_target *raw,
-                               struct as_target_config *config)
-{
-    const struct as_yaml_node *node = as_yaml_find(raw->node, "kubernetes");
-    struct raw_kubernetes *from = &raw->kubernetes;
-    const struct as_yaml_node *kind = as_yaml_find(node, "kind");
-    if (from->kind && !as_yaml_find(node, "apiVersion")) {
-        if (is_template(kind))
-            loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
-        else
-            from->api_version = find_api_version(resolver, kind);
-    }
-    check_cluster(resolver, as_yaml_find(node, "cluster"));
-    const struct {
-        const char *key, *value;
-    } fields[] = {
-        {"cluster", from->cluster}, {"apiVersion", from->api_version},
-        {"kind", from->kind},       {"namespace", from->namespace},
-        {"name", from->name},
-    };
-    bool is_good = true;
-    config->kind = AS_TARGET_KUBERNETES;
-    config->address = as_xcalloc(AS_ARRAY_SIZE(fields), sizeof(*config->address));
-    for (size_t i = 0; i < AS_ARRAY_SIZE(fields); i++) {
-        if (fields[i].value)
-            add_field(resolver, config, fields[i].key, fields[i].value,
-                      as_yaml_find(node, fields[i].key), &is_good);
-        else
-            is_good = false;
-    }
-    return is_good;
-}
-
 /* Scheme and host are the author's; a template may stand only behind them. */
 static bool check_group_url(struct resolver *resolver, const struct as_yaml_node *url)
 {
@@ -143,33 +111,42 @@ static bool check_group_url(struct resolver *resolver, const struct as_yaml_node
     return true;
 }
 
+static bool check_group(struct resolver *resolver, const struct raw_target *raw,
+                        const struct as_provider_kind *kind)
+{
+    static const char *const others[] = {"provider", NULL};
+    const struct as_provider_key *key;
+    bool is_good =
+        provider_keys_check(&resolver->loader, kind, kind->group_keys, raw->address, raw->address);
+    for (uint32_t i = 0; i < raw->address->count; i++) {
+        const struct as_yaml_node *name = raw->address->pairs[i].key;
+        if (strcmp(name->text, "provider") == 0 ||
+            provider_key_find(kind->group_keys, name->text, &key))
+            continue;
+        provider_key_report(&resolver->loader, kind, kind->group_keys, others, name);
+        is_good = false;
+    }
+    return is_good;
+}
+
+/* Not in the table of providers: its groups are addresses. */
+static const struct as_provider_kind http = {
+    .type = "http",
+    .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
+};
+
 static bool check_http_group(struct resolver *resolver, const struct raw_target *raw)
 {
-    static const char *const keys[] = {"provider", "url", "name"};
-    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
-    const struct as_yaml_node *url = as_yaml_find(raw->node_group, "url");
-    const struct as_yaml_node *name = as_yaml_find(raw->node_group, "name");
-    bool is_good = true;
-    for (uint32_t i = 0; i < raw->node_group->count; i++) {
-        const struct as_yaml_node *key = raw->node_group->pairs[i].key;
-        bool is_known = false;
-        struct suggestion suggestion = suggestion_start(key->text);
-        for (size_t j = 0; j < AS_ARRAY_SIZE(keys); j++) {
-            is_known = is_known || strcmp(keys[j], key->text) == 0;
-            suggestion_offer(&suggestion, keys[j]);
-        }
-        if (!is_known)
-            loader_report(&resolver->loader, key, "unknown key %s for a provider of type http%s",
-                          as_yaml_describe(key, found), suggestion_print(&suggestion, hint));
-        is_good = is_good && is_known;
-    }
+    const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
+    const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
+    bool is_good = check_group(resolver, raw, &http);
     if (as_yaml_find(raw->node, "nodes")) {
         loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
                       "a provider of type http knows no instances, which `nodes` is about");
         is_good = false;
     }
     if (!url)
-        loader_report(&resolver->loader, raw->node_group,
+        loader_report(&resolver->loader, raw->address,
                       "key `url` is missing: a provider of type http needs the group's address");
     if (url && is_template(url) && name && !is_template(name)) {
         loader_report(&resolver->loader, name,
@@ -180,30 +157,12 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     return url && check_group_url(resolver, url) && is_good;
 }
 
-static bool check_group(struct resolver *resolver, const struct raw_target *raw,
-                        const struct as_provider_kind *kind)
-{
-    static const char *const others[] = {"provider", NULL};
-    const struct as_provider_key *key;
-    bool is_good = provider_keys_check(&resolver->loader, kind, kind->group_keys, raw->node_group,
-                                       raw->node_group);
-    for (uint32_t i = 0; i < raw->node_group->count; i++) {
-        const struct as_yaml_node *name = raw->node_group->pairs[i].key;
-        if (strcmp(name->text, "provider") == 0 ||
-            provider_key_find(kind->group_keys, name->text, &key))
-            continue;
-        provider_key_report(&resolver->loader, kind, kind->group_keys, others, name);
-        is_good = false;
-    }
-    return is_good;
-}
-
 /* What is needed of the provider. */
 static bool check_provider(struct resolver *resolver, const struct raw_target *raw)
 {
     char hint[SUGGESTION_SIZE];
     const struct as_settings *settings = resolver->settings;
-    const struct as_yaml_node *node = as_yaml_find(raw->node_group, "provider");
+    const struct as_yaml_node *node = as_yaml_find(raw->address, "provider");
     if (is_template(node)) {
         loader_report(&resolver->loader, node, "a provider cannot come from a template");
         return false;
@@ -244,21 +203,77 @@ static bool check_templates(struct resolver *resolver, const struct as_yaml_node
     return is_good;
 }
 
-static bool resolve_node_group(struct resolver *resolver, struct raw_target *raw,
-                               struct as_target_config *config)
+/* Whether the cluster or provider is there, and what it says of the address. */
+static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
 {
-    const struct as_yaml_node *map = raw->node_group;
-    const struct as_yaml_node *provider = as_yaml_find(map, "provider");
-    bool is_good = check_provider(resolver, raw);
-    is_good = check_templates(resolver, map) && is_good;
-    config->kind = AS_TARGET_NODE_GROUP;
-    config->address = as_xcalloc(map->count, sizeof(*config->address));
-    add_field(resolver, config, "provider", provider->text, provider, &is_good);
+    if (strcmp(raw->kind->owner, "cluster") == 0) {
+        check_cluster(resolver, as_yaml_find(raw->address, "cluster"));
+        return true;
+    }
+    const bool is_good = check_provider(resolver, raw);
+    return check_templates(resolver, raw->address) && is_good;
+}
+
+static_assert(AS_PLACE_COUNT - 1 <= AS_PLACE_RANK_MAX, "every place stands in an id");
+
+/* Without the configuration a provider's type is unknown: then the keys of all types count. */
+static void set_places(const struct resolver *resolver, const struct raw_target *raw,
+                       struct as_target_config *config)
+{
+    const struct as_settings *settings = resolver->settings;
+    const struct as_yaml_node *node = as_yaml_find(raw->address, "provider");
+    const struct as_provider_settings *provider =
+        settings && node ? as_settings_find_provider(settings, node->text) : NULL;
+    const struct as_provider_kind *kind =
+        provider && provider->type ? as_provider_kind_find(provider->type) : NULL;
+    for (size_t i = 0; i < config->address_count; i++) {
+        struct as_address_field *field = &config->address[i];
+        if (!as_target_kind_has_key(config->kind, field->key))
+            field->place = provider_key_get_place(kind, field->key);
+    }
+}
+
+static const char **get_value(struct raw_target *raw, const char *key)
+{
+    return &raw->values[as_target_kind_find_key(raw->kind, key) - raw->kind->keys];
+}
+
+/* The version of a Kubernetes object, which its kind may tell. */
+static bool complete_version(struct resolver *resolver, struct raw_target *raw)
+{
+    const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
+    const char **version = get_value(raw, "apiVersion");
+    if (!*get_value(raw, "kind") || as_yaml_find(raw->address, "apiVersion"))
+        return *version;
+    if (is_template(kind))
+        loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
+    else
+        *version = find_api_version(resolver, kind);
+    return *version;
+}
+
+static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
+                         struct as_target_config *config)
+{
+    const struct as_target_kind *kind = raw->kind;
+    const struct as_yaml_node *map = raw->address;
+    bool is_good = check_owner(resolver, raw);
+    if (kind == &as_target_kind_kubernetes)
+        is_good = complete_version(resolver, raw) && is_good;
+    config->address = as_xcalloc(AS_TARGET_KEYS_MAX + map->count, sizeof(*config->address));
+    for (size_t i = 0; kind->keys[i].is_valid; i++) {
+        const char *key = kind->keys[i].key;
+        is_good = is_good && (raw->values[i] || !kind->keys[i].is_required);
+        if (key && raw->values[i])
+            add_field(resolver, config, key, raw->values[i], as_yaml_find(map, key), &is_good);
+    }
     for (uint32_t i = 0; i < map->count; i++) {
         const struct as_yaml_pair *pair = &map->pairs[i];
-        if (pair->value != provider)
+        const struct as_address_key *row = as_target_kind_find_key(kind, pair->key->text);
+        if (row && !row->key)
             add_field(resolver, config, pair->key->text, pair->value->text, pair->value, &is_good);
     }
+    set_places(resolver, raw, config);
     return is_good;
 }
 
@@ -271,7 +286,8 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     const struct as_yaml_node *cluster = as_yaml_find(map, "cluster");
     const struct raw_nodes *from = &raw->nodes;
     const bool is_none = strcmp(from->cluster, "none") == 0;
-    if (key && !raw->node_group) {
+    const bool has_nodes = raw->kind && raw->kind->has_nodes;
+    if (key && !has_nodes) {
         loader_report(&resolver->loader, key, "`nodes` is for node groups only");
         return false;
     }
@@ -286,7 +302,7 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     }
     if (!is_none)
         check_cluster(resolver, cluster);
-    if (!raw->node_group)
+    if (!has_nodes)
         return true;
     config->nodes = (struct as_nodes_config){
         .cluster = is_none ? NULL : as_xstrdup(from->cluster),
@@ -302,17 +318,18 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
 static void check_allow(struct resolver *resolver, const struct raw_target *raw,
                         const struct as_target_config *config)
 {
-    bool is_kubernetes = config->kind == AS_TARGET_KUBERNETES;
-    const struct as_yaml_node *map = as_yaml_find(raw->node, "kubernetes");
-    bool needs_namespaces = is_kubernetes && is_template(as_yaml_find(map, "namespace"));
-    bool needs_names =
-        is_kubernetes ? is_template(as_yaml_find(map, "name")) : config->is_templated;
+    const struct as_target_kind *kind = config->kind;
+    const bool has_namespace = as_target_kind_has_key(kind, "namespace");
+    bool needs_namespaces = has_namespace && is_template(as_yaml_find(raw->address, "namespace"));
+    bool needs_names = as_target_kind_has_key(kind, "name")
+                           ? is_template(as_yaml_find(raw->address, "name"))
+                           : config->is_templated;
     bool has_any = config->allow_namespace_count > 0 || config->allow_name_count > 0;
     struct loader *loader = &resolver->loader;
 
-    if (!is_kubernetes && config->allow_namespace_count > 0)
+    if (!has_namespace && config->allow_namespace_count > 0)
         loader_report(loader, schema_find_key(as_yaml_find(raw->node, "allow"), "namespaces"),
-                      "a node group has no namespace");
+                      "%s has no namespace", kind->title);
     if (needs_namespaces && config->allow_namespace_count == 0)
         loader_report(loader, raw->key,
                       "the namespace comes from the alert: `allow: {namespaces: [...]}` must say "
@@ -330,12 +347,8 @@ static void check_allow(struct resolver *resolver, const struct raw_target *raw,
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config)
 {
-    const struct as_yaml_node *kubernetes = as_yaml_find(raw->node, "kubernetes");
-    bool is_good = false;
-    if (raw->node_group)
-        is_good = resolve_node_group(resolver, raw, config);
-    else if (kubernetes && kubernetes->kind == AS_YAML_MAP)
-        is_good = resolve_kubernetes(resolver, raw, config);
+    config->kind = raw->kind;
+    bool is_good = raw->address && resolve_keys(resolver, raw, config);
     is_good = resolve_nodes(resolver, raw, config) && is_good;
     if (config->address_count > 0)
         check_allow(resolver, raw, config);
@@ -352,7 +365,8 @@ static char *make_place(const struct as_target_ref *ref)
 {
     const char *url = as_target_ref_get(ref, "url");
     AS_CLEANUP(as_free_p)
-    char *id = as_xasprintf("node_group/%s/%s", as_target_ref_get(ref, "provider"), url);
+    char *id =
+        as_xasprintf("%s/%s/%s", ref->kind->word, as_target_ref_get(ref, ref->kind->owner), url);
     return *url ? as_target_key_make(id) : as_xstrdup("");
 }
 

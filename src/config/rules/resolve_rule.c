@@ -82,10 +82,10 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                         struct raw_target *target)
 {
     const struct as_track *track = &raw->action.track;
-    if (raw->source.per_pod && target->node_group)
+    if (raw->source.per_pod && target->kind && !target->kind->has_pods)
         loader_report(&resolver->loader,
                       schema_find_key(as_yaml_find(raw->node, "track"), "per_pod"),
-                      "target `%s` is a node group, which has no pods", target->name);
+                      "target `%s` is %s, which has no pods", target->name, target->kind->title);
     if (!raw->resource || !raw->enabled)
         return;
     const struct raw_rule *other = target->measured[track->resource];

@@ -1,9 +1,10 @@
 /*
- * The five actions of a rule, what it does when its incident ends, and its guard.
+ * The actions of a rule (`track` is in rule_track.c), what it does when its incident ends, and its
+ * guard.
  */
 #include <string.h>
 
-#include "yaml/tables.h"
+#include "rule_parts.h"
 
 /* `by`, with `at_least` beside it; stands first in whatever has it */
 
@@ -67,15 +68,15 @@ static const struct schema_field source_fields[] = {
     {0},
 };
 
-static const char *const source_keys[] = {"annotation", "label", "query", NULL};
+const char *const rule_source_keys[] = {"annotation", "label", "query", NULL};
 
 static void finish_source(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
-    schema_check_one_of(loader, node, at, source_keys, true);
+    schema_check_one_of(loader, node, at, rule_source_keys, true);
 }
 
-static const struct schema source = {
+const struct schema rule_source = {
     .name = "source",
     .size = sizeof(struct raw_source),
     .fields = source_fields,
@@ -87,7 +88,8 @@ static const struct schema source = {
 struct raw_step {
     struct raw_amount amount;
     bool is_above;
-    double bound;
+    double bound, to;
+    int32_t size; /* of scale_to */
 };
 
 struct raw_scale {
@@ -110,10 +112,16 @@ static void parse_below(struct loader *loader, const struct as_yaml_node *value,
     schema_parse_number(loader, value, &((struct raw_step *)object)->bound);
 }
 
+static void parse_step_to(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    rule_parse_goal(loader, value, &((struct raw_step *)object)->to);
+}
+
 static const struct schema_field step_fields[] = {
     {.key = "above", .type = SCHEMA_CUSTOM, .parse = parse_above, .expected = "number"},
     {.key = "below", .type = SCHEMA_CUSTOM, .parse = parse_below, .expected = "number"},
-    AMOUNT_FIELDS(true),
+    AMOUNT_FIELDS(false),
+    {.key = "to", .type = SCHEMA_CUSTOM, .parse = parse_step_to, .expected = "number"},
     {0},
 };
 
@@ -122,6 +130,7 @@ static void finish_step(struct loader *loader, const struct as_yaml_node *node,
 {
     struct raw_step *step = object;
     schema_check_one_of(loader, node, at, (const char *const[]){"above", "below", NULL}, true);
+    schema_check_one_of(loader, node, at, (const char *const[]){"by", "to", NULL}, true);
     finish_amount(loader, node, &step->amount);
 }
 
@@ -137,7 +146,7 @@ static const struct schema_field scale_fields[] = {
     {.key = "value",
      .type = SCHEMA_MAP,
      .offset = offsetof(struct raw_scale, value),
-     .map = &source},
+     .map = &rule_source},
     {.key = "steps",
      .type = SCHEMA_MAPS,
      .offset = offsetof(struct raw_scale, steps),
@@ -171,6 +180,15 @@ static void check_step_order(struct loader *loader, const struct as_yaml_node *l
     }
 }
 
+static void check_step_count(struct loader *loader, const struct as_yaml_node *list,
+                             const struct raw_scale *scale)
+{
+    if (list->kind == AS_YAML_LIST && list->count == 0)
+        loader_report(loader, list, "expected at least one step, found an empty list");
+    if (scale->step_count > AS_STEPS_MAX)
+        loader_report(loader, list, "at most %d steps are possible", AS_STEPS_MAX);
+}
+
 static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
@@ -184,10 +202,7 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
         return;
     if (!as_yaml_find(node, "value"))
         loader_report(loader, schema_find_key(node, "steps"), "`steps` go with a `value`");
-    if (list->kind == AS_YAML_LIST && list->count == 0)
-        loader_report(loader, list, "expected at least one step, found an empty list");
-    if (scale->step_count > AS_STEPS_MAX)
-        loader_report(loader, list, "at most %d steps are possible", AS_STEPS_MAX);
+    check_step_count(loader, list, scale);
     check_step_order(loader, list, scale);
 }
 
@@ -206,8 +221,25 @@ static const struct as_step *convert_steps(struct loader *loader, const struct r
     for (size_t i = 0; i < raw->step_count; i++)
         list[i] = (struct as_step){.is_above = raw->steps[i].is_above,
                                    .bound = raw->steps[i].bound,
-                                   .amount = raw->steps[i].amount.by};
+                                   .amount = raw->steps[i].amount.by,
+                                   .to = raw->steps[i].to};
     return list;
+}
+
+/* The formula holds for a value that is shared by all: it falls when the size grows. Beyond the
+ * bound the way would end before it began. */
+static void check_goal(struct loader *loader, const struct as_yaml_node *node,
+                       const struct raw_step *step, bool is_up)
+{
+    const struct as_yaml_node *to = as_yaml_find(node, "to");
+    if (!to || (as_yaml_find(node, "above") != NULL) == (as_yaml_find(node, "below") != NULL))
+        return;
+    if (step->is_above != is_up)
+        loader_report(loader, schema_find_key(node, "to"), "in `%s` a `to` goes with `%s`",
+                      is_up ? "scale_up" : "scale_down", is_up ? "above" : "below");
+    else if (step->to > 0 && (is_up ? step->to > step->bound : step->to < step->bound))
+        loader_report(loader, to, "expected at %s the bound `%s`", is_up ? "most" : "least",
+                      is_up ? "above" : "below");
 }
 
 static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
@@ -225,12 +257,17 @@ static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
         .step_count = raw.step_count,
     };
     rule->source = raw.value;
-    if (kind != AS_ACTION_SCALE_DOWN || value->kind != AS_YAML_MAP)
+    if (value->kind != AS_YAML_MAP)
         return;
+    const bool is_up = kind == AS_ACTION_SCALE_UP;
     const struct as_yaml_node *list = as_yaml_find(value, "steps");
-    check_at_most_all(loader, value, &raw.amount.by);
-    for (size_t i = 0; i < raw.step_count; i++)
-        check_at_most_all(loader, list->items[i], &raw.steps[i].amount.by);
+    if (!is_up)
+        check_at_most_all(loader, value, &raw.amount.by);
+    for (size_t i = 0; i < raw.step_count; i++) {
+        check_goal(loader, list->items[i], &raw.steps[i], is_up);
+        if (!is_up)
+            check_at_most_all(loader, list->items[i], &raw.steps[i].amount.by);
+    }
 }
 
 void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -243,11 +280,88 @@ void parse_scale_down(struct loader *loader, const struct as_yaml_node *value, v
     parse_scale(loader, value, AS_ACTION_SCALE_DOWN, object);
 }
 
+/* `scale_to`: a size, or a table of sizes */
+
+static void parse_from(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    schema_parse_number(loader, value, &((struct raw_step *)object)->bound);
+}
+
+static const struct schema_field rung_fields[] = {
+    {.key = "from",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_from,
+     .expected = "number"},
+    {.key = "size",
+     .type = SCHEMA_INT,
+     .is_required = true,
+     .offset = offsetof(struct raw_step, size),
+     .min = 0,
+     .max = AS_SIZE_MAX},
+    {0},
+};
+
+static const struct schema rungs = {
+    .name = "scale_to.steps",
+    .size = sizeof(struct raw_step),
+    .fields = rung_fields,
+};
+
+static const struct schema_field ladder_fields[] = {
+    {.key = "value",
+     .type = SCHEMA_MAP,
+     .is_required = true,
+     .offset = offsetof(struct raw_scale, value),
+     .map = &rule_source},
+    {.key = "steps",
+     .type = SCHEMA_MAPS,
+     .is_required = true,
+     .offset = offsetof(struct raw_scale, steps),
+     .count_offset = offsetof(struct raw_scale, step_count),
+     .map = &rungs},
+    {0},
+};
+
+static void finish_ladder(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    struct raw_scale *ladder = object;
+    const struct as_yaml_node *list = as_yaml_find(node, "steps");
+    (void)at;
+    if (!list)
+        return;
+    check_step_count(loader, list, ladder);
+    for (size_t i = 1; i < ladder->step_count; i++) {
+        if (as_yaml_find(list->items[i], "from") && as_yaml_find(list->items[i - 1], "from") &&
+            ladder->steps[i].bound <= ladder->steps[i - 1].bound)
+            loader_report(loader, list->items[i],
+                          "the step before this one never counts: list `from` in rising order");
+    }
+}
+
+static const struct schema ladder = {
+    .name = "scale_to",
+    .size = sizeof(struct raw_scale),
+    .fields = ladder_fields,
+    .finish = finish_ladder,
+};
+
 void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct raw_rule *rule = object;
     rule->action.kind = AS_ACTION_SCALE_TO;
-    schema_parse_i64(loader, value, 0, AS_SIZE_MAX, &rule->action.size);
+    if (value->kind != AS_YAML_MAP) {
+        schema_parse_i64(loader, value, 0, AS_SIZE_MAX, &rule->action.size);
+        return;
+    }
+    struct raw_scale raw = {.steps = NULL};
+    schema_parse(loader, &ladder, value, value, &raw);
+    for (size_t i = 0; i < raw.step_count; i++)
+        raw.steps[i].amount.by.size = raw.steps[i].size;
+    rule->action.steps = convert_steps(loader, &raw);
+    rule->action.step_count = raw.step_count;
+    rule->source = raw.value;
 }
 
 /* `pass_through` */
@@ -257,141 +371,7 @@ void parse_pass_through(struct loader *loader, const struct as_yaml_node *value,
     struct raw_rule *rule = object;
     rule->action.kind = AS_ACTION_PASS_THROUGH;
     rule->source = (struct raw_source){.query = NULL};
-    schema_parse(loader, &source, value, value, &rule->source);
-}
-
-/* `track` */
-
-struct raw_track {
-    struct raw_source source;
-    double value, average_value;
-    int64_t utilization;
-    unsigned of, resource;
-};
-
-static void parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out)
-{
-    const double milli = 0.001; /* HPA's unit: what is smaller counts as zero */
-    if (schema_parse_number(loader, value, out) && *out < milli)
-        loader_report(loader, value, "expected a number of at least 0.001");
-}
-
-static void parse_value(struct loader *loader, const struct as_yaml_node *value, void *object)
-{
-    parse_goal(loader, value, &((struct raw_track *)object)->value);
-}
-
-static void parse_average_value(struct loader *loader, const struct as_yaml_node *value,
-                                void *object)
-{
-    parse_goal(loader, value, &((struct raw_track *)object)->average_value);
-}
-
-/* As parse_track takes them apart. */
-static const char *const of_words[] = {"cpu_requests", "memory_requests", "cpu_limits",
-                                       "memory_limits", NULL};
-
-static const char *const resource_words[] = {
-    [AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory", [AS_RESOURCE_COUNT] = NULL};
-
-static const struct schema_field track_fields[] = {
-    {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
-    {.key = "average_value",
-     .type = SCHEMA_CUSTOM,
-     .parse = parse_average_value,
-     .expected = "number"},
-    {.key = "utilization",
-     .type = SCHEMA_PERCENT,
-     .offset = offsetof(struct raw_track, utilization),
-     .min = 1000,
-     .max = INT64_C(1000000) * 1000},
-    {.key = "of", .type = SCHEMA_WORD, .offset = offsetof(struct raw_track, of), .words = of_words},
-    {.key = "resource",
-     .type = SCHEMA_WORD,
-     .offset = offsetof(struct raw_track, resource),
-     .words = resource_words},
-    {.key = "per_pod",
-     .type = SCHEMA_BOOL,
-     .offset = offsetof(struct raw_track, source.per_pod),
-     .fallback = "false"},
-    {.key = "pod_label",
-     .type = SCHEMA_STRING,
-     .offset = offsetof(struct raw_track, source.pod_label),
-     .fallback = "pod"},
-    {0},
-};
-
-static void finish_track(struct loader *loader, const struct as_yaml_node *node,
-                         const struct as_yaml_node *at, void *object)
-{
-    bool is_per_pod = ((const struct raw_track *)object)->source.per_pod;
-    const struct as_yaml_node *of = schema_find_key(node, "of");
-    const struct as_yaml_node *resource = schema_find_key(node, "resource");
-    const struct as_yaml_node *utilization = schema_find_key(node, "utilization");
-    const struct as_yaml_node *per_pod = schema_find_key(node, "per_pod");
-    const struct as_yaml_node *pod_label = schema_find_key(node, "pod_label");
-    schema_check_one_of(loader, node, at,
-                        (const char *const[]){"value", "average_value", "utilization", NULL}, true);
-    schema_check_one_of(loader, node, at, source_keys, true);
-    if (utilization && !of)
-        loader_report(loader, utilization, "`utilization` needs `of`, such as `of: cpu_requests`");
-    if (of && !utilization)
-        loader_report(loader, of, "`of` goes with `utilization`");
-    if (resource && !(is_per_pod && as_yaml_find(node, "average_value")))
-        loader_report(loader, resource, "`resource` goes with `average_value` and `per_pod: true`");
-    if (utilization && !is_per_pod)
-        loader_report(loader, utilization, "`utilization` needs a `query` with `per_pod: true`");
-    if (is_per_pod && as_yaml_find(node, "value"))
-        loader_report(loader, per_pod, "`value` takes one number, not one for each pod");
-    if (is_per_pod && !as_yaml_find(node, "query"))
-        loader_report(loader, per_pod, "`per_pod` goes with a `query`");
-    if (pod_label && !is_per_pod)
-        loader_report(loader, pod_label, "`pod_label` goes with `per_pod: true`");
-}
-
-static const struct schema track = {
-    .name = "track",
-    .size = sizeof(struct raw_track),
-    .fields = track_fields,
-    .base = &source,
-    .base_offset = offsetof(struct raw_track, source),
-    .finish = finish_track,
-};
-
-static enum as_goal get_goal(const struct raw_track *raw)
-{
-    return raw->utilization > 0     ? AS_GOAL_UTILIZATION
-           : raw->average_value > 0 ? AS_GOAL_AVERAGE_VALUE
-                                    : AS_GOAL_VALUE;
-}
-
-void parse_track(struct loader *loader, const struct as_yaml_node *value, void *object)
-{
-    struct raw_rule *rule = object;
-    struct raw_track raw = {.of = 0};
-    rule->action.kind = AS_ACTION_TRACK;
-    schema_fill_defaults(loader, &track, &raw);
-    schema_parse(loader, &track, value, value, &raw);
-    enum as_goal goal = get_goal(&raw);
-    const double goals[] = {
-        [AS_GOAL_VALUE] = raw.value,
-        [AS_GOAL_AVERAGE_VALUE] = raw.average_value,
-        [AS_GOAL_UTILIZATION] = (double)raw.utilization / 1000,
-    };
-    rule->action.track = (struct as_track){
-        .goal = goal,
-        .value = goals[goal],
-        .resource = goal != AS_GOAL_UTILIZATION ? (enum as_resource)raw.resource
-                    : raw.of % 2                ? AS_RESOURCE_MEMORY
-                                                : AS_RESOURCE_CPU,
-        .of_limits = raw.of >= 2,
-        .is_resource = goal == AS_GOAL_UTILIZATION || as_yaml_find(value, "resource"),
-    };
-    rule->source = raw.source;
-    const struct as_yaml_node *of = as_yaml_find(value, "of");
-    if (goal == AS_GOAL_UTILIZATION && of && of->kind == AS_YAML_SCALAR &&
-        strcmp(of->text, of_words[raw.of]) == 0)
-        rule->resource = of;
+    schema_parse(loader, &rule_source, value, value, &rule->source);
 }
 
 /* `on_resolved` */
@@ -542,5 +522,6 @@ void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *
 }
 
 const struct schema *const schema_rule_parts[] = {
-    &scale, &steps, &source, &track, &on_resolved, &give_back, &ending_down, &guard, NULL,
+    &scale,       &steps,     &ladder,      &rungs, &rule_source, &rule_track,
+    &on_resolved, &give_back, &ending_down, &guard, NULL,
 };

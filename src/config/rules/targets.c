@@ -265,36 +265,7 @@ const struct schema schema_policy = {
         },
 };
 
-/* The address, and what an alert may select of it */
-
-static const struct schema_field kubernetes_fields[] = {
-    {.key = "apiVersion",
-     .type = SCHEMA_STRING,
-     .offset = offsetof(struct raw_kubernetes, api_version)},
-    {.key = "kind",
-     .type = SCHEMA_STRING,
-     .is_required = true,
-     .offset = offsetof(struct raw_kubernetes, kind)},
-    {.key = "namespace",
-     .type = SCHEMA_STRING,
-     .is_required = true,
-     .offset = offsetof(struct raw_kubernetes, namespace)},
-    {.key = "name",
-     .type = SCHEMA_STRING,
-     .is_required = true,
-     .offset = offsetof(struct raw_kubernetes, name)},
-    {.key = "cluster",
-     .type = SCHEMA_STRING,
-     .offset = offsetof(struct raw_kubernetes, cluster),
-     .fallback = "default"},
-    {0},
-};
-
-static const struct schema kubernetes = {
-    .name = "kubernetes",
-    .size = sizeof(struct raw_kubernetes),
-    .fields = kubernetes_fields,
-};
+/* What an alert may select of an address */
 
 static const struct schema_field allow_fields[] = {
     {.key = "namespaces",
@@ -363,27 +334,7 @@ static const struct schema nodes = {
     .init = init_nodes,
 };
 
-/* What a group needs is its provider's business; the texts are checked with the provider known. */
-static void parse_node_group(struct loader *loader, const struct as_yaml_node *value, void *object)
-{
-    struct raw_target *target = object;
-    if (!schema_is_kind(loader, value, AS_YAML_MAP))
-        return;
-    target->node_group = value;
-    for (uint32_t i = 0; i < value->count; i++) {
-        const char *text = NULL;
-        if (!schema_parse_string(loader, value->pairs[i].value, &text))
-            target->node_group = NULL;
-    }
-    if (!as_yaml_find(value, "provider")) {
-        loader_report(loader, value, "key `provider` is missing");
-        target->node_group = NULL;
-    }
-}
-
 static const struct schema_field target_fields[] = {
-    {.key = "kubernetes", .type = SCHEMA_MAP, .offset = IN_TARGET(kubernetes), .map = &kubernetes},
-    {.key = "node_group", .type = SCHEMA_CUSTOM, .parse = parse_node_group, .expected = "map"},
     {.key = "nodes", .type = SCHEMA_MAP, .offset = IN_TARGET(nodes), .map = &nodes},
     {.key = "max",
      .type = SCHEMA_INT,
@@ -414,11 +365,71 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     target->tree = loader->tree;
     target->key = at;
     target->node = node;
-    schema_check_one_of(loader, node, at, (const char *const[]){"kubernetes", "node_group", NULL},
-                        true);
+    const char *words[AS_TARGET_KINDS_MAX + 1] = {NULL};
+    for (size_t i = 0; as_target_kinds[i]; i++)
+        words[i] = as_target_kinds[i]->word;
+    schema_check_one_of(loader, node, at, words, true);
     if (bounds->max > 0 && bounds->min > bounds->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
                       bounds->min);
+}
+
+/* The address, under the word of its kind */
+
+static void report_unknown_key(struct loader *loader, const struct as_target_kind *kind,
+                               const struct as_yaml_node *key)
+{
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    struct suggestion suggestion = suggestion_start(key->text);
+    for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
+        suggestion_offer(&suggestion, row->key); /* with a row for all others no key is unknown */
+    loader_report(loader, key, "unknown key %s%s", as_yaml_describe(key, found),
+                  suggestion_print(&suggestion, hint));
+}
+
+/* Texts only: what they may be is checked with the configuration known. Keys without a row of their
+ * own are read from the map then, so it is of no use where one is no text. */
+static void parse_address(struct loader *loader, const struct as_target_kind *kind,
+                          const struct as_yaml_node *map, struct raw_target *target)
+{
+    bool is_readable = true;
+    target->kind = kind;
+    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+        return;
+    for (size_t i = 0; kind->keys[i].is_valid; i++)
+        target->values[i] = kind->keys[i].fallback;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_pair *pair = &map->pairs[i];
+        const struct as_address_key *row = as_target_kind_find_key(kind, pair->key->text);
+        if (!row)
+            report_unknown_key(loader, kind, pair->key);
+        else if (!schema_parse_string(loader, pair->value, &target->values[row - kind->keys]))
+            is_readable = is_readable && row->key;
+    }
+    for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {
+        if (row->is_required && !as_yaml_find(map, row->key))
+            loader_report(loader, map, "key `%s` is missing", row->key);
+    }
+    const struct as_address_key *owner = as_target_kind_find_key(kind, kind->owner);
+    if (is_readable && target->values[owner - kind->keys])
+        target->address = map;
+}
+
+/* Of two addresses the first counts; having both is an error. */
+static bool take_address(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_pair *pair, void *object)
+{
+    struct raw_target *target = object, other = {0};
+    const struct as_target_kind *kind = as_target_kind_find(pair->key->text);
+    if (kind)
+        parse_address(loader, kind, pair->value, target->kind ? &other : target);
+    return kind;
+}
+
+static void offer_kinds(struct suggestion *suggestion)
+{
+    for (size_t i = 0; as_target_kinds[i]; i++)
+        suggestion_offer(suggestion, as_target_kinds[i]->word);
 }
 
 /* What other programs call these keys. */
@@ -446,11 +457,12 @@ const struct schema schema_target = {
     .base = &schema_policy,
     .base_offset = IN_TARGET(policy),
     .refusals = target_refusals,
+    .other = take_address,
+    .offer_other = offer_kinds,
     .init = init_target,
     .finish = finish_target,
 };
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown,  &behavior,   &scale_up, &scale_down, &policies,
-    &tolerance, &kubernetes, &nodes,    &allow,      NULL,
+    &cooldown, &behavior, &scale_up, &scale_down, &policies, &tolerance, &nodes, &allow, NULL,
 };

@@ -77,6 +77,8 @@ static void offer_fields(const struct schema *schema, struct suggestion *suggest
     for (; schema; schema = schema->base) {
         for (const struct schema_field *field = schema->fields; field->key; field++)
             suggestion_offer(suggestion, field->key);
+        if (schema->offer_other)
+            schema->offer_other(suggestion);
     }
 }
 

@@ -48,6 +48,7 @@ enum schema_type {
 };
 
 struct schema;
+struct suggestion;
 
 struct schema_field {
     const char *key;
@@ -79,6 +80,8 @@ struct schema {
     /* Takes a key that is not in the table; false: it is unknown. NULL: none is taken. */
     bool (*other)(struct loader *loader, const struct as_yaml_node *node,
                   const struct as_yaml_pair *pair, void *object);
+    /* Offers what `other` takes to those who look for a key; NULL: nothing. */
+    void (*offer_other)(struct suggestion *suggestion);
     /* Further default values, before a map is read; NULL: none. */
     void (*init)(struct loader *loader, void *object);
     /* Checks over several keys, after all of them were read. `at` is where to report. */

@@ -16,10 +16,6 @@ struct raw_allow {
     size_t namespace_count, name_count;
 };
 
-struct raw_kubernetes {
-    const char *cluster, *api_version, *kind, *namespace, *name;
-};
-
 struct raw_nodes {
     const char *cluster;
     unsigned choose; /* an as_choose_strategy */
@@ -35,8 +31,9 @@ struct raw_target {
     const struct as_yaml_tree *tree;
     const struct as_yaml_node *key, *node;
     struct as_target_defaults policy;
-    struct raw_kubernetes kubernetes;
-    const struct as_yaml_node *node_group; /* NULL: a Kubernetes object */
+    const struct as_target_kind *kind;      /* NULL: none is given */
+    const struct as_yaml_node *address;     /* the map under the kind's word; NULL: of no use */
+    const char *values[AS_TARGET_KEYS_MAX]; /* of the kind's own keys; NULL: not given */
     struct raw_nodes nodes;
     struct raw_allow allow;
     const char **after;
@@ -112,6 +109,10 @@ void report_in_text(struct loader *loader, const struct as_yaml_node *node, cons
 /* Every type of provider that may be written, in order; a NULL at the end. */
 #define PROVIDER_TYPES_MAX 64
 void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1]);
+
+/* Which place a key of a group tells; without a kind, what the first kind says for which the key
+ * is a place. */
+enum as_place provider_key_get_place(const struct as_provider_kind *kind, const char *key);
 
 /* Keys of a kind: whether it has one; the error for one it does not have (`others`: what may stand
  * there besides); and whether all are there that must be (errors are reported at `at`). */

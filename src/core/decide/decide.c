@@ -24,6 +24,12 @@ struct run {
     int64_t locked_until;
 };
 
+#define WORD(enumerator, word, meaning)    [enumerator] = (word),
+#define MEANING(enumerator, word, meaning) [enumerator] = (meaning),
+
+static const char *const gate_words[] = {AS_GATES(WORD)};
+static const char *const gate_meanings[] = {AS_GATES(MEANING)};
+
 const char *as_direction_get_word(enum as_direction direction)
 {
     static const char *const words[] = {
@@ -35,16 +41,14 @@ const char *as_direction_get_word(enum as_direction direction)
 
 const char *as_gate_get_word(enum as_gate gate)
 {
-    static const char *const words[AS_GATE_COUNT] = {
-        [AS_GATE_SWITCHED_OFF] = "switched_off", [AS_GATE_OUT_OF_BOUNDS] = "out_of_bounds",
-        [AS_GATE_COMBINE] = "combine",           [AS_GATE_STABILIZE] = "stabilize",
-        [AS_GATE_POLICIES] = "policies",         [AS_GATE_BOUNDS] = "bounds",
-        [AS_GATE_COOLDOWN] = "cooldown",         [AS_GATE_HOLDS] = "holds",
-        [AS_GATE_DRY_RUN] = "dry_run",
-    };
-
     assert((size_t)gate < AS_GATE_COUNT);
-    return words[gate];
+    return gate_words[gate];
+}
+
+const char *as_gate_get_meaning(enum as_gate gate)
+{
+    assert((size_t)gate < AS_GATE_COUNT);
+    return gate_meanings[gate];
 }
 
 static void note(struct run *run, enum as_gate gate)

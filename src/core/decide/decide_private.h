@@ -35,6 +35,9 @@ static inline int32_t as_decide_saturate(__int128 size)
 /* The smallest size that is not below the number. */
 int32_t as_decide_saturate_ceil(double number);
 
+/* In thousandths; what is an integer but for the rounding of the multiplication becomes one. */
+double as_decide_to_milli(double number);
+
 /* The size that one proposal wants, or why it wants none. */
 struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
                                             const struct as_proposal *proposal);

@@ -9,13 +9,6 @@
 
 #define MILLI_PERCENT 100000 /* in 100 % */
 
-int32_t as_decide_saturate_ceil(double number)
-{
-    if (!(number > 0))
-        return 0;
-    return number >= AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)ceil(number);
-}
-
 static struct as_proposal_result propose(__int128 size)
 {
     return (struct as_proposal_result){.has_size = true, .desired = as_decide_saturate(size)};
@@ -44,15 +37,25 @@ static __int128 compute_amount(const struct as_amount *amount, int32_t replicas,
     return size > amount->at_least ? size : amount->at_least;
 }
 
-/* AWS step scaling: the last step whose bound the value strictly crosses; NULL: none. */
-static const struct as_amount *find_step(const struct as_action *action, double value)
+/* The step that counts; NULL: none, or the value is missing. */
+static const struct as_step *find_step(const struct as_proposal *proposal)
 {
-    for (size_t i = action->step_count; i > 0; i--) {
-        const struct as_step *step = &action->steps[i - 1];
-        if (step->is_above ? value > step->bound : value < step->bound)
-            return &step->amount;
-    }
-    return NULL;
+    return has_finite_value(proposal) ? as_action_find_step(&proposal->action, proposal->value)
+                                      : NULL;
+}
+
+/* Escalator's delta: n x (v - X) / X, rounded up, which is ceil(n x v / X) - n, and the mirror
+ * image down. So n changes until n x v, shared by all, is at most X each; up from none, v is all
+ * there is. */
+static int64_t compute_delta(const struct as_decide_input *input, double value, double goal,
+                             bool up)
+{
+    const int32_t count = as_decide_count_ready(input);
+    const double all = as_decide_to_milli(value) * (up && count == 0 ? 1 : count);
+    const int64_t needed = as_decide_saturate_ceil(all / as_decide_to_milli(goal));
+    const int64_t delta = up ? needed - count : count - needed;
+
+    return delta > 0 ? delta : 0;
 }
 
 /* `to: N` goes one way: at N or beyond it the size is left to others, as far as they do not undo a
@@ -73,19 +76,29 @@ static struct as_proposal_result propose_to(const struct as_decide_input *input,
 static struct as_proposal_result propose_step(const struct as_decide_input *input,
                                               const struct as_proposal *proposal, bool up)
 {
-    const struct as_amount *amount = &proposal->action.amount;
+    const struct as_action *action = &proposal->action;
+    const struct as_step *step = find_step(proposal);
 
-    if (proposal->action.is_to)
-        return propose_to(input, &proposal->action, up);
-    if (proposal->action.steps) {
-        if (!has_finite_value(proposal))
-            return propose_nothing(false);
-        amount = find_step(&proposal->action, proposal->value);
-        if (!amount)
-            return propose_nothing(true);
-    }
-    __int128 change = compute_amount(amount, input->replicas, up);
+    if (action->is_to)
+        return propose_to(input, action, up);
+    if (action->steps && !step)
+        return propose_nothing(has_finite_value(proposal));
+    const struct as_amount *amount = step ? &step->amount : &action->amount;
+    const bool has_goal = step && step->to > 0;
+    __int128 change = has_goal ? compute_delta(input, proposal->value, step->to, up)
+                               : compute_amount(amount, input->replicas, up);
+    if (has_goal && change == 0)
+        return propose_nothing(true);
     return propose(up ? input->replicas + change : input->replicas - change);
+}
+
+static struct as_proposal_result propose_fixed(const struct as_proposal *proposal)
+{
+    const struct as_step *step = find_step(proposal);
+
+    if (!proposal->action.steps)
+        return propose(proposal->action.size);
+    return step ? propose(step->amount.size) : propose_nothing(false);
 }
 
 struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
@@ -96,7 +109,7 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
     switch (proposal->action.kind) {
     case AS_ACTION_SCALE_UP: return propose_step(input, proposal, true);
     case AS_ACTION_SCALE_DOWN: return propose_step(input, proposal, false);
-    case AS_ACTION_SCALE_TO: return propose(proposal->action.size);
+    case AS_ACTION_SCALE_TO: return propose_fixed(proposal);
     case AS_ACTION_TRACK: return as_decide_track(input, proposal);
     case AS_ACTION_PASS_THROUGH:
         return has_finite_value(proposal) ? propose(as_decide_saturate_ceil(proposal->value))

@@ -10,6 +10,13 @@
 
 #define FULL_UTILIZATION 100000 /* 100 %, in thousandths of a percent */
 
+int32_t as_decide_saturate_ceil(double number)
+{
+    if (!(number > 0))
+        return 0;
+    return number >= AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)ceil(number);
+}
+
 static struct as_proposal_result unavailable(void)
 {
     return (struct as_proposal_result){.reason = AS_REASON_METRIC_UNAVAILABLE};
@@ -21,8 +28,7 @@ static struct as_proposal_result propose(int32_t size, bool within_tolerance)
         .has_size = true, .desired = size, .within_tolerance = within_tolerance};
 }
 
-/* In thousandths; what is an integer but for the rounding of the multiplication becomes one. */
-static double to_milli(double number)
+double as_decide_to_milli(double number)
 {
     double milli = number * 1000;
 
@@ -35,19 +41,19 @@ static double to_milli(double number)
 /* In whole thousandths, saturating. */
 static int64_t to_whole_milli(double number)
 {
-    double milli = round(to_milli(number));
+    double milli = round(as_decide_to_milli(number));
 
     if (milli >= 0x1p63)
         return INT64_MAX;
     return milli < -0x1p63 ? INT64_MIN : (int64_t)milli;
 }
 
-/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64(). */
+/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64. */
 static double get_tolerance(const struct as_decide_input *input, double tolerance)
 {
     if (input->version < 2)
         return tolerance;
-    double milli = to_milli(tolerance);
+    double milli = as_decide_to_milli(tolerance);
     return milli == round(milli) ? milli * 1e-3 : round(tolerance * 1e6) * 1e-6;
 }
 
@@ -57,8 +63,7 @@ static bool is_within(const struct as_decide_input *input, double ratio)
            ratio <= 1 + get_tolerance(input, input->config.tolerance_up);
 }
 
-/* Pods that are Running and ready; where they are not known, all. */
-static int32_t count_ready(const struct as_decide_input *input)
+int32_t as_decide_count_ready(const struct as_decide_input *input)
 {
     size_t count = 0;
 
@@ -81,7 +86,7 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
         return propose(input->replicas, true);
     if (input->has_pods && input->pod_count == 0)
         return unavailable();
-    return propose(as_decide_saturate_ceil(ratio * count_ready(input)), false);
+    return propose(as_decide_saturate_ceil(ratio * as_decide_count_ready(input)), false);
 }
 
 /* HPA's Object and External metrics with an AverageValue goal. */
@@ -263,10 +268,10 @@ struct as_proposal_result as_decide_track(const struct as_decide_input *input,
 
     if (proposal->samples || track->goal == AS_GOAL_UTILIZATION)
         return track_pods(input, proposal);
-    double goal = to_milli(track->value);
+    double goal = as_decide_to_milli(track->value);
     if (!proposal->has_value || !isfinite(proposal->value) || !(goal > 0))
         return unavailable();
-    double value = to_milli(proposal->value);
+    double value = as_decide_to_milli(proposal->value);
     return track->goal == AS_GOAL_VALUE ? track_value(input, value, goal)
                                         : track_average(input, value, goal);
 }

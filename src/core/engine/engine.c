@@ -5,47 +5,25 @@
  * request or commit under way; a size is set only after the commit of its intent; commits are
  * answered in the order in which they were asked for.
  */
-#include "engine_private.h"
-
 #include <stdlib.h>
-#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
-static int incident_compare(const struct incident *a, const struct incident *b)
-{
-    const int order = as_digest_compare(&a->key.digest, &b->key.digest);
-    return order ? order : strcmp(a->key.owner, b->key.owner);
-}
-
-static int target_compare(const struct target *a, const struct target *b)
-{
-    return strcmp(a->ref->key, b->ref->key);
-}
-
-static int deadline_compare(const struct target *a, const struct target *b)
-{
-    if (a->deadline.us != b->deadline.us)
-        return a->deadline.us > b->deadline.us ? 1 : -1;
-    return target_compare(a, b);
-}
-
-static int ticket_compare(const struct target *a, const struct target *b)
-{
-    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
-}
-
-static int group_compare(const struct group *a, const struct group *b)
-{
-    /* rules of one set lie in one array: their order is that of the files */
-    return (a->rule > b->rule) - (a->rule < b->rule);
-}
-
-RB_GENERATE(incident_tree, incident, by_digest, incident_compare)
-RB_GENERATE(target_tree, target, by_id, target_compare)
-RB_GENERATE(deadline_tree, target, by_deadline, deadline_compare)
-RB_GENERATE(ticket_tree, target, by_ticket, ticket_compare)
-RB_GENERATE(group_tree, group, in_target, group_compare)
+#include "engine/engine_restore.h"
+#include "engine/incidents/engine_alerts.h"
+#include "engine/incidents/engine_bindings.h"
+#include "engine/incidents/engine_incidents.h"
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_registry.h"
+#include "engine/state/engine_state.h"
+#include "engine/state/engine_targets.h"
+#include "engine/state/engine_watchdog.h"
+#include "engine/targets/engine_actions.h"
+#include "engine/targets/engine_limits.h"
+#include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_phases.h"
+#include "engine/targets/engine_sources.h"
 
 struct as_engine *as_engine_new(const struct as_engine_config *config,
                                 const struct as_ruleset *ruleset)
@@ -63,13 +41,14 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     RB_INIT(&engine->deadlines);
     RB_INIT(&engine->tickets);
     TAILQ_INIT(&engine->gone);
+    TAILQ_INIT(&engine->ready);
     STAILQ_INIT(&engine->waiters);
     RB_INIT(&engine->asks);
     TAILQ_INIT(&engine->answered);
-    limits_init(engine);
-    after_init(engine);
-    pauses_init(engine);
-    engine->list_due = AS_MONO_NEVER;
+    TAILQ_INIT(&engine->budget.waiting);
+    TAILQ_INIT(&engine->held_back);
+    TAILQ_INIT(&engine->paused);
+    engine->pause_due = engine->list_due = AS_MONO_NEVER;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
 }
@@ -125,13 +104,14 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     }
     graveyard_empty(engine);
     limits_deinit(engine);
-    after_deinit(engine);
-    pauses_deinit(engine);
+    pause_free(&engine->pause);
+    pause_free(&engine->halt);
     free(engine->former);
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);
     free(engine->effects);
     free(engine->former_refs);
+    free(engine->members);
     free(engine);
     return NULL;
 }
@@ -194,6 +174,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     limits_on_rules(engine, &limits);
     targets_stop_sampling(engine);
     bindings_remake_all(engine);
+    targets_settle(engine);
     alerts_resume(engine);
 }
 
@@ -202,7 +183,23 @@ static void on_start(struct as_engine *engine)
     restore_finish(engine);
     limits_restore(engine);
     bindings_remake_all(engine);
+    targets_settle(engine);
     alerts_resume(engine);
+}
+
+static void on_order(struct as_engine *engine, const struct as_order *order, uint64_t request)
+{
+    struct target *target = orders_handle(engine, order, request);
+    if (target && target->phase == PHASE_IDLE)
+        target_settle_down(engine, target); /* it may have been made for this */
+}
+
+static void on_halt(struct as_engine *engine, const struct as_halt *halt)
+{
+    if (!pauses_on_halt(engine, halt))
+        return;
+    orders_on_halt(engine);
+    effect_commit(engine);
 }
 
 void as_engine_step(struct as_engine *engine, const struct as_event *event,
@@ -231,13 +228,14 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
     case AS_EVENT_LISTED: alerts_on_listed(engine, event->ticket, event->list); break;
     case AS_EVENT_DEADLINE: on_deadline(engine); break;
     case AS_EVENT_RULES: on_rules(engine, event); break;
-    case AS_EVENT_ORDER: orders_handle(engine, event->order, event->ticket); break;
-    case AS_EVENT_HALT: pauses_on_halt(engine, event->halt); break;
+    case AS_EVENT_ORDER: on_order(engine, event->order, event->ticket); break;
+    case AS_EVENT_HALT: on_halt(engine, event->halt); break;
     case AS_EVENT_STOP:
         engine->stopping = true;
         targets_stop_sampling(engine);
         break;
     }
+    targets_evaluate_ready(engine);
     *effects_out = (struct as_effects){engine->effects, engine->effect_count};
 }
 

@@ -1,7 +1,9 @@
 /*
- * Incidents as the store remembers them, before the first event.
+ * What the store remembers, before the first event. Earlier versions took one alert under two
+ * fingerprints for two incidents, and two spellings of one object for two targets: what they stored
+ * becomes one.
  */
-#include "engine_private.h"
+#include "engine_restore.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,16 +11,13 @@
 
 #include <alertscaler/base/alloc.h>
 
-static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
-{
-    struct as_progress *copies = as_xcalloc(count + 1, sizeof(*copies));
-    for (size_t i = 0; i < count; i++) {
-        copies[i] = progress[i];
-        copies[i].rule = as_xstrdup(progress[i].rule);
-        copies[i].target = as_xstrdup(progress[i].target);
-    }
-    return copies;
-}
+#include "engine/incidents/engine_owners.h"
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_registry.h"
+#include "engine/state/engine_scopes.h"
+#include "engine/state/engine_stored.h"
+#include "engine/state/engine_targets.h"
+#include "engine/targets/engine_pauses.h"
 
 static int compare_seen(const void *a, const void *b)
 {
@@ -123,34 +122,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
         forget_former(engine, &state->key); /* nobody knows of which alert it was */
         return 0;
     }
-    struct incident *incident = as_xcalloc(1, sizeof(*incident));
-    incident->key = state->key;
-    incident->key.owner = as_xstrdup(state->key.owner);
-    incident->fingerprint = state->fingerprint;
-    incident->serial = ++engine->next_serial;
-    incident->is_open = state->is_open;
-    incident->starts_at = state->starts_at;
-    incident->is_undated = state->is_undated;
-    incident->opened = state->opened;
-    incident->seen = state->seen;
-    incident->resolved = state->resolved;
-    incident->seen_stored = state->seen.mono;
-    /* `seen` is stored late, never by more than this */
-    if (state->is_open)
-        incident->seen.mono.us = as_time_add(incident->seen.mono.us,
-                                             engine->config.incident_expiry_us / SEEN_STORE_PART);
-    incident->listed.us = INT64_MIN;
-    incident->silenced = state->silenced;
-    incident->late_until.us = INT64_MIN;
-    incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
-    for (size_t i = 0; i < state->receiver_count; i++)
-        incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
-    for (size_t i = 0; i < state->credential_count; i++)
-        (void)incident_add_credential(incident, state->credentials[i]);
-    incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
-    incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
-    incident->kept = copy_progress(state->progress, state->progress_count);
-    incident->kept_count = (uint32_t)state->progress_count;
+    struct incident *incident = incident_of_state(engine, state);
     if (same && !replaces(incident, same)) {
         unite(engine, same, incident);
         incident_free(incident);
@@ -160,12 +132,44 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
         unite(engine, incident, same);
         incident_bury(engine, same);
     }
-    RB_INSERT(incident_tree, &engine->incidents, incident);
-    if (incident->is_open)
-        TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
-    else
-        TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
-    engine->open_count += incident->is_open;
-    room_account(engine, incident);
+    incident_insert(engine, incident);
+    return 0;
+}
+
+/* False: it is there already. */
+static bool add_key(struct store_keys *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) == 0)
+            return false;
+    }
+    keys->items = as_xgrow(keys->items, keys->count, &keys->capacity, sizeof(*keys->items));
+    keys->items[keys->count++] = as_xstrdup(key);
+    return true;
+}
+
+int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
+{
+    struct target *target = target_get(engine, state->ref ? as_target_ref_copy(state->ref)
+                                                          : target_ref_of_id(state->id));
+    if (!add_key(&target->stored_as, state->stored_as))
+        return -EEXIST;
+    target_take_state(target, state);
+    pauses_restore(engine, target, state->pause);
+    return 0;
+}
+
+int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
+{
+    struct target *target = target_get(engine, as_target_ref_copy(state->ref));
+    if (!add_key(&target->intents_stored_as, state->stored_as))
+        return -EEXIST;
+    target_take_intent(engine, target, state);
+    return 0;
+}
+
+int as_engine_restore_pause(struct as_engine *engine, const struct as_pause_state *state)
+{
+    pauses_restore(engine, NULL, state);
     return 0;
 }

@@ -1,27 +1,13 @@
 /*
  * A look at the engine from outside, for metrics and the API.
  */
-#include "engine_private.h"
 
-#include <stdlib.h>
+#include "engine/state/engine_groups.h"
+#include "engine/state/engine_state.h"
+#include "engine/state/engine_stored.h"
+#include "engine/targets/engine_growth.h"
 
 #define CLOCK_JUMP_US AS_US_PER_S
-
-struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
-                              as_wall_time wall)
-{
-    if (!as_moment_is_set(since))
-        return AS_MOMENT_NEVER;
-    const as_mono_time end = {as_time_add(since.mono.us, lock_us)};
-    if (end.us <= now.us)
-        return AS_MOMENT_NEVER;
-    /* The two clocks are never read quite at once: unless the wall clock has jumped since, the end
-     * stays where it was said to be. */
-    const int64_t seen_now = wall.us + (end.us - now.us);
-    const int64_t seen_then = as_time_add(since.wall.us, lock_us);
-    const bool jumped = llabs(seen_now - seen_then) > CLOCK_JUMP_US;
-    return (struct as_moment){end, {jumped ? seen_now : seen_then}};
-}
 
 /* An incident is bound once a rule; it is counted by its first binding to the target. */
 static size_t count_incidents(const struct target *target)

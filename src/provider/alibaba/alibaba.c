@@ -2,12 +2,13 @@
  * Alibaba Cloud: a scaling group of Auto Scaling (ESS), version 2022-02-22:
  * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-overview
  *
- * A group does one thing at a time: while an activity is under way, others are refused. The size is
- * set as a total, which Auto Scaling quietly cuts to the group's bounds; so these are looked at
- * first, with the rest of the group. Instances leave by name.
+ * A group does one thing at a time: while an activity is running, others are refused. The size is
+ * set as a total, and Auto Scaling silently limits it to the group's bounds; so the bounds are read
+ * first, with the rest of the group. Instances are removed by name.
  *
- * Protected instances and such on standby are part of the size, and never chosen. So are those that
- * somebody else made and attached: they would leave the group, and run on.
+ * Protected and standby instances are part of the size, and never chosen for removal. So are
+ * instances that somebody else created and attached: removed from the group, they would keep
+ * running.
  */
 #include "providers.h"
 
@@ -27,10 +28,10 @@
 
 struct state {
     const char *endpoint;
-    const char *region, *id; /* as they stand in a URL; the id is found with the group */
+    const char *region, *id; /* as in a URL; the id is found with the group */
     int page;
     size_t seen; /* instances of a list so far */
-    size_t left; /* of the instances of a removal, still to be asked for */
+    size_t left; /* instances of a removal, not yet asked for */
 };
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -52,8 +53,8 @@ static void ask(struct as_talk *talk, const char *action, const char *query)
     as_talk_header(talk, "x-acs-version: " API_VERSION);
 }
 
-/* The same for the same change, so that it is not made twice; another one where one decision asks
- * for something else: other instances, or from another size. At most 64 characters. */
+/* A request id: the same for a retry of one change, so that it is not carried out twice; different
+ * if one decision asks for different instances, or from another size. At most 64 characters. */
 static void ask_change(struct as_talk *talk, const char *action, const char *query)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -67,8 +68,8 @@ static void ask_change(struct as_talk *talk, const char *action, const char *que
 
 /* ---- activities ---- */
 
-/* Auto Scaling says times to the minute ("2026-01-01T10:20Z"): the end of it is meant, as what came
- * in it may have come then. */
+/* Auto Scaling gives times to the minute ("2026-01-01T10:20Z"). Takes the end of the minute,
+ * because the event may have been at any time in it. */
 static as_maybe_time take_minute(struct as_talk *talk, const char *text)
 {
     as_maybe_time time = {.set = false};
@@ -77,7 +78,7 @@ static as_maybe_time take_minute(struct as_talk *talk, const char *text)
     return time;
 }
 
-/* Why an activity failed, in its own words. */
+/* Why an activity failed, in Auto Scaling's words. */
 static const char *find_code(const json_t *activity)
 {
     const char *code = answer_text(activity, "ErrorCode");
@@ -100,14 +101,14 @@ static bool has_status(const json_t *activity, const char *status)
     return strcmp(answer_text(activity, "StatusCode"), status) == 0;
 }
 
-/* Wholly or in part. */
+/* Completely or in part. */
 static bool has_failed(const json_t *activity)
 {
     return has_status(activity, "Failed") || has_status(activity, "Warning") ||
            has_status(activity, "Rejected");
 }
 
-/* Of the activities that failed, the last tells why instances do not come. */
+/* The last activity that failed tells why instances do not come. */
 static void hear_activities(struct as_talk *talk)
 {
     struct as_group_view *view = &get_group(talk)->view;
@@ -136,7 +137,7 @@ static void ask_for_activities(struct as_talk *talk)
     as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
 }
 
-/* The one that was asked for by name; NULL after failing the talk. */
+/* The activity that was asked for by name; NULL after failing the talk. */
 static const json_t *take_activity(struct as_talk *talk)
 {
     const json_t *document = alibaba_take_answer(talk);
@@ -176,7 +177,7 @@ static void hear_operation(struct as_talk *talk)
 
 /* ---- the size ---- */
 
-/* An activity that is followed; a change of the desired capacity alone has none. */
+/* An activity to poll; a change of the desired capacity alone has no activity. */
 static const char *take_started(struct as_talk *talk, const json_t *document)
 {
     const char *id = answer_text(document, "ScalingActivityId");
@@ -261,10 +262,10 @@ static void hear_removal(struct as_talk *talk)
     else if (has_failed(activity) && !has_status(activity, "Warning"))
         fail_activity(talk, activity);
     else
-        remove_next(talk); /* those that were gone already make it a warning */
+        remove_next(talk); /* instances that no longer existed make it a warning */
 }
 
-/* Only one activity at a time: the next instances are asked for when it has ended. */
+/* Only one activity at a time: asks for the next instances when it has ended. */
 static void hear_removed(struct as_talk *talk)
 {
     const json_t *document = alibaba_take_answer(talk);
@@ -315,7 +316,7 @@ static const struct {
 } lifecycles[] = {
     {"InService", AS_INSTANCE_RUNNING, false}, {"Pending*", AS_INSTANCE_PENDING, false},
     {"Protected", AS_INSTANCE_RUNNING, true},  {"Standby", AS_INSTANCE_RUNNING, true},
-    {"*", AS_INSTANCE_LEAVING, true}, /* Removing*, Stopped: no part of the size */
+    {"*", AS_INSTANCE_LEAVING, true}, /* Removing*, Stopped: not part of the size */
 };
 
 /* False after failing the talk. */
@@ -418,8 +419,8 @@ static int32_t add_up(const json_t *group, const char *const *names)
     return sum > INT32_MAX ? INT32_MAX : (int32_t)sum;
 }
 
-/* The desired capacity, where the group has one; else what is there or on its way. False after
- * failing the talk. */
+/* The desired capacity if the group has one; else the instances that exist or are pending. False
+ * after failing the talk. */
 static bool take_size(struct as_talk *talk, const json_t *group)
 {
     static const char *const there[] = {"ActiveCapacity", "ProtectedCapacity", "StandbyCapacity",
@@ -485,7 +486,7 @@ static void ask_for_group(struct as_talk *talk)
     as_talk_send_question(talk, "describe_scaling_groups", hear_group);
 }
 
-/* Regions whose requests go to the address without a region; all others have their own:
+/* Requests for these regions go to the address without a region; all other regions have their own:
  * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-endpoint
  */
 static const char *const central[] = {

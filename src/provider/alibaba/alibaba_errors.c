@@ -11,7 +11,7 @@
 
 #include "answer.h"
 
-/* Codes of answers and of activities; globs, the first that fits. */
+/* Codes of answers and of activities, as globs; the first match counts. */
 static const struct {
     const char *code;
     enum as_talk_fault fault;
@@ -19,7 +19,7 @@ static const struct {
     {"Throttling*", AS_TALK_THROTTLED},
     {"ServiceUnavailable*", AS_TALK_RETRY},
     {"InternalError*", AS_TALK_RETRY},
-    {"SignatureNonceUsed", AS_TALK_RETRY}, /* the next one has another */
+    {"SignatureNonceUsed", AS_TALK_RETRY}, /* the next request has another nonce */
     {"ScalingActivityInProgress*", AS_TALK_BUSY},
     {"IncorrectScalingGroupStatus*", AS_TALK_BUSY},
     {"*NoStock*", AS_TALK_CAPACITY},
@@ -51,7 +51,7 @@ enum as_talk_fault alibaba_judge(const char *code, enum as_talk_fault fallback)
     return fallback;
 }
 
-/* "Limit:10,Remain:0,Window:1000,TimeLeft:320": milliseconds; 0 where it is not said. */
+/* "Limit:10,Remain:0,Window:1000,TimeLeft:320": milliseconds; 0 if absent. */
 static int64_t find_time_left(const struct as_talk *talk)
 {
     static const char name[] = "TimeLeft:";

@@ -3,7 +3,7 @@
  * https://www.alibabacloud.com/help/en/sdk/developer-reference/v2-manage-access-credentials
  *
  * Tokens of roles for service accounts (RRSA) are exchanged at STS, unsigned; the token's file is
- * read each time, as it is replaced. The command line's configuration is read for keys alone.
+ * read each time, because it is replaced. Of the command line's configuration only keys are read.
  */
 #include "credentials_alibaba.h"
 
@@ -26,7 +26,7 @@
 #define CONFIG_PATH         "/.aliyun/config.json" /* in the home folder */
 
 struct state {
-    const char *token; /* of the metadata service; NULL: none */
+    const char *token; /* of the metadata service; NULL: no token */
 };
 
 static struct as_credentials_talk *get_talk(struct as_talk *talk)
@@ -34,7 +34,7 @@ static struct as_credentials_talk *get_talk(struct as_talk *talk)
     return (struct as_credentials_talk *)talk;
 }
 
-/* NULL where it is not set, or empty. */
+/* NULL if not set or empty. */
 static const char *find_variable(const struct as_talk *talk, const char *name)
 {
     const char *value = talk->get_variable(name);
@@ -137,7 +137,7 @@ static void add_parameter(struct as_talk *talk, const char *name, const char *va
     as_buf_printf(body, "%s%s=%s", body->size ? "&" : "", name, as_talk_escaped(talk, value));
 }
 
-/* What nobody has asked before with: not a secret, and never twice. */
+/* A text that no request has used before: not a secret, and never repeated. */
 static const char *make_nonce(struct as_talk *talk, const char *token, const char *now)
 {
     char digest[CANONICAL_SHA_HEX];
@@ -292,7 +292,7 @@ static void ask_metadata(struct as_talk *talk, const char *method, const char *p
     talk->request.timeout_us = METADATA_TIMEOUT_US;
 }
 
-/* The answer's first line as memory of the talk; NULL where it is none of a name's characters. */
+/* The answer's first line as memory of the talk; NULL if it has characters that no name has. */
 static const char *take_word(struct as_talk *talk)
 {
     static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -303,7 +303,7 @@ static const char *take_word(struct as_talk *talk)
                                                  : NULL;
 }
 
-/* Whatever can be a header's value; NULL where it is none. */
+/* A text that can be a header's value; else NULL. */
 static const char *take_metadata_token(struct as_talk *talk)
 {
     const char *body = talk->answer->body;
@@ -315,7 +315,7 @@ static const char *take_metadata_token(struct as_talk *talk)
     return size > 0 ? as_talk_print(talk, "%.*s", (int)size, body) : NULL;
 }
 
-/* Where it is lost it is asked for again; that there is none is no failure. */
+/* A lost answer is asked for again; a missing region is no failure. */
 static void hear_region(struct as_talk *talk)
 {
     const bool is_answer = as_talk_is_good(talk);

@@ -9,7 +9,7 @@
 
 extern const struct as_credentials_source alibaba_credentials[];
 
-/* Of the account, of the environment, of the credentials; NULL: none is known. */
+/* The region of the account, else of the environment, else of the credentials; NULL: not known. */
 const char *alibaba_find_region(const struct as_talk *talk,
                                 const struct as_provider_settings *account,
                                 const struct as_credentials *credentials) AS_MUST_USE;

@@ -2,8 +2,8 @@
  * Alibaba Cloud's signature version 3, ACS3-HMAC-SHA256:
  * https://www.alibabacloud.com/help/en/sdk/product-overview/v3-request-structure-and-signature
  *
- * Of the headers, those that it names are signed: host, content-type and all of its own. A request
- * brings action and version along as headers.
+ * Signed headers: host, content-type and all of its own (x-acs-*). A request gives action and
+ * version as headers.
  */
 #include <alertscaler/provider/sign.h>
 
@@ -23,7 +23,7 @@ static bool is_signed(const char *name)
            strcmp(name, "content-type") == 0;
 }
 
-/* The canonical request; the names of the headers it has go into `names`. */
+/* Writes the canonical request; the names of its headers go into `names`. */
 static void write_canonical(struct as_talk *talk, const char *payload, struct as_buf *out,
                             struct as_buf *names)
 {

@@ -1,12 +1,12 @@
 /*
  * AWS: EC2 Auto Scaling groups, over the query protocol, and managed node groups of EKS, which are
- * such groups under another name:
+ * Auto Scaling groups under another name:
  * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
  * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
  *
- * The size is set upward only; instances leave by name, one call each, with the size, which has to
- * be still the one that was decided on. Groups whose size counts something else than instances
- * (weights, CPUs) are refused.
+ * The size is only set upward. Instances are removed by name, one call each; each call also lowers
+ * the size. The size must still be the one of the decision. Groups whose size does not count
+ * instances (weights, CPUs) are refused.
  */
 #include "providers.h"
 
@@ -21,18 +21,18 @@
 #include "credentials_aws.h"
 
 #define API_VERSION    "2011-01-01"
-#define ACTIVITIES_MAX 50 /* that can be asked for by name in one request */
+#define ACTIVITIES_MAX 50 /* names in one request */
 
 struct state {
     const char *base;   /* of the endpoint, without the slash at its end */
     const char *region; /* of both APIs */
     const char *name;   /* of the Auto Scaling group */
-    const char *issue;  /* of a node group of EKS; NULL */
-    const char *code;   /* of the last error; "": none */
-    size_t removed;     /* instances of a removal that are done with */
-    char *activities;   /* names that are still to be asked after, with blanks between them */
+    const char *issue;  /* of an EKS node group: its problem; NULL */
+    const char *code;   /* of the last error; "": no code */
+    size_t removed;     /* instances of a removal that are done */
+    char *activities;   /* names of activities not yet asked for, separated by spaces */
     const char *failed; /* how the first of them failed; NULL */
-    bool is_deaf;       /* the group hears no alarms: they are what drives most policies */
+    bool is_deaf;       /* the group ignores alarms, which drive most policies */
 };
 
 static struct state *get_state(struct as_talk *talk)
@@ -91,10 +91,10 @@ static enum as_instance_state judge_state(const char *lifecycle)
         if (as_str_glob(rows[i].lifecycle, lifecycle))
             return rows[i].state;
     }
-    return AS_INSTANCE_LEAVING; /* Terminating*, Standby, Detached, ...: no part of the size */
+    return AS_INSTANCE_LEAVING; /* Terminating*, Standby, Detached, ...: not part of the size */
 }
 
-/* Whether the group's size is a number of instances; false after failing the talk. */
+/* Whether the group's size counts instances; false after failing the talk. */
 static bool check_unit(struct as_talk *talk, const json_t *group)
 {
     static const char *const lists[] = {"Instances.member",
@@ -123,7 +123,7 @@ static bool add_instances(struct as_group_talk *talk, const json_t *group)
     for (size_t i = 0; i < count; i++) {
         const json_t *member = answer_at(group, "Instances.member", i);
         const char *lifecycle = answer_text(member, "LifecycleState");
-        if (as_str_starts_with(lifecycle, "Warmed:")) /* of the warm pool: no part of the size */
+        if (as_str_starts_with(lifecycle, "Warmed:")) /* in the warm pool: not part of the size */
             continue;
         const struct as_instance instance = {
             .id = answer_text(member, "InstanceId"),
@@ -157,7 +157,7 @@ static void hear_activities(struct as_talk *talk)
     as_talk_end(talk);
 }
 
-/* While instances are missing, the group's activities are asked why. */
+/* If instances are missing, asks the group's activities for the reason. */
 static void ask_why(struct as_talk *talk)
 {
     const struct as_group_view *view = &((struct as_group_talk *)talk)->view;
@@ -182,7 +182,7 @@ static bool is_policy_at_work(const struct state *state, const json_t *policy)
     return !state->is_deaf;
 }
 
-/* One page holds all that a group can have. Who may not ask goes on without. */
+/* One page holds all policies of a group. Without the right to ask, goes on without them. */
 static void hear_policies(struct as_talk *talk)
 {
     static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
@@ -200,7 +200,7 @@ static void hear_policies(struct as_talk *talk)
     ask_why(talk);
 }
 
-/* Processes that are suspended make a change wait for ever. */
+/* Suspended processes make a change wait forever. */
 static void add_suspended(struct as_talk *talk, const json_t *group)
 {
     static const char path[] = "SuspendedProcesses.member";
@@ -232,7 +232,7 @@ static void hear_group(struct as_talk *talk)
                      get_state(talk)->name);
         return;
     }
-    if (*answer_text(member, "Status")) { /* "Delete in progress": there is no other */
+    if (*answer_text(member, "Status")) { /* "Delete in progress": the only status */
         as_talk_fail(talk, AS_TALK_GONE, "the group is being deleted");
         return;
     }
@@ -293,7 +293,7 @@ static void terminate_next(struct as_talk *talk)
     as_talk_send(talk, "terminate_instance", hear_terminated);
 }
 
-/* An instance that is gone already is what was asked for. */
+/* An instance that is already gone is what was asked for. */
 static void hear_terminated(struct as_talk *talk)
 {
     struct as_group_talk *group = (struct as_group_talk *)talk;
@@ -340,7 +340,7 @@ static void hear_operation(struct as_talk *talk)
     poll_next(talk);
 }
 
-/* A failure is told when the others have ended, too. */
+/* Reports a failure only when the other activities have ended too. */
 static void end_polling(struct as_talk *talk)
 {
     const char *failed = get_state(talk)->failed;
@@ -386,7 +386,7 @@ static void go_on(struct as_talk *talk)
     verbs[((struct as_group_talk *)talk)->verb](talk);
 }
 
-/* Whether the node group can be scaled as it is; false after failing the talk. */
+/* Whether the node group can be scaled in its present state; false after failing the talk. */
 static bool check_status(struct as_talk *talk, const json_t *node_group)
 {
     static const struct {
@@ -464,7 +464,7 @@ static void begin(struct as_group_talk *group)
     state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
     if (!state->base)
         return;
-    if (*cluster && group->verb != AS_GROUP_POLL) /* activities have names of their own */
+    if (*cluster && group->verb != AS_GROUP_POLL) /* activities have global names */
         ask_for_node_group(talk, cluster);
     else
         go_on(talk);
@@ -481,9 +481,10 @@ const struct as_group_provider provider_aws = {
                                                  {.key = "eks_endpoint", .is_url = true},
                                                  {.key = "sts_endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                           {.key = "cluster"},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true},
+                                                 {.key = "cluster", .place = AS_PLACE_CLUSTER},
+                                                 {0}},
             .files = (const char *const[]){"$AWS_WEB_IDENTITY_TOKEN_FILE",
                                            "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
                                            "$AWS_CONFIG_FILE", "$AWS_SHARED_CREDENTIALS_FILE",

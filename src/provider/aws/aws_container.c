@@ -2,7 +2,7 @@
  * Credentials of a container: ECS tasks, and EKS Pod Identity:
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
  *
- * Over http they are asked for on the machine itself only. The token's file is read each time.
+ * Over http only addresses of the machine itself are asked. The token's file is read each time.
  */
 #include "aws_search.h"
 

@@ -43,7 +43,7 @@ static const struct {
     {"ValidationError", "*", AS_TALK_CONFIGURATION},
 };
 
-/* Only an error of the service itself, and one that is not known, leaves a change open. */
+/* Only an error of the service itself, or an unknown error, leaves a change ambiguous. */
 static void take_error(struct as_talk *talk, const char *code, const char *message)
 {
     enum as_talk_fault fault = talk->fault;
@@ -75,7 +75,7 @@ bool aws_is_good_xml(struct as_talk *talk, const char **code_out)
     return false;
 }
 
-/* The code stands in a header, "Code:http://..."; some front ends have it in the body. */
+/* The code is in a header, "Code:http://..."; some front ends put it into the body. */
 bool aws_is_good_json(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))

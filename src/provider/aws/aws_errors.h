@@ -9,9 +9,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/provider/talk.h>
 
-/* Whether the answer is good; where not, the talk has failed with the class and the words of the
- * error, and *code_out is its code ("": there is none; memory of the talk). The query protocol's
- * errors are XML. */
+/* Whether the answer is good. If not, the talk has failed with the error's class and words, and
+ * *code_out is its code ("": no code; memory of the talk). The query protocol's errors are XML. */
 bool aws_is_good_xml(struct as_talk *talk, const char **code_out) AS_MUST_USE;
 bool aws_is_good_json(struct as_talk *talk) AS_MUST_USE;
 

@@ -1,10 +1,10 @@
 /*
- * The instance metadata service of EC2, version 2 with a token, version 1 where there is none:
+ * The instance metadata service of EC2, version 2 with a token, version 1 without a token:
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html
  *
- * Where nobody is reached there is no such service. Behind a container's network the answer with
- * the token may be lost on its way (hop limit 1): version 1 is tried then. What was asked and not
- * answered is to be asked again: a region that nobody tells is none only where there is none.
+ * If the address cannot be reached, there is no such service. In a container's network the answer
+ * with the token may be lost on its way (hop limit 1): then version 1 is tried. A question without
+ * an answer is asked again: a region counts as missing only if the service says so.
  */
 #include "aws_search.h"
 
@@ -19,8 +19,8 @@
 #define NO_REGION  "no region is set, and the instance metadata service does not tell it: "
 #define ROLES_PATH "latest/meta-data/iam/security-credentials/"
 
-/* Credentials that are about to expire although they were just given (an outage of the service
- * behind) are used on, and asked for again soon, as AWS' own tools do. */
+/* During an outage the service may give credentials that are about to expire. As in AWS' own tools,
+ * they stay in use, and new ones are asked for soon. */
 #define USED_ON_BEFORE_US (15 * AS_US_PER_MIN)
 #define USED_ON_FOR_US    (20 * AS_US_PER_MIN)
 
@@ -49,7 +49,7 @@ static void ask(struct as_credentials_talk *given, const char *method, const cha
     talk->request.timeout_us = TIMEOUT_US;
 }
 
-/* The answer's first line as memory of the talk; NULL where it is none of a name's characters. */
+/* The answer's first line as memory of the talk; NULL if it has characters that no name has. */
 static const char *take_word(struct as_talk *talk)
 {
     static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -62,7 +62,7 @@ static const char *take_word(struct as_talk *talk)
 
 /* ---- the token ---- */
 
-/* Credentials without a region are good all the same: the account may say it. */
+/* Credentials without a region are still good: the account may name the region. */
 static bool is_region_only(const struct as_credentials_talk *given)
 {
     return ((const struct aws_search *)given->state)->is_region_only;
@@ -124,7 +124,7 @@ static void begin(struct as_credentials_talk *given, aws_search_fn *with_token)
 
 /* ---- credentials ---- */
 
-/* Whether there is an answer; the talk has ended where not. */
+/* Whether there is an answer; if not, the talk has ended. */
 static bool is_good(struct as_talk *talk)
 {
     const struct aws_search *search = aws_search_get(talk);

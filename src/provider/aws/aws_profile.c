@@ -1,6 +1,6 @@
 /*
  * What a profile of AWS' shared files says about credentials: keys, a program, a role with a web
- * identity, or a role that is taken on with another profile's credentials, in a chain.
+ * identity, or a chain of roles, each assumed with the credentials of another profile.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html
  */
 #include "aws_search.h"
@@ -29,7 +29,7 @@ static void fail(struct as_credentials_talk *talk, const char *profile, const ch
 
 /* ---- keys ---- */
 
-/* Whether the file has keys of the profile: they are taken, or the talk has failed. */
+/* Whether the file has keys of the profile; then they are taken, or the talk has failed. */
 static bool take_keys(struct as_credentials_talk *talk, const char *profile,
                       enum aws_profile_file file)
 {
@@ -87,7 +87,7 @@ static void run_program(struct as_credentials_talk *talk, const char *profile, c
 
 /* ---- one profile ---- */
 
-/* Takes on the profile's role with a web identity; *then* what it has else. */
+/* Assumes the profile's role with a web identity. False if the profile has no web identity. */
 static bool take_identity(struct as_credentials_talk *talk, const char *profile)
 {
     struct aws_search *search = talk->state;
@@ -160,7 +160,7 @@ void aws_profile_begin_identity(struct as_credentials_talk *talk)
         .session = aws_search_variable(talk, "AWS_ROLE_SESSION_NAME"),
     };
     if (search->identity.arn)
-        aws_search_read_profiles(talk, aws_sts_assume_identity); /* for the region */
+        aws_search_read_profiles(talk, aws_sts_assume_identity); /* to find the region */
     else
         as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
                      "AWS_WEB_IDENTITY_TOKEN_FILE is set, but not AWS_ROLE_ARN");
@@ -193,7 +193,7 @@ static void take_source(struct as_credentials_talk *talk, const char *profile, c
          "its credential_source is none of Environment, EcsContainer, Ec2InstanceMetadata");
 }
 
-/* The role is put behind the others: it is taken on before them. False after failing the talk. */
+/* Adds the role at the end: it is assumed before the others. False after failing the talk. */
 static bool push_role(struct as_credentials_talk *talk, const char *profile)
 {
     struct aws_search *search = talk->state;
@@ -224,8 +224,8 @@ static bool push_role(struct as_credentials_talk *talk, const char *profile)
     return true;
 }
 
-/* Follows source_profile to where there are credentials. A profile may name itself: it has keys,
- * too. */
+/* Follows source_profile to a profile with credentials. A profile may name itself, if it also has
+ * keys. */
 static void follow_roles(struct as_credentials_talk *talk, const char *profile)
 {
     const struct aws_search *search = talk->state;

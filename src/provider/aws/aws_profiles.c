@@ -1,6 +1,6 @@
 /*
- * Profiles of AWS: see the header. What is indented belongs to the key above and is of no interest
- * here (settings of single services), except that it may go on with a value.
+ * Profiles of AWS: see the header. An indented line belongs to the key above it, as a nested
+ * setting of one service, which is ignored here, or as the rest of a value.
  */
 #include "aws_profiles.h"
 
@@ -11,11 +11,11 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-struct place { /* where the parser is */
+struct place { /* the parser's position */
     struct aws_profiles *profiles;
     struct as_arena *arena;
     enum aws_profile_file file;
-    const char *profile; /* NULL: in a section that is none */
+    const char *profile; /* NULL: in a section without a profile */
     unsigned line;
 };
 
@@ -34,7 +34,7 @@ static void add(struct place *place, const char *key, const char *value)
         (struct aws_entry){place->profile, key, value, place->file};
 }
 
-/* Cuts blanks at both ends. */
+/* Removes blanks at both ends. */
 static char *trim(char *text)
 {
     while (isspace((unsigned char)*text))
@@ -46,8 +46,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* The profile that a section is of; NULL: of none. In the configuration all but the default one are
- * called "profile NAME". */
+/* The profile of a section; NULL: not a profile. In the configuration file all profiles but the
+ * default are called "profile NAME". */
 static const char *judge_section(const struct place *place, char *name)
 {
     if (place->file == AWS_FILE_CREDENTIALS || strcmp(name, "default") == 0)
@@ -138,7 +138,7 @@ const char *aws_profiles_find(const struct aws_profiles *profiles, const char *p
     return value ? value : aws_profiles_find_in(profiles, AWS_FILE_CONFIG, profile, key);
 }
 
-/* The value that a line gives to a key, or NULL; to be freed. */
+/* The value of `key` in a line, or NULL; the caller frees it. */
 static char *take_value(const char *line, size_t size, const char *key)
 {
     const size_t key_size = strlen(key);
@@ -149,7 +149,7 @@ static char *take_value(const char *line, size_t size, const char *key)
     return *text == '=' || *text == ':' ? as_xstrdup(trim(text + 1)) : NULL;
 }
 
-/* Keys are not copied: line by line, and only what is looked for. */
+/* Keys (secrets) are not copied: it reads line by line, and only certain keys. */
 static void read_line(const char *line, size_t size, as_provider_names_fn *tell, void *context)
 {
     AS_CLEANUP(as_free_p) char *path = take_value(line, size, "web_identity_token_file");
@@ -174,7 +174,7 @@ void aws_profiles_read_names(const char *content, size_t size, as_provider_names
     }
 }
 
-/* Copies the next word to `out`, without its quotes; false where one is open. */
+/* Copies the next word to `out`, without its quotes; false if a quote is open. */
 static bool take_word(const char **at, char *out)
 {
     char quote = '\0';

@@ -1,6 +1,6 @@
 /*
- * The search for credentials of AWS: what its sources have in common. Each is begun with a search,
- * and ends by aws_search_found or aws_search_not_here.
+ * The search for credentials of AWS: what its sources share. Each source gets the search, and ends
+ * with aws_search_found or aws_search_not_here.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_AWS_SEARCH_H
 #define ALERTSCALER_SRC_PROVIDER_AWS_SEARCH_H
@@ -15,54 +15,54 @@
 
 #include "aws_profiles.h"
 
-#define AWS_ROLES_MAX 8 /* that are taken on one after the other */
+#define AWS_ROLES_MAX 8 /* assumed one after the other */
 
 typedef void aws_search_fn(struct as_credentials_talk *talk);
 
-struct aws_role { /* of a profile, to be taken on with credentials that are found first */
+struct aws_role { /* of a profile, to be assumed with credentials found first */
     const char *profile, *arn, *session, *external_id, *duration; /* NULL: not given */
 };
 
 struct aws_search {    /* memory of the talk */
-    bool has_profiles; /* the files were read */
+    bool has_profiles; /* the files have been read */
     struct aws_profiles profiles;
-    aws_search_fn *then; /* after reading them */
+    aws_search_fn *then; /* called after reading the files */
     const char *config_path, *credentials_path;
-    struct aws_role roles[AWS_ROLES_MAX]; /* the last one is taken on first */
+    struct aws_role roles[AWS_ROLES_MAX]; /* the last is assumed first */
     size_t role_count;
-    struct aws_role identity; /* by a web identity, whose token is in this file: */
+    struct aws_role identity; /* assumed by a web identity, whose token is in this file: */
     const char *token_path;
-    const char *token; /* that the present source asks with; NULL: none */
+    const char *token; /* sent with the present source's requests; NULL: no token */
     aws_search_fn *with_token;
     unsigned attempts;
-    bool is_region_only; /* credentials were found already */
+    bool is_region_only; /* only the region is missing */
 };
 
 struct aws_search *aws_search_get(struct as_talk *talk) AS_MUST_USE;
 struct as_credentials_talk *aws_search_talk(struct as_talk *talk) AS_MUST_USE;
 
-/* An environment variable; NULL where it is not set, or empty. */
+/* An environment variable; NULL if it is not set or empty. */
 const char *aws_search_variable(const struct as_credentials_talk *talk,
                                 const char *name) AS_MUST_USE;
-/* Whether it is "true", in whatever case. */
+/* Whether the variable is "true", ignoring case. */
 bool aws_search_is_on(const struct as_credentials_talk *talk, const char *name) AS_MUST_USE;
 
-/* The profile in use; *is_explicit_out: somebody named it. */
+/* The profile in use; *is_explicit_out: a setting names it. */
 const char *aws_search_profile(const struct as_credentials_talk *talk,
                                bool *is_explicit_out) AS_MUST_USE;
-/* The profile's region and the like are in the files: reads them, once. */
+/* Reads the files, once, to find the profile's region and other settings. */
 void aws_search_read_profiles(struct as_credentials_talk *talk, aws_search_fn *then);
 const char *aws_search_region(const struct as_credentials_talk *talk) AS_MUST_USE; /* NULL: none */
 
 void aws_search_found(struct as_credentials_talk *talk, const char *key_id, const char *secret,
                       const char *token, as_maybe_time expires);
-/* Those that an answer or a program's output has under these names; fails the talk where it lacks
- * some. */
+/* Takes the credentials with these names from an answer or a program's output; fails the talk if a
+ * name is missing. */
 void aws_search_found_in(struct as_credentials_talk *talk, const json_t *document,
                          const char *token_name);
 void aws_search_not_here(struct as_credentials_talk *talk);
 
-/* aws_sts.c: takes on the last of the roles with what was found; the identity's role. */
+/* aws_sts.c: the last of the roles, with the credentials found; the identity's role. */
 void aws_sts_assume_role(struct as_credentials_talk *talk);
 void aws_sts_assume_identity(struct as_credentials_talk *talk);
 
@@ -73,7 +73,7 @@ void aws_profile_begin(struct as_credentials_talk *talk);
 
 /* aws_metadata.c */
 void aws_metadata_begin(struct as_credentials_talk *talk);
-void aws_metadata_begin_region(struct as_credentials_talk *talk); /* ends the talk in any case */
+void aws_metadata_begin_region(struct as_credentials_talk *talk); /* always ends the talk */
 
 /* aws_container.c */
 void aws_container_begin(struct as_credentials_talk *talk);

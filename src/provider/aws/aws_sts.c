@@ -1,5 +1,5 @@
 /*
- * Roles that are taken on: https://docs.aws.amazon.com/STS/latest/APIReference/
+ * Assuming roles: https://docs.aws.amazon.com/STS/latest/APIReference/
  *
  * With credentials (AssumeRole, signed) or with a token of an identity provider that AWS trusts
  * (AssumeRoleWithWebIdentity, not signed). The token's file is read each time: such tokens are
@@ -10,8 +10,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-
-#include <openssl/crypto.h>
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/provider/sign.h>
@@ -28,7 +26,7 @@ static void add_parameter(struct as_talk *talk, const char *name, const char *va
         as_buf_printf(&talk->request.body, "&%s=%s", name, as_talk_escaped(talk, value));
 }
 
-/* Where no region is known, the service that is in all of them. False after failing the talk. */
+/* If no region is known, asks the global service. False after failing the talk. */
 static bool ask(struct as_credentials_talk *given, const char *action, const struct aws_role *role)
 {
     struct as_talk *talk = &given->talk;
@@ -120,7 +118,7 @@ static void hear_token(struct as_talk *talk)
         add_parameter(talk, "WebIdentityToken", token);
         as_talk_send_question(talk, "assume_role_with_web_identity", hear_identity);
     }
-    OPENSSL_cleanse(token, size);
+    explicit_bzero(token, size);
 }
 
 void aws_sts_assume_identity(struct as_credentials_talk *given)

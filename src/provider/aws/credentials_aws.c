@@ -1,6 +1,6 @@
 /*
- * Credentials of AWS: see the header. The order of the sources is that of its own tools. With a
- * profile that was named in the configuration the environment takes no part.
+ * Credentials of AWS: see the header. The order of the sources is that of AWS' own tools. If the
+ * configuration names a profile, the environment is not used.
  */
 #include "credentials_aws.h"
 
@@ -95,7 +95,7 @@ static const char *find_path(struct as_credentials_talk *talk, const char *varia
     return home ? as_talk_print(&talk->talk, "%s%s", home, path + 1) : NULL;
 }
 
-/* False after failing the talk. A file that is not there has no profiles. */
+/* False after failing the talk. A missing file has no profiles. */
 static bool take_file(struct as_talk *talk, enum aws_profile_file file)
 {
     struct as_error error;
@@ -144,7 +144,7 @@ void aws_search_read_profiles(struct as_credentials_talk *talk, aws_search_fn *t
 
 /* ---- ends ---- */
 
-/* A region that is found nowhere is no failure: the account may have one. */
+/* A missing region is no failure: the account may have it. */
 static void end(struct as_credentials_talk *talk)
 {
     const char *region = aws_search_region(talk);

@@ -2,16 +2,14 @@
  * AWS Signature Version 4:
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  *
- * Paths come as they are sent, percent-encoded once; in the canonical form they are encoded again,
- * as all services but S3 have it. A path of ours has no dots and no empty segments.
+ * Paths are percent-encoded once, as sent; the canonical form encodes them again, as all services
+ * but S3 expect. Our paths have no dot segments and no empty segments.
  */
 #include <alertscaler/provider/sign.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <openssl/crypto.h>
 
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
@@ -33,7 +31,7 @@ static void print_stamp(as_wall_time now, struct stamp *stamp)
              text + 17);
 }
 
-/* The canonical request; the names of the headers it has go into `names`. */
+/* Writes the canonical request; the names of its headers go into `names`. */
 static void write_canonical(struct as_talk *talk, struct as_buf *out, struct as_buf *names)
 {
     const struct as_talk_request *request = &talk->request;
@@ -69,7 +67,7 @@ static void sign(const char *secret, const struct stamp *stamp, const struct as_
     canonical_hmac(key, sizeof(key), scope->service, strlen(scope->service), key);
     canonical_hmac(key, sizeof(key), last, strlen(last), key);
     canonical_hmac_hex(key, sizeof(key), text, signature_out);
-    OPENSSL_cleanse(key, sizeof(key));
+    explicit_bzero(key, sizeof(key));
 }
 
 int as_sign_aws(struct as_talk *talk, const struct as_credentials *credentials,

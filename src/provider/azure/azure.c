@@ -1,5 +1,5 @@
 /*
- * Azure: virtual machine scale sets (azure_vmss.c), and agent pools of AKS (azure_aks.c) where the
+ * Azure: virtual machine scale sets (azure_vmss.c), and agent pools of AKS (azure_aks.c) if the
  * group names a `cluster`. Both through Azure Resource Manager:
  * https://learn.microsoft.com/rest/api/azure/
  */
@@ -13,7 +13,7 @@
 #include "answer.h"
 #include "credentials_azure.h"
 
-/* The oldest that have all that is needed (ETags; machines): sovereign clouds are behind. */
+/* The oldest versions with all that is needed (ETags; machines): sovereign clouds lag behind. */
 #define COMPUTE_VERSION "2024-11-01"
 #define AKS_VERSION     "2025-05-01"
 
@@ -110,7 +110,7 @@ void azure_hear_removed(struct as_talk *talk)
 
 /* ---- taking back ---- */
 
-/* Those that will not run leave by name. */
+/* Removes failed instances by name. */
 static bool choose_failed(struct as_talk *talk)
 {
     struct as_group_talk *group = azure_get_group(talk);
@@ -127,7 +127,7 @@ static bool choose_failed(struct as_talk *talk)
     return count > 0;
 }
 
-/* The size is lowered where none has failed. */
+/* Lowers the size if no instance has failed. */
 static void take_back_seen(struct as_talk *talk)
 {
     const struct as_group_talk *group = azure_get_group(talk);
@@ -153,7 +153,7 @@ static void take_back(struct as_talk *talk)
 
 /* ---- which group ---- */
 
-/* A part of a URL's path. NULL after failing the talk. */
+/* A target's key as a part of a URL's path. NULL after failing the talk. */
 static const char *take_name(struct as_talk *talk, const char *key, const char *name)
 {
     const bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
@@ -242,8 +242,8 @@ const struct as_group_provider provider_azure = {
             .group_keys =
                 (const struct as_provider_key[]){
                     {.key = "name", .is_required = true},
-                    {.key = "resource_group", .is_required = true},
-                    {.key = "cluster"},
+                    {.key = "resource_group", .place = AS_PLACE_PROJECT, .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER},
                     {.key = "force_deletion"},
                     {0},
                 },

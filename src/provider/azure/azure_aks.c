@@ -2,8 +2,8 @@
  * Agent pools of AKS, on scale sets or on virtual machines of one size:
  * https://learn.microsoft.com/rest/api/aks/agent-pools
  *
- * The scale sets behind them are not touched, which AKS does not support. A pool is changed by
- * sending back all of it; machines leave by name, and the count with them.
+ * The scale sets behind them are not touched: AKS does not support this. A pool is changed by
+ * sending all of it back. Machines are removed by name, and the count falls with them.
  */
 #include "azure.h"
 
@@ -63,7 +63,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
         .id = answer_text(machine, "name"),
         .provider_id = answer_text(machine, "properties.resourceId"),
         .zone = json_string_value(answer_at(machine, "zones", 0)),
-        .state = AS_INSTANCE_RUNNING, /* of most API versions all that is known */
+        .state = AS_INSTANCE_RUNNING, /* most API versions tell no more */
     };
     if (strcasecmp(provisioning, "Creating") == 0)
         instance.state = AS_INSTANCE_PENDING;
@@ -123,7 +123,7 @@ static void hear_set_size(struct as_talk *talk)
         azure_begin_operation(talk);
 }
 
-/* All that a pool says of itself but what is AKS' own to say. */
+/* All that a pool says about itself, without the read-only members. */
 static json_t *make_pool(const json_t *pool, int32_t size)
 {
     static const char *const own[] = {

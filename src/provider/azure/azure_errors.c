@@ -1,9 +1,9 @@
 /*
- * Azure's errors: {"error": {"code", "message", "details": [...]}}, or the same without the outer
- * member, as AKS has it:
+ * Azure's errors: {"error": {"code", "message", "details": [...]}}, or, from AKS, the same without
+ * the outer member:
  * https://github.com/microsoft/api-guidelines/blob/vNext/azure/Guidelines.md#handling-errors
  *
- * A code in `details` says more than the one around it ("Conflict").
+ * A code in `details` says more than the outer code ("Conflict").
  */
 #include "azure.h"
 
@@ -14,7 +14,7 @@
 
 #include "answer.h"
 
-#define DETAILS_MAX 16 /* looked at */
+#define DETAILS_MAX 16 /* only this many are read */
 
 static const struct {
     const char *code;    /* a glob */
@@ -58,7 +58,7 @@ static const struct {
     {"*TimedOut", NULL, AS_TALK_RETRY},
 };
 
-/* as_str_glob of a text in lower case. */
+/* as_str_glob on a text in lower case. */
 static bool has_words(const char *glob, const char *message)
 {
     char line[AS_TALK_MESSAGE_SIZE * 2];
@@ -100,7 +100,7 @@ void azure_fail(struct as_talk *talk, const json_t *error, const char *what,
                  *code ? ": " : "", *code ? answer_text(said, "message") : "");
 }
 
-/* The error of an answer that is one; NULL where there is none to be had. */
+/* The error in an answer; NULL if it is not readable. */
 static const json_t *peek_error(struct as_talk *talk)
 {
     const json_t *document = answer_peek_json(talk);
@@ -113,7 +113,7 @@ const char *azure_peek_code(struct as_talk *talk)
     return answer_text(peek_error(talk), "code");
 }
 
-/* The token bucket that is empty, where the answer names it. */
+/* The empty token bucket, if the answer names it. */
 static const char *find_bucket(struct as_talk *talk)
 {
     const char *bucket = as_http_response_find(talk->answer, "x-ms-ratelimit-remaining-resource");

@@ -1,6 +1,6 @@
 /*
- * Azure's operations that go on after the answer, and its pages. An operation is followed by the
- * URL that the answer to the change gave, else by the state of the resource itself:
+ * Azure's operations, which continue after the answer, and its pages. An operation is polled by the
+ * URL in the answer to the change, else by the state of the resource itself:
  * https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
  *
  * An operation to be polled is one of
@@ -9,7 +9,7 @@
  *   location URL     202 while it goes on (Location)
  *   resource         the resource's provisioningState
  *
- * A URL is followed only to Resource Manager itself: the bearer token goes nowhere else.
+ * A URL is only followed to Resource Manager itself: the bearer token is sent nowhere else.
  */
 #include "azure.h"
 
@@ -27,7 +27,7 @@ static const char by_record[] = "operation ", by_location[] = "location ",
 
 struct origin {
     const char *host;
-    size_t host_size; /* without the port, where it is the scheme's own */
+    size_t host_size; /* without the scheme's default port */
     bool is_https;
 };
 
@@ -151,8 +151,8 @@ static void ask_resource(struct as_talk *talk)
     azure_get_state(talk)->kind->read(talk, hear_resource);
 }
 
-/* False after failing the talk, or asking for the resource: the operation is not known any more, or
- * a role for the resource alone does not reach it. */
+/* False after failing the talk, or after asking for the resource instead: the operation has
+ * expired, or our role has rights on the resource only. */
 static bool is_known(struct as_talk *talk)
 {
     const int status = talk->http_status;

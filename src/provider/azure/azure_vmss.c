@@ -2,8 +2,8 @@
  * Virtual machine scale sets, uniform and flexible:
  * https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-sets
  *
- * The size is sku.capacity. Instances leave by name (an instance id; of a flexible set the virtual
- * machine's name), and the capacity with them.
+ * The size is sku.capacity. Instances are removed by name (an instance id; in a flexible set the
+ * name of the virtual machine), and the capacity falls with them.
  */
 #include "azure.h"
 
@@ -25,7 +25,7 @@ static void ask_set(struct as_talk *talk, as_talk_hear_fn *hear)
 
 /* ---- instances ---- */
 
-/* The word behind `prefix` among an instance view's codes; "" where there is none. */
+/* The word behind `prefix` among the codes of an instance view; "" if absent. */
 static const char *find_code(const json_t *machine, const char *prefix)
 {
     static const char path[] = "properties.instanceView.statuses";
@@ -56,7 +56,7 @@ static bool is_unhealthy(const json_t *machine, const char *provisioning, const 
                       "HealthState/unhealthy") == 0;
 }
 
-/* Why it failed, where that is a lack of machines or quota. */
+/* Notes why a machine failed, if it was for lack of machines or quota. */
 static void note_shortage(struct as_talk *talk, const json_t *machine)
 {
     static const char path[] = "properties.instanceView.statuses",
@@ -76,7 +76,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
 {
     const char *provisioning = answer_text(machine, "properties.provisioningState");
     const char *power = find_code(machine, "PowerState/");
-    const char *id = answer_text(machine, "instanceId"); /* flexible: none, or the name */
+    const char *id = answer_text(machine, "instanceId"); /* flexible: absent, or the name */
     const struct as_instance instance = {
         .id = *id ? id : answer_text(machine, "name"),
         .provider_id = answer_text(machine, "id"),
@@ -129,7 +129,7 @@ static void ask_machines(struct as_talk *talk, bool is_flexible)
 
 /* ---- who else sets the size ---- */
 
-/* Azure Monitor's autoscale, of the set's own resource group. */
+/* Azure Monitor's autoscale settings in the set's own resource group. */
 static void hear_autoscale(struct as_talk *talk)
 {
     struct as_group_view *view = &azure_get_group(talk)->view;
@@ -200,7 +200,7 @@ static void hear_set(struct as_talk *talk)
 
 /* ---- the size ---- */
 
-/* It has changed: into what was asked for, perhaps by a request whose answer was lost. */
+/* The set has changed: perhaps to the wanted size, by a request whose answer was lost. */
 static void hear_changed(struct as_talk *talk)
 {
     struct as_group_talk *group = azure_get_group(talk);

@@ -1,7 +1,7 @@
 /*
  * Credentials of Azure: see the header. Entra ID gives a token for a secret or for another token:
  * https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
- * and the machine's metadata service, or App Service's, for nothing:
+ * The machine's metadata service, or App Service's, gives a token without a secret:
  * https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
  */
 #include "credentials_azure.h"
@@ -20,7 +20,7 @@
 #define METADATA_ENDPOINT   "http://169.254.169.254"
 #define METADATA_TIMEOUT_US (3 * AS_US_PER_S)
 #define METADATA_TRIES      3
-#define METADATA_GONE_TRIES 7 /* after 410: it is being updated, for up to 70 s */
+#define METADATA_GONE_TRIES 7 /* after 410: the service is being updated, for up to 70 s */
 
 static const struct cloud {
     const char *name, *endpoint, *authority;
@@ -45,7 +45,7 @@ static const struct cloud *find_cloud(struct as_talk *talk,
     return NULL;
 }
 
-/* Without a slash at its end. NULL after failing the talk, where secrets would be sent in clear. */
+/* Removes slashes at the end. NULL after failing the talk: secrets would be sent in clear. */
 static const char *clean_url(struct as_talk *talk, const char *key, const char *url)
 {
     size_t size = strlen(url);
@@ -71,9 +71,9 @@ const char *azure_make_endpoint(struct as_talk *talk, const struct as_provider_s
 struct state {
     const char *tenant, *client;
     const char *authority;
-    const char *resource; /* that the token is for, with a slash at its end */
+    const char *resource; /* the token's audience, with a slash at its end */
     const char *url;      /* of a metadata service */
-    const char *secret;   /* its header's value, where it has one */
+    const char *secret;   /* value of its header, if it needs one */
     unsigned tries;
 };
 
@@ -82,7 +82,7 @@ static struct state *get_state(struct as_talk *talk)
     return ((struct as_credentials_talk *)talk)->state;
 }
 
-/* The account's option, else the environment's variable; NULL where neither says anything. */
+/* The account's option, else the environment variable; NULL if both are missing. */
 static const char *find(const struct as_credentials_talk *talk, const char *key,
                         const char *variable)
 {
@@ -113,7 +113,7 @@ static bool prepare(struct as_credentials_talk *credentials)
 
 /* ---- tokens ---- */
 
-/* Number or digits; 0 where it is neither. */
+/* A number or digits; 0 for anything else. */
 static int64_t take_seconds(const json_t *document, const char *path)
 {
     const json_t *value = answer_find(document, path);
@@ -134,7 +134,7 @@ static bool is_token(const char *token)
     return *token;
 }
 
-/* A good answer's. */
+/* Takes the token of a good answer. */
 static void take_token(struct as_talk *talk)
 {
     struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
@@ -183,7 +183,7 @@ static void hear_token(struct as_talk *talk)
         take_token(talk);
 }
 
-/* `proof`: what the client shows, as parameters of a form. */
+/* `proof`: the client's proof, as form parameters. */
 static void ask_entra(struct as_talk *talk, const char *proof_format, const char *proof)
 {
     const struct state *state = get_state(talk);
@@ -199,7 +199,7 @@ static void ask_entra(struct as_talk *talk, const char *proof_format, const char
     as_talk_send_question(talk, "get_entra_token", hear_token);
 }
 
-/* Tenant and client, which every way through Entra ID needs. False after failing the talk. */
+/* Whether tenant and client are known, as Entra ID always needs. False after failing the talk. */
 static bool has_identity(struct as_talk *talk, const char *where)
 {
     const struct state *state = get_state(talk);
@@ -225,8 +225,8 @@ static void hear_secret(struct as_talk *talk)
         use_secret(talk, secret);
 }
 
-/* Whether the account itself says another way, or another client: then what the environment has
- * for a client takes no part. */
+/* Whether the account itself names another way or another client: then the environment's client
+ * settings are ignored. */
 static bool is_elsewhere(const struct as_credentials_talk *credentials)
 {
     const char *client = find(credentials, "client_id", NULL);
@@ -261,7 +261,7 @@ static void begin_secret(struct as_credentials_talk *credentials)
 
 /* ---- workload identity ---- */
 
-/* The projected token's file is read anew each time: it rotates. */
+/* The projected token's file is read each time: it rotates. */
 static void hear_assertion(struct as_talk *talk)
 {
     const char *assertion = as_credentials_take_file(talk);

@@ -11,8 +11,8 @@
 
 extern const struct as_credentials_source azure_credentials[];
 
-/* Resource Manager's endpoint: the account's option `endpoint`, else that of its `cloud`; without
- * a slash at its end, memory of the talk. NULL after failing the talk. */
+/* Resource Manager's endpoint: the account's option `endpoint`, else that of its `cloud`; without a
+ * slash at its end; memory of the talk. NULL after failing the talk. */
 const char *azure_make_endpoint(struct as_talk *talk,
                                 const struct as_provider_settings *account) AS_MUST_USE;
 

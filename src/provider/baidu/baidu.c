@@ -3,9 +3,9 @@
  * an account: https://cloud.baidu.com/doc/CCE/s/fkgajuzkj (node groups),
  * https://cloud.baidu.com/doc/CCE/s/bkgajpkps (errors).
  *
- * The API knows no conditional changes: the group is looked at once more before each change, and a
- * size that has changed since it was decided is left alone. A scale-up is to an absolute
- * size. Nodes leave by name, and the size with them. Both begin tasks that can be asked after.
+ * The API has no conditional changes: the group is read again before each change, and left alone if
+ * its size has changed since the decision. A scale-up sets an absolute size. Nodes are removed by
+ * name, and the size falls with them. Both start tasks that can be polled.
  */
 #include "providers.h"
 
@@ -37,7 +37,7 @@ static struct state *get_state(struct as_talk *talk)
 
 /* ---- errors ---- */
 
-/* By the last word of the code ("cce.warning.NoSuchObject"), as a glob, the first that fits. */
+/* By the last word of the code ("cce.warning.NoSuchObject"), as a glob; the first match counts. */
 static const struct {
     const char *code;
     enum as_talk_fault fault;
@@ -75,7 +75,7 @@ static enum as_talk_fault judge_code(const char *code, enum as_talk_fault fallba
     return fallback;
 }
 
-/* What a task, or a machine that was not delivered, says in words alone. */
+/* Tasks, and machines that were not delivered, give their reason only in words. */
 static bool is_shortage(const char *message)
 {
     static const char *const words[] = {"quota",   "insufficient", "not enough", "sold out",
@@ -137,7 +137,7 @@ static void grow(struct as_talk *talk)
     }
 }
 
-/* Machines are given back; their disks' snapshots stay. Pods were evicted before. */
+/* Machines are given back; snapshots of their disks stay. Their pods have been evicted before. */
 static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -163,7 +163,7 @@ static void remove_chosen(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* The size is lower then than all nodes that are left: the other side takes none of them away. */
+/* The new size is not below the remaining nodes, so the service removes no node. */
 static void set_replicas(struct as_talk *talk)
 {
     as_talk_ask(talk, "PUT", "%s/replicas", get_state(talk)->group);
@@ -179,7 +179,7 @@ static void hear_taken_back(struct as_talk *talk)
         set_replicas(talk);
 }
 
-/* Nodes that have not come leave by name, those that failed first. */
+/* Removes pending nodes by name, failed nodes first. */
 static void take_back(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
@@ -217,7 +217,7 @@ static const struct {
 } phases[] = {
     {"running", AS_INSTANCE_RUNNING},       {"create_failed", AS_INSTANCE_FAILED},
     {"deleting", AS_INSTANCE_LEAVING},      {"deleted", AS_INSTANCE_LEAVING},
-    {"delete_failed", AS_INSTANCE_LEAVING}, /* no part of the size any more */
+    {"delete_failed", AS_INSTANCE_LEAVING}, /* no longer part of the size */
 };
 
 static enum as_instance_state judge_phase(const char *phase)
@@ -244,7 +244,7 @@ static bool add_node(struct as_talk *talk, const json_t *node)
     };
     if (!*instance.id)
         return answer_misses(talk, "page.list.spec.cceInstanceID");
-    /* by phases: a node that is not ready may be so for ever */
+    /* by phases only: a node may stay "not ready" forever */
     if (instance.state == AS_INSTANCE_PENDING || strcmp(phase, "deleting") == 0)
         view->in_progress = true;
     return as_group_add_instance(get_group(talk), &instance);
@@ -277,7 +277,7 @@ static void hear_nodes(struct as_talk *talk)
         if (!add_node(talk, answer_at(page, "list", i)))
             return;
     }
-    /* a page may be shorter than was asked for */
+    /* a page may be shorter than asked for */
     const int32_t seen = (int32_t)get_group(talk)->view.instance_count;
     const bool is_last = count == 0 || seen >= answer_size(page, "totalCount", 0);
     const char *first = answer_text(answer_at(page, "list", 0), "spec.cceInstanceID");
@@ -345,7 +345,7 @@ static void hear_progress(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
     const json_t *document = take_answer(talk);
-    if (talk->fault == AS_TALK_GONE) { /* forgotten: the group itself tells what came of it */
+    if (talk->fault == AS_TALK_GONE) { /* forgotten: the group itself shows the result */
         group->is_done = true;
         as_talk_end(talk);
         return;
@@ -409,7 +409,7 @@ static char *copy(const char *text)
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
-/* As Baidu's token service answers, so that what fetches session tokens writes what it got. */
+/* In the format of Baidu's token service: a job that fetches session tokens stores its answer. */
 static void hear_file(struct as_talk *talk)
 {
     struct as_credentials *found = &((struct as_credentials_talk *)talk)->found;
@@ -467,9 +467,11 @@ const struct as_group_provider provider_baidu = {
                                                  {.key = "credentials_file", .is_file = true},
                                                  {.key = "endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
-                                                           {.key = "name", .is_required = true},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {0}},
         },
     .credentials = (const struct as_credentials_source[]){{"credentials_file", begin_file},
                                                           {"environment", begin_environment},

@@ -2,8 +2,8 @@
  * Baidu AI Cloud's signature, bce-auth-v1:
  * https://cloud.baidu.com/doc/Reference/s/njwvz1yfu
  *
- * Paths and queries come as they are sent, percent-encoded once, which is how they are signed. Of
- * the headers, the host, what the body is, and all of its own are signed, and named.
+ * Paths and queries are signed as sent, percent-encoded once. Signed headers: host, those of the
+ * body, and all of its own (x-bce-*). The signature names them.
  */
 #include <alertscaler/provider/sign.h>
 
@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <openssl/crypto.h>
 
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
@@ -33,7 +31,7 @@ static int compare_items(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "name=value" in ascending order, the equals sign a part of what is compared. */
+/* "name=value" in ascending order; the comparison includes the equals sign. */
 static void append_query(struct as_buf *out, struct as_talk *talk,
                          const struct canonical_url *parts)
 {
@@ -46,7 +44,7 @@ static void append_query(struct as_buf *out, struct as_talk *talk,
         if (!*item)
             continue;
         if (count == PARAMETERS_MAX)
-            abort(); /* a provider's own are few */
+            abort(); /* our requests have few parameters */
         items[count++] = strchr(item, '=') ? item : as_talk_print(talk, "%s=", item);
     }
     qsort(items, count, sizeof(*items), compare_items);
@@ -54,7 +52,7 @@ static void append_query(struct as_buf *out, struct as_talk *talk,
         as_buf_printf(out, "%s%s", i ? "&" : "", items[i]);
 }
 
-/* The canonical request; the names of the headers it has go into `names`. */
+/* Writes the canonical request; the names of its headers go into `names`. */
 static void write_canonical(struct as_talk *talk, struct as_buf *out, struct as_buf *names)
 {
     struct canonical_header headers[AS_TALK_HEADERS_MAX];
@@ -96,8 +94,8 @@ int as_sign_bce(struct as_talk *talk, const struct as_credentials *credentials,
     const char *prefix =
         as_talk_print(talk, "bce-auth-v1/%s/%.19sZ/%d", credentials->key_id, now, EXPIRES_S);
     canonical_hmac_hex(credentials->secret, strlen(credentials->secret), prefix, key);
-    canonical_hmac_hex(key, strlen(key), canonical.data, signature); /* the key is its digits */
-    OPENSSL_cleanse(key, sizeof(key));
+    canonical_hmac_hex(key, strlen(key), canonical.data, signature); /* the key is the hex text */
+    explicit_bzero(key, sizeof(key));
     as_talk_header(talk, "Authorization: %s/%s/%s", prefix, names.data, signature);
     return 0;
 }

@@ -1,11 +1,11 @@
 /*
- * Cluster API: MachineDeployments, MachineSets and MachinePools of a management cluster, asked of
- * its API server, whose credentials are the cluster's:
+ * Cluster API: MachineDeployments, MachineSets and MachinePools of a management cluster, through
+ * its API server and with the cluster's credentials:
  * https://cluster-api.sigs.k8s.io/
  * (its reference: labels and annotations)
  *
- * Their Machines are the instances. A MachinePool without Machines has instances, too, but cannot
- * be told which of them is to leave: it grows here, and does not shrink.
+ * Their Machines are the instances. A MachinePool without Machines has instances too, but cannot be
+ * told which instance to remove: it is only scaled up here.
  */
 #include "clusterapi.h"
 
@@ -23,7 +23,7 @@
 struct clusterapi_kind {
     const char *kind, *plural;
     const char
-        *pool_label; /* its Machines have it, with its name; NULL: the status has a selector */
+        *pool_label; /* with the group's name, on its Machines; NULL: the status has a selector */
 };
 
 static const struct clusterapi_kind kinds[] = {
@@ -60,7 +60,7 @@ static const json_t *take_json(struct as_talk *talk)
     return clusterapi_is_good(talk) ? answer_json(talk) : NULL;
 }
 
-/* Names of labels and annotations have dots in them, which paths have not. */
+/* Not answer_find(): names of labels and annotations contain dots. */
 static const json_t *find_annotation(const json_t *object, const char *name)
 {
     return json_object_get(answer_find(object, "metadata.annotations"), name);
@@ -89,8 +89,8 @@ static enum as_instance_state judge_phase(const json_t *machine)
     return AS_INSTANCE_PENDING; /* Pending, Provisioning, Provisioned (no node yet), Unknown */
 }
 
-/* A MachineDeployment spreads fewer replicas over all MachineSets that it has: then a mark does not
- * say who leaves. */
+/* A MachineDeployment with several MachineSets spreads a lower size over all of them: then a mark
+ * does not decide which Machine leaves. */
 static void note_owner(struct as_talk *talk, const json_t *machine)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
@@ -117,7 +117,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
         .provider_id = answer_text(machine, "spec.providerID"),
         .zone = answer_text(machine, "spec.failureDomain"),
         .state = judge_phase(machine),
-        .is_unhealthy = find_annotation(machine, CLUSTERAPI_MARK), /* it goes first anyway */
+        .is_unhealthy = find_annotation(machine, CLUSTERAPI_MARK), /* it is removed first anyway */
         .created = answer_time(machine, "metadata.creationTimestamp"),
     };
     if (!*instance.id) {
@@ -133,7 +133,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
     return as_group_add_instance((struct as_group_talk *)talk, &instance);
 }
 
-/* Instances that are no Machines. False after failing the talk. */
+/* Instances without Machines. False after failing the talk. */
 static bool add_provider_ids(struct as_talk *talk)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
@@ -150,8 +150,8 @@ static bool add_provider_ids(struct as_talk *talk)
     return true;
 }
 
-/* A MachineSet counts a Machine that leaves until it is gone, and takes it for one of those that
- * are too many: one that is marked would stay, drained. */
+/* A MachineSet counts a leaving Machine until it is gone, as one of those to remove: then a marked
+ * one would stay, drained. */
 static void note_missing(struct as_talk *talk)
 {
     struct as_group_view *view = get_view(talk);
@@ -172,7 +172,7 @@ static void end_reading(struct as_talk *talk)
     if (clusterapi_get_state(talk)->kind->pool_label && get_view(talk)->instance_count == 0 &&
         !add_provider_ids(talk))
         return;
-    if (((struct as_group_talk *)talk)->verb != AS_GROUP_TAKE_BACK) /* those that are missing */
+    if (((struct as_group_talk *)talk)->verb != AS_GROUP_TAKE_BACK) /* the missing instances */
         note_missing(talk);
     verbs[((struct as_group_talk *)talk)->verb](talk);
 }
@@ -323,7 +323,7 @@ static void begin(struct as_group_talk *group)
     state->kind = find_kind(talk, as_target_ref_get(group->group, "kind"));
     if (!state->kind)
         return;
-    if (group->verb == AS_GROUP_POLL) { /* nothing goes on that could be asked after */
+    if (group->verb == AS_GROUP_POLL) { /* no operation to poll */
         group->is_done = true;
         as_talk_end(talk);
     } else if (!is_name(state->namespace_) || !is_name(state->name)) {
@@ -340,10 +340,11 @@ const struct as_group_provider provider_clusterapi = {
             .type = "clusterapi",
             .account_keys = (const struct as_provider_key[]){{.key = "cluster"}, {0}},
             .group_keys =
-                (const struct as_provider_key[]){{.key = "namespace", .is_required = true},
-                                                 {.key = "name", .is_required = true},
-                                                 {.key = "kind"},
-                                                 {0}},
+                (const struct as_provider_key[]){
+                    {.key = "namespace", .place = AS_PLACE_NAMESPACE, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {.key = "kind", .place = AS_PLACE_KIND},
+                    {0}},
         },
     .is_kubernetes = true,
     .begin = begin,

@@ -19,13 +19,13 @@ struct clusterapi_state { /* of a talk; texts are its memory */
     const char *object; /* path of the group's */
     const char *selector;
     const char *resource_version;
-    const char *machine_set;   /* of the Machines that are there; NULL: none seen yet */
+    const char *machine_set;   /* of the Machines seen; NULL: none seen yet */
     const char **provider_ids; /* of a MachinePool; NULL at the end */
-    bool is_nameless;          /* it has instances, and no Machines */
-    /* of a change */
-    const char *const *names; /* of the Machines that are to leave */
+    bool is_nameless;          /* it has instances but no Machines */
+    /* for a change: */
+    const char *const *names; /* of the Machines to remove */
     size_t name_count, marked;
-    enum as_talk_fault failure; /* that is told when the marks are off again */
+    enum as_talk_fault failure; /* reported when the marks are removed */
     const char *failure_text;
     int failure_status;
     int64_t retry_after_us;
@@ -34,10 +34,10 @@ struct clusterapi_state { /* of a talk; texts are its memory */
 
 struct clusterapi_state *clusterapi_get_state(struct as_talk *talk) AS_MUST_USE;
 
-/* Whether the answer is good; the talk has failed with the API server's words where not. */
+/* Whether the answer is good; if not, the talk has failed with the API server's words. */
 bool clusterapi_is_good(struct as_talk *talk) AS_MUST_USE;
 
-/* The verbs, once the group has been read. */
+/* The verbs; called when the group has been read. */
 void clusterapi_grow(struct as_talk *talk);
 void clusterapi_remove(struct as_talk *talk);
 void clusterapi_take_back(struct as_talk *talk);

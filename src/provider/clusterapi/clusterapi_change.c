@@ -1,8 +1,7 @@
 /*
  * Cluster API, changing groups. Sizes are set through the scale subresource, on condition of the
- * size that was read. Machines that are to leave are marked with an annotation first: their
- * MachineSet deletes these before all others. Where the size was not set the marks are taken off
- * again.
+ * size that was read. Machines to be removed are first marked with an annotation: their MachineSet
+ * deletes marked Machines before all others. If the size was not set, the marks are removed again.
  */
 #include "clusterapi.h"
 
@@ -41,7 +40,7 @@ static void keep_failure(struct as_talk *talk)
     state->is_ambiguous = talk->is_ambiguous;
 }
 
-/* How it failed is told when the marks are off again. */
+/* Reports the failure when the marks are removed. */
 static void give_up(struct as_talk *talk)
 {
     keep_failure(talk);
@@ -72,8 +71,8 @@ static void unmark_next(struct as_talk *talk)
     talk->is_ambiguous = state->is_ambiguous;
 }
 
-/* Whether the size was set, where an answer did not say. Marks stay on while that is not known:
- * were they taken off, others might leave. */
+/* Reads whether the size was set, if the answer did not tell. Marks stay while this is not known:
+ * without them, other Machines might leave. */
 static void hear_looked(struct as_talk *talk)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
@@ -101,7 +100,7 @@ static void look_again(struct as_talk *talk)
     as_talk_send(talk, "get_group", hear_looked);
 }
 
-#define UNPROCESSABLE 422 /* the condition does not hold; or the size is not allowed */
+#define UNPROCESSABLE 422 /* the condition failed, or the size is not allowed */
 
 static void hear_scaled(struct as_talk *talk)
 {
@@ -116,7 +115,7 @@ static void hear_scaled(struct as_talk *talk)
     const json_t *scale = answer_json(talk);
     if (!scale) {
         look_again(talk);
-    } else if (answer_size(scale, "spec.replicas", 0) != group->to) { /* a 0 is left out */
+    } else if (answer_size(scale, "spec.replicas", 0) != group->to) { /* a size of 0 is left out */
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "asked for size %d, but the cluster made it %d (an admission webhook?)",
                      group->to, answer_size(scale, "spec.replicas", 0));
@@ -127,7 +126,7 @@ static void hear_scaled(struct as_talk *talk)
     }
 }
 
-/* A size of 0 is left out of a Scale, and cannot be tested for: then the version is. */
+/* A Scale leaves out a size of 0, which cannot be tested for: then the version is the condition. */
 static void set_scale(struct as_talk *talk)
 {
     const struct clusterapi_state *state = clusterapi_get_state(talk);
@@ -148,7 +147,7 @@ static void set_scale(struct as_talk *talk)
     as_talk_send(talk, "set_scale", hear_scaled);
 }
 
-/* A Machine that is gone is being replaced: fewer of them would make another one leave. */
+/* A Machine that is gone is being replaced: with a lower size another Machine would leave. */
 static void hear_marked(struct as_talk *talk)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
@@ -217,7 +216,7 @@ void clusterapi_remove(struct as_talk *talk)
     mark_next(talk);
 }
 
-/* Machines that failed, then those that are on their way, the newest first. */
+/* Machines that failed, then pending Machines, the newest first. */
 static size_t choose_missing(const struct as_group_view *view, const char **names, size_t wanted)
 {
     static const enum as_instance_state order[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
@@ -231,7 +230,7 @@ static size_t choose_missing(const struct as_group_view *view, const char **name
     return count;
 }
 
-/* Replicas of which no Machine has been made have no names: then only the size is lowered. */
+/* Replicas without a Machine have no name: for these, only the size is lowered. */
 void clusterapi_take_back(struct as_talk *talk)
 {
     const struct as_group_talk *group = (const struct as_group_talk *)talk;

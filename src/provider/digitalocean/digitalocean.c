@@ -2,9 +2,9 @@
  * DigitalOcean: a node pool of a Kubernetes cluster (DOKS), and the token of an account:
  * https://docs.digitalocean.com/reference/api/digitalocean/#tag/Kubernetes
  *
- * The API knows neither conditional changes nor operations to follow. So every talk begins with a
- * look at the pool, in the list of the cluster's pools, and a size that has changed since it was
- * decided is left alone. Nodes leave by name, one call each, and the pool's count with them.
+ * The API has neither conditional changes nor operations to poll. So every talk first reads the
+ * pool, in the list of the cluster's pools, and leaves it alone if its size has changed since the
+ * decision. Nodes are removed by name, one call each, and the pool's count falls with them.
  */
 #include "providers.h"
 
@@ -14,9 +14,9 @@
 
 struct state {
     const char *pools;     /* URL of the cluster's pools */
-    const char *id, *name; /* of the pool; the id as it stands in a URL */
+    const char *id, *name; /* of the pool; the id as in a URL */
     unsigned page;
-    size_t deleted; /* nodes of a removal that are done with */
+    size_t deleted; /* nodes of a removal that are done */
 };
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -31,7 +31,7 @@ static struct state *get_state(struct as_talk *talk)
 
 /* ---- errors ---- */
 
-/* What is said where there are no machines, or none for this account. */
+/* The words for: no machines available, or not for this account. */
 static bool is_shortage(const char *message)
 {
     static const char *const words[] = {"droplet limit", "exceed your", "not available",
@@ -62,7 +62,7 @@ static void hear_end(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* Name and count have to be there; labels and the like would replace those of the pool. */
+/* Name and count are required; labels and similar would replace those of the pool. */
 static void set_count(struct as_talk *talk)
 {
     const struct state *state = get_state(talk);
@@ -85,7 +85,7 @@ static void grow(struct as_talk *talk)
         set_count(talk);
 }
 
-/* The count alone, where no node would be lost by it: those that are there leave by name. */
+/* Lowers the count only if no existing node would be lost; existing nodes are removed by name. */
 static void take_back(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -210,7 +210,7 @@ static void hear_pools(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_GONE, "the cluster has no node pool %s", wanted);
 }
 
-/* The next page's address is not followed: it could lead elsewhere, and the token with it. */
+/* Does not follow the next page's address: it could lead elsewhere, with the token. */
 static void ask_for_pools(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
@@ -250,9 +250,11 @@ const struct as_group_provider provider_digitalocean = {
             .account_keys = (const struct as_provider_key[]){{.key = "token_file", .is_file = true},
                                                              {.key = "endpoint", .is_url = true},
                                                              {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "cluster", .is_required = true},
-                                                           {.key = "name", .is_required = true},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "name", .is_required = true},
+                    {0}},
         },
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},

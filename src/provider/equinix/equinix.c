@@ -1,11 +1,11 @@
 /*
- * Equinix Metal (once Packet): the devices of a project that have the tags of a cluster and a pool,
- * as Cluster Autoscaler sets them: https://deploy.equinix.com/developers/api/metal/
+ * Equinix Metal (once Packet): the devices of a project with the tags of a cluster and a pool, as
+ * Cluster Autoscaler sets them: https://deploy.equinix.com/developers/api/metal/
  *
- * The service ended on 2026-06-30. The API has no groups: a pool is as large as it has devices, so
- * that it grows by new devices, and shrinks by the deletion of named ones. A device is made by a
- * request that is not the same when it is repeated; so a change names its devices after itself, and
- * looks for those names before it makes any.
+ * The service ended on 2026-06-30. The API has no groups: the size of a pool is its number of
+ * devices. It grows by new devices and shrinks by deleting named ones. Repeating a request to
+ * create a device would create another; so each change derives the names of its devices from its
+ * own id, and looks for these names before it creates any.
  */
 #include "providers.h"
 
@@ -17,19 +17,19 @@
 #include "answer.h"
 
 #define PAGE_SIZE 100
-#define TRIES     3 /* more, after a device whose making was left open */
+#define TRIES     3 /* more tries, if it is unknown whether a device was created */
 #define WAIT_US   (2 * AS_US_PER_S)
 
 struct state {
     const char *base, *devices;         /* of the API; of the project's devices */
-    const char *cluster_tag, *pool_tag; /* a device with both is of the pool */
-    const char *hostname;               /* of new devices, but for the number behind */
+    const char *cluster_tag, *pool_tag; /* the devices of the pool have both */
+    const char *hostname;               /* of new devices, without the number at the end */
     const char *userdata;               /* of new devices; NULL */
     unsigned page;
-    bool *is_made; /* of the devices of an increase, by their numbers */
+    bool *is_made; /* of an increase's devices, by number */
     int32_t made_count, next;
     unsigned tries;
-    size_t deleted; /* instances of a removal that are done with */
+    size_t deleted; /* instances of a removal that are done */
 };
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -49,7 +49,7 @@ static const char *get_field(struct as_talk *talk, const char *key)
 
 /* ---- errors ---- */
 
-/* What is said of 422, in lower case or not. */
+/* The messages of 422, ignoring case. */
 static const struct {
     const char *words;
     enum as_talk_fault fault;
@@ -170,7 +170,7 @@ static void hear_userdata(struct as_talk *talk)
     make_next(talk);
 }
 
-/* Those of this very change are there already where an answer to it was lost. */
+/* Devices of this same change exist already if an answer to it was lost. */
 static void grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -221,7 +221,7 @@ static void remove_devices(struct as_talk *talk)
         delete_next(talk);
 }
 
-/* Devices that failed, then those that are still on their way. */
+/* Devices that failed, then pending devices. */
 static void take_back(struct as_talk *talk)
 {
     static const enum as_instance_state states[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
@@ -276,7 +276,7 @@ static bool is_member(const struct state *state, const json_t *device)
     return has_cluster && has_pool;
 }
 
-/* Whether the device is one that this increase has made: then it is not made again. */
+/* Notes a device that this increase has created, so that it is not created again. */
 static void note_made(struct as_talk *talk, const char *hostname)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -345,7 +345,7 @@ static void hear_devices(struct as_talk *talk)
         verbs[get_group(talk)->verb](talk);
 }
 
-/* The next page's address is not followed: it could lead elsewhere, and the token with it. */
+/* Does not follow the next page's address: it could lead elsewhere, with the token. */
 static void ask_for_devices(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
@@ -353,7 +353,7 @@ static void ask_for_devices(struct as_talk *talk)
     as_talk_send(talk, "list_devices", hear_devices);
 }
 
-/* In lower case, as hosts' names are. */
+/* In lower case, as host names are. */
 static const char *make_hostname(struct as_talk *talk, const char *pool, const char *change)
 {
     char *name = as_arena_strdup(&talk->arena, as_talk_print(talk, "%s-%s", pool, change));
@@ -415,7 +415,7 @@ const struct as_group_provider provider_equinix = {
                 },
             .group_keys =
                 (const struct as_provider_key[]){
-                    {.key = "cluster", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
                     {.key = "name", .is_required = true},
                     {.key = "plan", .is_required = true},
                     {.key = "metro", .is_required = true},

@@ -1,11 +1,10 @@
 /*
- * Node groups of a driver that speaks Cluster Autoscaler's protocol for external providers, over
- * gRPC:
+ * Node groups of a driver for Cluster Autoscaler's external providers, over gRPC:
  * https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/cloudprovider/externalgrpc
  *
- * Its sizes are changed by differences: a call whose answer was lost is never made again before the
- * size has been read, which every change begins with. Of the protocol only what sizes need is
- * spoken. As whom: what http_config says.
+ * The protocol changes sizes by differences: a call whose answer was lost is never repeated before
+ * the size has been read, and every change begins by reading the size. Only the calls that sizes
+ * need are used. Credentials come from http_config.
  */
 #include "providers.h"
 
@@ -24,11 +23,11 @@ struct state {
     const char *id;   /* of the node group */
 };
 
-struct found { /* as a message has it; texts are memory of the talk */
+struct found { /* as in a message; texts are memory of the talk */
     const char *id;
     int32_t min, max;          /* of a node group */
     int32_t state;             /* of an instance */
-    const char *code, *reason; /* of what is wrong with an instance */
+    const char *code, *reason; /* an instance's error */
 };
 
 typedef bool read_field_fn(struct as_talk *talk, const struct protobuf_field *field,
@@ -46,7 +45,7 @@ static struct state *get_state(struct as_talk *talk)
 
 /* ---- messages ---- */
 
-/* Fields that are not known are of another version, and passed over. */
+/* Unknown fields belong to another version, and are skipped. */
 static bool read_message(struct as_talk *talk, struct protobuf_reader *reader,
                          read_field_fn *read_field, struct found *found)
 {
@@ -231,7 +230,7 @@ static void hear_refreshed(struct as_talk *talk)
         ask_about(talk, SERVICE "NodeGroups", "", "node_groups", hear_groups);
 }
 
-/* Drivers keep what their cloud says until they are told to ask it again. */
+/* First tells the driver to refresh: drivers cache their cloud's answers. */
 static void read_group(struct as_talk *talk)
 {
     ask_about(talk, SERVICE "Refresh", "", "refresh", hear_refreshed);
@@ -246,7 +245,7 @@ static void hear_done(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* RESOURCE_EXHAUSTED in place of instances is a lack of these. */
+/* RESOURCE_EXHAUSTED in place of instances is a shortage of instances. */
 static void hear_grown(struct as_talk *talk)
 {
     hear_done(talk);
@@ -275,7 +274,7 @@ static void take_back(struct as_talk *talk)
                 hear_done);
 }
 
-/* Drivers know a node by its providerID or by its name. */
+/* Drivers identify a node by its providerID or by its name. */
 static void remove_instances(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_group(talk);
@@ -293,7 +292,7 @@ static void remove_instances(struct as_talk *talk)
     as_talk_send(talk, "node_group_delete_nodes", hear_done);
 }
 
-/* The group has been read once more: draining took its time. */
+/* The group was read again, because draining took time. */
 static void remove_present(struct as_talk *talk)
 {
     if (!as_group_keep_present(get_group(talk)))
@@ -304,7 +303,7 @@ static void remove_present(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* Nothing goes on after an answer that could be asked after. */
+/* There is no operation to poll. */
 static void poll_nothing(struct as_talk *talk)
 {
     get_group(talk)->is_done = true;

@@ -8,20 +8,21 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
-#define PREFIX_SIZE  5                 /* of a message: compressed or not, and its size */
-#define TIMEOUT_MAX  INT64_C(99999999) /* ms: eight digits */
+#define PREFIX_SIZE  5 /* before a message: whether it is compressed, and its size */
+#define TIMEOUT_MAX  INT64_C(99999999) /* in ms; eight digits */
 #define STATUS_COUNT AS_ARRAY_SIZE(statuses)
 
 static const struct {
     const char *name;
     enum as_talk_fault fault;
-    bool is_ambiguous; /* a change may have been made all the same */
+    bool is_ambiguous; /* a change may have been made in spite of the error */
 } statuses[] = {
     {"OK", AS_TALK_OK, false},
     {"CANCELLED", AS_TALK_RETRY, true},
-    {"UNKNOWN", AS_TALK_RETRY, true}, /* errors without a status of their own are these */
+    {"UNKNOWN", AS_TALK_RETRY, true}, /* the status of errors without a status of their own */
     {"INVALID_ARGUMENT", AS_TALK_CONFIGURATION, false},
     {"DEADLINE_EXCEEDED", AS_TALK_TIMEOUT, true},
     {"NOT_FOUND", AS_TALK_GONE, false},
@@ -62,22 +63,16 @@ void grpc_ask(struct as_talk *talk, const char *base, const char *method,
 
 /* ---- answers ---- */
 
-static int get_digit(char byte)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = byte ? strchr(digits, byte >= 'A' && byte <= 'F' ? byte + 32 : byte) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
-/* Percent-encoded text; what is no such encoding stays as it is. */
+/* Decodes percent-encoded text; invalid sequences stay as they are. */
 static void decode_message(const char *text, char message_out[AS_TALK_MESSAGE_SIZE])
 {
     size_t size = 0;
     for (; *text && size + 1 < AS_TALK_MESSAGE_SIZE; text++) {
-        const int high = *text == '%' ? get_digit(text[1]) : -1;
-        const int low = high >= 0 ? get_digit(text[2]) : -1;
-        const bool is_encoded = low >= 0 && (high > 0 || low > 0);
-        message_out[size++] = is_encoded ? (char)(high * 16 + low) : *text;
+        uint64_t byte = 0;
+        const bool is_encoded =
+            *text == '%' && as_number_parse_u64_hex(text + 1, strnlen(text + 1, 2), &byte) == 0 &&
+            text[2] && byte > 0;
+        message_out[size++] = is_encoded ? (char)byte : *text;
         text += is_encoded ? 2 : 0;
     }
     message_out[size] = '\0';
@@ -113,7 +108,7 @@ static bool is_grpc(struct as_talk *talk)
     return false;
 }
 
-/* Statuses that are not known are UNKNOWN, as the protocol has it. */
+/* Unknown statuses count as UNKNOWN, as the protocol says. */
 static size_t parse_status(const char *text)
 {
     char *end;
@@ -122,7 +117,7 @@ static size_t parse_status(const char *text)
                                                                           : UNKNOWN;
 }
 
-/* Whether the call went well. False after failing the talk. */
+/* Whether the call succeeded. False after failing the talk. */
 static bool check_status(struct as_talk *talk)
 {
     char message[AS_TALK_MESSAGE_SIZE];

@@ -1,8 +1,8 @@
 /*
  * Unary calls of gRPC as requests of a talk:
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
- * One message there, one back, without compression. How it went stands in grpc-status, in the
- * trailer or, where there is no message, in the head.
+ * One message is sent, one comes back, without compression. The result is in grpc-status, in the
+ * trailer or, without a message, in the head.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_GRPC_H
 #define ALERTSCALER_SRC_PROVIDER_GRPC_H
@@ -17,15 +17,15 @@
 #include "protobuf.h"
 
 /* Begins a request that calls `method` ("/package.Service/Method") at `base` (without a slash at
- * its end), with the message. `timeout_us`: told to the other side; 0: it is told none. */
+ * its end), with the message. `timeout_us`: sent to the other side; 0: not sent. */
 void grpc_ask(struct as_talk *talk, const char *base, const char *method,
               const struct as_buf *message, int64_t timeout_us);
 
-/* The message of a good answer, to be read at once. False after failing the talk, with the other
- * side's words, and in doubt where a change may have been made. */
+/* The message of a good answer, to be read at once. False after failing the talk with the other
+ * side's words; ambiguous if a change may have been made. */
 bool grpc_take_message(struct as_talk *talk, struct protobuf_reader *message_out) AS_MUST_USE;
 
-/* Fails the talk: the message in a good answer is not what it should be. */
+/* Fails the talk: the message in a good answer is invalid. */
 void grpc_fail_message(struct as_talk *talk, const char *why);
 
 #endif

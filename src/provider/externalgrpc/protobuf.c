@@ -7,7 +7,7 @@
 
 #include <alertscaler/base/str.h>
 
-#define VARINT_BYTES_MAX 10 /* of 7 bits each; the last one has but one */
+#define VARINT_BYTES_MAX 10 /* 7 bits each; the last byte has one */
 
 /* ---- writing ---- */
 
@@ -77,7 +77,7 @@ static bool read_varint(struct protobuf_reader *reader, uint64_t *value_out)
     return false;
 }
 
-/* `size` bytes of content. */
+/* Takes `size` bytes as the field's content. */
 static bool take(struct protobuf_reader *reader, struct protobuf_field *field, uint64_t size)
 {
     if (size > measure_rest(reader))
@@ -97,7 +97,7 @@ static bool read_content(struct protobuf_reader *reader, struct protobuf_field *
     case PROTOBUF_FIXED32: return take(reader, field, 4);
     case PROTOBUF_BYTES: return read_varint(reader, &size) && take(reader, field, size);
     }
-    return false; /* a group, or no type at all */
+    return false; /* a group, or an unknown type */
 }
 
 bool protobuf_next(struct protobuf_reader *reader, struct protobuf_field *field_out)

@@ -1,8 +1,9 @@
 /*
- * Protocol Buffers on the wire: https://protobuf.dev/programming-guides/encoding/
- * Messages are written by appending fields, and read field by field; nesting is the caller's, by a
- * reader for a field's content, so that nothing here recurses. What is malformed ends the reading:
- * cut off, longer than what is there, a varint of more than 64 bits or a tag of more than 32, field
+ * Protocol Buffers on the wire:
+ * https://protobuf.dev/programming-guides/encoding/
+ * Messages are written by appending fields, and read field by field. For a nested message the
+ * caller starts a reader on the field's content, so nothing here recurses. Malformed input ends the
+ * reading: a truncated field, a varint of more than 64 bits, a tag of more than 32 bits, field
  * number 0, groups (which proto3 does not have).
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
@@ -27,7 +28,7 @@ enum protobuf_type { /* of the wire */
 
 void protobuf_write_int32(struct as_buf *buf, unsigned number, int32_t value);
 void protobuf_write_text(struct as_buf *buf, unsigned number, const char *text);
-/* Of a message that has been written for itself; an empty one is written too. */
+/* Appends a message that was written separately; an empty message is written too. */
 void protobuf_write_message(struct as_buf *buf, unsigned number, const struct as_buf *message);
 
 /* ---- reading ---- */
@@ -47,12 +48,11 @@ struct protobuf_field {
 
 void protobuf_reader_init(struct protobuf_reader *reader, const void *data, size_t size);
 
-/* The next field. False at the end, and where it is malformed. */
+/* The next field. False at the end, and if the input is malformed. */
 bool protobuf_next(struct protobuf_reader *reader, struct protobuf_field *field_out) AS_MUST_USE;
 
-/* The field as what it is declared to be. False where it is not such: of another type on the wire,
- * a number beyond 32 bits, a text that is not UTF-8 or has a NUL in it. Texts are memory of the
- * arena. */
+/* The field as its declared type. False if it does not fit: another type on the wire, a number
+ * beyond 32 bits, a text that is not UTF-8 or contains a NUL. Texts are memory of the arena. */
 bool protobuf_get_int32(const struct protobuf_field *field, int32_t *value_out) AS_MUST_USE;
 bool protobuf_get_text(const struct protobuf_field *field, struct as_arena *arena,
                        const char **text_out) AS_MUST_USE;

@@ -1,5 +1,5 @@
 /*
- * Credentials of Google Cloud: where they are, and the tokens that come of them; see the header.
+ * Credentials of Google Cloud: where they are found, and their tokens; see the header.
  * https://google.aip.dev/auth/4110, and 4115 for the metadata service.
  */
 #include "credentials_google.h"
@@ -37,7 +37,7 @@ static const char *find_variable(const struct as_talk *talk, const char *name)
 
 /* ---- answers with tokens ---- */
 
-/* The document of a good answer; NULL after failing the talk, in the words of OAuth 2.0 (RFC 6749,
+/* The document of a good answer; NULL after failing the talk with the words of OAuth 2.0 (RFC 6749,
  * section 5.2) or of Google's APIs. */
 static const json_t *take_answer(struct as_talk *talk)
 {
@@ -117,7 +117,7 @@ static void hear_file(struct as_talk *talk)
     json_error_t problem;
     const int number = talk->error_number;
     const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
-    if (!talk->content && is_absent && state->may_be_absent) { /* a home of somebody else's, say */
+    if (!talk->content && is_absent && state->may_be_absent) { /* perhaps another user's home */
         as_credentials_not_here(get_talk(talk));
         return;
     }
@@ -180,7 +180,7 @@ const char *const google_files[] = {
     NULL,
 };
 
-/* An external account's file names the one with its own token. */
+/* The file of an external account names the file with its own token. */
 void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context)
 {
     json_t *document = json_loadb(content, size, JSON_REJECT_DUPLICATES, NULL);
@@ -210,7 +210,7 @@ static void ask_metadata(struct as_talk *talk, const char *path, const char *ope
     as_talk_send(talk, operation, hear);
 }
 
-/* Some other server's answer is no token. False after failing the talk. */
+/* Another server's answer is not a token. False after failing the talk. */
 static bool is_metadata_service(struct as_talk *talk)
 {
     if (talk->answer->outcome != AS_HTTP_ANSWERED ||
@@ -222,7 +222,7 @@ static bool is_metadata_service(struct as_talk *talk)
     return false;
 }
 
-/* The token is good all the same: groups may say the project. But it is not kept for long. */
+/* The token is still good: groups may name the project. But it is not kept for long. */
 static void hear_metadata_project(struct as_talk *talk)
 {
     struct as_credentials *found = &get_talk(talk)->found;

@@ -16,27 +16,27 @@
 
 extern const struct as_credentials_source google_credentials[];
 
-/* For the rows of the table: the files that are read, and what they name. */
+/* For the rows of the table: the files that are read, and the files that these name. */
 extern const char *const google_files[];
 void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context);
 
-/* ---- between the files that make them up ---- */
+/* ---- between the source files ---- */
 
-struct google_search { /* a credentials talk's state; texts: memory of the talk */
+struct google_search { /* a credentials talk's state; texts are memory of the talk */
     const char *path;  /* of the file with credentials */
     bool may_be_absent;
-    /* of an external account */
+    /* for an external account: */
     const char *token_url, *audience, *subject_type, *user_project;
-    const char *field; /* of the subject's token in JSON; NULL: all of the text */
-    const char *basic; /* header line of the client's own credentials; NULL */
-    /* of whom it acts as; a NULL url: itself */
+    const char *field; /* of the subject's token in JSON; NULL: the whole text */
+    const char *basic; /* header line with the client's own credentials; NULL */
+    /* the account to act as; NULL url: none */
     const char *impersonation_url, *impersonation_body;
 };
 
-/* Goes on with what a file says, of whichever kind it is. */
+/* Continues with the content of a credentials file of any kind. */
 void google_begin_document(struct as_talk *talk, const json_t *document);
 
-/* The answer to a request for a token: what was looked for, or what it is exchanged for. */
+/* Hears the answer to a request for a token: the wanted token, or one to be exchanged for it. */
 void google_hear_token(struct as_talk *talk);
 
 #endif

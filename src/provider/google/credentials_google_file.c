@@ -1,8 +1,8 @@
 /*
- * Credentials of Google Cloud out of a file of any of its kinds: https://google.aip.dev/auth/4112
+ * Credentials of Google Cloud from a file of any of its kinds: https://google.aip.dev/auth/4112
  * (keys of service accounts), 4113 (users), 4117 (external accounts: workload identity federation).
  *
- * Nothing of it is kept: the file, and the token files that it names, are read anew each time.
+ * Nothing is kept: the file, and the token files that it names, are read each time.
  */
 #include "credentials_google.h"
 
@@ -21,7 +21,7 @@
 #define TOKEN_URL       "https://oauth2.googleapis.com/token"
 #define STS_URL         "https://sts.googleapis.com/v1/token"
 #define LIFETIME_S      3600
-#define SUBJECT_HEADERS 16 /* of a request for a token that is to be exchanged */
+#define SUBJECT_HEADERS 16 /* of a request for a token to be exchanged */
 
 static struct google_search *get_state(struct as_talk *talk)
 {
@@ -51,8 +51,8 @@ static void ask_token(struct as_talk *talk, const char *url)
 
 /* ---- what a file says ---- */
 
-/* A text of the document as memory of the talk; `fallback` where there is none. False after
- * failing the talk, where it has to be there (a NULL fallback) and is not. */
+/* A text of the document as memory of the talk; `fallback` if it is missing. With a NULL fallback
+ * it must be present: false after failing the talk. */
 static bool take_text(struct as_talk *talk, const json_t *document, const char *key,
                       const char *fallback, const char **text_out)
 {
@@ -63,7 +63,7 @@ static bool take_text(struct as_talk *talk, const json_t *document, const char *
     return *text_out;
 }
 
-/* Tokens and keys are sent to no address that others could listen at, or be. */
+/* Tokens and keys are sent only to addresses that others can neither read nor impersonate. */
 static bool take_url(struct as_talk *talk, const json_t *document, const char *key,
                      const char *fallback, const char **url_out)
 {
@@ -86,7 +86,7 @@ static void take_project(struct as_talk *talk, const json_t *document)
     }
 }
 
-/* Of `service_account_impersonation_url`; `delegates` may be NULL. False after failing the talk. */
+/* Takes `service_account_impersonation_url`; `delegates` may be NULL. False after failing. */
 static bool take_impersonation(struct as_talk *talk, const json_t *document,
                                const json_t *delegates)
 {
@@ -192,7 +192,7 @@ static void begin_impersonated(struct as_talk *talk, const json_t *document)
     }
 }
 
-/* ---- external accounts: somebody else's token is exchanged for one of Google's ---- */
+/* ---- external accounts: a foreign token is exchanged for Google's ---- */
 
 static void exchange(struct as_talk *talk, const char *subject)
 {
@@ -211,7 +211,7 @@ static void exchange(struct as_talk *talk, const char *subject)
     as_talk_send_question(talk, "token_exchange", google_hear_token);
 }
 
-/* The subject's token out of a text, or of a field of a JSON document; `where` it is from. */
+/* Takes the subject's token from a text, or from a field of a JSON document, found at `where`. */
 static void take_subject(struct as_talk *talk, const char *content, size_t size, const char *where)
 {
     const char *field = get_state(talk)->field;
@@ -271,7 +271,7 @@ static bool ask_subject(struct as_talk *talk, const json_t *source, const char *
     return true;
 }
 
-/* Where the subject's token is. */
+/* Finds the subject's token. */
 static void begin_subject(struct as_talk *talk, const json_t *source)
 {
     static const struct {
@@ -309,7 +309,7 @@ static void begin_subject(struct as_talk *talk, const json_t *source)
         as_talk_send(talk, "subject_token", hear_subject);
 }
 
-/* Of a client that has credentials of its own: workforce identity federation. */
+/* For a client with credentials of its own: workforce identity federation. */
 static const char *make_basic(struct as_talk *talk, const json_t *document)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(AS_TALK_FILE_MAX);

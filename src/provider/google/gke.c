@@ -1,12 +1,11 @@
 /*
- * Google Kubernetes Engine: a node pool, which is a managed instance group in each of its zones
- * (mig.h):
+ * Google Kubernetes Engine: a node pool, which is one managed instance group per zone (mig.h):
  * https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
  *
- * The pool's own setSize counts nodes of each zone, and evens the zones out by taking nodes of its
- * choice: a size that is no multiple of the zones cannot be said, and one that can may cost nodes.
- * So the groups are resized one by one, as Kubernetes' own node autoscaler does it; the size is the
- * sum of theirs.
+ * The pool's own setSize sets the number of nodes per zone, and evens out the zones by removing
+ * nodes of its choice. So it cannot set a size that is not a multiple of the zones, and may remove
+ * the wrong nodes. Therefore the groups are resized one by one, as Kubernetes' own node autoscaler
+ * does; the pool's size is the sum of theirs.
  */
 #include "providers.h"
 
@@ -21,7 +20,7 @@
 
 #define ZONES_MAX 64
 
-/* The groups of the pool. False after failing the talk. */
+/* Takes the pool's groups. False after failing the talk. */
 static bool take_migs(struct as_talk *talk, const json_t *pool)
 {
     static const char path[] = "instanceGroupUrls";
@@ -44,7 +43,7 @@ static bool take_migs(struct as_talk *talk, const json_t *pool)
     return true;
 }
 
-/* What the pool's state means for what is asked of it. False after failing the talk. */
+/* Whether the pool's state allows the verb. False after failing the talk. */
 static bool judge_status(struct as_talk *talk, const json_t *pool)
 {
     struct as_group_talk *group = (struct as_group_talk *)talk;
@@ -93,7 +92,7 @@ static void begin(struct as_group_talk *group)
                                              "https://compute.googleapis.com");
     group->state = work;
     if (group->verb == AS_GROUP_POLL) {
-        mig_begin(group); /* operations say where they are */
+        mig_begin(group); /* operations have their place in their names */
         return;
     }
     as_talk_ask(talk, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",
@@ -115,11 +114,13 @@ const struct as_group_provider provider_gke = {
                                                  {.key = "endpoint", .is_url = true},
                                                  {.key = "compute_endpoint", .is_url = true},
                                                  {0}},
-            .group_keys = (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                           {.key = "cluster", .is_required = true},
-                                                           {.key = "location", .is_required = true},
-                                                           {.key = "project"},
-                                                           {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "name", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "location", .place = AS_PLACE_REGION, .is_required = true},
+                    {.key = "project", .place = AS_PLACE_PROJECT},
+                    {0}},
             .files = google_files,
             .read_names = google_read_names,
         },

@@ -1,8 +1,7 @@
 /*
- * What Google's APIs have in common: see the header. Errors are as
+ * What Google's APIs have in common: see the header. Errors are described in
  * https://cloud.google.com/apis/design/errors and
- * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability have
- * them.
+ * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability.
  */
 #include "google.h"
 
@@ -16,7 +15,7 @@
 
 #include "answer.h"
 
-/* By reason (of HTTP answers) and by code (of operations and of attempts to make an instance). */
+/* By reason (of HTTP answers) and by code (of operations, and of attempts to add an instance). */
 static const struct {
     const char *reason; /* a glob, in lower case */
     enum as_talk_fault fault;
@@ -47,7 +46,7 @@ static const struct {
     {"resource_not_found", AS_TALK_GONE},
 };
 
-/* Of requests in a while, as against of machines: "Quota exceeded for quota metric 'Queries'". */
+/* A quota of requests over time, not of machines: "Quota exceeded for quota metric 'Queries'". */
 static bool is_rate(const char *message)
 {
     return strstr(message, "quota metric") || strstr(message, "per minute") ||
@@ -71,7 +70,7 @@ enum as_talk_fault google_judge(const char *reason, const char *message,
     return fallback;
 }
 
-/* Of what is among the details: "reason" of google.rpc.ErrorInfo, "requestId" of
+/* Finds a value in the details: "reason" of google.rpc.ErrorInfo, "requestId" of
  * google.rpc.RequestInfo. */
 static const char *find_detail(const json_t *error, const char *key)
 {
@@ -83,7 +82,7 @@ static const char *find_detail(const json_t *error, const char *key)
     return "";
 }
 
-/* The container API tells what is under way by words alone. */
+/* The container API reports a running operation only in words. */
 static bool is_busy(const json_t *error, const char *message)
 {
     return strcmp(answer_text(error, "status"), "FAILED_PRECONDITION") == 0 &&

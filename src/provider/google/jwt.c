@@ -14,7 +14,7 @@
 
 #define SIGNATURE_MAX 2048 /* bytes: keys of 16384 bits */
 
-/* Keys with a passphrase are refused; without this, OpenSSL would ask at the terminal. */
+/* Keys with a passphrase are refused; without this callback OpenSSL would ask on the terminal. */
 static int have_no_passphrase(char *text, int size, int is_writing, void *context)
 {
     (void)text;

@@ -9,9 +9,9 @@
 #include <alertscaler/base/error.h>
 
 /*
- * Appends header.claims.signature, as a URL or a form may have it. `header` and `claims` are JSON
- * texts, `header` with "alg":"RS256" in it; `pem` is the private key. 0; -EINVAL with an error
- * where `pem` is no RSA key without a passphrase.
+ * Appends header.claims.signature, in a form that is valid in URLs and forms. `header` and `claims`
+ * are JSON texts, `header` contains "alg":"RS256"; `pem` is the private key. 0; -EINVAL with an
+ * error if `pem` is not an RSA key without a passphrase.
  */
 int jwt_append_rs256(struct as_buf *out, const char *header, const char *claims, const char *pem,
                      struct as_error *error) AS_MUST_USE;

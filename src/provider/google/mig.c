@@ -1,13 +1,13 @@
 /*
  * Managed instance groups: see the header.
  *
- * A resize is absolute and there is no condition on it: where somebody else has made the group
- * larger, it would make it smaller, and choose what goes. So the size is read once more before it
- * is set, and before instances are deleted by name, as draining them took its time. Those that
- * never came are deleted by name as well.
+ * A resize is absolute and unconditional: if somebody else has made the group larger, it would make
+ * the group smaller and choose the instances to remove. So the size is read again before it is set,
+ * and before instances are deleted by name, because draining took time. Pending instances are
+ * deleted by name too.
  *
- * A change of several requests is not left half done for one answer that did not come: the request
- * is made again, and by its id it is not carried out twice.
+ * A change of several requests is not left half done because an answer was lost: the request is
+ * repeated, and its request id prevents a second execution.
  */
 #include "mig.h"
 
@@ -79,7 +79,7 @@ static const struct {
         {"STOPPING", AS_INSTANCE_LEAVING},   {"SUSPENDING", AS_INSTANCE_LEAVING},
 },
   statuses[] = {
-      /* of an instance with which nothing is being done that matters */
+      /* of instances without an important action in progress */
       {"RUNNING", AS_INSTANCE_RUNNING},     {"STOPPING", AS_INSTANCE_FAILED},
       {"PENDING_STOP", AS_INSTANCE_FAILED}, {"STOPPED", AS_INSTANCE_FAILED},
       {"TERMINATED", AS_INSTANCE_FAILED},   {"SUSPENDING", AS_INSTANCE_FAILED},
@@ -134,7 +134,7 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
         .is_protected = answer_find(member, "preservedStateFromConfig") != NULL,
     };
     if (instance.state == AS_INSTANCE_FAILED && get_work(talk)->has_standby)
-        return true; /* held ready beside the group: no part of its size */
+        return true; /* on standby beside the group: not part of its size */
     if (error && instance.state == AS_INSTANCE_PENDING) {
         instance.is_unhealthy = true;
         if (strcmp(action, "CREATING_WITHOUT_RETRIES") == 0)
@@ -188,7 +188,7 @@ static void hear_instances(struct as_talk *talk)
     read_next(talk);
 }
 
-/* Whether instances come or go; what is only being updated is at work on itself. */
+/* Whether instances are created or removed; an update of existing instances does not count. */
 static bool is_in_progress(const json_t *document)
 {
     static const char *const counts[] = {
@@ -269,8 +269,8 @@ bool mig_may_change(struct as_group_talk *talk)
     return false;
 }
 
-/* An operation that has failed at once, or one to be polled. False after failing the talk; what was
- * begun before by the same change is done all the same. */
+/* Takes an operation that has failed at once, or one to be polled. False after failing the talk;
+ * what the same change began before still takes effect. */
 static bool take_operation(struct as_talk *talk, const char *place)
 {
     struct as_group_talk *group = get_talk(talk);
@@ -296,7 +296,7 @@ static bool take_operation(struct as_talk *talk, const char *place)
     return false;
 }
 
-/* Whether the failed request of a change is made again, after a while. */
+/* Whether the failed request of a change is repeated after a pause. */
 static bool try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_again)
 {
     struct mig_work *work = get_work(talk);
@@ -312,7 +312,7 @@ static bool try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_
 
 static void resize_next(struct as_talk *talk);
 
-/* The first from `at` on whose size is to be another; the count: none. */
+/* The first group from `at` on whose size must change; the count: none. */
 static size_t find_wanted(const struct mig_work *work, size_t at)
 {
     while (at < work->count && work->migs[at].wanted == work->migs[at].size)
@@ -350,7 +350,7 @@ static void resize_next(struct as_talk *talk)
     as_talk_send(talk, "resize", hear_resize);
 }
 
-/* One more each to the smallest of them, until it is enough: zones stay in balance. */
+/* Adds one to the smallest group, again and again: the zones stay balanced. */
 static void distribute(struct mig_work *work, int32_t more)
 {
     for (; more > 0; more--) {
@@ -392,7 +392,7 @@ static bool is_same_mig(const struct mig_instance_name *a, const struct mig_inst
 
 static void remove_next(struct as_talk *talk);
 
-/* The same instances once more. */
+/* Asks for the same instances again. */
 static void remove_again(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
@@ -436,7 +436,7 @@ static void add_instances(struct as_talk *talk, const struct mig_instance_name *
     as_buf_append_str(body, "],\"skipInstancesOnValidationError\":true}");
 }
 
-/* One request for the instances of the group that the first remaining one is in. */
+/* Sends one request, for the instances in the same group as the first remaining one. */
 static void remove_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = get_talk(talk);
@@ -489,7 +489,7 @@ static void remove_chosen(struct as_talk *talk)
         remove_all(talk);
 }
 
-/* Of those that have not come, as many as are too many: first those that failed to. */
+/* Chooses surplus instances among those not running: failed instances first. */
 static void take_back(struct as_talk *talk)
 {
     struct as_group_talk *group = get_talk(talk);
@@ -529,7 +529,7 @@ static void hear_operation(struct as_talk *talk)
     const json_t *document = google_take_answer(talk);
     if (!document) {
         if (talk->fault == AS_TALK_GONE)
-            poll_next(talk); /* forgotten: the group itself tells what came of it */
+            poll_next(talk); /* forgotten: the group itself shows the result */
         return;
     }
     const json_t *error = answer_at(document, "error.errors", 0);
@@ -547,7 +547,7 @@ static void hear_operation(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* The operations are looked at one after the other; the first that is not done ends it. */
+/* Reads the operations one after the other; the first that is not done ends the poll. */
 static void poll_next(struct as_talk *talk)
 {
     struct as_group_talk *group = get_talk(talk);
@@ -568,7 +568,7 @@ void mig_begin(struct as_group_talk *talk)
 {
     struct mig_work *work = talk->state;
     work->at = 0;
-    talk->view.min = talk->view.max = -1; /* bounds are an autoscaler's only */
+    talk->view.min = talk->view.max = -1; /* only an autoscaler has bounds */
     switch (talk->verb) {
     case AS_GROUP_READ: read_all(&talk->talk, true, as_talk_end); break;
     case AS_GROUP_GROW: read_all(&talk->talk, false, grow); break;

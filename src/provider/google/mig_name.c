@@ -19,7 +19,7 @@ const char *mig_name_skip(const char *text, const char *between, size_t *size_ou
     return *size_out > 0 && as_str_starts_with(behind, between) ? behind + strlen(between) : NULL;
 }
 
-/* A project may have the name of a domain before it: "example.com:project". */
+/* A project may have a domain name before it: "example.com:project". */
 const char *mig_name_find_project(const char *url, size_t *size_out)
 {
     const char *found = strstr(url, "/projects/");

@@ -1,6 +1,6 @@
 /*
- * Names in the addresses of managed instance groups and of their instances. They stand in requests
- * as they are, so nothing else is taken for one.
+ * Names in the addresses of managed instance groups and their instances. They are put into requests
+ * unescaped, so the check is strict.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
 #define ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
@@ -10,13 +10,13 @@
 
 #include <alertscaler/base/attr.h>
 
-/* The length of a zone's, a group's or an instance's name; 0 where there is none. */
+/* The length of the name of a zone, group or instance; 0 if there is none. */
 size_t mig_name_measure(const char *text) AS_MUST_USE;
 
-/* `text` behind a name and `between`, or NULL; the name's length goes into size_out. */
+/* Returns `text` behind a name and `between`, or NULL; size_out: the name's length. */
 const char *mig_name_skip(const char *text, const char *between, size_t *size_out) AS_MUST_USE;
 
-/* The project in an address, or NULL; with the domain before it that it may have. */
+/* The project in an address, with its domain if it has one; or NULL. */
 const char *mig_name_find_project(const char *url, size_t *size_out) AS_MUST_USE;
 
 struct mig_instance_name { /* parts of an id, ZONE/GROUP/NAME; the name is NUL-terminated */

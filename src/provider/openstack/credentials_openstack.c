@@ -1,11 +1,10 @@
 /*
  * Credentials of OpenStack: Keystone gives a token for an application credential or a password,
- * and with it the catalogue of services:
+ * together with the catalogue of services:
  * https://docs.openstack.org/api-ref/identity/v3/#authentication-and-token-management
  *
- * Names and meanings are those of OpenStack's command line:
+ * Names and meanings are those of OpenStack's command line, but clouds.yaml is not read:
  * https://docs.openstack.org/python-openstackclient/latest/cli/man/openstack.html
- * but for clouds.yaml, which is not read.
  */
 #include "credentials_openstack.h"
 
@@ -18,7 +17,7 @@
 
 #include "answer.h"
 
-/* A setting: the account's option, else the environment's variables. */
+/* A setting: the account's option, else environment variables. */
 struct setting {
     const char *key, *variables[2];
 };
@@ -44,7 +43,7 @@ static const struct setting auth_url = {"auth_url", {"OS_AUTH_URL"}},
                             region = {"region", {"OS_REGION_NAME"}},
                             interface = {"interface", {"OS_INTERFACE", "OS_ENDPOINT_TYPE"}};
 
-/* NULL where neither says anything. */
+/* NULL if no variable is set. */
 static const char *find_variable(const struct as_credentials_talk *talk,
                                  const struct setting *setting)
 {
@@ -60,7 +59,7 @@ static const char *find(const struct as_credentials_talk *talk, const struct set
     return as_str_is_empty(value) ? find_variable(talk, setting) : value;
 }
 
-/* JSON has no other texts. False after failing the talk. */
+/* JSON allows only UTF-8. False after failing the talk. */
 static bool check_text(struct as_talk *talk, const char *text, const char *where)
 {
     if (as_str_is_utf8(text, strlen(text)))
@@ -93,12 +92,12 @@ static void fail_missing(struct as_talk *talk, const char *what, const struct se
 
 /* ---- the answer ---- */
 
-/* A service's kind, as the catalogue names it; the first is the usual one. */
+/* The service's types in the catalogue; the first is the usual one. */
 static const char *const service_types[] = {"container-infra",
                                             "container-infrastructure-management",
                                             "container-infrastructure", "container"};
 
-/* "publicURL" is the word of before for "public". */
+/* "publicURL" is the former word for "public". */
 static bool is_interface(const char *wanted, const char *given)
 {
     const size_t size = strlen(given);
@@ -120,7 +119,7 @@ static const char *find_endpoint(const json_t *service, const char *wanted_regio
     return NULL;
 }
 
-/* Secrets go in clear where the account itself names such an address, and nowhere else. */
+/* Secrets are sent in clear only if the account itself names an http address. */
 static bool is_clear_meant(const struct as_credentials_talk *talk)
 {
     const char *url = as_account_get(talk->account, auth_url.key);
@@ -133,7 +132,7 @@ static bool is_plain(const char *url)
     return as_url_take_host(url, host) && !as_url_is_private(url);
 }
 
-/* Whether the token may go to what the catalogue has; false after failing the talk. */
+/* Whether the token may be sent to the catalogue's address; false after failing the talk. */
 static bool may_go_to(struct as_credentials_talk *talk, const char *url)
 {
     if (as_url_is_private(url) || (is_plain(url) && is_clear_meant(talk)))
@@ -150,7 +149,7 @@ static bool may_go_to(struct as_credentials_talk *talk, const char *url)
     return false;
 }
 
-/* False after failing the talk. An endpoint that the account names needs no catalogue. */
+/* False after failing the talk. With an endpoint in the account, no catalogue is needed. */
 static bool take_endpoint(struct as_credentials_talk *credentials, const json_t *document)
 {
     const char *given_region = find(credentials, &region);
@@ -185,7 +184,7 @@ static void hear_token(struct as_talk *talk)
     if (!as_talk_is_good(talk)) {
         const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
         const char *message = answer_text(error, "error.message");
-        /* there is nothing at this address */
+        /* nothing is served at this address */
         const enum as_talk_fault fault =
             talk->fault == AS_TALK_GONE ? AS_TALK_CONFIGURATION : talk->fault;
         if (talk->http_status)
@@ -210,7 +209,7 @@ static void hear_token(struct as_talk *talk)
 
 /* ---- the question ---- */
 
-/* Without slashes at its end, and with the version, whichever was given. */
+/* Without slashes at the end, and with the version, whether `given` has it or not. */
 static const char *make_url(struct as_talk *talk, const char *given)
 {
     static const char *const versions[] = {"/v3", "/v2.0"};
@@ -257,7 +256,7 @@ static json_t *make_user(struct as_credentials_talk *talk)
     return make_named(talk, "the user", &user_id, &user_name, &user_domain_id, &user_domain_name);
 }
 
-/* `auth` is released. */
+/* Frees `auth`. */
 static void ask(struct as_credentials_talk *credentials, json_t *auth)
 {
     struct as_talk *talk = &credentials->talk;
@@ -298,7 +297,7 @@ static void ask_by_application(struct as_talk *talk, const char *secret)
                                    "application_credential", "application_credential", proof));
 }
 
-/* What the token is for; NULL after failing the talk. */
+/* The token's scope; NULL after failing the talk. */
 static json_t *make_scope(struct as_credentials_talk *talk)
 {
     const char *trust = find(talk, &trust_id);
@@ -326,7 +325,7 @@ static void ask_by_password(struct as_talk *talk, const char *secret)
 
 enum way { WAY_NONE, WAY_APPLICATION, WAY_PASSWORD };
 
-/* What the account says comes before what the environment says. */
+/* The account takes precedence over the environment. */
 static enum way choose_way(const struct as_credentials_talk *talk)
 {
     const char *type = talk->talk.get_variable("OS_AUTH_TYPE");
@@ -341,7 +340,7 @@ static enum way choose_way(const struct as_credentials_talk *talk)
     return find_variable(talk, &password) ? WAY_PASSWORD : WAY_NONE;
 }
 
-/* The environment may ask for what is not done here. False after failing the talk. */
+/* The environment may ask for methods that are not supported. False after failing the talk. */
 static bool check_environment(struct as_credentials_talk *talk)
 {
     static const char *const known[] = {"v3applicationcredential", "v3password", "password"};

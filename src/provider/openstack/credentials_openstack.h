@@ -1,6 +1,6 @@
 /*
- * Credentials of OpenStack, by the names that its own tools have for them (OS_...), and the address
- * of the service that the catalogue of a token names.
+ * Credentials of OpenStack, with the names of its own tools (OS_...), and the service's address
+ * from a token's catalogue.
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_OPENSTACK_H
 #define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_OPENSTACK_H

@@ -2,10 +2,10 @@
  * OpenStack Magnum: a node group of a Kubernetes cluster:
  * https://docs.openstack.org/api-ref/container-infrastructure-management/
  *
- * Magnum knows neither conditional changes nor the servers behind a group, but their number and
- * addresses: which servers there are is told by the nodes, by the label that Magnum gives them. A
- * change is accepted before anything is checked, and one that comes while another is under way may
- * break both: so every change begins with a look at cluster and group.
+ * Magnum has no conditional changes, and tells only number and addresses of a group's servers. The
+ * servers' names come from the nodes, by the label that Magnum gives to each node. A change is
+ * accepted before it is checked, and a second change during the first may break both: so every
+ * change begins by reading cluster and group.
  */
 #include "providers.h"
 
@@ -16,12 +16,12 @@
 #include "answer.h"
 #include "credentials_openstack.h"
 
-#define MICROVERSION "1.10" /* the first that can resize a group to zero; groups are of 1.9 */
+#define MICROVERSION "1.10" /* the first that can resize to zero; groups came with 1.9 */
 #define NODE_LABEL   "magnum.openstack.org/nodegroup"
 
 struct state {
     const char *cluster; /* its URL */
-    const char *name;    /* of the group, as it stands in a URL */
+    const char *name;    /* of the group, as in a URL */
 };
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -36,7 +36,7 @@ static struct state *get_state(struct as_talk *talk)
 
 /* ---- errors ---- */
 
-/* What Magnum, and Heat and Nova behind it, say; the first that is found. */
+/* Messages of Magnum, and of Heat and Nova behind it; the first match counts. */
 static const struct {
     const char *words;
     enum as_talk_fault fault;
@@ -105,7 +105,7 @@ static bool is_in_progress(const char *status)
     return as_str_glob("*_IN_PROGRESS", status);
 }
 
-/* "True" of a label, in whatever case. */
+/* Whether a label is "True", ignoring case. */
 static bool has_autoscaler(const json_t *group)
 {
     const json_t *labels = answer_find(group, "labels");
@@ -114,7 +114,7 @@ static bool has_autoscaler(const json_t *group)
            (json_is_string(value) && strcasecmp(json_string_value(value), "true") == 0);
 }
 
-/* The label of the group's nodes; `name` is the group's own, whatever it is called by here. */
+/* The label of the group's nodes; `name` is the group's own name. */
 static const char *make_label(struct as_talk *talk, const char *name)
 {
     const char *label = as_target_ref_get(get_group(talk)->group, "node_label");
@@ -123,7 +123,7 @@ static const char *make_label(struct as_talk *talk, const char *name)
     return as_talk_print(talk, "%s=%s", *label ? label : NODE_LABEL, name);
 }
 
-/* One for each address: they are counted, not named. */
+/* Adds one instance per address: they are counted, not named. */
 static bool add_addresses(struct as_talk *talk, const json_t *group)
 {
     for (size_t i = 0; i < answer_count(group, "node_addresses"); i++) {
@@ -135,7 +135,7 @@ static bool add_addresses(struct as_talk *talk, const json_t *group)
     return true;
 }
 
-/* The document of a group that is there, with the view filled; NULL after failing the talk. */
+/* The document of an existing group, with the view filled; NULL after failing the talk. */
 static const json_t *take_group(struct as_talk *talk)
 {
     struct as_group_view *view = &get_group(talk)->view;
@@ -156,7 +156,7 @@ static const json_t *take_group(struct as_talk *talk)
         return NULL;
     view->min = answer_size(group, "min_node_count", -1);
     view->max = answer_size(group, "max_node_count", -1);
-    if (view->max == 0) /* it counts as none there */
+    if (view->max == 0) /* Magnum's word for "no maximum" */
         view->max = -1;
     view->in_progress = is_in_progress(status);
     view->node_label = make_label(talk, answer_text(group, "name"));
@@ -192,7 +192,7 @@ static void hear_resized(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-/* Whether the group is as it was decided on: false after ending the talk. */
+/* Whether the group is as at the decision; false after ending the talk. */
 static bool is_unchanged(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
@@ -217,7 +217,7 @@ static bool is_unchanged(struct as_talk *talk)
     return false;
 }
 
-/* With node_count the size that it is to have then, also where servers leave by name. */
+/* node_count is always the new size, even when servers are removed by name. */
 static void hear_group_to_change(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
@@ -242,7 +242,7 @@ static void hear_group_to_change(struct as_talk *talk)
     as_talk_send(talk, "resize_cluster", hear_resized);
 }
 
-/* Magnum's conductor refuses what is not fit for it only after the answer, and tells nobody. */
+/* Magnum's conductor refuses a bad change only after the answer, without telling anybody. */
 static void hear_cluster(struct as_talk *talk)
 {
     static const struct {
@@ -274,7 +274,7 @@ static void change_group(struct as_talk *talk)
 
 /* ---- operations ---- */
 
-/* "SIZE TIME": the size that was asked for, and when the group had last changed before. */
+/* "SIZE TIME": the wanted size, and when the group had last changed before. */
 static void hear_group_to_poll(struct as_talk *talk)
 {
     struct as_group_talk *group = get_group(talk);
@@ -301,7 +301,7 @@ static void poll_group(struct as_talk *talk)
 
 /* ---- which group ---- */
 
-/* A part of a URL's path; NULL after failing the talk. */
+/* A target's key as a part of a URL's path. NULL after failing the talk. */
 static const char *take_name(struct as_group_talk *group, const char *key)
 {
     const char *name = as_target_ref_get(group->group, key);
@@ -365,7 +365,7 @@ const struct as_group_provider provider_magnum = {
                 },
             .group_keys =
                 (const struct as_provider_key[]){
-                    {.key = "cluster", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
                     {.key = "name", .is_required = true},
                     {.key = "node_label"},
                     {0},

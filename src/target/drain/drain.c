@@ -1,13 +1,13 @@
 /*
- * Draining: see the header. The course of one drain:
+ * Draining: see the header. The steps of one drain:
  *
- *   its turn -> which eviction API is served -> the node, is it ours to drain -> its pods, may all
- *   of them be evicted -> mark it -> (its pods -> evict each that is still there) again and again
- *   until none is left.
+ *   its turn -> which eviction API is served -> read the node: may we drain it? -> read its pods:
+ *   may all be evicted? -> mark the node -> (read its pods -> evict each that is still there),
+ *   repeated until no pod is left.
  *
- * Nothing is touched before the last question is answered; after that every way out but the good
- * one leads through drain_undo. What a pod's eviction fails with is tried again until the deadline,
- * unless it cannot get better.
+ * Nothing is changed before the last question is answered; after that every failure goes through
+ * drain_undo. A failed eviction of a pod is tried again until the deadline, unless waiting cannot
+ * help.
  */
 #include "drain.h"
 
@@ -72,7 +72,7 @@ static void fail(struct as_drain *drain, enum as_reason reason, const char *what
     leave(drain);
 }
 
-/* `right` is what is missing where the answer is 403. */
+/* `right`: the missing right, if the answer is 403. */
 static void fail_with(struct as_drain *drain, const struct as_outcome *outcome, const char *right)
 {
     char what[2 * AS_MESSAGE_SIZE];
@@ -100,7 +100,7 @@ static void send(struct as_drain *drain, const struct as_kube_request_spec *spec
                  struct as_buf *path, int code, as_kube_request_done_fn *answered)
 {
     struct as_kube_request_spec request = *spec;
-    assert(code == 0 && as_buf_check(path) == 0); /* names are read, and bounded */
+    assert(code == 0 && as_buf_check(path) == 0); /* names come from the API, and are bounded */
     request.path = path->data;
     drain->request = as_kube_request_start(drain->owner->client, &request, answered, drain);
 }
@@ -136,7 +136,7 @@ void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
 
 /* Evicting */
 
-/* False, and it has failed: nothing more is done to the node. */
+/* False: the drain has failed, and nothing more is done to the node. */
 static bool may_go_on(struct as_drain *drain)
 {
     const enum as_permit permit = as_access_get_permit(drain->owner->client->env);
@@ -147,7 +147,7 @@ static bool may_go_on(struct as_drain *drain)
 
 static void list_pods(struct as_drain *drain);
 
-/* However long the API server asks to wait: that it has to be given up is seen soon. */
+/* Waits in short steps, even if the API server asks for a long wait: giving up is noticed soon. */
 static void wait_on(void *context)
 {
     struct as_drain *drain = context;
@@ -175,11 +175,11 @@ static void wait(struct as_drain *drain)
 
 static void evict_next(struct as_drain *drain);
 
-/* What cannot get better by waiting. */
+/* Whether the failure cannot get better by waiting. */
 static bool is_final(const struct as_outcome *outcome, bool names_object)
 {
     if (outcome->http_status == NOT_FOUND)
-        return !names_object; /* not the pod, but the eviction API */
+        return !names_object; /* the eviction API is missing, not the pod */
     return outcome->reason == AS_REASON_FORBIDDEN ||
            (outcome->reason == AS_REASON_REJECTED && outcome->http_status != CONFLICT);
 }
@@ -244,7 +244,7 @@ static void evict_next(struct as_drain *drain)
     send(drain, &spec, &path, write_eviction_path(pod, &path), evicted);
 }
 
-/* Its kubelet does not end it, or a finalizer keeps its object: nobody knows for how long. */
+/* Whether the kubelet does not end the pod, or a finalizer keeps its object: this may never end. */
 static bool is_lost(const struct as_drain *drain, const struct as_kube_node_pod *pod)
 {
     const struct as_clock *clock = drain->owner->client->env->clock;
@@ -263,7 +263,7 @@ static void keep_pod(struct as_drain *drain, const struct as_kube_node_pod *pod)
     };
 }
 
-/* Those that are to be evicted, and whether others are still on their way out. */
+/* Sorts out the pods to evict, and whether others are still terminating. */
 static bool sort_pods(struct as_drain *drain, const struct as_kube_node_pods *pods)
 {
     bool is_any_going = false;
@@ -364,7 +364,7 @@ static void mark(struct as_drain *drain)
     drain_patch_node(drain, &patch, marked);
 }
 
-/* Why it is not ours to drain; NULL: it is. */
+/* Why we must not drain the node; NULL: we may. */
 static const char *find_objection(const struct as_drain *drain, const struct as_kube_node *node,
                                   char text[AS_MESSAGE_SIZE])
 {

@@ -1,12 +1,12 @@
 /*
- * Emptying nodes of one cluster before their instances are deleted: cordon and taint, evict the
- * pods through the eviction API, wait until they are gone.
+ * Emptying nodes of one cluster before their instances are deleted: cordon and taint the node,
+ * evict its pods through the eviction API, wait until the pods are gone.
  *
- * What is done to a node stands in an annotation on it, with the time and the decision, so that it
- * can be undone after a crash (as_drain_recover). Undoing takes back our own doing only: a node
- * that was cordoned before stays so.
+ * An annotation on the node records what was done to it, with time and decision, so that it can be
+ * undone after a crash (as_drain_recover). Only our own changes are undone: a node that was
+ * cordoned before stays cordoned.
  *
- * DaemonSet pods, mirror pods and finished pods are left. A pod that may not be evicted
+ * DaemonSet pods, mirror pods and finished pods are ignored. A pod that may not be evicted
  * (wire/kube_nodes.h) ends the drain before anything is evicted.
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_H
@@ -24,63 +24,62 @@
 struct as_drains; /* of one cluster */
 struct as_drain;
 
-/* Borrows the client until it is freed. `owner`: who we are among those that drain nodes of this
- * cluster, at most 63 bytes; only nodes with its mark are recovered. Copied. */
+/* Borrows the client until it is freed. `owner`: our name among those that drain nodes of this
+ * cluster, at most 63 bytes, copied; only nodes with this name in their mark are recovered. */
 struct as_drains *as_drains_new(struct as_kube_client *client, const char *owner) AS_MUST_USE;
-/* Cancels all, with no callback after it. Marks of drains under way stay on their nodes, for the
+/* Cancels all drains; no callbacks afterwards. Marks of running drains stay on their nodes, for the
  * next recovery. */
 struct as_drains *as_drains_free(struct as_drains *drains);
-/* No drain, undo or recovery is under way; one that is due later is none. */
+/* Whether no drain, undo or recovery is running; a recovery that is due later does not count. */
 bool as_drains_is_idle(const struct as_drains *drains) AS_MUST_USE;
 
 struct as_drain_request { /* copied */
     const char *node;
-    const char *provider_id; /* the node's has to end with it (nodes.h), else it is another one */
+    const char *provider_id; /* the node's must end with it (nodes.h), else it is another node */
     const char *decision_id;
     int64_t timeout_us; /* from its turn until it is empty */
-    int64_t grace_us;   /* -1: the pods' own */
+    int64_t grace_us;   /* -1: each pod's own */
 };
 
 enum as_drain_end {
     AS_DRAIN_DONE,      /* empty; cordoned and marked, until the instance is gone or undone */
-    AS_DRAIN_NO_NODE,   /* there is no such node (any more): nothing to be drained */
+    AS_DRAIN_NO_NODE,   /* the node does not exist (any more): nothing to drain */
     AS_DRAIN_FAILED,    /* and undone */
-    AS_DRAIN_CANCELLED, /* likewise */
-    AS_DRAIN_STUCK      /* failed or cancelled, and could not be undone: recovery goes on trying */
+    AS_DRAIN_CANCELLED, /* and undone */
+    AS_DRAIN_STUCK      /* failed or cancelled, and undoing failed: recovery keeps trying */
 };
 
-struct as_drain_result { /* good during the callback */
+struct as_drain_result { /* valid during the callback */
     const char *node;
     enum as_drain_end end;
-    struct as_outcome outcome; /* applied; else why: timeout (the deadline), forbidden, ... with
-                                  words: "drain node n1: pod shop/web-1: Cannot evict pod as ..." */
+    struct as_outcome outcome; /* applied; else the reason and "drain node n1: ..." */
     unsigned evicted;          /* pods */
 };
 
 typedef void as_drain_done_fn(void *context, const struct as_drain_result *result);
 
 /*
- * At most AS_DRAINS_MAX at a time, the others wait for their turn. `done` comes exactly once, in a
- * later turn of the loop. One drain a node: a second one beside it fails.
+ * At most AS_DRAINS_MAX run at a time, the others wait for their turn. `done` is called exactly
+ * once, in a later turn of the loop. A second drain of the same node fails.
  */
 struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_request *request,
                                 as_drain_done_fn *done, void *context) AS_MUST_USE;
-/* Gives up and undoes; `done` comes when that is over, with CANCELLED or STUCK. */
+/* Gives up and undoes; then `done` is called with CANCELLED or STUCK. */
 void as_drain_cancel(struct as_drain *drain);
 
 /*
- * After DONE the node is held (recovery leaves it alone) until one of these: release, as its
- * instance is gone or going; undo, as its instance stays. Undo tells as a drain: FAILED with an
- * outcome of `applied` where it was undone, NO_NODE, STUCK.
+ * After DONE the node is held (recovery ignores it) until one of these calls. release: its instance
+ * is gone or leaving. undo: its instance stays; the result is reported as for a drain: FAILED with
+ * an outcome of `applied` if it was undone, else NO_NODE or STUCK.
  */
 void as_drain_release(struct as_drains *drains, const char *node);
 void as_drain_undo_start(struct as_drains *drains, const char *node, as_drain_done_fn *done,
                          void *context);
 
 /*
- * Undoes what a process that is no more left behind: nodes with our mark that are neither drained
- * nor held here. `undone`: how many. After a failure, and where a drain was stuck, it is begun anew
- * every AS_DRAIN_RECOVER_US. `done` comes in a later turn, after each.
+ * Undoes what an earlier process left behind: nodes with our mark that are neither drained nor held
+ * here. `undone`: how many. After a failure, or if a drain was stuck, it starts again every
+ * AS_DRAIN_RECOVER_US. `done` is called in a later turn, after each run.
  */
 typedef void as_drain_recovered_fn(void *context, const struct as_outcome *outcome,
                                    unsigned undone);

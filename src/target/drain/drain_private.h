@@ -1,6 +1,6 @@
 /*
- * A drain between the files that carry it out: drains.c (all of them), drain.c (the course of one),
- * drain_undo.c (back again), and drain_recover.c (what others left).
+ * The files of a drain share this: drains.c (all drains), drain.c (the course of one drain),
+ * drain_undo.c (undoing), and drain_recover.c (what others left behind).
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
@@ -28,13 +28,13 @@ struct as_drains {
     TAILQ_HEAD(drain_list, as_drain) drains;              /* in the order of their start */
     LIST_HEAD(, held) held;
     unsigned running;
-    as_drain_recovered_fn *recovered; /* NULL: it was not asked for */
+    as_drain_recovered_fn *recovered; /* NULL: no recovery was requested */
     void *recovered_context;
-    struct recovery *recovery;       /* under way; NULL */
-    struct as_timer *recovery_timer; /* of the next one; NULL */
+    struct recovery *recovery;       /* the running recovery; NULL */
+    struct as_timer *recovery_timer; /* of the next recovery; NULL */
 };
 
-/* Waits for exactly one of: its turn, request, list, timer; beside them the deadline. */
+/* Waits for exactly one of: its turn, request, list, timer; and always for the deadline. */
 struct as_drain {
     TAILQ_ENTRY(as_drain) entry;
     struct as_drains *owner;
@@ -53,11 +53,11 @@ struct as_drain {
     bool is_undoing;
     unsigned undo_tries;
 
-    struct as_buf body;                /* the Node as it was read, for the patch */
+    struct as_buf body;                /* the Node as read, for the patch */
     struct as_kube_node_pods to_evict; /* copies; of this round */
     size_t next_pod;
-    int64_t wait_us;                /* until the next round, as the API server asked for */
-    char obstacle[AS_MESSAGE_SIZE]; /* why the last pod was not evicted, or is not gone; "" */
+    int64_t wait_us;                /* until the next round, if the API server asked for it */
+    char obstacle[AS_MESSAGE_SIZE]; /* why the last pod was not evicted or is not gone; "" */
     struct as_drain_result result;
 };
 
@@ -66,26 +66,26 @@ struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_
 struct as_drain *drain_find(const struct as_drains *drains, const char *node);
 bool drain_is_held(const struct as_drains *drains, const char *node);
 
-void drain_begin(void *context);         /* of a drain whose turn it is */
-void drain_stop(struct as_drain *drain); /* cancels what it waits for, the deadline too */
-void drain_tell(struct as_drain *drain); /* the end; frees it */
+void drain_begin(void *context);         /* starts a drain whose turn has come */
+void drain_stop(struct as_drain *drain); /* cancels what it waits for, and the deadline */
+void drain_tell(struct as_drain *drain); /* reports the result and frees the drain */
 
 /* "drain node n1: " and `what` become the outcome's message. */
 void drain_explain(struct as_drain *drain, enum as_reason reason, const char *what);
 
-/* The outcome of an answer with the API server's own words. */
+/* The outcome of an answer, with the API server's own words. */
 struct as_outcome drain_read_outcome(const struct as_drain *drain,
                                      const struct as_http_response *response, bool *names_object);
 
-/* One request about the node: GET, or PATCH with the body. */
+/* Sends one request for the node: GET, or PATCH with the body. */
 void drain_ask_node(struct as_drain *drain, as_kube_request_done_fn *answered);
 void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
                       as_kube_request_done_fn *answered);
 
-/* Takes back what was done to the node, and tells the result as it is, or that it is stuck. */
+/* Undoes what was done to the node. Then reports the given result, or STUCK. */
 void drain_undo(struct as_drain *drain);
 
-void recovery_begin_later(struct as_drains *drains); /* as something is left behind */
+void recovery_begin_later(struct as_drains *drains); /* something was left behind */
 void recovery_free(struct recovery *recovery);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Undoing what a process that is no more left behind: one list of nodes, then one node after the
+ * Undoing what an earlier process left behind: first a list of nodes, then one node after the
  * other.
  */
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct recovery {
     struct as_kube_nodes nodes;
     size_t next;
     unsigned undone;
-    bool is_outdated;          /* it was asked for once more */
+    bool is_outdated;          /* recovery was requested again */
     struct as_outcome outcome; /* the first failure */
 };
 
@@ -90,7 +90,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
     struct recovery *recovery = context;
     recovery->pages = NULL;
     recovery->outcome = *outcome;
-    go_on(recovery); /* there are none where it failed */
+    go_on(recovery); /* the list is empty after a failure */
 }
 
 static void begin(struct as_drains *drains)
@@ -112,7 +112,7 @@ static void begin(struct as_drains *drains)
     recovery->pages = as_kube_pages_start(drains->client, &spec);
 }
 
-/* Who does not lead any more does nothing: whoever leads next looks for them. */
+/* A replica that no longer leads does nothing: the next leader looks for the nodes. */
 static void begin_again(void *context)
 {
     struct as_drains *drains = context;

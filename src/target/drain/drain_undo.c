@@ -1,6 +1,6 @@
 /*
- * Taking back what was done to a node. It is tried again where it may help: a node that stays
- * cordoned by mistake is capacity that nobody uses.
+ * Undoing what was done to a node. It is retried where this may help: a node that stays cordoned by
+ * mistake is unused capacity.
  */
 #include <stdio.h>
 
@@ -65,7 +65,7 @@ static void unmarked(void *context, const struct as_http_response *response, uns
         fail(drain, &outcome);
 }
 
-/* Whether there is something of ours on it. */
+/* Whether the node has our marks. */
 static bool is_ours(const struct as_drain *drain, const struct as_http_response *response)
 {
     struct as_arena arena = AS_ARENA_INIT;
@@ -100,7 +100,7 @@ static void node_read(void *context, const struct as_http_response *response, un
         end_stuck(drain, &outcome);
     } else if (as_access_get_permit(drain->owner->client->env) == AS_PERMIT_NONE) {
         as_outcome_init_local(&outcome, AS_REASON_SUPERSEDED, as_permit_explain(AS_PERMIT_NONE));
-        end_stuck(drain, &outcome); /* who leads finds the mark */
+        end_stuck(drain, &outcome); /* the next leader finds the mark */
     } else {
         drain_patch_node(drain, &patch, unmarked);
     }

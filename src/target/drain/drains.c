@@ -1,6 +1,6 @@
 /*
- * The drains of a cluster: who is drained, who waits for a turn, which nodes are held. The course
- * of one is in drain.c.
+ * The drains of a cluster: which run, which wait for a turn, which nodes are held. drain.c has the
+ * course of one drain.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ void drain_stop(struct as_drain *drain)
     drain->is_waiting = false;
 }
 
-/* What it waits for was stopped, and it is in no list. */
+/* The drain waits for nothing, and is in no list. */
 static void free_drain(struct as_drain *drain)
 {
     as_buf_deinit(&drain->body);
@@ -138,7 +138,7 @@ struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_
     return drain;
 }
 
-/* The first that waits; its turn comes in the next one of the loop. */
+/* Gives the turn to the first waiting drain, in the next turn of the loop. */
 static void give_turn(struct as_drains *drains)
 {
     const struct as_access_env *env = drains->client->env;
@@ -167,7 +167,7 @@ void drain_tell(struct as_drain *drain)
     if (drain->result.end == AS_DRAIN_STUCK)
         recovery_begin_later(drains);
     give_turn(drains);
-    /* Out of the list first: for who is told, it is over. */
+    /* First out of the list: for the callback the drain is over. */
     TAILQ_REMOVE(&drains->drains, drain, entry);
     drain->done(drain->context, &drain->result);
     free_drain(drain);
@@ -182,7 +182,7 @@ static void tell_later(void *context)
     drain_tell(drain);
 }
 
-/* Names of nodes are read from the API, but for those of a mistaken caller. */
+/* Names of nodes come from the API, unless a caller is wrong. */
 static bool is_name(const char *node)
 {
     return !as_str_is_empty(node) && strlen(node) <= 253 && strcmp(node, ".") != 0 &&
@@ -215,7 +215,7 @@ void as_drain_cancel(struct as_drain *drain)
 {
     const struct as_access_env *env = drain->owner->client->env;
     if (drain->is_undoing || drain->result.outcome.reason != AS_REASON_APPLIED)
-        return; /* it ends already */
+        return; /* it is ending already */
     drain_stop(drain);
     drain_explain(drain, AS_REASON_SUPERSEDED, "given up");
     drain->result.end = AS_DRAIN_CANCELLED;

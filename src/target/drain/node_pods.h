@@ -12,12 +12,11 @@
 
 struct as_node_pod_list;
 
-/* `pods` are good during the callback; there are none where the outcome is not AS_REASON_APPLIED.
- */
+/* `pods` are valid during the callback; empty unless the outcome is AS_REASON_APPLIED. */
 typedef void as_node_pod_list_done_fn(void *context, const struct as_outcome *outcome,
                                       const struct as_kube_node_pods *pods);
 
-/* `done` comes exactly once, in a later turn of the loop, unless cancelled first. */
+/* `done` is called exactly once, in a later turn of the loop, unless cancelled first. */
 struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, const char *node,
                                                 as_node_pod_list_done_fn *done,
                                                 void *context) AS_MUST_USE;

@@ -1,7 +1,7 @@
 /*
- * The nodes behind the instances of a group: see the header. First all nodes, in one list, as the
- * API cannot select them by providerID, or those with a label; then the pods on those that are the
- * group's, some nodes at a time, of which sums and at most one text a node are kept.
+ * The nodes behind the instances of a group: see the header. First it lists all nodes, because the
+ * API cannot select them by providerID, or the nodes with a label. Then it reads the pods on the
+ * group's nodes, a few nodes at a time, and keeps sums and at most one text per node.
  */
 #include "nodes.h"
 
@@ -34,10 +34,10 @@ struct as_nodes_reading {
     void *context;
     bool with_pods;
     size_t count;
-    struct as_instance *instances;  /* our own */
-    struct as_instance_node *found; /* one for each */
-    bool is_by_label;               /* the instances are the nodes that are listed */
-    size_t next;                    /* instance whose node is read next */
+    struct as_instance *instances;  /* our own copy */
+    struct as_instance_node *found; /* one per instance */
+    bool is_by_label;               /* the listed nodes are the instances */
+    size_t next;                    /* the instance whose node is read next */
     struct as_kube_pages *pages;
     struct as_kube_nodes nodes;
     struct reader readers[AS_NODES_PARALLEL];
@@ -92,7 +92,8 @@ bool as_node_is_instance(const char *node_provider_id, const char *provider_id)
     return end == node_provider_id || *provider_id == '/' || end[-1] == '/' || end[-1] == '.';
 }
 
-/* What follows the last '/' or '.', which is equal (but for case) where one ends with the other. */
+/* The text behind the last '/' or '.': equal, ignoring case, if one providerID ends with
+ * another. */
 static const char *get_key(const char *provider_id)
 {
     const char *key = provider_id;
@@ -112,7 +113,7 @@ static int compare_keyed(const void *a, const void *b)
     return strcasecmp(((const struct keyed *)a)->key, ((const struct keyed *)b)->key);
 }
 
-/* The first of those with the key. */
+/* The first entry with the key. */
 static size_t find_keyed(const struct keyed *keys, size_t count, const char *key)
 {
     size_t low = 0, high = count;
@@ -182,7 +183,7 @@ static void match(struct as_nodes_reading *reading)
     free(owners);
 }
 
-/* The nodes are the instances. One without a providerID has no name that the provider knows. */
+/* The nodes are the instances. Without a providerID the provider does not know a node's name. */
 static void take_all(struct as_nodes_reading *reading)
 {
     const size_t count = reading->nodes.count;
@@ -241,7 +242,7 @@ static void pods_read(void *context, const struct as_outcome *outcome,
     read_more(reading);
 }
 
-/* The next instance with a node; `count` where there is none. */
+/* The next instance with a node; `count` if there is none. */
 static size_t take_next(struct as_nodes_reading *reading)
 {
     while (reading->next < reading->count &&

@@ -1,10 +1,10 @@
 /*
- * The nodes of a cluster behind the instances of a group: one list of nodes, and the pods on those
- * that are the group's.
+ * The nodes of a cluster behind the instances of a group: a list of the nodes, and the pods on the
+ * group's nodes.
  *
- * A node is an instance's where its spec.providerID ends with as_instance.provider_id (or its id)
- * behind a '/' or '.', or is equal to it; of Azure without regard to case. Where the provider does
- * not name instances (as_group_view.node_label), the nodes say which there are.
+ * A node belongs to an instance if its spec.providerID equals as_instance.provider_id (or its id),
+ * or ends with it behind a '/' or '.'; for Azure ignoring case. If the provider does not name
+ * instances (as_group_view.node_label), the nodes are the instances.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODES_H
 #define ALERTSCALER_SRC_TARGET_NODES_H
@@ -23,27 +23,27 @@ struct as_nodes_reading;
 
 struct as_instance_node { /* of one instance */
     const struct as_instance *instance;
-    bool is_found, is_ambiguous; /* ambiguous: several nodes, or several instances of one node */
+    bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
     struct as_candidate_node node;
-    const char *mark; /* the decision that began to drain it (drain.h); NULL: none */
+    const char *mark; /* the decision that began to drain it (drain.h); NULL: no mark */
 };
 
-/* `nodes`: one for each instance, in the view's order; good during the callback, as its texts. None
- * where the outcome is not AS_REASON_APPLIED. Its message names the right that is missing. */
+/* `nodes`: one per instance, in the view's order; valid during the callback, with its texts. Empty
+ * unless the outcome is AS_REASON_APPLIED. The outcome's message names a missing right. */
 typedef void as_nodes_done_fn(void *context, const struct as_outcome *outcome,
                               const struct as_instance_node *nodes, size_t count);
 
 /*
- * Copies what it needs of the view. Without `with_pods` pod_count, requests and blocking_pod
- * are 0 and NULL: enough to know who is ready. `done` comes exactly once, in a later turn of the
- * loop, unless cancelled first.
+ * Copies what it needs of the view. Without `with_pods`, pod_count, requests and blocking_pod are 0
+ * and NULL; this suffices to know which nodes are ready. `done` is called exactly once, in a later
+ * turn of the loop, unless cancelled first.
  */
 struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              const struct as_group_view *view, bool with_pods,
                                              as_nodes_done_fn *done, void *context) AS_MUST_USE;
 void as_nodes_read_cancel(struct as_nodes_reading *reading);
 
-/* Whether a node of this spec.providerID is the instance. */
+/* Whether the node with this spec.providerID is the instance. */
 bool as_node_is_instance(const char *node_provider_id, const char *provider_id);
 
 #endif

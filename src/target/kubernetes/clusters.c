@@ -15,8 +15,8 @@
 
 #define OWNER_SIZE 32
 
-/* Who drains nodes: the same after a restart and on every replica, another one for another state.
- */
+/* Our name among those that drain nodes: the same after a restart and on every replica; different
+ * for another state. */
 static void print_owner(const struct as_state_settings *state, char owner[OWNER_SIZE])
 {
     const bool is_shared = state->store == AS_STORE_KUBERNETES;

@@ -1,5 +1,5 @@
 /*
- * The clusters of the settings as places where instances of node groups are nodes.
+ * The clusters of the settings, whose nodes may be the instances of node groups.
  */
 #ifndef ALERTSCALER_SRC_TARGET_CLUSTERS_H
 #define ALERTSCALER_SRC_TARGET_CLUSTERS_H
@@ -14,7 +14,7 @@
 #include "drain/drain.h"
 #include "outcome.h"
 
-struct as_cluster { /* all owned by the clusters */
+struct as_cluster { /* owned by as_clusters */
     const char *name;
     struct as_kube_access *access; /* NULL: `missing` says why */
     struct as_kube_client client;
@@ -28,12 +28,12 @@ struct as_clusters {
     size_t count;
 };
 
-/* Borrows both. Reads kubeconfigs, and asks nothing of any cluster yet. */
+/* Borrows both arguments. Reads kubeconfigs, but sends no requests yet. */
 void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
                       const struct as_access_env *env);
-void as_clusters_deinit(struct as_clusters *clusters); /* cancels what is under way */
+void as_clusters_deinit(struct as_clusters *clusters); /* cancels everything */
 
-/* NULL where there is none of this name. */
+/* NULL if there is no cluster of this name. */
 struct as_cluster *as_clusters_find(const struct as_clusters *clusters, const char *name);
 
 #endif

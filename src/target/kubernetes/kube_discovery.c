@@ -1,6 +1,6 @@
 /*
- * API discovery of one cluster: see the header. An entry is fresh (has a list), being asked for
- * (has a request), or empty; a group version that is not served is a list of nothing.
+ * API discovery of one cluster: see the header. An entry is fresh (has a list), asking (has a
+ * request), or empty. A group version that is not served has an empty list.
  */
 #include "kube_discovery.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
 #include <alertscaler/access/kube_path.h>
@@ -79,7 +79,7 @@ static void tell(struct entry *entry, const struct as_outcome *failure)
     }
 }
 
-/* 0: the entry has its list now; else *failure_out says why not. */
+/* 0: the entry has its list; else *failure_out says why not. */
 static int take_list(struct entry *entry, const struct as_http_response *response,
                      struct as_outcome *failure_out)
 {
@@ -117,7 +117,7 @@ static void answered(void *context, const struct as_http_response *response, uns
     tell(entry, code ? &failure : NULL);
 }
 
-/* NULL where the table is full or this is no apiVersion. */
+/* NULL if the table is full or `api_version` is not an apiVersion. */
 static struct entry *add_entry(struct as_kube_discovery *discovery, const char *api_version)
 {
     size_t size = strlen(api_version);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
 #include <alertscaler/access/kube_path.h>
@@ -28,9 +28,9 @@ struct as_kube_events {
     struct as_kube_client *client;
     struct seen *seen;
     unsigned in_flight;
-    int64_t tokens_us; /* of the token bucket: one event costs a second over the rate */
+    int64_t tokens_us; /* of the token bucket: an event costs 1 s / rate */
     as_mono_time filled_at;
-    bool is_failing; /* said so */
+    bool is_failing; /* this was logged */
 };
 
 #define EVENT_COST_US (AS_US_PER_S / AS_KUBE_EVENTS_PER_S)
@@ -91,13 +91,13 @@ static bool take_token(struct as_kube_events *events)
     return true;
 }
 
-/* What an event of this result is called. NULL: none. */
+/* The reason of the Event for this result. NULL: no Event. */
 static const char *get_event_reason(const struct as_scale_result *result)
 {
     if (result->outcome == AS_REASON_APPLIED)
         return "SuccessfulRescale";
-    /* A conflict is decided again at once; what is not there can bear no event; a server that
-     * could not even be asked will not take one. */
+    /* A conflict is decided again at once; a missing object can have no Event; a server that could
+     * not be reached will not accept an Event. */
     if (result->outcome == AS_REASON_CONFLICT || result->outcome == AS_REASON_TARGET_NOT_FOUND ||
         result->attempts == 0 || (result->http_status == 0 && !result->is_ambiguous))
         return NULL;

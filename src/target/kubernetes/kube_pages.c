@@ -1,10 +1,10 @@
 /*
  * A list, page by page: see the header. Each page begins where the one before it ended, so that all
- * show the cluster at one moment. Where the API server has forgotten that moment (410), the list
- * begins anew, once.
+ * show the cluster at one moment. If the API server no longer knows that moment (410), the list is
+ * restarted, once.
  *
- * All or nothing: a list that ends early is a failure, as what is missing would look as if it were
- * not there. Limits: see limits.h.
+ * All or nothing: a list that ends early is a failure, because what is missing would seem not to
+ * exist. Limits: see limits.h.
  */
 #include "kube_pages.h"
 
@@ -27,9 +27,9 @@ struct as_kube_pages {
     struct as_kube_client *client;
     struct as_kube_pages_spec spec;
     char *path;
-    char *next; /* token of the page that is asked for; NULL: the first */
+    char *next; /* token of the next page; NULL: the first */
     struct as_kube_request *request;
-    struct as_timer *timer; /* could not be asked: the outcome says why */
+    struct as_timer *timer; /* could not start: the outcome says why */
     struct as_outcome outcome;
     as_mono_time started_at;
     unsigned count;
@@ -64,7 +64,7 @@ static void finish(void *context)
     free_pages(pages);
 }
 
-/* `what` is one of our texts, or the other side's words. */
+/* `what` is our own text or the other side's. */
 static void set_failure(struct as_kube_pages *pages, enum as_reason reason, const char *what)
 {
     char message[2 * AS_MESSAGE_SIZE];
@@ -106,8 +106,8 @@ static void ask(struct as_kube_pages *pages)
     pages->request = as_kube_request_start(pages->client, &spec, answered, pages);
 }
 
-/* The words of the API server, and whose fault it is: what names no object of ours is not "not
- * found", and the right that is missing has a name. */
+/* Explains with the API server's words. A 404 that names no object of ours is not "not found"; for
+ * a 403 the missing right is named. */
 static void explain(struct as_kube_pages *pages, const struct as_http_response *response)
 {
     struct as_outcome *outcome = &pages->outcome;
@@ -150,7 +150,7 @@ static void take_page(struct as_kube_pages *pages, const struct as_http_response
         set_failure(pages, AS_REASON_REJECTED, error.text);
 }
 
-/* Whether there may be another page. */
+/* Whether the limits allow another page. */
 static void check_limits(struct as_kube_pages *pages)
 {
     const struct as_clock *clock = pages->client->env->clock;

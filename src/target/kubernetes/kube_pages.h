@@ -1,6 +1,6 @@
 /*
- * A list of a cluster's API server, read page by page, all of it at one moment of the cluster: all
- * or a failure.
+ * A complete list from a cluster's API server, read page by page, as of one moment: everything, or
+ * a failure.
  */
 #ifndef ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
 #define ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
@@ -16,18 +16,17 @@
 struct as_kube_pages;
 
 struct as_kube_pages_spec { /* texts but `path`: static memory */
-    const char *path;       /* with its selectors; limit and continue come behind; copied. NULL:
-                               there is none, as `trouble` says */
+    const char *path;       /* with its selectors, copied; NULL: see `trouble` */
     const char *trouble;
     const char *operation; /* for metrics: "list_pods" */
     const char *what;      /* for messages: "list pods" */
-    const char *right;     /* that is missing where the answer is 403: "pods: list" */
-    /* Takes a page: 0 with the token of the next one, to be freed, or NULL; else the error says why
-     * not. */
+    const char *right;     /* missing if the answer is 403: "pods: list" */
+    /* Takes a page: 0 with the token of the next page, to be freed, or NULL; else an error that
+     * says why. */
     int (*take)(void *context, const char *json, size_t size, char **next_out,
                 struct as_error *error);
-    void (*clear)(void *context); /* forgets what was taken: the list begins anew, or has failed */
-    /* Exactly once, in a later turn of the loop, unless cancelled first. */
+    void (*clear)(void *context); /* drops what was taken: the list restarts, or has failed */
+    /* Called exactly once, in a later turn of the loop, unless cancelled first. */
     void (*done)(void *context, const struct as_outcome *outcome);
     void *context;
 };

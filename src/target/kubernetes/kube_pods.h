@@ -1,5 +1,5 @@
 /*
- * The pods that a label selector names, in one namespace of a cluster: a list read page by page.
+ * The pods of a label selector in one namespace of a cluster: a list read page by page.
  */
 #ifndef ALERTSCALER_SRC_TARGET_KUBE_PODS_H
 #define ALERTSCALER_SRC_TARGET_KUBE_PODS_H
@@ -12,12 +12,12 @@
 
 struct as_kube_pod_list;
 
-/* `pods` are sorted, and good during the callback; there are none where the outcome is not
+/* `pods` are sorted, and valid during the callback; empty unless the outcome is
  * AS_REASON_APPLIED. */
 typedef void as_kube_pod_list_done_fn(void *context, const struct as_outcome *outcome,
                                       const struct as_kube_pods *pods);
 
-/* Copies the texts. `done` comes exactly once, in a later turn of the loop, unless cancelled
+/* Copies the texts. `done` is called exactly once, in a later turn of the loop, unless cancelled
  * first. */
 struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
                                                 const char *namespace_, const char *selector,

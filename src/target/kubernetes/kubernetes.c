@@ -1,11 +1,11 @@
 /*
  * Target adapter for the scale subresources of one Kubernetes cluster: see the header.
  *
- * A call goes through discovery (mostly at hand), one request, and its answer, and with pods
- * asked for, through the list of those that the answer's selector names. It never tries again
- * by itself, but for two reasons that are the adapter's own: a 401 (in kube_client.c) and a path
- * that discovery gave and that is gone (once). A scale always names the resourceVersion it rests
- * on, so that the API server refuses it where somebody else was faster.
+ * A call goes through discovery (usually cached) and one request with its answer; if pods are asked
+ * for, also through the list of the pods of the answer's selector. It never retries, with two
+ * exceptions: a 401 (in kube_client.c), and a path from discovery that is gone (once). A scale
+ * always names the resourceVersion that it is based on, so the API server refuses it if somebody
+ * else was faster.
  */
 #include <alertscaler/target/kubernetes.h>
 
@@ -60,7 +60,7 @@ struct call {
     bool is_cluster_wide;
 
     struct as_outcome outcome;
-    struct as_kube_scale scale;      /* where the outcome is applied */
+    struct as_kube_scale scale;      /* if the outcome is applied */
     const struct as_kube_pods *pods; /* NULL: not known */
     unsigned attempts;
     char path[512];
@@ -132,14 +132,14 @@ static void finish(void *context)
     free_call(call);
 }
 
-/* Without a request: told in a later turn, because this one may still be the caller's. */
+/* Without a request: reports in a later turn, because the caller's call may still be running. */
 static void finish_later(struct call *call)
 {
     const struct as_access_env *env = call->owner->env;
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
 
-/* A webhook or a conversion may have made something else of what was asked for. */
+/* A webhook or a conversion may have changed the request: checks the result. */
 static void check_applied(struct call *call)
 {
     if (!call->scaled || call->scale.replicas == call->wanted.to)
@@ -175,8 +175,7 @@ static void listed(void *context, const struct as_outcome *outcome, const struct
     finish(call);
 }
 
-/* True where the call goes on with a list; else the pods are not known, and the message says why.
- */
+/* True if the call continues with a list; else the pods are not known, and the message says why. */
 static bool list_pods(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
@@ -198,7 +197,7 @@ static bool list_pods(struct call *call, const struct as_http_response *response
     return true;
 }
 
-/* True where the path itself is gone, and is to be looked up again. */
+/* True if the path itself is gone, and must be looked up again. */
 static bool take_failure(struct call *call, const struct as_http_response *response)
 {
     struct as_kube_status status = {0};

@@ -1,5 +1,5 @@
 /*
- * A copy of a scale request, which a port's caller only lends for the call.
+ * A copy of a scale request, which a port's caller lends only for the call.
  */
 #ifndef ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H
 #define ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H

@@ -16,11 +16,12 @@
 
 #include "talk_call.h"
 
-/* Credentials are renewed this long before they expire, while the old ones are used; and are not
- * begun with this long before (AWS' and Google's own tools have 15 and 5 minutes, and 10 and 4). */
+/* Credentials are renewed RENEW_BEFORE_US before they expire; meanwhile the old ones are used, but
+ * not for talks that begin in the last EXPIRED_BEFORE_US. (AWS has 15 and 10 minutes, Google 5 and
+ * 4.) */
 #define RENEW_BEFORE_US   (10 * AS_US_PER_MIN)
 #define EXPIRED_BEFORE_US (1 * AS_US_PER_MIN)
-#define TRY_AGAIN_US      (30 * AS_US_PER_S) /* after a search that failed */
+#define TRY_AGAIN_US      (30 * AS_US_PER_S) /* after a failed search */
 
 struct as_account_call {
     LIST_ENTRY(as_account_call) entry;
@@ -31,36 +32,36 @@ struct as_account_call {
     void *context;
     bool is_waiting; /* for credentials */
     bool is_begun;
-    unsigned generation; /* of the credentials its last request has */
+    unsigned generation; /* of the credentials of its last request */
 };
 
 struct as_account {
     const struct as_group_provider *provider;
     const struct as_provider_settings *settings;
     const struct as_access_env *env;
-    struct as_http_auth *auth;      /* of http_config, where the provider has no way of its own */
-    struct as_kube_client *cluster; /* NULL: it is no cluster's */
+    struct as_http_auth *auth; /* of http_config, if the provider has no credentials of its own */
+    struct as_kube_client *cluster; /* NULL: not a cluster's */
     struct as_http_tls tls;
     LIST_HEAD(, as_account_call) calls;
     struct as_random nonces;
-    int64_t skew_us; /* how far the provider's clock is ahead of ours, where that was learnt */
+    int64_t skew_us; /* how far the provider's clock is ahead of ours, if known */
 
     struct as_credentials credentials; /* when has_credentials */
     bool has_credentials;
     unsigned generation; /* counts the credentials that were found */
-    /* the search */
+    /* the search: */
     bool is_searching;
     size_t source;
     struct as_credentials_talk search;
     struct talk_call searcher;
-    struct as_timer *timer;             /* that nothing was found */
-    as_mono_time search_again;          /* not before, after a failure */
+    struct as_timer *timer;             /* reports that nothing was found */
+    as_mono_time search_again;          /* after a failure: not before */
     char problem[AS_TALK_MESSAGE_SIZE]; /* of the last search */
     enum as_talk_fault problem_fault;
 };
 
-/* As the provider's clock has it: by that its signatures are checked, and its credentials expire.
- */
+/* The time of the provider's clock, which decides on signatures and on the expiry of
+ * credentials. */
 static as_wall_time get_wall(const struct as_account *account)
 {
     const as_wall_time now = account->env->clock->get_wall(account->env->clock);
@@ -109,7 +110,7 @@ static void begin(struct as_account_call *call)
     call->account->provider->begin(call->talk);
 }
 
-/* Every call that waited goes on: with credentials, or with the search's failure. */
+/* Every waiting call continues: with credentials, or with the search's failure. */
 static void release_waiting(struct as_account *account)
 {
     struct as_account_call *call;
@@ -139,7 +140,7 @@ static void take_found(struct as_account *account)
     account->generation++;
 }
 
-/* Old credentials are kept while they are good; else the next call searches again. */
+/* Old credentials are kept while they are valid; else the next call searches again. */
 static void note_failure(struct as_account *account, enum as_talk_fault fault, const char *source,
                          const char *message)
 {
@@ -230,7 +231,7 @@ static void end_search(struct as_account *account)
     as_talk_deinit(&account->search.talk);
 }
 
-/* The clock is known now. */
+/* The provider's clock is known now: searches again. */
 static void search_anew(void *context)
 {
     struct as_account *account = context;
@@ -291,7 +292,7 @@ static bool refused(void *context, struct talk_call *runner)
     struct as_account *account = call->account;
     if (!account->provider->credentials)
         return false;
-    if (call->generation != account->generation) { /* others came while it was under way */
+    if (call->generation != account->generation) { /* newer credentials came meanwhile */
         talk_call_repeat(runner);
         return true;
     }

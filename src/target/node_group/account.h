@@ -1,6 +1,6 @@
 /*
- * A provider's account: its credentials, found once for all who wait, renewed before they expire,
- * and kept while they are good although new ones cannot be had; and the talks with its API.
+ * A provider's account: its credentials, and the talks with its API. Credentials are found once for
+ * all that wait, renewed before they expire, and kept while they are valid even if a renewal fails.
  */
 #ifndef ALERTSCALER_SRC_TARGET_ACCOUNT_H
 #define ALERTSCALER_SRC_TARGET_ACCOUNT_H
@@ -12,21 +12,21 @@
 #include <alertscaler/provider/group.h>
 
 struct as_account;
-struct as_account_call; /* a talk that is under way */
+struct as_account_call; /* a running talk */
 
-/* Borrows all. `cluster`: of a provider that is_kubernetes; else NULL. */
+/* Borrows all arguments. `cluster`: for a provider that is_kubernetes; else NULL. */
 struct as_account *as_account_new(const struct as_group_provider *provider,
                                   const struct as_provider_settings *settings,
                                   const struct as_access_env *env,
                                   struct as_kube_client *cluster) AS_MUST_USE;
-/* Cancels what is under way. */
+/* Cancels all calls. */
 struct as_account *as_account_free(struct as_account *account);
 
 /*
- * Carries out a talk whose verb and arguments are filled in (the talk initialized by
- * as_account_init_talk): finds credentials, begins it, signs and sends what it wants, until it has
- * ended; `done` comes exactly once, in a later turn, unless cancelled. A request whose credentials
- * were not accepted is sent once more with new ones. The talk stays the caller's, who deinits it.
+ * Carries out a talk that as_account_init_talk has initialized and whose verb and arguments are
+ * set: finds credentials, begins the talk, signs and sends its requests, until it has ended. `done`
+ * is called exactly once, in a later turn, unless cancelled. A request whose credentials were
+ * refused is sent once more with new ones. The caller owns the talk and deinits it.
  */
 typedef void as_account_done_fn(void *context);
 void as_account_init_talk(const struct as_account *account, struct as_group_talk *talk);

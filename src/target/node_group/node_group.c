@@ -1,6 +1,6 @@
 /*
- * Node groups of an account: see the header. Before a change the group is read again: most clouds
- * know no conditional change, and what has changed since it was decided is a conflict.
+ * Node groups of an account: see the header. Before a change the group is read again, because most
+ * clouds have no conditional change; a change since the decision is a conflict.
  */
 #include "node_group.h"
 
@@ -21,8 +21,8 @@
 #include "outcome.h"
 #include "shrink.h"
 
-/* How often an operation that a change has begun is asked after, and how long: an error of the
- * provider's (no quota, no machines) is told with the action when it comes so soon. */
+/* How often and how long an operation is polled after a change: an early error of the provider (no
+ * quota, no machines) is reported with the action. */
 #define POLL_EVERY_US (2 * AS_US_PER_S)
 #define POLL_MAX_US   (60 * AS_US_PER_S)
 
@@ -50,13 +50,13 @@ struct call {
     struct as_nodes_reading *reading;
     struct as_shrink *shrink;
     struct as_timer *timer;
-    int32_t ready;   /* instances that run, and are ready nodes where they are nodes */
-    char *operation; /* that the change has begun; NULL: none */
+    int32_t ready;   /* running instances; if the group has nodes, those with a ready node */
+    char *operation; /* started by the change; NULL: none */
     as_mono_time poll_at, poll_until;
-    char shortage[AS_MESSAGE_SIZE]; /* why what is taken back did not come; "" */
+    char shortage[AS_MESSAGE_SIZE]; /* why instances that are taken back did not come; "" */
     unsigned attempts;
-    int32_t to;      /* that is asked of the provider: wanted, or as low as it can be for now */
-    int32_t reached; /* where it is a step */
+    int32_t to;      /* the size for the provider: wanted, or as low as possible now */
+    int32_t reached; /* if it is a step */
     struct as_provider_call request;
     struct as_outcome outcome;
 };
@@ -180,7 +180,7 @@ static void polled(void *context)
         end_polling(call);
 }
 
-/* A stop does not wait for the end of what is accepted already. */
+/* A stop does not wait for the end of an accepted change. */
 static void poll_again(void *context)
 {
     struct call *call = context;
@@ -193,7 +193,7 @@ static void poll_again(void *context)
         talk(call, AS_GROUP_POLL, polled);
 }
 
-/* In short steps, so that a stop is noticed. */
+/* Waits in short steps, so that a stop is noticed. */
 static void wait_to_poll(struct call *call)
 {
     struct as_loop *loop = call->owner->env->loop;
@@ -202,8 +202,8 @@ static void wait_to_poll(struct call *call)
     call->timer = loop->start_timer(loop, step_us, poll_again, call);
 }
 
-/* How far a change has come of which only a part was accepted: where that cannot be seen, it is
- * looked for by the next observations. */
+/* Reads how far a partly accepted change has come. If this fails, the next observations will
+ * tell. */
 static void part_read(void *context)
 {
     struct call *call = context;
@@ -253,7 +253,7 @@ static bool is_beyond_bounds(const struct as_group_view *view, int32_t to)
            (view->min >= 0 && to < view->min && to < view->size);
 }
 
-/* Whether the group as it is now cannot be changed as wanted: then the call is refused. */
+/* Whether the group's present state does not allow the change: then the call is refused. */
 static bool find_obstacle(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
@@ -289,7 +289,7 @@ static bool find_obstacle(struct call *call)
 
 /* ---- nodes ---- */
 
-/* The cluster whose nodes the instances are; NULL: of none. False after refusing the call. */
+/* The cluster whose nodes are the instances; NULL: no cluster. False after refusing the call. */
 static bool find_cluster(struct call *call, struct as_cluster **cluster_out)
 {
     const struct as_nodes_config *nodes = call->wanted.nodes;
@@ -340,8 +340,8 @@ static void shrink(struct call *call)
     call->shrink = as_shrink_start(&request, shrunk, call);
 }
 
-/* What never came has no name: only the size is lowered. What came and does not serve leaves by
- * name, the next time where there is both. */
+/* Instances that never came have no names: for these only the size is lowered. Instances that came
+ * but do not serve are removed by name; if there are both kinds, the next time. */
 static void take_back(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
@@ -374,7 +374,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
     finish(call);
 }
 
-/* How many of the instances are there, for who asks for the size. */
+/* Counts the ready instances, for a caller that asks for the size. */
 static void count_ready(struct call *call)
 {
     struct as_cluster *cluster;

@@ -1,9 +1,9 @@
 /*
  * Target adapter: the node groups of one account of a cloud (provider/group.h has the providers).
  *
- * A group is scaled up by its size; it is scaled down by instances that are chosen here. Sizes that
- * the provider does not come up to in time are an observation's `shortfall`, and the group takes no
- * more for a while that doubles.
+ * A group is scaled up by its size, and scaled down by instances that are chosen here. If the
+ * provider does not reach the size in time, the observation has a `shortfall`, and the group
+ * accepts no growth for a while; this pause doubles each time.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_H
 #define ALERTSCALER_SRC_TARGET_NODE_GROUP_H
@@ -16,8 +16,8 @@
 
 #include "kubernetes/clusters.h"
 
-/* Borrows all. Close it with the port's close, not from a callback, and before the clusters.
- * `cluster`: whose API server a provider that is_kubernetes asks; else NULL. */
+/* Borrows all arguments. End it with the port's close, not from a callback, and before the
+ * clusters. `cluster`: the API server for a provider that is_kubernetes; else NULL. */
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
                                          const struct as_provider_settings *settings,
                                          const struct as_access_env *env,

@@ -1,7 +1,7 @@
 /*
  * Scaling down: see the header.
  *
- *   nodes read -> chosen -> drained, side by side -> deleted in one call -> seen to be gone
+ *   read nodes -> choose -> drain in parallel -> delete in one call -> wait until they are gone
  */
 #include "shrink.h"
 
@@ -17,14 +17,14 @@
 #include "drain/nodes.h"
 #include "fault.h"
 
-#define LOOK_EVERY_US (5 * AS_US_PER_S)    /* for instances to be gone */
-#define LOOK_MAX_US   (10 * AS_US_PER_MIN) /* then they are left to the provider */
+#define LOOK_EVERY_US (5 * AS_US_PER_S)    /* while waiting for instances to be gone */
+#define LOOK_MAX_US   (10 * AS_US_PER_MIN) /* then the provider is left alone with them */
 
-struct leaving { /* an instance that was chosen */
+struct leaving { /* a chosen instance */
     struct as_shrink *shrink;
     const char *id, *provider_id;
-    const char *name; /* of its node; NULL: it is none */
-    const char *node; /* the same where it is to be drained; NULL */
+    const char *name; /* of its node; NULL: it has no node */
+    const char *node; /* the same if it must be drained; NULL */
     struct as_drain *drain;
     bool is_drained; /* or needs no drain */
 };
@@ -33,15 +33,15 @@ struct as_shrink {
     struct as_shrink_request request;
     as_shrink_done_fn *done;
     void *context;
-    struct as_arena arena; /* what was chosen, and its texts */
+    struct as_arena arena; /* memory of what was chosen */
     struct as_nodes_reading *reading;
     struct leaving *leaving;
     size_t leaving_count, draining, drained;
-    const char **ids;            /* of those that are deleted */
-    bool *are_gone;              /* by `ids`: the provider said so of the call; NULL */
-    const char *operation;       /* that deletes them, until it is over; NULL */
-    const char **nodes;          /* their names; NULL where they are no nodes */
-    char words[AS_MESSAGE_SIZE]; /* why it is fewer than wanted; "" */
+    const char **ids;            /* of the instances that are deleted */
+    bool *are_gone;              /* by `ids`: the provider said so in its answer; NULL */
+    const char *operation;       /* that deletes them, while it runs; NULL */
+    const char **nodes;          /* names of their nodes; NULL if there are no nodes */
+    char words[AS_MESSAGE_SIZE]; /* why fewer than wanted; "" */
     struct as_outcome failure;   /* of the first drain that failed */
     struct as_group_talk talk;
     struct as_account_call *call;
@@ -100,7 +100,7 @@ static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_d
     shrink->call = as_account_start(shrink->request.account, group, done, shrink);
 }
 
-/* The action has been told by then, or is about to be: what is left goes into the log. */
+/* By then the action has been reported, or is about to be: a remaining mark goes into the log. */
 static void undone(void *context, const struct as_drain_result *result)
 {
     (void)context;
@@ -109,7 +109,7 @@ static void undone(void *context, const struct as_drain_result *result)
                AS_F("reason", result->outcome.message));
 }
 
-/* Nodes whose instances go are left as they are; the others take pods again. */
+/* Nodes whose instances leave stay as they are; the others take pods again. */
 static void let_go(struct as_shrink *shrink, bool is_gone)
 {
     struct as_drains *drains = shrink->request.drains;
@@ -124,14 +124,14 @@ static void let_go(struct as_shrink *shrink, bool is_gone)
     }
 }
 
-/* Where instances have no names the provider is asked whether it is still at work. */
+/* If instances have no names, the question is whether the provider is still working. */
 static bool is_there(const struct as_group_view *view, const char *id)
 {
     return view->node_label ? view->in_progress : as_group_is_present(view, id);
 }
 
-/* How many that were to leave the provider still lists, by the last READ. One of which it said that
- * it has it no more is not waited for: its list is behind. */
+/* How many leaving instances the last READ still lists. An instance that the provider has declared
+ * gone is not waited for: its list is behind. */
 static size_t count_left(const struct as_shrink *shrink)
 {
     size_t left = 0;
@@ -143,7 +143,7 @@ static size_t count_left(const struct as_shrink *shrink)
 
 static void look_again(void *context);
 
-/* In short steps, so that a stop is noticed. */
+/* Waits in short steps, so that a stop is noticed. */
 static void wait_to_look(struct as_shrink *shrink)
 {
     struct as_loop *loop = shrink->request.env->loop;
@@ -163,7 +163,7 @@ static bool look_later(struct as_shrink *shrink, int64_t least_us)
     return true;
 }
 
-/* The provider has accepted the call: it sees to the rest. */
+/* The provider has accepted the call and does the rest. */
 static void leave(struct as_shrink *shrink)
 {
     let_go(shrink, true);
@@ -207,9 +207,9 @@ static void look_again(void *context)
     }
 }
 
-/* Some instances may be gone although the removal failed: then what was decided on is done in part,
- * and begun anew it would take too many. Those that are there still stay. What was accepted and
- * removed nobody is a step all the same. */
+/* Some instances may be gone although the removal failed: then the decision is done in part, and
+ * doing it again would remove too many. Instances that still exist stay. A change that was accepted
+ * counts as a step, even if it removed nothing. */
 static void judged(void *context)
 {
     struct as_shrink *shrink = context;
@@ -248,7 +248,7 @@ static void judged(void *context)
 
 static void judge(struct as_shrink *shrink)
 {
-    const bool may_be_done = shrink->drained > 1 || shrink->operation; /* in part at least */
+    const bool may_be_done = shrink->drained > 1 || shrink->operation; /* at least in part */
     if (may_be_done && !shrink->request.view->node_label) {
         talk(shrink, AS_GROUP_READ, judged);
         return;
@@ -257,7 +257,7 @@ static void judge(struct as_shrink *shrink)
     finish(shrink);
 }
 
-/* The operation is over before it is looked whether the instances are gone. */
+/* Waits for the operation's end before checking whether the instances are gone. */
 static void followed(void *context)
 {
     struct as_shrink *shrink = context;
@@ -350,7 +350,7 @@ static void drained(void *context, const struct as_drain_result *result)
 static void drain_all(struct as_shrink *shrink)
 {
     const struct as_nodes_config *nodes = shrink->request.nodes;
-    shrink->draining = 1; /* itself */
+    shrink->draining = 1; /* this function itself */
     for (size_t i = 0; i < shrink->leaving_count; i++) {
         struct leaving *leaving = &shrink->leaving[i];
         leaving->shrink = shrink;
@@ -399,7 +399,7 @@ static const char *get_provider_id(struct as_shrink *shrink, const struct as_ins
                                  : shrink->request.view->instances[index].provider_id);
 }
 
-/* `nodes`: one for each of the `count` instances; NULL: they are no nodes. */
+/* `nodes`: one per instance (`count`); NULL: the instances are not nodes. */
 static void choose(struct as_shrink *shrink, const struct as_instance_node *nodes, size_t count)
 {
     const struct as_group_view *view = shrink->request.view;
@@ -447,7 +447,7 @@ static void choose(struct as_shrink *shrink, const struct as_instance_node *node
     drain_all(shrink);
 }
 
-/* A node that has outlived its instance must not be named: the provider would take another one. */
+/* A node without its instance must not be named: the provider would remove another instance. */
 static bool has_left_nodes(struct as_shrink *shrink, size_t count)
 {
     const struct as_group_view *view = shrink->request.view;
@@ -460,9 +460,9 @@ static bool has_left_nodes(struct as_shrink *shrink, size_t count)
     return true;
 }
 
-/* Where not one of them is a node, it is the wrong cluster, or nodes have no providerID: machines
- * that serve would go without being emptied. A group that was empty before may be given up whole.
- */
+/* If no instance has a node, it is the wrong cluster, or the nodes have no providerID: serving
+ * machines would be removed without a drain. But when a growth from 0 is taken back, all instances
+ * may go. */
 static bool is_blind(struct as_shrink *shrink, const struct as_instance_node *nodes, size_t count)
 {
     const struct as_scale_request *wanted = shrink->request.wanted;

@@ -1,6 +1,6 @@
 /*
- * Talks over the ports: see the header. Every want is begun from a turn of the loop of its own, so
- * that nothing is called back from inside a call.
+ * Talks over the ports: see the header. Every want is started from a separate turn of the loop, so
+ * that no callback comes from inside a call.
  */
 #include "talk_call.h"
 
@@ -12,7 +12,7 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
-#define SKEW_MIN_US (2 * AS_US_PER_MIN) /* clouds take five minutes and more for right */
+#define SKEW_MIN_US (2 * AS_US_PER_MIN) /* clouds accept five minutes and more */
 
 static void turn(void *context);
 
@@ -21,7 +21,7 @@ static void later(struct talk_call *call, int64_t us)
     call->timer = call->env->loop->start_timer(call->env->loop, us, turn, call);
 }
 
-/* As the other side's clock has it. */
+/* The time of the other side's clock. */
 static as_wall_time get_now(const struct talk_call *call)
 {
     const as_wall_time now = call->env->clock->get_wall(call->env->clock);
@@ -30,10 +30,10 @@ static as_wall_time get_now(const struct talk_call *call)
 
 /* ---- requests ---- */
 
-/* A signature has the time in it. Whether a refusal may come from a clock that is off: by the
- * answer's own time, and not by one that was known already. Then the same request is signed once
- * more, by the other side's clock; what it refused it has not done. Credentials that were asked for
- * are asked for anew. */
+/* A signature contains the time. Whether a refusal may come from a wrong clock of ours: judged by
+ * the answer's own time, and only if this was not known before. Then the same request is signed
+ * once more, with the other side's time; the refused request was not carried out. A request for
+ * credentials is started anew. */
 static bool learns_time(struct talk_call *call, const struct as_http_response *response)
 {
     as_wall_time theirs;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
@@ -139,8 +140,7 @@ static bool copy_plain(char *out, const char *text, size_t size)
 /* Writes what stands for the special character at `text`; how many bytes of the text that was. */
 static size_t escape(struct as_buf *buf, const char *text, size_t size)
 {
-    static const char letters[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt",
-                      hex[] = "0123456789abcdef";
+    static const char letters[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
     unsigned char c = (unsigned char)*text;
     const char *letter = c ? strchr(letters, *text) : NULL;
 
@@ -149,7 +149,8 @@ static size_t escape(struct as_buf *buf, const char *text, size_t size)
         return 1;
     }
     if (c < 0x80) {
-        as_buf_append(buf, (const char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+        as_buf_append_str(buf, "\\u00");
+        as_encode_hex(buf, &c, 1);
         return 1;
     }
     if (is_line_end(text, size)) {
@@ -245,10 +246,11 @@ void as_json_write_string_size(struct as_json_writer *json, const char *text, si
 
 void as_json_write_hex(struct as_json_writer *json, uint64_t number)
 {
-    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[8];
     char text[16];
-    for (unsigned i = 0; i < sizeof(text); i++)
-        text[i] = digits[(number >> (60 - 4 * i)) & 15];
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(number >> (56 - 8 * i));
+    as_encode_hex_digits(text, bytes, sizeof(bytes));
     as_json_write_string_size(json, text, sizeof(text));
 }
 

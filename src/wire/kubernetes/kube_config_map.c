@@ -13,7 +13,7 @@
 
 #include "kube_list.h"
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
                                                           const char *key)
@@ -60,21 +60,19 @@ void as_kube_config_map_encode(const struct as_kube_config_map *map, const char 
     as_json_end_object(&json);
 }
 
-static int take_items(const json_t *data, struct as_kube_config_item *items, struct as_error *error)
+static void take_items(struct as_reader *root, const json_t *data,
+                       struct as_kube_config_item *items)
 {
     const char *key;
     json_t *value;
     size_t count = 0;
     json_object_foreach((json_t *)data, key, value)
     {
-        if (!json_is_string(value)) {
-            as_error_set(error, "data: expected texts");
-            return -EBADMSG;
-        }
+        if (!json_is_string(value))
+            as_read_fail(root, "data", "expected texts");
         items[count++] = (struct as_kube_config_item){
             .key = key, .text = json_string_value(value), .size = json_string_length(value)};
     }
-    return 0;
 }
 
 struct user { /* of what is decoded */
@@ -82,44 +80,33 @@ struct user { /* of what is decoded */
     void *context;
 };
 
-static int take_metadata(const json_t *object, struct as_kube_config_map *map,
-                         struct as_error *error)
+static void take_metadata(struct as_reader *root, struct as_kube_config_map *map)
 {
-    json_t *metadata;
-    int code = as_field_get_object(object, "metadata", "metadata", &metadata, error);
-    if (code)
-        return code;
-    map->name = as_field_find_string(metadata, "name");
-    map->version = as_field_find_string(metadata, "resourceVersion");
-    if (as_str_is_empty(map->name) || as_str_is_empty(map->version)) {
-        as_error_set(error, "metadata: name or resourceVersion is missing");
-        return -EBADMSG;
-    }
-    if (strlen(map->version) >= AS_KUBE_VERSION_SIZE) {
-        as_error_set(error, "metadata.resourceVersion: too long");
-        return -EBADMSG;
-    }
-    return 0;
+    struct as_reader metadata;
+    as_read_object(&metadata, root, "metadata");
+    map->name = as_json_find_text(metadata.object, "name");
+    map->version = as_json_find_text(metadata.object, "resourceVersion");
+    if (as_str_is_empty(map->name) || as_str_is_empty(map->version))
+        as_read_fail(&metadata, NULL, "name or resourceVersion is missing");
+    else if (strlen(map->version) >= AS_KUBE_VERSION_SIZE)
+        as_read_fail(&metadata, "resourceVersion", "too long");
 }
 
 static int take_map(void *context, const json_t *object, struct as_error *error)
 {
     const struct user *user = context;
     struct as_kube_config_map map = {0};
-    json_t *data;
-    int code = take_metadata(object, &map, error);
-    if (!code)
-        code = as_field_get_object(object, "data", "data", &data, error);
-    if (code)
-        return code;
+    struct as_reader root, data;
+    as_read_lenient(&root, object, error);
+    take_metadata(&root, &map);
+    as_read_object(&data, &root, "data");
+    map.count = json_object_size(data.object);
     AS_CLEANUP(as_free_p)
-    struct as_kube_config_item *items = as_xcalloc(json_object_size(data) + 1, sizeof(*items));
-    code = take_items(data, items, error);
-    if (code)
-        return code;
+    struct as_kube_config_item *items = as_xcalloc(map.count + 1, sizeof(*items));
+    take_items(&root, data.object, items);
     map.items = items;
-    map.count = json_object_size(data);
-    return user->use(user->context, &map, error);
+    const int code = as_read_result(&root);
+    return code ? code : user->use(user->context, &map, error);
 }
 
 int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
@@ -137,15 +124,18 @@ int as_kube_config_map_decode_version(const char *json, size_t size,
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     struct as_kube_config_map map = {0};
-    int code = as_field_load_object(json, size, &object, error);
+    struct as_reader root;
+    int code = as_json_load_object(json, size, &object, error);
     if (code)
         return code;
-    const char *kind = as_field_find_string(object, "kind");
+    const char *kind = as_json_find_text(object, "kind");
     if (!as_str_equal(kind, "PartialObjectMetadata") && !as_str_equal(kind, "ConfigMap")) {
         as_error_set(error, "kind: expected ConfigMap");
         return -EBADMSG;
     }
-    code = take_metadata(object, &map, error);
+    as_read_lenient(&root, object, error);
+    take_metadata(&root, &map);
+    code = as_read_result(&root);
     if (code == 0)
         snprintf(version_out, AS_KUBE_VERSION_SIZE, "%s", map.version);
     return code;

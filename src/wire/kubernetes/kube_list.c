@@ -17,8 +17,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
-#include "json/field.h"
 #include "json/json_pool.h"
+#include "json/reader.h"
 
 struct reader {
     const char *begin, *at, *end;
@@ -111,7 +111,7 @@ static int take_metadata(struct reader *reader, const json_t *value)
         as_error_set(reader->error, "metadata: expected an object");
         return -EBADMSG;
     }
-    const char *next = as_field_find_string(value, "continue");
+    const char *next = as_json_find_text(value, "continue");
     free(reader->next);
     reader->next = as_str_is_empty(next) ? NULL : as_xstrdup(next);
     return 0;

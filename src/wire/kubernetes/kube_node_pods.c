@@ -21,7 +21,7 @@
 #include "kube_list.h"
 #include "kube_object.h"
 #include "pod_requests.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 #define NAMESPACE_MAX      63
 #define BLOCKING_SIZE      640
@@ -40,14 +40,14 @@ static const char *find_controller(const json_t *metadata)
     json_array_foreach(owners, index, owner)
     {
         if (json_is_true(json_object_get(owner, "controller")))
-            return as_field_find_string(owner, "kind");
+            return as_json_find_text(owner, "kind");
     }
     return NULL;
 }
 
 static bool is_finished(const json_t *status)
 {
-    const char *phase = as_field_find_string(status, "phase");
+    const char *phase = as_json_find_text(status, "phase");
     return as_str_equal(phase, "Succeeded") || as_str_equal(phase, "Failed");
 }
 
@@ -55,7 +55,7 @@ static bool stays(const json_t *metadata, const json_t *annotations, const json_
 {
     const char *controller = find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
-           as_str_equal(as_field_find_string(annotations, DAEMONSET_POD), "true") ||
+           as_str_equal(as_json_find_text(annotations, DAEMONSET_POD), "true") ||
            json_object_get(annotations, MIRROR) || is_finished(status);
 }
 
@@ -88,18 +88,18 @@ static bool is_local(const json_t *volume)
     const json_t *empty = json_object_get(volume, "emptyDir");
     if (json_is_object(json_object_get(volume, "hostPath")))
         return true;
-    return json_is_object(empty) && !as_str_equal(as_field_find_string(empty, "medium"), "Memory");
+    return json_is_object(empty) && !as_str_equal(as_json_find_text(empty, "medium"), "Memory");
 }
 
 /* The name of a volume that keeps it; NULL: none. */
 static const char *find_local_volume(const json_t *spec, const json_t *annotations)
 {
-    const char *safe = as_field_find_string(annotations, SAFE_LOCAL_VOLUMES);
+    const char *safe = as_json_find_text(annotations, SAFE_LOCAL_VOLUMES);
     const json_t *volume, *volumes = json_object_get(spec, "volumes");
     size_t index;
     json_array_foreach(volumes, index, volume)
     {
-        const char *name = as_field_find_string(volume, "name");
+        const char *name = as_json_find_text(volume, "name");
         if (name && is_local(volume) && !has_name(safe, name))
             return name;
     }
@@ -110,7 +110,7 @@ static const char *explain_blocking(const struct as_kube_node_pod *pod, const js
                                     const json_t *spec, const json_t *annotations,
                                     struct as_arena *arena)
 {
-    const char *safe = as_field_find_string(annotations, SAFE_TO_EVICT);
+    const char *safe = as_json_find_text(annotations, SAFE_TO_EVICT);
     const char *volume = find_local_volume(spec, annotations);
     char text[BLOCKING_SIZE], why[384];
     if (as_str_equal(safe, "true"))
@@ -133,33 +133,23 @@ static const char *explain_blocking(const struct as_kube_node_pod *pod, const js
 
 /* Reading */
 
-static int copy_name(const json_t *metadata, const char *key, size_t max, struct as_arena *arena,
-                     const char **text_out, struct as_error *error)
+static const char *read_name(struct as_reader *metadata, const char *key, size_t max,
+                             struct as_arena *arena)
 {
-    const json_t *value = json_object_get(metadata, key);
-    const char *text = json_string_value(value);
-    const size_t size = json_string_length(value);
-    if (as_str_is_empty(text) || size > max || strlen(text) != size || *text == '.') {
-        as_error_set(error, "metadata.%s: expected a text of 1 to %zu bytes", key, max);
-        return -EBADMSG;
-    }
-    *text_out = as_arena_strdup(arena, text);
-    return 0;
+    return as_arena_strdup(arena, kube_object_read_name(metadata, key, max, "text"));
 }
 
-static int read_names(const json_t *metadata, struct as_arena *arena, struct as_kube_node_pod *pod,
-                      struct as_error *error)
+static void read_names(struct as_reader *metadata, struct as_arena *arena,
+                       struct as_kube_node_pod *pod)
 {
-    int code;
-    if ((code = copy_name(metadata, "name", AS_KUBE_POD_NAME_MAX, arena, &pod->name, error)) ||
-        (code = copy_name(metadata, "namespace", NAMESPACE_MAX, arena, &pod->namespace_, error)))
-        return code;
-    return copy_name(metadata, "uid", NAMESPACE_MAX, arena, &pod->uid, error);
+    pod->name = read_name(metadata, "name", AS_KUBE_POD_NAME_MAX, arena);
+    pod->namespace_ = read_name(metadata, "namespace", NAMESPACE_MAX, arena);
+    pod->uid = read_name(metadata, "uid", NAMESPACE_MAX, arena);
 }
 
 static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
 {
-    const char *text = as_field_find_string(metadata, "deletionTimestamp");
+    const char *text = as_json_find_text(metadata, "deletionTimestamp");
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
 }
 
@@ -173,34 +163,36 @@ static int read_requests(const json_t *spec, double requests[], struct as_error 
     return code;
 }
 
-static int read_body(const json_t *item, const json_t *metadata, struct as_arena *arena,
-                     struct as_kube_node_pod *pod, struct as_error *error)
+static int read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
+                     struct as_kube_node_pod *pod)
 {
-    json_t *spec, *status, *annotations;
-    int code;
-    if ((code = as_field_get_object(item, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(item, "status", "status", &status, error)) ||
-        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
-                                    error)))
-        return code;
-    pod->fate = get_fate(metadata, annotations, status);
+    struct as_reader spec, status, annotations;
+    as_read_object(&spec, root, "spec");
+    as_read_object(&status, root, "status");
+    as_read_object(&annotations, metadata, "annotations");
+    if (as_read_result(root) != 0)
+        return as_read_result(root);
+    pod->fate = get_fate(metadata->object, annotations.object, status.object);
     if (pod->fate == AS_KUBE_POD_GOING)
-        read_gone_at(metadata, &pod->gone_at);
+        read_gone_at(metadata->object, &pod->gone_at);
     if (pod->fate == AS_KUBE_POD_EVICT)
-        pod->blocking = explain_blocking(pod, metadata, spec, annotations, arena);
-    return is_finished(status) ? 0 : read_requests(spec, pod->requests, error);
+        pod->blocking =
+            explain_blocking(pod, metadata->object, spec.object, annotations.object, arena);
+    return is_finished(status.object) ? 0 : read_requests(spec.object, pod->requests, root->error);
 }
 
 static int take_pod(void *context, const json_t *item, struct as_error *error)
 {
     struct as_kube_node_pods *pods = context;
     struct as_kube_node_pod pod = {.name = NULL};
-    json_t *metadata;
-    int code;
-    if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
-        (code = read_names(metadata, &pods->texts, &pod, error)))
+    struct as_reader root, metadata;
+    as_read_lenient(&root, item, error);
+    as_read_object(&metadata, &root, "metadata");
+    read_names(&metadata, &pods->texts, &pod);
+    int code = as_read_result(&root);
+    if (code)
         return code;
-    if ((code = read_body(item, metadata, &pods->texts, &pod, error))) {
+    if ((code = read_body(&root, &metadata, &pods->texts, &pod))) {
         as_error_wrap(error, "pod %s/%s", pod.namespace_, pod.name);
         return code;
     }
@@ -247,9 +239,9 @@ int as_kube_eviction_version_decode(const char *json, size_t size,
     *version_out = '\0';
     json_array_foreach(json_object_get(object, "resources"), index, resource)
     {
-        const char *group = as_field_find_string(resource, "group");
-        const char *version = as_field_find_string(resource, "version");
-        if (as_str_equal(as_field_find_string(resource, "name"), "pods/eviction") &&
+        const char *group = as_json_find_text(resource, "group");
+        const char *version = as_json_find_text(resource, "version");
+        if (as_str_equal(as_json_find_text(resource, "name"), "pods/eviction") &&
             as_str_equal(group, "policy") && version)
             snprintf(version_out, AS_KUBE_EVICTION_VERSION_SIZE, "policy/%s",
                      strcmp(version, "v1beta1") == 0 ? "v1beta1" : "v1");

@@ -22,7 +22,7 @@
 
 #include "kube_list.h"
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 /* Annotations that keep a node; the first is documented by Cluster Autoscaler. */
 static const char *const keeping[] = {
@@ -41,30 +41,14 @@ static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_MEMORY] = "memory",
 };
 
-static int read_name(const json_t *metadata, struct as_arena *arena, const char **name_out,
-                     struct as_error *error)
-{
-    const json_t *value = json_object_get(metadata, "name");
-    const char *name = json_string_value(value);
-    size_t size = json_string_length(value);
-    if (as_str_is_empty(name) || size > AS_KUBE_POD_NAME_MAX || strlen(name) != size ||
-        *name == '.') {
-        as_error_set(error, "metadata.name: expected a name of 1 to %d bytes",
-                     AS_KUBE_POD_NAME_MAX);
-        return -EBADMSG;
-    }
-    *name_out = as_arena_strdup(arena, name);
-    return 0;
-}
-
 static bool is_ready(const json_t *status)
 {
     const json_t *condition, *conditions = json_object_get(status, "conditions");
     size_t index;
     json_array_foreach(conditions, index, condition)
     {
-        if (as_str_equal(as_field_find_string(condition, "type"), "Ready"))
-            return as_str_equal(as_field_find_string(condition, "status"), "True");
+        if (as_str_equal(as_json_find_text(condition, "type"), "Ready"))
+            return as_str_equal(as_json_find_text(condition, "status"), "True");
     }
     return false;
 }
@@ -73,13 +57,13 @@ static const char *find_zone(const json_t *labels, struct as_arena *arena)
 {
     const char *zone = NULL;
     for (size_t i = 0; i < AS_ARRAY_SIZE(zone_labels) && !zone; i++)
-        zone = as_field_find_string(labels, zone_labels[i]);
+        zone = as_json_find_text(labels, zone_labels[i]);
     return as_arena_strdup(arena, zone ? zone : "");
 }
 
 static as_maybe_time read_created(const json_t *metadata)
 {
-    const char *text = as_field_find_string(metadata, "creationTimestamp");
+    const char *text = as_json_find_text(metadata, "creationTimestamp");
     as_maybe_time created = {.set = false};
     created.set = text && as_wall_time_parse(text, strlen(text), &created.at) == 0;
     return created;
@@ -103,7 +87,7 @@ static const char *find_keep(const json_t *annotations, struct as_arena *arena)
 {
     char text[128];
     for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++)
-        if (as_str_equal(as_field_find_string(annotations, keeping[i]), "true")) {
+        if (as_str_equal(as_json_find_text(annotations, keeping[i]), "true")) {
             snprintf(text, sizeof(text), "it is annotated %s: \"true\"", keeping[i]);
             return as_arena_strdup(arena, text);
         }
@@ -114,11 +98,11 @@ static const char *find_keep(const json_t *annotations, struct as_arena *arena)
 static bool read_mark(const json_t *annotations, struct as_arena *arena,
                       struct as_kube_node_mark *mark)
 {
-    const char *text = as_field_find_string(annotations, AS_NODE_MARK_ANNOTATION);
+    const char *text = as_json_find_text(annotations, AS_NODE_MARK_ANNOTATION);
     AS_CLEANUP(as_json_free_p) json_t *object = text ? json_loads(text, 0, NULL) : NULL;
-    const char *owner = as_field_find_string(object, "owner");
-    const char *decision = as_field_find_string(object, "decision");
-    const char *at = as_field_find_string(object, "at");
+    const char *owner = as_json_find_text(object, "owner");
+    const char *decision = as_json_find_text(object, "decision");
+    const char *at = as_json_find_text(object, "at");
     if (!owner || !decision || !at || as_wall_time_parse(at, strlen(at), &mark->at) < 0)
         return false;
     mark->owner = as_arena_strdup(arena, owner);
@@ -127,44 +111,42 @@ static bool read_mark(const json_t *annotations, struct as_arena *arena,
     return true;
 }
 
-static int read_body(const json_t *item, const json_t *metadata, struct as_arena *arena,
-                     struct as_kube_node *node, struct as_error *error)
+static void read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
+                      struct as_kube_node *node)
 {
-    json_t *spec, *status, *annotations;
-    int code;
-    if ((code = as_field_get_object(item, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(item, "status", "status", &status, error)) ||
-        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
-                                    error)) ||
-        (code = as_field_get_bool(spec, "unschedulable", "spec.unschedulable", &node->is_cordoned,
-                                  error)))
-        return code;
-    const char *provider_id = as_field_find_string(spec, "providerID");
+    struct as_reader spec, status, annotations;
+    as_read_object(&spec, root, "spec");
+    as_read_object(&status, root, "status");
+    as_read_object(&annotations, metadata, "annotations");
+    as_read_bool(&spec, "unschedulable", &node->is_cordoned);
+    const char *provider_id = as_json_find_text(spec.object, "providerID");
     node->provider_id = as_arena_strdup(arena, provider_id ? provider_id : "");
-    node->zone = find_zone(json_object_get(metadata, "labels"), arena);
-    node->created = read_created(metadata);
-    node->is_ready = is_ready(status);
-    node->is_marked = read_mark(annotations, arena, &node->mark);
-    node->keep = find_keep(annotations, arena);
-    read_allocatable(status, node->allocatable);
-    return 0;
+    node->zone = find_zone(json_object_get(metadata->object, "labels"), arena);
+    node->created = read_created(metadata->object);
+    node->is_ready = is_ready(status.object);
+    node->is_marked = read_mark(annotations.object, arena, &node->mark);
+    node->keep = find_keep(annotations.object, arena);
+    read_allocatable(status.object, node->allocatable);
 }
 
 static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_node *node_out,
                      struct as_error *error)
 {
     struct as_kube_node node = {.mark = {.owner = "", .decision = ""}};
-    json_t *metadata;
-    int code;
-    if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
-        (code = read_name(metadata, arena, &node.name, error)))
+    struct as_reader root, metadata;
+    as_read_lenient(&root, item, error);
+    as_read_object(&metadata, &root, "metadata");
+    const char *name = kube_object_read_name(&metadata, "name", AS_KUBE_POD_NAME_MAX, "name");
+    int code = as_read_result(&root);
+    if (code)
         return code;
-    if ((code = read_body(item, metadata, arena, &node, error))) {
+    node.name = as_arena_strdup(arena, name);
+    read_body(&root, &metadata, arena, &node);
+    if ((code = as_read_result(&root)))
         as_error_wrap(error, "node %s", node.name);
-        return code;
-    }
-    *node_out = node;
-    return 0;
+    else
+        *node_out = node;
+    return code;
 }
 
 static int take_node(void *context, const json_t *item, struct as_error *error)
@@ -231,7 +213,7 @@ static int open_source(struct source *source, const char *json, size_t size, str
     if (code || (code = read_node(source->object, &source->arena, &source->node, error)))
         return code;
     source->version =
-        as_field_find_string(json_object_get(source->object, "metadata"), "resourceVersion");
+        as_json_find_text(json_object_get(source->object, "metadata"), "resourceVersion");
     source->taints = json_object_get(json_object_get(source->object, "spec"), "taints");
     if (as_str_is_empty(source->version) ||
         (source->taints && !json_is_null(source->taints) && !json_is_array(source->taints))) {
@@ -245,7 +227,7 @@ static int open_source(struct source *source, const char *json, size_t size, str
 
 static bool is_ours(const json_t *taint)
 {
-    return as_str_equal(as_field_find_string(taint, "key"), AS_NODE_TAINT);
+    return as_str_equal(as_json_find_text(taint, "key"), AS_NODE_TAINT);
 }
 
 /* All but ours, as they are. */

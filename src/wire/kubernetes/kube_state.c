@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
@@ -17,35 +18,13 @@
 static const char *const kinds[AS_KUBE_STATE_KINDS] = {"meta", "incident", "target", "intent",
                                                        "outbox"};
 
-static const char hex_digits[] = "0123456789abcdef";
-
-static void print_hex(const char *data, size_t size, struct as_buf *out)
-{
-    char *at = as_buf_reserve(out, 2 * size);
-    if (!at)
-        return;
-    for (size_t i = 0; i < size; i++) {
-        *at++ = hex_digits[(unsigned char)data[i] >> 4];
-        *at++ = hex_digits[(unsigned char)data[i] & 15];
-    }
-    *at = '\0';
-    out->size += 2 * size;
-}
-
 /* 0 or -EBADMSG. */
 static int parse_hex(const char *text, size_t size, struct as_arena *arena, const char **data_out,
                      size_t *size_out)
 {
-    if (size % 2 != 0)
-        return -EBADMSG;
     char *data = as_arena_alloc_raw(arena, size / 2 + 1);
-    for (size_t i = 0; i < size; i++) {
-        const char *digit = text[i] ? strchr(hex_digits, text[i]) : NULL;
-        if (!digit)
-            return -EBADMSG;
-        unsigned value = (unsigned)(digit - hex_digits);
-        data[i / 2] = (char)(i % 2 ? (unsigned char)data[i / 2] | value : value << 4);
-    }
+    if (!as_decode_hex(text, size, data))
+        return -EBADMSG;
     *data_out = data;
     *size_out = size / 2;
     return 0;
@@ -82,7 +61,7 @@ void as_kube_state_print_record(const struct as_kube_state_piece *piece, struct 
         as_buf_append(out, piece->key, piece->key_size);
     } else {
         as_buf_append_str(out, "0x");
-        print_hex(piece->key, piece->key_size, out);
+        as_encode_hex(out, piece->key, piece->key_size);
     }
     if (piece->count > 1)
         as_buf_printf(out, " part %" PRIu32 "/%" PRIu32, piece->index + 1, piece->count);
@@ -91,7 +70,7 @@ void as_kube_state_print_record(const struct as_kube_state_piece *piece, struct 
         as_buf_append(out, piece->value, piece->value_size);
     } else {
         as_buf_append_str(out, " hex\n");
-        print_hex(piece->value, piece->value_size, out);
+        as_encode_hex(out, piece->value, piece->value_size);
     }
 }
 

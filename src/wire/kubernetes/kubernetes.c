@@ -12,7 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 #define EVENT_MESSAGE_MAX 1024 /* the API's own limit */
 #define RESOURCES_MAX     4096 /* of one group version; the largest groups have some hundred */
@@ -21,29 +21,23 @@ int as_kube_scale_decode(const char *json, size_t size, struct as_kube_scale *sc
                          struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    json_t *metadata, *spec, *status;
-    struct as_kube_scale scale;
+    struct as_reader root, metadata, spec, status;
+    struct as_kube_scale scale = {.replicas = 0};
     int code = kube_object_load(json, size, "Scale", &object, error);
     if (code)
         return code;
-    if ((code = as_field_get_object(object, "metadata", "metadata", &metadata, error)) ||
-        (code = as_field_get_object(object, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(object, "status", "status", &status, error)) ||
-        (code = as_field_get_size(spec, "replicas", "spec.replicas", 0, &scale.replicas, error)) ||
-        (code = as_field_get_size(status, "replicas", "status.replicas", 0, &scale.status_replicas,
-                                  error)) ||
-        (code = as_field_copy_string(metadata, "uid", "metadata.uid", scale.uid, sizeof(scale.uid),
-                                     error)) ||
-        (code =
-             as_field_copy_string(metadata, "resourceVersion", "metadata.resourceVersion",
-                                  scale.resource_version, sizeof(scale.resource_version), error)))
-        return code;
-    if (as_str_is_empty(scale.resource_version)) {
-        as_error_set(error, "metadata.resourceVersion: missing");
-        return -EBADMSG;
-    }
-    *scale_out = scale;
-    return 0;
+    as_read_lenient(&root, object, error);
+    as_read_object(&metadata, &root, "metadata");
+    as_read_object(&spec, &root, "spec");
+    as_read_object(&status, &root, "status");
+    as_read_i32(&spec, "replicas", 0, &scale.replicas);
+    as_read_i32(&status, "replicas", 0, &scale.status_replicas);
+    as_read_copy(&metadata, "uid", scale.uid, sizeof(scale.uid));
+    kube_object_read_version(&metadata, scale.resource_version, sizeof(scale.resource_version));
+    code = as_read_result(&root);
+    if (code == 0)
+        *scale_out = scale;
+    return code;
 }
 
 /* Leaves out what is empty, as the API does. */
@@ -62,7 +56,7 @@ void as_kube_scale_encode(const struct as_kube_scale_update *update, struct as_b
     AS_CLEANUP(as_json_free_p)
     json_t *scale = json_pack("{s:s, s:s, s:o, s:{s:i}}", "apiVersion", update->api_version, "kind",
                               "Scale", "metadata", metadata, "spec", "replicas", update->replicas);
-    as_field_dump(scale, out);
+    as_json_dump(scale, out);
 }
 
 /* "deployments/scale" -> the length of "deployments"; 0 where it is no scale subresource. */
@@ -75,8 +69,8 @@ static size_t get_scale_stem(const char *name)
 /* Servers before 1.8 do not say which Scale they mean: it is that of the list's own version. */
 static char *get_scale_version(const json_t *subresource, const char *list_version)
 {
-    const char *group = as_field_find_string(subresource, "group");
-    const char *version = as_field_find_string(subresource, "version");
+    const char *group = as_json_find_text(subresource, "group");
+    const char *version = as_json_find_text(subresource, "version");
     if (as_str_is_empty(version))
         return as_xstrdup(list_version);
     return as_str_is_empty(group) ? as_xstrdup(version) : as_xasprintf("%s/%s", group, version);
@@ -89,7 +83,7 @@ static void find_scale_version(const json_t *entries, struct as_kube_resource *r
     const json_t *entry;
     json_array_foreach(entries, index, entry)
     {
-        const char *name = as_field_find_string(entry, "name");
+        const char *name = as_json_find_text(entry, "name");
         if (!name || !(stem = get_scale_stem(name)))
             continue;
         if (stem == plural_size && memcmp(name, resource->plural, stem) == 0) {
@@ -107,8 +101,8 @@ static struct as_kube_resources *decode_entries(const json_t *entries, const cha
     const json_t *entry;
     json_array_foreach(entries, index, entry)
     {
-        const char *name = as_field_find_string(entry, "name");
-        const char *kind = as_field_find_string(entry, "kind");
+        const char *name = as_json_find_text(entry, "name");
+        const char *kind = as_json_find_text(entry, "kind");
         if (as_str_is_empty(name) || as_str_is_empty(kind) || strchr(name, '/'))
             continue;
         struct as_kube_resource *resource = &list->items[list->count++];
@@ -124,10 +118,10 @@ int as_kube_resources_decode(const char *json, size_t size, struct as_kube_resou
                              struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_field_load_object(json, size, &object, error);
+    int code = as_json_load_object(json, size, &object, error);
     if (code)
         return code;
-    const char *list_version = as_field_find_string(object, "groupVersion");
+    const char *list_version = as_json_find_text(object, "groupVersion");
     const json_t *entries = json_object_get(object, "resources");
     if (json_array_size(entries) > RESOURCES_MAX) {
         as_error_set(error, "resources: more than %d", RESOURCES_MAX);
@@ -175,13 +169,13 @@ int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *
     int code = kube_object_load(json, size, "Status", &object, error);
     if (code)
         return code;
-    const char *message = as_field_find_string(object, "message");
+    const char *message = as_json_find_text(object, "message");
     const json_t *details = json_object_get(object, "details");
     json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));
     if (seconds < 0 || seconds > INT32_MAX)
         seconds = 0;
     as_str_copy_line(message ? message : "", status_out->message, AS_MESSAGE_SIZE);
-    status_out->names_object = !as_str_is_empty(as_field_find_string(details, "name"));
+    status_out->names_object = !as_str_is_empty(as_json_find_text(details, "name"));
     status_out->retry_after_us = seconds * AS_US_PER_S;
     return 0;
 }
@@ -216,5 +210,5 @@ void as_kube_event_encode(const struct as_kube_event *event, struct as_buf *out)
         event->message, message_size, "type", event->is_warning ? "Warning" : "Normal", "source",
         "component", "alertscaler", "reportingComponent", "alertscaler", "firstTimestamp", at,
         "lastTimestamp", at, "count", 1);
-    as_field_dump(json, out);
+    as_json_dump(json, out);
 }

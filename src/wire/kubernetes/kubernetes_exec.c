@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "json/field.h"
+#include "json/reader.h"
 
 static void set_string(json_t *object, const char *name, const char *text)
 {
@@ -35,19 +35,19 @@ void as_kube_exec_info_encode(const struct as_kube_exec_info *info, struct as_bu
     AS_CLEANUP(as_json_free_p)
     json_t *json = json_pack("{s:s, s:s, s:o}", "apiVersion", info->api_version, "kind",
                              "ExecCredential", "spec", spec);
-    as_field_dump(json, out);
+    as_json_dump(json, out);
 }
 
 static char *copy_string(const json_t *object, const char *name)
 {
-    const char *text = as_field_find_string(object, name);
+    const char *text = as_json_find_text(object, name);
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
 static int check_head(const json_t *object, const char *api_version, struct as_error *error)
 {
-    const char *kind = as_field_find_string(object, "kind");
-    const char *version = as_field_find_string(object, "apiVersion");
+    const char *kind = as_json_find_text(object, "kind");
+    const char *version = as_json_find_text(object, "apiVersion");
     if (!as_str_equal(kind, "ExecCredential")) {
         as_error_set(error, "kind: expected ExecCredential");
         return -EBADMSG;
@@ -64,11 +64,11 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
                                    struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_field_load_object(json, size, &object, error);
+    int code = as_json_load_object(json, size, &object, error);
     if (code || (code = check_head(object, api_version, error)))
         return code;
     const json_t *status = json_object_get(object, "status");
-    const char *expires = as_field_find_string(status, "expirationTimestamp");
+    const char *expires = as_json_find_text(status, "expirationTimestamp");
     as_maybe_time time = {.set = expires != NULL};
     if (expires && as_wall_time_parse(expires, strlen(expires), &time.at) < 0) {
         as_error_set(error, "status.expirationTimestamp: expected a time in RFC 3339");
@@ -94,16 +94,10 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
     return 0;
 }
 
-static void wipe(char **secret)
-{
-    as_wipe_free(*secret);
-    *secret = NULL;
-}
-
 void as_kube_exec_credential_deinit(struct as_kube_exec_credential *credential)
 {
-    wipe(&credential->token);
-    wipe(&credential->cert_pem);
-    wipe(&credential->key_pem);
-    credential->expires.set = false;
+    as_wipe_free(credential->token);
+    as_wipe_free(credential->cert_pem);
+    as_wipe_free(credential->key_pem);
+    *credential = (struct as_kube_exec_credential){.token = NULL};
 }

@@ -11,8 +11,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "kube_object.h"
 #include "pod_requests.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 #define SHOWN_MAX 32 /* bytes of a refused text in an error */
 
@@ -26,39 +27,19 @@ static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_MEMORY] = "memory",
 };
 
-static int get_list(const json_t *object, const char *name, json_t **list_out,
-                    struct as_error *error)
+static void read_time(struct as_reader *reader, const char *name, as_maybe_time *time_out)
 {
-    json_t *list = json_object_get(object, name);
-    if (list && !json_is_null(list) && !json_is_array(list)) {
-        as_error_set(error, "%s: expected a list", name);
-        return -EBADMSG;
-    }
-    *list_out = list;
-    return 0;
-}
-
-static int get_time(const json_t *object, const char *name, as_maybe_time *time_out,
-                    struct as_error *error)
-{
-    const json_t *value = json_object_get(object, name);
-    as_maybe_time time = {.set = true};
-    if (!value || json_is_null(value)) {
-        *time_out = (as_maybe_time){.set = false};
-        return 0;
-    }
-    if (!json_is_string(value) ||
-        as_wall_time_parse(json_string_value(value), json_string_length(value), &time.at) < 0) {
-        as_error_set(error, "%s: expected an RFC 3339 time", name);
-        return -EBADMSG;
-    }
-    *time_out = time;
-    return 0;
+    const json_t *value = as_read_any(reader, name);
+    time_out->set =
+        json_is_string(value) &&
+        as_wall_time_parse(json_string_value(value), json_string_length(value), &time_out->at) == 0;
+    if (value && !time_out->set)
+        as_read_fail(reader, name, "expected an RFC 3339 time");
 }
 
 static enum as_pod_phase get_phase(const json_t *status)
 {
-    const char *text = as_field_find_string(status, "phase");
+    const char *text = as_json_find_text(status, "phase");
     for (size_t i = 0; i < AS_ARRAY_SIZE(phases); i++)
         if (as_str_equal(text, phases[i]))
             return (enum as_pod_phase)i;
@@ -67,7 +48,7 @@ static enum as_pod_phase get_phase(const json_t *status)
 
 static enum as_tristate get_condition_status(const json_t *condition)
 {
-    const char *text = as_field_find_string(condition, "status");
+    const char *text = as_json_find_text(condition, "status");
     if (as_str_equal(text, "True"))
         return AS_TRUE;
     return as_str_equal(text, "False") ? AS_FALSE : AS_UNKNOWN;
@@ -75,21 +56,23 @@ static enum as_tristate get_condition_status(const json_t *condition)
 
 static int read_status(const json_t *status, struct as_pod_seen *pod, struct as_error *error)
 {
-    json_t *conditions, *condition;
-    size_t index;
-    int code = get_time(status, "startTime", &pod->start_time, error);
-    if (code || (code = get_list(status, "conditions", &conditions, error)))
-        return code;
+    struct as_reader reader, ready;
+    size_t count;
+    as_read_lenient(&reader, status, error);
+    read_time(&reader, "startTime", &pod->start_time);
+    const json_t *conditions = as_read_list(&reader, "conditions", &count);
     pod->phase = get_phase(status);
     pod->ready = AS_UNKNOWN;
-    json_array_foreach(conditions, index, condition)
-    {
-        if (!as_str_equal(as_field_find_string(condition, "type"), "Ready"))
+    for (size_t i = 0; i < count && as_read_result(&reader) == 0; i++) {
+        const json_t *condition = json_array_get(conditions, i);
+        if (!as_str_equal(as_json_find_text(condition, "type"), "Ready"))
             continue;
         pod->ready = get_condition_status(condition);
-        return get_time(condition, "lastTransitionTime", &pod->ready_since, error);
+        as_read_lenient(&ready, condition, error);
+        read_time(&ready, "lastTransitionTime", &pod->ready_since);
+        return as_read_result(&ready);
     }
-    return 0;
+    return as_read_result(&reader);
 }
 
 static int add_quantity(const json_t *quantities, enum as_resource resource, double *sum,
@@ -119,71 +102,74 @@ static int add_quantity(const json_t *quantities, enum as_resource resource, dou
 static int add_quantities(const json_t *resources, const char *name, double sums[],
                           struct as_error *error)
 {
-    json_t *quantities;
-    int code = as_field_get_object(resources, name, name, &quantities, error);
+    struct as_reader reader, quantities;
+    as_read_lenient(&reader, resources, error);
+    as_read_object(&quantities, &reader, name);
+    int code = as_read_result(&reader);
     for (enum as_resource i = 0; !code && i < AS_RESOURCE_COUNT; i++)
-        if ((code = add_quantity(quantities, i, &sums[i], error)))
+        if ((code = add_quantity(quantities.object, i, &sums[i], error)))
             as_error_wrap(error, "%s", name);
     return code;
 }
 
 static int add_container(const json_t *container, struct as_pod_seen *pod, struct as_error *error)
 {
-    json_t *resources;
-    if (!json_is_object(container)) {
-        as_error_set(error, "expected an object");
-        return -EBADMSG;
-    }
-    int code = as_field_get_object(container, "resources", "resources", &resources, error);
-    if (code || (code = add_quantities(resources, "requests", pod->requests, error)))
+    struct as_reader reader, resources;
+    as_read_lenient(&reader, container, error);
+    as_read_object(&resources, &reader, "resources");
+    int code = as_read_result(&reader);
+    if (code || (code = add_quantities(resources.object, "requests", pod->requests, error)))
         return code;
-    return add_quantities(resources, "limits", pod->limits, error);
+    return add_quantities(resources.object, "limits", pod->limits, error);
 }
 
 /* Of init containers only those that go on running beside the others: the sidecars. */
 static bool is_counted(const json_t *container, bool is_init)
 {
-    return !is_init || as_str_equal(as_field_find_string(container, "restartPolicy"), "Always");
+    return !is_init || as_str_equal(as_json_find_text(container, "restartPolicy"), "Always");
 }
 
 static int add_containers(const json_t *spec, const char *name, bool is_init,
                           struct as_pod_seen *pod, size_t *counted, struct as_error *error)
 {
-    json_t *list, *container;
-    size_t index;
-    int code = get_list(spec, name, &list, error);
-    if (code)
-        return code;
-    json_array_foreach(list, index, container)
-    {
+    struct as_reader reader;
+    size_t count;
+    as_read_lenient(&reader, spec, error);
+    const json_t *list = as_read_list(&reader, name, &count);
+    int code = as_read_result(&reader);
+    for (size_t i = 0; !code && i < count; i++) {
+        const json_t *container = json_array_get(list, i);
         if (!is_counted(container, is_init))
             continue;
         ++*counted;
-        if ((code = add_container(container, pod, error))) {
-            as_error_wrap(error, "%s[%zu]", name, index);
-            return code;
-        }
+        if ((code = add_container(container, pod, error)))
+            as_error_wrap(error, "%s[%zu]", name, i);
     }
-    return 0;
+    return code;
 }
 
 /* What the pod says of itself goes before its containers. HPA: calculateRequests. */
 static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
 {
     double limits[AS_RESOURCE_COUNT] = {0};
-    json_t *resources, *requests;
-    int code = as_field_get_object(spec, "resources", "resources", &resources, error);
+    struct as_reader reader, inner, resources, requests;
+    as_read_lenient(&reader, spec, error);
+    as_read_object(&resources, &reader, "resources");
+    int code = as_read_result(&reader);
     if (code)
         return code;
-    if ((code = as_field_get_object(resources, "requests", "requests", &requests, error)) ||
-        (code = add_quantities(resources, "limits", limits, error))) {
+    as_read_lenient(&inner, resources.object, error);
+    as_read_object(&requests, &inner, "requests");
+    if ((code = as_read_result(&inner)) ||
+        (code = add_quantities(resources.object, "limits", limits, error))) {
         as_error_wrap(error, "resources");
         return code;
     }
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(limits[i]))
             pod->limits[i] = limits[i];
-    return json_object_size(requests) > 0 ? pod_requests_read(spec, pod->requests, error) : 0;
+    return json_object_size(requests.object) > 0 ? pod_requests_read(spec, pod->requests, error)
+                                                 : 0;
 }
 
 static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
@@ -197,43 +183,24 @@ static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_erro
     return read_pod_level(spec, pod, error);
 }
 
-static int read_name(const json_t *metadata, const char **name_out, struct as_error *error)
-{
-    const json_t *value = json_object_get(metadata, "name");
-    const char *name = json_string_value(value);
-    size_t size = json_string_length(value);
-    if (as_str_is_empty(name) || size > AS_KUBE_POD_NAME_MAX || strlen(name) != size) {
-        as_error_set(error, "metadata.name: expected a name of 1 to %d bytes",
-                     AS_KUBE_POD_NAME_MAX);
-        return -EBADMSG;
-    }
-    *name_out = name;
-    return 0;
-}
-
-static int read_body(const json_t *item, struct as_pod_seen *pod, struct as_error *error)
-{
-    json_t *spec, *status;
-    int code;
-    if ((code = as_field_get_object(item, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(item, "status", "status", &status, error)) ||
-        (code = read_spec(spec, pod, error)) || (code = read_status(status, pod, error))) {
-        as_error_wrap(error, "pod %s", pod->name);
-        return code;
-    }
-    return 0;
-}
-
 int as_kube_pod_read(const json_t *item, struct as_pod_seen *pod_out, struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
-    json_t *metadata;
-    int code;
-    if ((code = as_field_get_object(item, "metadata", "metadata", &metadata, error)) ||
-        (code = read_name(metadata, &pod.name, error)) || (code = read_body(item, &pod, error)))
+    struct as_reader root, metadata, spec, status;
+    as_read_lenient(&root, item, error);
+    as_read_object(&metadata, &root, "metadata");
+    pod.name = kube_object_read_name(&metadata, "name", AS_KUBE_POD_NAME_MAX, "name");
+    pod.deleting = as_read_has(&metadata, "deletionTimestamp");
+    int code = as_read_result(&root);
+    if (code)
         return code;
-    const json_t *deleted_at = json_object_get(metadata, "deletionTimestamp");
-    pod.deleting = deleted_at && !json_is_null(deleted_at);
+    as_read_object(&spec, &root, "spec");
+    as_read_object(&status, &root, "status");
+    if ((code = as_read_result(&root)) || (code = read_spec(spec.object, &pod, error)) ||
+        (code = read_status(status.object, &pod, error))) {
+        as_error_wrap(error, "pod %s", pod.name);
+        return code;
+    }
     *pod_out = pod;
     return 0;
 }

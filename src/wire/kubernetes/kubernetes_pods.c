@@ -12,25 +12,25 @@
 
 #include "kube_list.h"
 #include "kubernetes_pod.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    json_t *status;
-    int code = as_field_load_object(json, size, &object, error);
-    if (code || (code = as_field_get_object(object, "status", "status", &status, error)))
+    struct as_reader root, status;
+    int code = as_json_load_object(json, size, &object, error);
+    if (code)
         return code;
-    const json_t *selector = json_object_get(status, "selector");
-    if (json_is_object(selector)) /* of old versions: a map, beside the text */
-        selector = NULL;
-    if (!selector || json_is_null(selector))
-        selector = json_object_get(status, "targetSelector");
-    if (selector && !json_is_null(selector) && !json_is_string(selector)) {
-        as_error_set(error, "status.selector: expected a string");
-        return -EBADMSG;
-    }
+    as_read_lenient(&root, object, error);
+    as_read_object(&status, &root, "status");
+    const json_t *selector = as_read_any(&status, "selector");
+    if (!selector || json_is_object(selector)) /* of old versions: a map, beside the text */
+        selector = as_read_any(&status, "targetSelector");
+    if (selector && !json_is_string(selector))
+        as_read_fail(&status, "selector", "expected a string");
+    if ((code = as_read_result(&root)))
+        return code;
     const char *text = json_string_value(selector);
     *selector_out = as_str_is_empty(text) ? NULL : as_xstrdup(text);
     return 0;

@@ -9,63 +9,44 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
-static int get_time(const json_t *spec, const char *name, const char *path, as_maybe_time *time_out,
-                    struct as_error *error)
+static void read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
 {
-    char text[64]; /* nine digits and an offset fit */
-    *time_out = (as_maybe_time){.set = false};
-    const int code = as_field_copy_string(spec, name, path, text, sizeof(text), error);
-    if (code || !*text)
-        return code;
-    if (as_wall_time_parse(text, strlen(text), &time_out->at) != 0) {
-        as_error_set(error, "%s: expected a time", path);
-        return -EBADMSG;
-    }
-    time_out->set = true;
-    return 0;
+    char text[64] = ""; /* nine digits and an offset fit */
+    as_read_copy(spec, name, text, sizeof(text));
+    time_out->set = *text && as_wall_time_parse(text, strlen(text), &time_out->at) == 0;
+    if (*text && !time_out->set)
+        as_read_fail(spec, name, "expected a time");
 }
 
-static int get_spec(const json_t *spec, struct as_lease *lease, struct as_error *error)
+static void read_spec(struct as_reader *spec, struct as_lease *lease)
 {
-    int code;
-    if ((code = as_field_copy_string(spec, "holderIdentity", "spec.holderIdentity", lease->holder,
-                                     sizeof(lease->holder), error)) ||
-        (code = as_field_get_size(spec, "leaseDurationSeconds", "spec.leaseDurationSeconds", 0,
-                                  &lease->duration_s, error)) ||
-        (code = as_field_get_size(spec, "leaseTransitions", "spec.leaseTransitions", 0,
-                                  &lease->transitions, error)) ||
-        (code = get_time(spec, "acquireTime", "spec.acquireTime", &lease->acquired, error)) ||
-        (code = get_time(spec, "renewTime", "spec.renewTime", &lease->renewed, error)))
-        return code;
-    return 0;
+    as_read_copy(spec, "holderIdentity", lease->holder, sizeof(lease->holder));
+    as_read_i32(spec, "leaseDurationSeconds", 0, &lease->duration_s);
+    as_read_i32(spec, "leaseTransitions", 0, &lease->transitions);
+    read_time(spec, "acquireTime", &lease->acquired);
+    read_time(spec, "renewTime", &lease->renewed);
 }
 
 int as_lease_decode(const char *json, size_t size, struct as_lease_object *object_out,
                     struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *document = NULL;
-    json_t *metadata, *spec, *annotations;
+    struct as_reader root, metadata, spec, annotations;
     struct as_lease_object object = {.is_paused = false};
     int code = kube_object_load(json, size, "Lease", &document, error);
     if (code)
         return code;
-    if ((code = as_field_get_object(document, "metadata", "metadata", &metadata, error)) ||
-        (code = as_field_get_object(document, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
-                                    error)) ||
-        (code =
-             as_field_copy_string(metadata, "resourceVersion", "metadata.resourceVersion",
-                                  object.resource_version, sizeof(object.resource_version), error)))
+    as_read_lenient(&root, document, error);
+    as_read_object(&metadata, &root, "metadata");
+    as_read_object(&spec, &root, "spec");
+    as_read_object(&annotations, &metadata, "annotations");
+    kube_object_read_version(&metadata, object.resource_version, sizeof(object.resource_version));
+    read_spec(&spec, &object.lease);
+    if ((code = as_read_result(&root)))
         return code;
-    if (!*object.resource_version) {
-        as_error_set(error, "metadata.resourceVersion: missing");
-        return -EBADMSG;
-    }
-    if ((code = get_spec(spec, &object.lease, error)))
-        return code;
-    const json_t *paused = json_object_get(annotations, AS_LEASE_PAUSED_ANNOTATION);
+    const json_t *paused = json_object_get(annotations.object, AS_LEASE_PAUSED_ANNOTATION);
     if (paused) {
         const char *reason = json_string_value(paused);
         object.is_paused = true;
@@ -117,25 +98,30 @@ void as_lease_encode_new(const char *namespace_, const char *name, const struct 
         json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:o}", "apiVersion", "coordination.k8s.io/v1",
                   "kind", "Lease", "metadata", "namespace", namespace_, "name", name, "labels",
                   "app.kubernetes.io/managed-by", "alertscaler", "spec", spec);
-    as_field_dump(document, out);
+    as_json_dump(document, out);
 }
 
 int as_lease_encode_update(const char *json, size_t size, const struct as_lease *lease,
                            struct as_buf *out, struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *document = NULL;
-    json_t *spec, *metadata;
-    int code;
-    if ((code = as_field_load_object(json, size, &document, error)) ||
-        (code = as_field_get_object(document, "metadata", "metadata", &metadata, error)) ||
-        (code = as_field_get_object(document, "spec", "spec", &spec, error)))
+    struct as_reader root, reader;
+    int code = as_json_load_object(json, size, &document, error);
+    if (code)
         return code;
-    if (!spec) {
+    as_read_lenient(&root, document, error);
+    as_read_object(&reader, &root, "metadata");
+    as_read_object(&reader, &root, "spec");
+    if ((code = as_read_result(&root)))
+        return code;
+    json_t *spec = json_object_get(document, "spec");
+    if (!json_is_object(spec)) {
         spec = json_object();
         json_object_set_new(document, "spec", spec);
     }
-    json_object_del(metadata, "managedFields"); /* long, and the server's own */
+    json_object_del(json_object_get(document, "metadata"),
+                    "managedFields"); /* long, and the server's own */
     set_spec(spec, lease);
-    as_field_dump(document, out);
+    as_json_dump(document, out);
     return 0;
 }

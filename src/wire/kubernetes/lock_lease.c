@@ -15,7 +15,7 @@
 
 #include "kube_list.h"
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 #define TARGET     "alertscaler.io/target"
 #define RULE       "alertscaler.io/rule"
@@ -178,20 +178,20 @@ void as_lock_lease_encode_delete(const char *version, struct as_buf *out)
 static as_maybe_time find_time(const json_t *object, const char *name)
 {
     as_maybe_time time = {.set = false};
-    const char *text = as_field_find_string(object, name);
+    const char *text = as_json_find_text(object, name);
     time.set = text && as_wall_time_parse(text, strlen(text), &time.at) == 0;
     return time;
 }
 
 static const char *find_text(const json_t *object, const char *name)
 {
-    const char *text = as_field_find_string(object, name);
+    const char *text = as_json_find_text(object, name);
     return as_str_is_empty(text) ? NULL : text;
 }
 
 static const char *get_text(const json_t *object, const char *name)
 {
-    const char *text = as_field_find_string(object, name);
+    const char *text = as_json_find_text(object, name);
     return text ? text : "";
 }
 
@@ -203,35 +203,32 @@ struct user { /* of what is decoded */
 static int take_lease(void *context, const json_t *object, struct as_error *error)
 {
     const struct user *user = context;
-    json_t *metadata, *spec, *annotations;
-    int code;
-    if ((code = as_field_get_object(object, "metadata", "metadata", &metadata, error)) ||
-        (code = as_field_get_object(object, "spec", "spec", &spec, error)) ||
-        (code = as_field_get_object(metadata, "annotations", "metadata.annotations", &annotations,
-                                    error)))
-        return code;
+    struct as_reader root, metadata, spec, annotations;
+    as_read_lenient(&root, object, error);
+    as_read_object(&metadata, &root, "metadata");
+    as_read_object(&spec, &root, "spec");
+    as_read_object(&annotations, &metadata, "annotations");
     const struct as_lock_lease lease = {
-        .name = get_text(metadata, "name"),
-        .version = get_text(metadata, "resourceVersion"),
-        .holder = get_text(spec, "holderIdentity"),
+        .name = get_text(metadata.object, "name"),
+        .version = get_text(metadata.object, "resourceVersion"),
+        .holder = get_text(spec.object, "holderIdentity"),
         .lock =
             {
-                .target = get_text(annotations, TARGET),
-                .is_in_flight = strcmp(get_text(annotations, LOCK), IN_FLIGHT) == 0,
-                .since = find_time(spec, "acquireTime").at,
-                .up_until = find_time(annotations, UP_UNTIL),
-                .down_until = find_time(annotations, DOWN_UNTIL),
-                .rule = find_text(annotations, RULE),
-                .decision = find_text(annotations, DECISION),
-                .command = find_text(annotations, COMMAND),
+                .target = get_text(annotations.object, TARGET),
+                .is_in_flight = strcmp(get_text(annotations.object, LOCK), IN_FLIGHT) == 0,
+                .since = find_time(spec.object, "acquireTime").at,
+                .up_until = find_time(annotations.object, UP_UNTIL),
+                .down_until = find_time(annotations.object, DOWN_UNTIL),
+                .rule = find_text(annotations.object, RULE),
+                .decision = find_text(annotations.object, DECISION),
+                .command = find_text(annotations.object, COMMAND),
             },
     };
-    if (!*lease.name || !*lease.version) {
-        as_error_set(error, "metadata: name or resourceVersion is missing");
-        return -EBADMSG;
-    }
-    user->use(user->context, &lease);
-    return 0;
+    if (!*lease.name || !*lease.version)
+        as_read_fail(&metadata, NULL, "name or resourceVersion is missing");
+    if (as_read_result(&root) == 0)
+        user->use(user->context, &lease);
+    return as_read_result(&root);
 }
 
 int as_lock_lease_decode(const char *json, size_t size, as_lock_lease_fn *use, void *context,

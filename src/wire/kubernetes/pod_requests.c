@@ -15,7 +15,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/observation.h>
 
-#include "json/field.h"
+#include "json/reader.h"
 
 static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_CPU] = "cpu",
@@ -67,7 +67,7 @@ static int read_init_containers(const json_t *spec, double sidecars[], double mo
             as_error_wrap(error, "initContainers[%zu]", index);
             return code;
         }
-        if (as_str_equal(as_field_find_string(container, "restartPolicy"), "Always"))
+        if (as_str_equal(as_json_find_text(container, "restartPolicy"), "Always"))
             memcpy(sidecars, sums, sizeof(sums));
         raise_to(most, sums);
     }

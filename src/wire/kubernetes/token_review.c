@@ -11,7 +11,7 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/field.h"
+#include "json/reader.h"
 
 void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
                             struct as_buf *out)
@@ -26,7 +26,7 @@ void as_token_review_encode(const char *token, const char *const *audiences, siz
     AS_CLEANUP(as_json_free_p)
     json_t *json = json_pack("{s:s, s:s, s:o}", "apiVersion", "authentication.k8s.io/v1", "kind",
                              "TokenReview", "spec", spec);
-    as_field_dump(json, out);
+    as_json_dump(json, out);
 }
 
 static bool names_one(const json_t *list, const char *const *audiences, size_t count)
@@ -63,7 +63,7 @@ static int use_status(const json_t *status, as_reviewed_fn *use, void *context,
     const json_t *user = json_object_get(status, "user");
     const json_t *list = json_object_get(user, "groups");
     struct as_reviewed reviewed = {.authenticated = true,
-                                   .user = as_field_find_string(user, "username")};
+                                   .user = as_json_find_text(user, "username")};
     if (as_str_is_empty(reviewed.user)) {
         as_error_set(error, "status.user.username: expected a name");
         return -EBADMSG;

@@ -483,13 +483,18 @@ Test(api, shows_where_a_rules_value_comes_from)
     static const struct as_step steps[] = {
         {.is_above = true, .bound = 1.5, .amount = {.size = 1, .at_least = 1}},
         {.bound = 0, .amount = {.is_percent = true, .milli_percent = 50000, .at_least = 4}},
+        {.is_above = true, .bound = 70, .to = 62.5},
     };
+    static const struct as_step rungs[] = {{.bound = 0.5, .amount = {.size = 3}}};
     struct as_rule *rule = &world.ruleset->rules[0];
     rule->source = (struct as_source){.kind = AS_SOURCE_QUERY, .query = make_query("x{a=\"b\"}")};
-    rule->action = (struct as_action){.kind = AS_ACTION_SCALE_UP, .steps = steps, .step_count = 2};
-    expect_rule("0.action",
-                "{\"scale_up\":{\"value\":{\"query\":\"x{a=\\\"b\\\"}\"},\"steps\":["
-                "{\"above\":1.5,\"by\":1},{\"below\":0,\"by\":\"50%\",\"at_least\":4}]}}");
+    rule->action = (struct as_action){.kind = AS_ACTION_SCALE_UP, .steps = steps, .step_count = 3};
+    expect_rule("0.action", "{\"scale_up\":{\"value\":{\"query\":\"x{a=\\\"b\\\"}\"},\"steps\":["
+                            "{\"above\":1.5,\"by\":1},{\"below\":0,\"by\":\"50%\",\"at_least\":4},"
+                            "{\"above\":70,\"to\":62.5}]}}");
+    rule->action = (struct as_action){.kind = AS_ACTION_SCALE_TO, .steps = rungs, .step_count = 1};
+    expect_rule("0.action", "{\"scale_to\":{\"value\":{\"query\":\"x{a=\\\"b\\\"}\"},\"steps\":["
+                            "{\"from\":0.5,\"size\":3}]}}");
     rule->action = (struct as_action){.kind = AS_ACTION_TRACK,
                                       .track = {.goal = AS_GOAL_AVERAGE_VALUE, .value = 2.5}};
     expect_rule("0.action", "{\"track\":{\"average_value\":2.5,\"query\":\"x{a=\\\"b\\\"}\"}}");

@@ -19,9 +19,9 @@
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/web_config.h>
 
+#include "../config/yaml/tables.h"
 #include "access_env.h"
 #include "files.h"
-#include "../config/yaml/tables.h"
 
 #define HTTP(holder, before, after)                                                                \
     {holder "basic_auth.username_file",                                                            \

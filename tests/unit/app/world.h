@@ -60,7 +60,7 @@ static inline void world_make_target(struct as_target_config *target, const char
         {"namespace", "shop"},  {"name", object},
     };
     target->name = as_xstrdup(name);
-    target->kind = AS_TARGET_KUBERNETES;
+    target->kind = &as_target_kind_kubernetes;
     target->is_templated = strchr(object, '{') != NULL;
     target->bounds = (struct as_bounds_config){
         .min = 2,

@@ -257,7 +257,7 @@ Test(config, targets)
     cr_assert_eq(set->target_count, 3);
     const struct as_target_config *web = &set->targets[0], *any = &set->targets[1];
     cr_assert_str_eq(web->name, "web");
-    cr_assert_eq(web->kind, AS_TARGET_KUBERNETES);
+    cr_assert_eq(web->kind, &as_target_kind_kubernetes);
     static const char *const keys[] = {"cluster", "apiVersion", "kind", "namespace", "name"};
     static const char *const values[] = {"default", "apps/v1", "Deployment", "shop", "web"};
     cr_assert_eq(web->address_count, 5);
@@ -305,7 +305,7 @@ Test(config, targets)
     cr_assert_eq(any->after[0], 0);
 
     const struct as_target_config *group = &set->targets[2];
-    cr_assert_eq(group->kind, AS_TARGET_NODE_GROUP);
+    cr_assert_eq(group->kind, &as_target_kind_node_group);
     cr_assert_str_eq(group->address[0].key, "provider");
     cr_assert_str_eq(field(group, "url"), "http://h/g");
     cr_assert_str_eq(field(group, "name"), "n");
@@ -490,6 +490,32 @@ Test(config, sources_and_steps)
     cr_assert_eq(d->every_us, 0);
     cr_assert_eq(e->source.kind, AS_SOURCE_NONE);
     cr_assert(!e->action.steps && e->action.step_count == 0);
+}
+
+Test(config, steps_to_a_value_and_tables_of_sizes)
+{
+    load_rules(
+        "  - name: a\n"
+        "    match: [a=b]\n"
+        "    target: web\n"
+        "    scale_up: {value: {query: x}, steps: [{above: 80, to: 70.5}, {above: 90, by: 2}]}\n"
+        "  - {name: b, match: [a=b], target: web, scale_down: {value: {label: v},\n"
+        "     steps: [{below: 40, to: 40}]}}\n"
+        "  - {name: c, match: [a=b], target: web, scale_to: {value: {query: x},\n"
+        "     steps: [{from: -1, size: 0}, {from: 64.5, size: 3}]}}\n"
+        "  - {name: d, match: [a=b], target: web, scale_up: {by: 1}}\n");
+    const struct as_rule *a = find_rule("a"), *b = find_rule("b"), *c = find_rule("c");
+    cr_assert(a->steps[0].is_above && a->steps[0].bound == 80 && a->steps[0].to == 70.5);
+    cr_assert_eq(a->steps[1].to, 0);
+    cr_assert(as_action_has_goal(&a->action) && as_action_has_goal(&b->action));
+    cr_assert(!b->steps[0].is_above && b->steps[0].bound == 40 && b->steps[0].to == 40);
+    cr_assert(c->action.kind == AS_ACTION_SCALE_TO && c->action.steps == c->steps);
+    cr_assert_eq(c->action.step_count, 2);
+    assert_step(&c->steps[0], false, -1, 0, 0);
+    assert_step(&c->steps[1], false, 64.5, 3, 0);
+    assert_query(&c->source, "x", NULL);
+    cr_assert_eq(c->every_us, 15 * AS_US_PER_S);
+    cr_assert(!as_action_has_goal(&c->action) && !as_action_has_goal(&find_rule("d")->action));
 }
 
 Test(config, one_way_to_a_size)

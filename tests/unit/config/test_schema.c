@@ -54,6 +54,20 @@ Test(schema, tables)
     }
 }
 
+/* The order of two values in an id is then never that of the file. */
+Test(schema, no_two_keys_of_a_group_tell_the_same_place)
+{
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        bool is_told[AS_PLACE_COUNT] = {false};
+        for (const struct as_provider_key *key = as_provider_kinds[i]->group_keys; key->key;
+             key++) {
+            cr_expect(key->place == AS_PLACE_NONE || !is_told[key->place], "%s: %s",
+                      as_provider_kinds[i]->type, key->key);
+            is_told[key->place] = true;
+        }
+    }
+}
+
 /* A near miss is helped, anything else is not. */
 Test(schema, suggestions)
 {

@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "engine/engine_private.h"
+#include "engine/state/engine_watchdog.h"
 
 #define RESYNC 30
 

@@ -185,6 +185,105 @@ Test(engine_sources, annotations_give_values)
     }
 }
 
+/* Three are ready, the fourth is not. */
+static const struct as_pod_seen four_pods[] = {
+    {.name = "web-1", .phase = AS_POD_RUNNING, .ready = AS_TRUE},
+    {.name = "web-2", .phase = AS_POD_RUNNING, .ready = AS_TRUE},
+    {.name = "web-3", .phase = AS_POD_RUNNING, .ready = AS_TRUE},
+    {.name = "web-4", .phase = AS_POD_RUNNING, .ready = AS_FALSE},
+};
+
+static void have_four_pods(struct harness *harness)
+{
+    harness->pods = four_pods;
+    harness->pod_count = AS_ARRAY_SIZE(four_pods);
+}
+
+Test(engine_sources, steps_to_a_value_count_the_ready_pods)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "full",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = "use"},
+                   .up_steps = {{.is_above = true, .bound = 70, .to = 70}},
+                   .every = 15}},
+    };
+    WITH(h, spec);
+    have_four_pods(&h);
+    answer(&h, 0, "use", 140);
+    fire(&h, "Busy", 990);
+    cr_said(&h, "said queued; opened; answered; observe web with pods; query use; "
+                "decided web 4>7 scaled by full; scale web 4>7; acted web 4>7 applied");
+    harness_stop(&h);
+}
+
+/* A negative share of the load is a mistake; a table of sizes may stand on both sides of zero. */
+Test(engine_sources, a_negative_value_is_none_for_a_step_to_a_value)
+{
+    static const struct spec steps = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "idle",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.annotation = "summary"},
+                   .down_steps = {{.bound = 40, .to = 60}}}},
+    };
+    static const struct spec table = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "cold",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.annotation = "summary"},
+                   .to_steps = {{.bound = -10, .amount = {.size = 6}},
+                                {.bound = 0, .amount = {.size = 2}}}}},
+    };
+    static const struct {
+        const struct spec *spec;
+        const char *annotation, *said;
+    } rows[] = {
+        {&steps, "30", "decided web 4>3 scaled by idle; scale web 4>3; acted web 4>3 applied"},
+        {&steps, "-30", "decided web 4 metric_unavailable"},
+        {&table, "1", "decided web 4>2 scaled by cold; scale web 4>2; acted web 4>2 applied"},
+        {&table, "-5", "decided web 4>6 scaled by cold; scale web 4>6; acted web 4>6 applied"},
+        {&table, "-50", "decided web 4>6 scaled by cold; scale web 4>6; acted web 4>6 applied"},
+        {&table, NULL, "decided web 4 metric_unavailable"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        WITH(h, *rows[i].spec);
+        have_four_pods(&h);
+        fire_annotated(&h, "Busy", rows[i].annotation);
+        const char *text = said(&h);
+        const char *decided = strstr(text, "decided");
+        cr_expect_str_eq(decided ? decided : text, rows[i].said);
+        harness_stop(&h);
+    }
+}
+
+/* While it may not act, a table of sizes could want up: nobody goes down. */
+Test(engine_sources, a_table_of_sizes_that_may_not_act_wants_to_stay)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "web", .min = 1, .max = 50}},
+        .rules = {{.name = "table",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = "nodes"},
+                   .to_steps = {{.bound = 1, .amount = {.size = 6}}},
+                   .max_steps = 1,
+                   .every = 15},
+                  {.name = "idle", .match = {"alertname=Idle"}, .target = "web", .down = 1}},
+    };
+    WITH(h, spec);
+    answer(&h, 0, "nodes", 3);
+    fire(&h, "Busy", 990);
+    (void)said(&h);
+    fire(&h, "Idle", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 6 vetoed by table");
+    harness_stop(&h);
+}
+
 Test(engine_sources, a_repeat_with_another_value_counts_at_the_next_look)
 {
     static const struct spec spec = {

@@ -239,7 +239,7 @@ static void plant_intent(struct harness *harness, const char *id, int32_t to)
                                                     {"name", "web"}};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_KUBERNETES, id, fields, AS_ARRAY_SIZE(fields));
+        as_target_ref_make(&as_target_kind_kubernetes, id, fields, AS_ARRAY_SIZE(fields));
     struct as_buf text = AS_BUF_INIT(65536);
     const struct as_intent_state state = {
         .ref = ref,

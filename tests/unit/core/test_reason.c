@@ -1,8 +1,9 @@
-/* The reason codes: a word each, no word twice, and found again by their word. */
+/* The reason codes and the gates: a word each, no word twice, and a meaning that is its own. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/decide.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/core/ruleset.h>
 
@@ -14,7 +15,23 @@ Test(reason, every_reason_has_a_snake_case_word_and_a_meaning)
         cr_assert_gt(strlen(word), 2);
         for (const char *c = word; *c; c++)
             cr_assert(islower((unsigned char)*c) || *c == '_', "%s", word);
-        cr_assert_gt(strlen(as_reason_get_meaning((enum as_reason)i)), 10, "%s", word);
+        const char *meaning = as_reason_get_meaning((enum as_reason)i);
+        cr_assert_gt(strlen(meaning), 10, "%s", word);
+        cr_expect_eq(meaning[strlen(meaning) - 1], '.', "%s", word);
+        for (int k = 0; k < i; k++)
+            cr_expect_str_neq(meaning, as_reason_get_meaning((enum as_reason)k));
+    }
+}
+
+Test(reason, every_gate_has_words_of_its_own)
+{
+    for (int i = 0; i < AS_GATE_COUNT; i++) {
+        cr_assert_gt(strlen(as_gate_get_meaning((enum as_gate)i)), 5);
+        for (int k = 0; k < i; k++) {
+            cr_expect_str_neq(as_gate_get_word((enum as_gate)i), as_gate_get_word((enum as_gate)k));
+            cr_expect_str_neq(as_gate_get_meaning((enum as_gate)i),
+                              as_gate_get_meaning((enum as_gate)k));
+        }
     }
 }
 
@@ -44,6 +61,6 @@ Test(reason, actions_and_kinds_of_targets_have_the_words_of_the_rule_files)
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_SCALE_TO), "scale_to");
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_TRACK), "track");
     cr_assert_str_eq(as_action_kind_get_word(AS_ACTION_PASS_THROUGH), "pass_through");
-    cr_assert_str_eq(as_target_kind_get_word(AS_TARGET_KUBERNETES), "kubernetes");
-    cr_assert_str_eq(as_target_kind_get_word(AS_TARGET_NODE_GROUP), "node_group");
+    cr_assert_str_eq(as_target_kind_kubernetes.word, "kubernetes");
+    cr_assert_str_eq(as_target_kind_node_group.word, "node_group");
 }

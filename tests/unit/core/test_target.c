@@ -70,7 +70,7 @@ Test(target, a_reference_keeps_its_id_and_has_the_key_of_it)
     const struct as_target_field field = {"url", "http://H/x"};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/http://H/x", &field, 1);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/http://H/x", &field, 1);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *copy = as_target_ref_copy(ref);
     cr_expect_str_eq(copy->id, "node_group/mine/http://H/x");
     cr_expect_str_eq(copy->key, "node_group/mine/http://h/x");

@@ -163,8 +163,8 @@ static inline void talker_begin(struct talker_group *given, const char *type,
     given->account.name = "prod";
     given->account.type = type;
     given->account.options = given->options;
-    given->group = as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/prod/x", given->fields,
-                                      given->field_count);
+    given->group = as_target_ref_make(&as_target_kind_node_group, "node_group/prod/x",
+                                      given->fields, given->field_count);
     as_talk_init(&given->talk.talk, talker_get_variable);
     given->talk.talk.now = TALKER_NOW;
     given->talk.verb = verb;

@@ -27,7 +27,7 @@ static inline struct as_target_ref *make_ref(const char *api_version, const char
                                              {"namespace", namespace_},
                                              {"name", name}};
     snprintf(id, sizeof(id), "kubernetes/default/%s/%s/%s/%s", api_version, kind, namespace_, name);
-    return as_target_ref_make(AS_TARGET_KUBERNETES, id, fields, 5);
+    return as_target_ref_make(&as_target_kind_kubernetes, id, fields, 5);
 }
 
 /* What callbacks were told last. */

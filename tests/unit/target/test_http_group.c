@@ -14,7 +14,7 @@ static struct as_target_ref *pool;
 static struct as_target_ref *make_group(const char *url)
 {
     const struct as_target_field fields[] = {{"provider", "mine"}, {"url", url}};
-    return as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/x", fields, url ? 2 : 1);
+    return as_target_ref_make(&as_target_kind_node_group, "node_group/mine/x", fields, url ? 2 : 1);
 }
 
 static void setup(void)

@@ -81,7 +81,7 @@ static void start(const struct cloud *which)
     size_t fields = 0;
     while (which->fields[fields].key)
         fields++;
-    group = as_target_ref_make(AS_TARGET_NODE_GROUP, "mine/web", which->fields, fields);
+    group = as_target_ref_make(&as_target_kind_node_group, "mine/web", which->fields, fields);
     setup_world();
     world.serve = serve;
     port = as_node_group_new(&provider, &settings, &env, NULL, NULL);

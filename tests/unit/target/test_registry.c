@@ -40,10 +40,10 @@ static void teardown(void)
 
 TestSuite(registry, .init = setup, .fini = teardown);
 
-static struct as_target_ref *make(enum as_target_kind kind, const char *owner)
+static struct as_target_ref *make(const struct as_target_kind *kind, const char *owner)
 {
     const struct as_target_field fields[] = {
-        {kind == AS_TARGET_KUBERNETES ? "cluster" : "provider", owner},
+        {kind == &as_target_kind_kubernetes ? "cluster" : "provider", owner},
         {"apiVersion", "v1"},
         {"kind", "A"},
         {"namespace", "n"},
@@ -61,11 +61,11 @@ Test(registry, each_reference_reaches_its_own_adapter)
         .clusters = clusters, .cluster_count = 2, .providers = providers, .provider_count = 1};
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
     static const struct {
-        enum as_target_kind kind;
+        const struct as_target_kind *kind;
         const char *owner, *url;
-    } rows[] = {{AS_TARGET_KUBERNETES, "default", "https://k0/api/v1"},
-                {AS_TARGET_KUBERNETES, "edge", "https://k1/api/v1"},
-                {AS_TARGET_NODE_GROUP, "default", "http://pool/a"}};
+    } rows[] = {{&as_target_kind_kubernetes, "default", "https://k0/api/v1"},
+                {&as_target_kind_kubernetes, "edge", "https://k1/api/v1"},
+                {&as_target_kind_node_group, "default", "http://pool/a"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_target_ref *ref = make(rows[i].kind, rows[i].owner);
         world_answer(&world, (struct world_answer){"GET", rows[i].url, .status = 403});
@@ -74,7 +74,7 @@ Test(registry, each_reference_reaches_its_own_adapter)
         cr_expect_str_eq(world.requests[i].url, rows[i].url);
         as_target_ref_free(ref);
     }
-    struct as_target_ref *group = make(AS_TARGET_NODE_GROUP, "default");
+    struct as_target_ref *group = make(&as_target_kind_node_group, "default");
     world_answer(&world, (struct world_answer){"PUT", "http://pool/a", .status = 200});
     scale(port, group, 1, 2, "");
     cr_expect_eq(result.outcome, AS_REASON_APPLIED);
@@ -87,16 +87,16 @@ Test(registry, without_a_cluster_only_its_targets_fail)
     struct as_settings settings = {.clusters = &cluster, .cluster_count = 1};
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
     static const struct {
-        enum as_target_kind kind;
+        const struct as_target_kind *kind;
         const char *owner;
         enum as_reason reason;
         const char *message;
     } rows[] = {
-        {AS_TARGET_KUBERNETES, "default", AS_REASON_UNREACHABLE,
+        {&as_target_kind_kubernetes, "default", AS_REASON_UNREACHABLE,
          "no cluster: not in a pod, and neither KUBECONFIG nor HOME is set"},
-        {AS_TARGET_KUBERNETES, "nope", AS_REASON_REJECTED,
+        {&as_target_kind_kubernetes, "nope", AS_REASON_REJECTED,
          "no such cluster or provider is configured"},
-        {AS_TARGET_NODE_GROUP, "default", AS_REASON_REJECTED,
+        {&as_target_kind_node_group, "default", AS_REASON_REJECTED,
          "no such cluster or provider is configured"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
@@ -128,7 +128,7 @@ Test(registry, a_configured_cluster_must_be_usable)
 Test(registry, is_idle_when_all_is_told)
 {
     struct as_settings settings = {0};
-    struct as_target_ref *ref = make(AS_TARGET_KUBERNETES, "x");
+    struct as_target_ref *ref = make(&as_target_kind_kubernetes, "x");
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0);
     cr_expect(port->is_idle(port));
     port->observe(port, 1, ref, &(struct as_observe_request){0}, keep_observation, NULL);
@@ -141,7 +141,7 @@ Test(registry, is_idle_when_all_is_told)
 Test(registry, nothing_is_told_after_close)
 {
     struct as_settings settings = {0};
-    struct as_target_ref *ref = make(AS_TARGET_KUBERNETES, "x");
+    struct as_target_ref *ref = make(&as_target_kind_kubernetes, "x");
     cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0);
     port->observe(port, 1, ref, &(struct as_observe_request){0}, keep_observation, NULL);
     port->close(port);
@@ -155,7 +155,7 @@ static struct as_target_ref *make_machines(void)
 {
     const struct as_target_field fields[] = {
         {"provider", "machines"}, {"namespace", "n"}, {"name", "x"}};
-    return as_target_ref_make(AS_TARGET_NODE_GROUP, "id", fields, 3);
+    return as_target_ref_make(&as_target_kind_node_group, "id", fields, 3);
 }
 
 Test(registry, a_provider_of_a_cluster_asks_its_api_server)

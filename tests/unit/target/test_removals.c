@@ -174,7 +174,7 @@ static void run(uint64_t seed)
     is_calm = false;
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "web"}};
     struct as_target_ref *group =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "mine/web", fields, AS_ARRAY_SIZE(fields));
+        as_target_ref_make(&as_target_kind_node_group, "mine/web", fields, AS_ARRAY_SIZE(fields));
     setup_world();
     world.serve = serve;
     struct as_target_port *port = as_node_group_new(&provider, &settings, &env, NULL, NULL);

@@ -41,6 +41,44 @@ Test(decision, an_input_is_written_with_sorted_keys_and_every_default)
     as_buf_deinit(&out);
 }
 
+/* What was decided by is what was read: written, read and written again, it is the same. */
+Test(decision, steps_are_written_as_they_are_read)
+{
+    static const struct as_step up[] = {
+        {.is_above = true, .bound = 70, .to = 70},
+        {.is_above = true, .bound = 90.5, .amount = {.size = 3}},
+        {.bound = 5, .amount = {.is_percent = true, .milli_percent = 12500, .at_least = 2}},
+    };
+    static const struct as_step down[] = {{.bound = 40, .to = 60.25}};
+    static const struct as_step to[] = {{.bound = 1, .amount = {.size = 2}},
+                                        {.bound = 64.5, .amount = {.size = 3}}};
+    const struct as_proposal proposals[] = {
+        {.rule = "a", .action = {.kind = AS_ACTION_SCALE_UP, .steps = up, .step_count = 3}},
+        {.rule = "b", .action = {.kind = AS_ACTION_SCALE_DOWN, .steps = down, .step_count = 1}},
+        {.rule = "c", .action = {.kind = AS_ACTION_SCALE_TO, .steps = to, .step_count = 2}},
+    };
+    struct as_decide_input input = make_input();
+    struct as_buf out = AS_BUF_INIT(1 << 16), again = AS_BUF_INIT(1 << 16);
+    struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    input.proposals = proposals;
+    input.proposal_count = 3;
+    as_decision_encode_input(&input, &out);
+    cr_expect(strstr(out.data,
+                     "{\"action\":{\"scale_up\":{\"steps\":[{\"above\":70,\"to\":70},"
+                     "{\"above\":90.5,\"by\":3},{\"at_least\":2,\"below\":5,\"by\":\"12.5%\"}]}}"));
+    cr_expect(strstr(out.data, "{\"scale_down\":{\"steps\":[{\"below\":40,\"to\":60.25}]}}"));
+    cr_expect(strstr(out.data, "{\"scale_to\":{\"steps\":[{\"from\":1,\"size\":2},"
+                               "{\"from\":64.5,\"size\":3}]}}"));
+    cr_assert_eq(as_decision_decode_input(out.data, out.size, &document, &error), 0, "%s",
+                 error.text);
+    as_decision_encode_input(&document->input, &again);
+    cr_expect_str_eq(again.data, out.data);
+    as_decide_document_free(document);
+    as_buf_deinit(&out);
+    as_buf_deinit(&again);
+}
+
 Test(decision, a_buffer_that_is_too_small_is_told)
 {
     struct as_decide_input input = make_input();

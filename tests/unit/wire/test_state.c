@@ -136,7 +136,7 @@ static void encode_intent(struct as_buf *out)
 {
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_intent_state state = {
         .ref = ref,
         .action_id = "01J0000000000000000000000A",
@@ -178,7 +178,7 @@ static struct as_buf encode(enum kind kind)
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_target_state target = {
         .id = "node_group/mine/pool",
         .ref = ref,
@@ -309,6 +309,19 @@ static void expect_damage(enum kind kind, const char *json, size_t size, const c
     as_buf_deinit(&again.text);
 }
 
+static void expect_damage_of(enum kind kind, const char *json, const char *key)
+{
+    struct again again;
+    struct as_error error = AS_ERROR_INIT;
+    char expected[AS_ERROR_SIZE];
+    snprintf(expected, sizeof(expected), "state document: \"%s\" is missing or of the wrong kind",
+             key);
+    cr_assert_eq(decode(kind, json, strlen(json), &test_clock, &again, &error), -EBADMSG, "%s",
+                 key);
+    cr_assert_str_eq(error.text, expected);
+    as_buf_deinit(&again.text);
+}
+
 Test(state, a_document_cut_anywhere_is_refused)
 {
     for (enum kind kind = INCIDENT; kind < KINDS; kind++) {
@@ -348,7 +361,7 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
                 else
                     json_object_del(copy, key);
                 char *json = json_dumps(copy, JSON_COMPACT);
-                expect_damage(kind, json, strlen(json), key);
+                expect_damage_of(kind, json, key);
                 free(json);
                 json_decref(copy);
             }
@@ -479,7 +492,7 @@ static struct as_buf encode_orders(void)
     static const struct as_target_field fields[] = {{"provider", "mine"}, {"name", "pool"}};
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
-        as_target_ref_make(AS_TARGET_NODE_GROUP, "node_group/mine/pool", fields, 2);
+        as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_ordered_state ordered = {
         .id = "01J0000000000000000000000C",
         .replicas = INT32_MAX,

@@ -1,0 +1,11 @@
+/*
+ * What the store remembers, before the first event.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_RESTORE_H
+#define ALERTSCALER_CORE_ENGINE_RESTORE_H
+
+#include "engine/state/engine_state.h"
+
+void restore_finish(struct as_engine *engine);
+
+#endif

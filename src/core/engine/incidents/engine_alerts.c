@@ -1,0 +1,130 @@
+/*
+ * What Alertmanager knows, read from its API: at start and then every resync_us, one list at a
+ * time. And the watchdog: an alert that always fires, as proof that monitoring lives.
+ *
+ * The list makes good what notifications cannot say or what was lost of them: it opens what was
+ * missed, closes what is gone, and holds what is silenced or inhibited, about which Alertmanager
+ * says nothing, not even that it was resolved.
+ *
+ * A list is as old as its request. What a notification said since then is newer and stays.
+ *
+ * Nothing here is stored: a restart begins with a list of its own, counts anew what lists do not
+ * name, and waits for the watchdog.
+ */
+#include "engine_alerts.h"
+
+#include "engine/incidents/engine_incidents.h"
+#include "engine/incidents/engine_news.h"
+#include "engine/state/engine_causes.h"
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_registry.h"
+#include "engine/state/engine_watchdog.h"
+
+/* How many lists in a row must not name an incident before it is closed. One proves nothing: an
+ * Alertmanager keeps no alerts over a restart and lists none until Prometheus has sent them again.
+ */
+#define LISTS_MISSED    2
+#define LIST_BACKOFF_US (5 * AS_US_PER_S) /* after an error; doubled up to resync_us */
+
+static void request_list(struct as_engine *engine)
+{
+    engine->list_due = AS_MONO_NEVER;
+    if (engine->stopping || engine->config.resync_us == 0)
+        return;
+    engine->list_ticket = ++engine->next_ticket;
+    engine->list_asked = engine->mono;
+    effect_add(engine, AS_EFFECT_LIST_ALERTS)->ticket = engine->list_ticket;
+}
+
+/* At start, and when the configuration may have changed. */
+void alerts_resume(struct as_engine *engine)
+{
+    if (engine->list_ticket) /* its answer leads on */
+        return;
+    const int64_t due = as_time_add(engine->mono.us, engine->config.resync_us);
+    if (engine->list_due.us == AS_MONO_NEVER.us || engine->config.resync_us == 0)
+        request_list(engine);
+    else if (engine->list_due.us > due)
+        engine->list_due.us = due;
+}
+
+void alerts_on_deadline(struct as_engine *engine)
+{
+    if (engine->list_due.us <= engine->mono.us)
+        request_list(engine);
+}
+
+as_mono_time alerts_get_deadline(const struct as_engine *engine)
+{
+    return engine->list_due;
+}
+
+static void set_due(struct as_engine *engine, bool has_failed)
+{
+    const int64_t longest = engine->config.resync_us;
+    int64_t delay = has_failed ? LIST_BACKOFF_US : longest;
+    for (unsigned i = 0; i < engine->list_failures && delay < longest; i++)
+        delay *= 2;
+    engine->list_failures = has_failed ? engine->list_failures + 1 : 0;
+    engine->list_due.us = as_time_add(engine->mono.us, delay < longest ? delay : longest);
+}
+
+static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+                          const struct as_listed_alert *alert)
+{
+    struct incident *shared = incident_find(engine, &alert->digest, "");
+    const bool is_older = shared && shared->seen_ticket >= ticket;
+    if (!is_older || (!alert->is_suppressed && !is_ahead(engine, alert->starts_at) &&
+                      starts_later(alert->starts_at, shared->starts_at)))
+        (void)incident_see(engine, cause, alert);
+    struct incident *incident = incident_find_first(engine, &alert->digest);
+    for (; incident; incident = incident_find_next(incident)) {
+        if (!incident->is_open)
+            continue;
+        if (incident->key.owner[0] != '\0' && incident->seen_ticket < ticket)
+            incident_see_listed(engine, cause, incident, alert->is_suppressed);
+        news_note_listed(engine, cause, incident, alert);
+    }
+}
+
+/* What was named is seen later than the list was asked for, like what a notification named since.
+ */
+static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_t ticket)
+{
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, &engine->incidents) {
+        if (incident->is_open && incident->seen_ticket < ticket &&
+            ++incident->missed >= LISTS_MISSED)
+            incident_close(engine, cause, incident, incident->starts_at);
+    }
+}
+
+/* Where there is a watchdog, a list without it misses what fires, as does one with alerts that
+ * could not be read: it is no evidence that anything has ended. */
+void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list)
+{
+    if (ticket == 0 || ticket != engine->list_ticket)
+        return;
+    engine->list_ticket = 0;
+    if (engine->stopping || engine->config.resync_us == 0)
+        return;
+    set_due(engine, list->error != NULL);
+    if (list->error)
+        return;
+
+    struct cause cause = {.credential = ""};
+    const size_t effects = engine->effect_count;
+    bool lives_on = engine->config.watchdog_count == 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct as_listed_alert *alert = &list->alerts[i];
+        const bool lives = watchdog_matches(engine, alert->labels);
+        lives_on = lives_on || lives;
+        if (lives && !alert->is_suppressed)
+            engine->watchdog_seen = engine->mono;
+        handle_listed(engine, &cause, ticket, alert);
+    }
+    if (lives_on && list->unread == 0)
+        close_unnamed(engine, &cause, ticket);
+    if (engine->effect_count > effects || cause.touched_count > 0)
+        cause_commit(engine, &cause);
+}

@@ -1,0 +1,16 @@
+/*
+ * When the alerts of incidents were last reported as firing.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_NEWS_H
+#define ALERTSCALER_CORE_ENGINE_NEWS_H
+
+#include "engine/state/engine_causes.h"
+
+void news_note(struct as_engine *engine, struct cause *cause, struct incident *incident);
+void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                      const struct as_listed_alert *alert);
+/* When someone who may trigger the rule last said that the alert fires; INT64_MIN: nobody since the
+ * start. */
+as_mono_time news_get(const struct as_engine *engine, const struct binding *binding);
+
+#endif

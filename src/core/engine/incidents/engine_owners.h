@@ -1,0 +1,16 @@
+/*
+ * Several incidents of one alert.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_OWNERS_H
+#define ALERTSCALER_CORE_ENGINE_OWNERS_H
+
+#include "engine/state/engine_state.h"
+
+/* What rules have done for `from` counts for the incident as well. Neither is bound now. */
+void owners_share_progress(struct incident *incident, const struct incident *from);
+/* The same for one binding, from the other incidents of its alert. */
+void owners_inherit(const struct as_engine *engine, struct binding *binding);
+/* After new rules or credentials, while no incident is bound: whose each is. */
+void owners_find(struct as_engine *engine);
+
+#endif

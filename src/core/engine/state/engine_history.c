@@ -1,0 +1,153 @@
+/*
+ * What a target remembers of itself: the changes that were ours, for HPA's policies and for the
+ * limits over all targets; and what was recommended, for HPA's stabilization windows. Both are part
+ * of the stored state: a restart forgets nothing.
+ */
+#include "engine_history.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+/* HPA allows no longer periods; limits may be longer. */
+#define PERIOD_MAX_US (30 * AS_US_PER_MIN)
+/* A target with more changes than this within the span has its oldest two taken for one. */
+#define EVENTS_MAX 1024
+/* Only as many recommendations can matter as there are steps between them; a window that would hold
+ * more loses its oldest. */
+#define RECOMMENDATIONS_MAX 1024
+
+int64_t history_get_span(const struct as_engine *engine)
+{
+    const struct as_limits *limits = &engine->config.limits;
+    int64_t span = PERIOD_MAX_US;
+    if (limits->actions_max > 0 && limits->actions_per_us > span)
+        span = limits->actions_per_us;
+    if (limits->scale_down_milli_percent > 0 && limits->scale_down_per_us > span)
+        span = limits->scale_down_per_us;
+    return span;
+}
+
+static bool is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
+{
+    return engine->mono.us - at.mono.us < span;
+}
+
+static int32_t add_changes(int32_t a, int32_t b)
+{
+    const int64_t sum = (int64_t)a + b;
+    return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
+}
+
+void history_add_event(struct as_engine *engine, struct target *target, int32_t change)
+{
+    const int64_t span = history_get_span(engine);
+    size_t old = 0;
+    while (old < target->event_count && !is_within(engine, target->events[old].at, span))
+        old++;
+    if (old == 0 && target->event_count >= EVENTS_MAX) {
+        target->events[1].change = add_changes(target->events[0].change, target->events[1].change);
+        old = 1;
+    }
+    target->event_count -= old;
+    if (old > 0)
+        memmove(target->events, target->events + old,
+                target->event_count * sizeof(*target->events));
+    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
+                              sizeof(*target->events));
+    target->events[target->event_count++] = (struct as_past_event){moment_now(engine), change};
+}
+
+static int64_t get_window(const struct target *target)
+{
+    const struct as_behavior *behavior = &target->config->bounds.behavior;
+    return behavior->up.window_us > behavior->down.window_us ? behavior->up.window_us
+                                                             : behavior->down.window_us;
+}
+
+/*
+ * scaleDown's window asks for the highest, scaleUp's for the lowest recommendation in it. One that
+ * has a later one at least as high and a later one at least as low behind it is neither, for as
+ * long as it is in a window: it is left out.
+ */
+static void leave_out_covered(struct target *target)
+{
+    int32_t low = INT32_MAX, high = -1;
+    size_t kept = target->recommendation_count;
+    for (size_t i = target->recommendation_count; i-- > 0;) {
+        const struct as_past_recommendation *item = &target->recommendations[i];
+        if (item->replicas >= low && item->replicas <= high)
+            continue;
+        low = item->replicas < low ? item->replicas : low;
+        high = item->replicas > high ? item->replicas : high;
+        target->recommendations[--kept] = *item;
+    }
+    target->recommendation_count -= kept;
+    memmove(target->recommendations, target->recommendations + kept,
+            target->recommendation_count * sizeof(*target->recommendations));
+}
+
+/* False: there is no window that would ask for it. */
+bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    const int64_t window = target->config->bounds.has_behavior ? get_window(target) : 0;
+    if (window == 0)
+        return false;
+    size_t old = 0;
+    while (old < target->recommendation_count &&
+           !is_within(engine, target->recommendations[old].at, window))
+        old++;
+    if (old == 0 && target->recommendation_count >= RECOMMENDATIONS_MAX)
+        old = 1;
+    target->recommendation_count -= old;
+    if (old > 0)
+        memmove(target->recommendations, target->recommendations + old,
+                target->recommendation_count * sizeof(*target->recommendations));
+    target->recommendations =
+        as_xgrow(target->recommendations, target->recommendation_count,
+                 &target->recommendation_capacity, sizeof(*target->recommendations));
+    target->recommendations[target->recommendation_count++] =
+        (struct as_past_recommendation){moment_now(engine), replicas};
+    leave_out_covered(target);
+    return true;
+}
+
+/* As in an HPA, what a target has when it is first looked at counts as wanted then: the windows
+ * hold from the beginning. */
+void history_begin(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    if (target->recommendation_count == 0)
+        (void)history_add_recommendation(engine, target, replicas);
+}
+
+/* Of another object of the name: it counts in the limits over all targets, as it was done. */
+static bool is_of_former(const struct target *target, struct as_moment at)
+{
+    return as_moment_is_set(target->born) && at.mono.us < target->born.mono.us;
+}
+
+/* What the decision's windows and policies may ask for. */
+void history_fill(struct as_engine *engine, const struct target *target,
+                  struct as_decide_input *input)
+{
+    if (!input->config.has_behavior)
+        return;
+    struct as_scale_event *events =
+        as_arena_alloc(&engine->arena, target->event_count, sizeof(*events));
+    for (size_t i = 0; i < target->event_count; i++) {
+        const struct as_past_event *event = &target->events[i];
+        if (is_within(engine, event->at, PERIOD_MAX_US) && !is_of_former(target, event->at))
+            events[input->event_count++] =
+                (struct as_scale_event){moment_get_wall(engine, event->at).at, event->change};
+    }
+    input->events = events;
+    struct as_recommendation *recommendations =
+        as_arena_alloc(&engine->arena, target->recommendation_count, sizeof(*recommendations));
+    for (size_t i = 0; i < target->recommendation_count; i++) {
+        const struct as_past_recommendation *item = &target->recommendations[i];
+        if (is_within(engine, item->at, get_window(target)))
+            recommendations[input->recommendation_count++] =
+                (struct as_recommendation){moment_get_wall(engine, item->at).at, item->replicas};
+    }
+    input->recommendations = recommendations;
+}

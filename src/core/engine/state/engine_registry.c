@@ -1,0 +1,139 @@
+/*
+ * The incidents that there are: found by their alert, filed and taken out.
+ *
+ * And how much memory they take, and whether one more notification may bring others. Counted is
+ * what grows with what peers send: incidents with their texts and bindings, and the targets that
+ * templates make for them.
+ *
+ * A credential that is narrowed has half of the room: whoever holds one cannot take it all from
+ * those who may everything.
+ */
+#include "engine_registry.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_scopes.h"
+
+#define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
+
+static size_t measure_texts(char *const *texts, size_t count)
+{
+    size_t bytes = count > 0 ? AS_ALLOC_EXTRA : 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += sizeof(*texts) + AS_ALLOC_EXTRA + strlen(texts[i]) + 1;
+    return bytes;
+}
+
+static size_t measure(const struct incident *incident)
+{
+    return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->labels) +
+           as_labels_measure(incident->annotations) +
+           measure_texts(incident->receivers, incident->receiver_count) +
+           measure_texts(incident->credentials, incident->credential_count) +
+           incident->credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
+           incident->binding_count * (AS_ALLOC_EXTRA + sizeof(struct binding)) +
+           incident->kept_count * (AS_ALLOC_EXTRA + sizeof(struct as_progress));
+}
+
+void room_account(struct as_engine *engine, struct incident *incident)
+{
+    engine->incident_bytes -= incident->bytes;
+    incident->bytes = measure(incident);
+    engine->incident_bytes += incident->bytes;
+}
+
+struct incident *incident_find_first(const struct as_engine *engine, const struct as_digest *digest)
+{
+    struct incident key = {.key = {.digest = *digest, .owner = ""}};
+    struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
+    struct incident *first = RB_NFIND(incident_tree, tree, &key);
+    return first && as_digest_compare(&first->key.digest, digest) == 0 ? first : NULL;
+}
+
+struct incident *incident_find_next(struct incident *incident)
+{
+    struct incident *next = RB_NEXT(incident_tree, NULL, incident);
+    return next && as_digest_compare(&next->key.digest, &incident->key.digest) == 0 ? next : NULL;
+}
+
+struct incident *incident_find(const struct as_engine *engine, const struct as_digest *digest,
+                               const char *owner)
+{
+    struct incident key = {.key = {.digest = *digest, .owner = owner}};
+    struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
+    return RB_FIND(incident_tree, tree, &key); /* changes nothing */
+}
+
+bool incident_has_receiver(const struct incident *incident, const char *receiver)
+{
+    for (uint32_t i = 0; i < incident->receiver_count; i++) {
+        if (strcmp(incident->receivers[i], receiver) == 0)
+            return true;
+    }
+    return false;
+}
+
+void incident_insert(struct as_engine *engine, struct incident *incident)
+{
+    RB_INSERT(incident_tree, &engine->incidents, incident);
+    room_account(engine, incident);
+    if (incident->is_open) {
+        TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+        engine->open_count++;
+    } else {
+        TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
+    }
+}
+
+/* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
+ * to it. */
+void incident_bury(struct as_engine *engine, struct incident *incident)
+{
+    if (incident->is_open) {
+        TAILQ_REMOVE(&engine->open, incident, in_order);
+        engine->open_count--;
+    } else {
+        TAILQ_REMOVE(&engine->resolved, incident, in_order);
+    }
+    engine->incident_bytes -= incident->bytes;
+    incident->bytes = 0;
+    RB_REMOVE(incident_tree, &engine->incidents, incident);
+    TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
+}
+
+/* Targets with an address of their own do not count: the rule files say how many there are. */
+size_t room_get_used(const struct as_engine *engine)
+{
+    const size_t templated = engine->target_count - engine->named_count;
+    return engine->incident_bytes + templated * TARGET_BYTES;
+}
+
+/* Something would be remembered, or more of it. */
+static bool brings_more(const struct as_engine *engine, const struct as_notification *notification,
+                        const struct as_alert *alert)
+{
+    const char *credential = notification->credential;
+    const char *owner = scope_get_owner(engine, credential, alert->labels);
+    const struct incident *incident = incident_find(engine, &alert->digest, owner);
+    if (!incident || alert->status == AS_ALERT_RESOLVED)
+        return !incident;
+    return !incident_has_receiver(incident, notification->receiver) ||
+           as_labels_measure(alert->labels) + as_labels_measure(alert->annotations) >
+               as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
+}
+
+bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
+{
+    const uint64_t most = engine->config.incident_bytes_max;
+    const uint64_t share = scope_is_whole(engine, notification->credential) ? most : most / 2;
+    if (most == 0 || room_get_used(engine) < share)
+        return true;
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        const struct as_alert *alert = &notification->alerts[i];
+        if (!alert->problem && brings_more(engine, notification, alert))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/*
+ * The incidents that there are, and the memory that they take.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_REGISTRY_H
+#define ALERTSCALER_CORE_ENGINE_REGISTRY_H
+
+#include "engine/state/engine_state.h"
+
+void room_account(struct as_engine *engine, struct incident *incident); /* after it has changed */
+/* All incidents of one alert: the first, and those behind it; NULL: there is no other. */
+struct incident *incident_find_first(const struct as_engine *engine,
+                                     const struct as_digest *digest);
+struct incident *incident_find_next(struct incident *incident);
+struct incident *incident_find(const struct as_engine *engine, const struct as_digest *digest,
+                               const char *owner);
+bool incident_has_receiver(const struct incident *incident, const char *receiver);
+void incident_insert(struct as_engine *engine, struct incident *incident);
+/* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
+ * to it. */
+void incident_bury(struct as_engine *engine, struct incident *incident);
+size_t room_get_used(const struct as_engine *engine); /* bytes */
+
+#endif

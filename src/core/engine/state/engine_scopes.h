@@ -1,0 +1,34 @@
+/*
+ * What the credentials reach through which incidents came.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_SCOPES_H
+#define ALERTSCALER_CORE_ENGINE_SCOPES_H
+
+#include "engine/state/engine_state.h"
+
+bool scope_is_whole(const struct as_engine *engine, const char *credential);
+/* The credential may trigger the rule there. */
+bool scope_lets(const struct as_engine *engine, const char *credential, const struct as_rule *rule,
+                const struct as_target_ref *ref);
+/* One of the incident's credentials may trigger the rule there. */
+bool scope_allows(const struct as_engine *engine, const struct incident *incident,
+                  const struct as_rule *rule, const struct as_target_ref *ref);
+/* An operator's order for the target (NULL: all of them). */
+bool scope_allows_order(const struct as_engine *engine, const char *credential,
+                        const struct target *target);
+/* The credential may trigger some rule that the alert, or its incident (NULL: none), matches. */
+bool scope_reaches(struct as_engine *engine, const char *credential,
+                   const struct incident *incident, const struct as_listed_alert *alert);
+/* It may trigger whatever rule these labels can match, through any receiver and with any
+ * annotations: nothing that it says of the alert touches what is beyond it. */
+bool scope_spans(const struct as_engine *engine, const char *credential,
+                 const struct as_labels *labels);
+/* Whose incident of the alert it is that the credential speaks about. */
+const char *scope_get_owner(const struct as_engine *engine, const char *credential,
+                            const struct as_labels *labels);
+/* It may trigger every rule that the incident is bound to. */
+bool scope_covers(const struct as_engine *engine, const char *credential,
+                  const struct incident *incident);
+bool incident_add_credential(struct incident *incident, const char *credential);
+
+#endif

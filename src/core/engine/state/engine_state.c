@@ -1,0 +1,202 @@
+/*
+ * The state's trees and lists, and what its parts own.
+ */
+#include "engine_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#define CLOCK_JUMP_US AS_US_PER_S
+#define ENDINGS_MAX   64 /* of one target; the oldest goes for a new one */
+
+static int incident_compare(const struct incident *a, const struct incident *b)
+{
+    const int order = as_digest_compare(&a->key.digest, &b->key.digest);
+    return order ? order : strcmp(a->key.owner, b->key.owner);
+}
+
+static int target_compare(const struct target *a, const struct target *b)
+{
+    return strcmp(a->ref->key, b->ref->key);
+}
+
+static int deadline_compare(const struct target *a, const struct target *b)
+{
+    if (a->deadline.us != b->deadline.us)
+        return a->deadline.us > b->deadline.us ? 1 : -1;
+    return target_compare(a, b);
+}
+
+static int ticket_compare(const struct target *a, const struct target *b)
+{
+    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
+}
+
+static int group_compare(const struct group *a, const struct group *b)
+{
+    /* rules of one set lie in one array: their order is that of the files */
+    return (a->rule > b->rule) - (a->rule < b->rule);
+}
+
+static int ask_compare(const struct ask *a, const struct ask *b)
+{
+    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
+}
+
+RB_GENERATE(incident_tree, incident, by_digest, incident_compare)
+RB_GENERATE(target_tree, target, by_id, target_compare)
+RB_GENERATE(deadline_tree, target, by_deadline, deadline_compare)
+RB_GENERATE(ticket_tree, target, by_ticket, ticket_compare)
+RB_GENERATE(group_tree, group, in_target, group_compare)
+RB_GENERATE(ask_tree, ask, by_ticket, ask_compare)
+
+struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
+                              as_wall_time wall)
+{
+    if (!as_moment_is_set(since))
+        return AS_MOMENT_NEVER;
+    const as_mono_time end = {as_time_add(since.mono.us, lock_us)};
+    if (end.us <= now.us)
+        return AS_MOMENT_NEVER;
+    /* The two clocks are never read quite at once: unless the wall clock has jumped since, the end
+     * stays where it was said to be. */
+    const int64_t seen_now = wall.us + (end.us - now.us);
+    const int64_t seen_then = as_time_add(since.wall.us, lock_us);
+    const bool jumped = llabs(seen_now - seen_then) > CLOCK_JUMP_US;
+    return (struct as_moment){end, {jumped ? seen_now : seen_then}};
+}
+
+void progress_deinit(struct as_progress *progress)
+{
+    free((char *)(uintptr_t)progress->rule);
+    free((char *)(uintptr_t)progress->target);
+}
+
+void incident_free(struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->kept_count; i++)
+        progress_deinit(&incident->kept[i]);
+    free(incident->kept);
+    free((char *)(uintptr_t)incident->key.owner);
+    for (uint32_t i = 0; i < incident->receiver_count; i++)
+        free(incident->receivers[i]);
+    free(incident->receivers);
+    for (uint32_t i = 0; i < incident->credential_count; i++)
+        free(incident->credentials[i]);
+    free(incident->credentials);
+    free(incident->reported);
+    free(incident->bindings);
+    as_labels_free(incident->labels);
+    as_labels_free(incident->annotations);
+    free(incident);
+}
+
+struct intent *intent_free(struct intent *intent)
+{
+    if (!intent)
+        return NULL;
+    intent_free(intent->older);
+    free(intent->rule);
+    free(intent->version);
+    free(intent);
+    return NULL;
+}
+
+void lock_cause_free(struct lock_cause *cause)
+{
+    free(cause->rule);
+    *cause = (struct lock_cause){0};
+}
+
+void store_keys_free(struct store_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        free(keys->items[i]);
+    free(keys->items);
+    *keys = (struct store_keys){0};
+}
+
+void ask_free(struct ask *ask)
+{
+    as_arena_deinit(&ask->arena);
+    free(ask);
+}
+
+void pause_free(struct pause *pause)
+{
+    free(pause->who);
+    free(pause->reason);
+    *pause = (struct pause){0};
+}
+
+void ending_free(struct target *target, struct ending *ending)
+{
+    TAILQ_REMOVE(&target->endings, ending, in_target);
+    target->ending_count--;
+    free((char *)(uintptr_t)ending->state.rule);
+    free((char *)(uintptr_t)ending->state.incident);
+    free((char *)(uintptr_t)ending->state.guard);
+    free(ending);
+}
+
+struct ending *ending_add(struct target *target, const struct as_ending_state *state)
+{
+    struct ending *ending = as_xcalloc(1, sizeof(*ending));
+    ending->state = *state;
+    ending->state.rule = as_xstrdup(state->rule);
+    ending->state.incident = as_xstrdup(state->incident);
+    ending->state.guard = as_xstrdup(state->guard);
+    if (target->ending_count == ENDINGS_MAX)
+        ending_free(target, TAILQ_FIRST(&target->endings));
+    TAILQ_INSERT_TAIL(&target->endings, ending, in_target);
+    target->ending_count++;
+    return ending;
+}
+
+struct ending *ending_find(struct target *target, const char *rule)
+{
+    struct ending *ending;
+    TAILQ_FOREACH (ending, &target->endings, in_target) {
+        if (strcmp(ending->state.rule, rule) == 0)
+            return ending;
+    }
+    return NULL;
+}
+
+void asked_clear(struct asked *asked)
+{
+    free(asked->ids);
+    *asked = (struct asked){0};
+}
+
+void held_free(struct target *target)
+{
+    if (target->held)
+        as_arena_deinit(&target->held->arena);
+    free(target->held);
+    target->held = NULL;
+}
+
+struct target *target_free(struct target *target)
+{
+    asked_clear(&target->asked);
+    intent_free(target->intent);
+    intent_free(target->maybe);
+    lock_cause_free(&target->cause);
+    free(target->events);
+    free(target->recommendations);
+    while (!TAILQ_EMPTY(&target->endings))
+        ending_free(target, TAILQ_FIRST(&target->endings));
+    free(target->entry);
+    pause_free(&target->pause);
+    held_free(target);
+    free(target->verdict.rule);
+    free(target->dry_verdict.rule);
+    as_target_ref_free(target->ref);
+    store_keys_free(&target->stored_as);
+    store_keys_free(&target->intents_stored_as);
+    free(target);
+    return NULL;
+}

@@ -1,0 +1,389 @@
+/*
+ * What the store has of the engine's state, piece by piece, in both directions: filled in, in the
+ * step's memory, and taken back before the first event.
+ *
+ * An earlier version took two spellings of one object for two targets: what it stored of them
+ * becomes one. The latest of each lock counts, and both histories.
+ */
+#include "engine_stored.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_scopes.h"
+
+struct as_incident_target binding_get_target(const struct binding *binding)
+{
+    const struct target *target = binding->group->target;
+    return (struct as_incident_target){
+        .target = target->ref->id,
+        .rule = binding->group->rule->name,
+        .has_replicas = target->has_size,
+        .replicas = target->replicas,
+    };
+}
+
+struct as_incident_state incident_get_state(const struct incident *incident)
+{
+    return (struct as_incident_state){
+        .key = incident->key,
+        .fingerprint = incident->fingerprint,
+        .is_open = incident->is_open,
+        .starts_at = incident->starts_at,
+        .is_undated = incident->is_undated,
+        .opened = incident->opened,
+        .seen = incident->seen,
+        .resolved = incident->resolved,
+        .silenced = incident->silenced,
+        .receivers = (const char *const *)incident->receivers,
+        .receiver_count = incident->receiver_count,
+        .credentials = (const char *const *)incident->credentials,
+        .credential_count = incident->credential_count,
+        .labels = incident->labels,
+        .annotations = incident->annotations,
+    };
+}
+
+struct as_incident_state *incident_fill_state(struct as_engine *engine,
+                                              const struct incident *incident)
+{
+    struct as_incident_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = incident_get_state(incident);
+    struct as_progress *progress = as_arena_alloc(
+        &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
+    state->progress = progress;
+    for (uint32_t i = 0; i < incident->kept_count; i++) { /* bound in the same step, it is freed */
+        struct as_progress *kept = &progress[state->progress_count++];
+        *kept = incident->kept[i];
+        kept->rule = as_arena_strdup(&engine->arena, kept->rule);
+        kept->target = as_arena_strdup(&engine->arena, kept->target);
+    }
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        if (binding->steps == 0)
+            continue;
+        progress[state->progress_count++] = (struct as_progress){
+            .rule = binding->group->rule->name,
+            .target = binding->group->target->ref->id,
+            .steps = binding->steps,
+            .applied = binding->applied,
+            .origin = binding->origin,
+        };
+    }
+    return state;
+}
+
+static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
+{
+    struct as_progress *copies = as_xcalloc(count + 1, sizeof(*copies));
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = progress[i];
+        copies[i].rule = as_xstrdup(progress[i].rule);
+        copies[i].target = as_xstrdup(progress[i].target);
+    }
+    return copies;
+}
+
+/* Of the next serial; not filed yet. */
+struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state)
+{
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    incident->key = state->key;
+    incident->key.owner = as_xstrdup(state->key.owner);
+    incident->fingerprint = state->fingerprint;
+    incident->serial = ++engine->next_serial;
+    incident->is_open = state->is_open;
+    incident->starts_at = state->starts_at;
+    incident->is_undated = state->is_undated;
+    incident->opened = state->opened;
+    incident->seen = state->seen;
+    incident->resolved = state->resolved;
+    incident->seen_stored = state->seen.mono;
+    /* `seen` is stored late, never by more than this */
+    if (state->is_open)
+        incident->seen.mono.us = as_time_add(incident->seen.mono.us,
+                                             engine->config.incident_expiry_us / SEEN_STORE_PART);
+    incident->listed.us = INT64_MIN;
+    incident->silenced = state->silenced;
+    incident->late_until.us = INT64_MIN;
+    incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
+    for (size_t i = 0; i < state->receiver_count; i++)
+        incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
+    for (size_t i = 0; i < state->credential_count; i++)
+        (void)incident_add_credential(incident, state->credentials[i]);
+    incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
+    incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
+    incident->kept = copy_progress(state->progress, state->progress_count);
+    incident->kept_count = (uint32_t)state->progress_count;
+    return incident;
+}
+
+struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
+                                          const struct intent *intent, bool maybe)
+{
+    struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_intent_state){
+        .ref = target->ref,
+        .stored_as = target->ref->key,
+        .uid = target->uid,
+        .action_id = intent->action_id,
+        .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
+        .rule = intent->rule,
+        .from = intent->from,
+        .to = intent->to,
+        .at = intent->at,
+        .maybe = maybe,
+        .outcome = intent->outcome,
+    };
+    const size_t size = strlen(intent->version) + 1;
+    memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
+    return state;
+}
+
+static struct intent *intent_of_state(const struct as_engine *engine,
+                                      const struct as_intent_state *state)
+{
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
+    memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
+    intent->is_ordered = state->is_ordered;
+    intent->rule = as_xstrdup(state->rule);
+    intent->from = state->from;
+    intent->to = state->to;
+    intent->version = as_xstrdup(state->version);
+    intent->at = state->at;
+    intent->sent = state->at.mono;
+    intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
+    intent->outcome = state->outcome;
+    intent->serial = engine->next_serial;
+    intent->restored = !state->maybe;
+    return intent;
+}
+
+static void take_uid(struct target *target, const char *uid)
+{
+    if (!target->uid[0] && uid && strlen(uid) < sizeof(target->uid))
+        memcpy(target->uid, uid, strlen(uid) + 1);
+}
+
+/* The youngest comes first; each is looked for before anything is decided. */
+void target_take_intent(const struct as_engine *engine, struct target *target,
+                        const struct as_intent_state *state)
+{
+    struct intent *intent = intent_of_state(engine, state);
+    struct intent **place = &target->maybe;
+    while (*place && (*place)->at.mono.us >= intent->at.mono.us)
+        place = &(*place)->older;
+    intent->older = *place;
+    *place = intent;
+    take_uid(target, state->uid);
+    target->dirty = true;
+}
+
+struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause)
+{
+    struct as_pause_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_pause_state){
+        .since = pause->since,
+        .for_us = pause->for_us,
+        .who = as_arena_strdup(&engine->arena, pause->who),
+        .reason = as_arena_strdup(&engine->arena, pause->reason),
+    };
+    return state;
+}
+
+static void fill_endings(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    struct as_ending_state *endings =
+        as_arena_alloc(&engine->arena, target->ending_count, sizeof(*endings));
+    const struct ending *ending;
+    TAILQ_FOREACH (ending, &target->endings, in_target) {
+        struct as_ending_state *copy = &endings[state->ending_count++];
+        *copy = ending->state;
+        copy->rule = as_arena_strdup(&engine->arena, ending->state.rule);
+        copy->incident = as_arena_strdup(&engine->arena, ending->state.incident);
+        copy->guard = as_arena_strdup(&engine->arena, ending->state.guard);
+    }
+    state->endings = endings;
+    state->ref = target->ending_count > 0 ? target->ref : NULL;
+    state->entry = target->ending_count > 0 ? as_arena_strdup(&engine->arena, target->entry) : "";
+}
+
+/* Of two of one rule, which another spelling of the target may have left, the later. */
+static void take_ending(struct target *target, const struct as_ending_state *state)
+{
+    struct ending *other = ending_find(target, state->rule);
+    if (other && other->state.ended.mono.us >= state->ended.mono.us)
+        return;
+    if (other)
+        ending_free(target, other);
+    (void)ending_add(target, state);
+}
+
+static void take_endings(struct target *target, const struct as_target_state *state)
+{
+    if (!target->entry || *state->entry) {
+        free(target->entry);
+        target->entry = as_xstrdup(state->entry);
+    }
+    for (size_t i = 0; i < state->ending_count; i++)
+        take_ending(target, &state->endings[i]);
+}
+
+static void fill_ordered(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const struct ordered *ordered = &target->ordered;
+    if (!ordered->is_set)
+        return;
+    struct as_ordered_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_ordered_state){
+        .id = as_arena_strdup(&engine->arena, ordered->id),
+        .replicas = ordered->replicas,
+        .force = ordered->force,
+        .at = ordered->at,
+    };
+    state->ordered = copy;
+    state->ref = target->ref;
+    state->entry = as_arena_strdup(&engine->arena, target->entry);
+}
+
+static void take_ordered(struct target *target, const struct as_target_state *state)
+{
+    const struct as_ordered_state *ordered = state->ordered;
+    if (!ordered || (target->ordered.is_set && target->ordered.at.mono.us > ordered->at.mono.us))
+        return;
+    target->ordered = (struct ordered){
+        .is_set = true,
+        .replicas = ordered->replicas,
+        .force = ordered->force,
+        .at = ordered->at,
+    };
+    memcpy(target->ordered.id, ordered->id, strnlen(ordered->id, AS_ULID_SIZE - 1));
+}
+
+static void fill_growth(struct as_engine *engine, const struct target *target,
+                        struct as_target_state *state)
+{
+    const struct growth *growth = &target->growth;
+    if (!growth->is_open && !as_moment_is_set(growth->failed))
+        return;
+    struct as_growth_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_growth_state){
+        .id = as_arena_strdup(&engine->arena, growth->id),
+        .is_open = growth->is_open,
+        .is_ordered = growth->is_ordered,
+        .is_refused = growth->is_refused,
+        .from = growth->from,
+        .to = growth->to,
+        .missing = growth->missing,
+        .since = growth->since,
+        .failed = growth->failed,
+        .back_off_us = growth->back_off_us,
+    };
+    state->growth = copy;
+    if (!growth->is_open)
+        return;
+    state->ref = target->ref;
+    state->entry = as_arena_strdup(&engine->arena, target->entry);
+}
+
+static void take_growth(struct target *target, const struct as_target_state *state)
+{
+    const struct as_growth_state *stored = state->growth;
+    struct growth *growth = &target->growth;
+    if (!stored || (growth->is_open && growth->since.mono.us > stored->since.mono.us))
+        return;
+    *growth = (struct growth){
+        .is_open = stored->is_open,
+        .is_ordered = stored->is_ordered,
+        .is_refused = stored->is_refused,
+        .from = stored->from,
+        .to = stored->to,
+        .missing = stored->missing,
+        .since = stored->since,
+        .failed = stored->failed,
+        .back_off_us = stored->back_off_us,
+    };
+    memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
+static void take_event(struct target *target, const struct as_past_event *event)
+{
+    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
+                              sizeof(*target->events));
+    size_t at = target->event_count++;
+    for (; at > 0 && target->events[at - 1].at.mono.us > event->at.mono.us; at--)
+        target->events[at] = target->events[at - 1];
+    target->events[at] = *event;
+}
+
+static void take_recommendation(struct target *target, const struct as_past_recommendation *item)
+{
+    target->recommendations =
+        as_xgrow(target->recommendations, target->recommendation_count,
+                 &target->recommendation_capacity, sizeof(*target->recommendations));
+    size_t at = target->recommendation_count++;
+    for (; at > 0 && target->recommendations[at - 1].at.mono.us > item->at.mono.us; at--)
+        target->recommendations[at] = target->recommendations[at - 1];
+    target->recommendations[at] = *item;
+}
+
+/* Into what another spelling of the target has left, in order. */
+static void take_history(struct target *target, const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->event_count; i++)
+        take_event(target, &state->events[i]);
+    for (size_t i = 0; i < state->recommendation_count; i++)
+        take_recommendation(target, &state->recommendations[i]);
+}
+
+struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target)
+{
+    struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_target_state){
+        .id = target->ref->id,
+        .stored_as = target->ref->key,
+        .last_up = target->last_up,
+        .last_down = target->last_down,
+        .dry_last_up = target->dry_last_up,
+        .dry_last_down = target->dry_last_down,
+        .last_step_down = target->last_step_down,
+        .uid = target->uid,
+        .born = target->born,
+        .keep_us = target->keep_us,
+        .events = target->events,
+        .event_count = target->event_count,
+        .recommendations = target->recommendations,
+        .recommendation_count = target->recommendation_count,
+    };
+    fill_endings(engine, target, state);
+    fill_ordered(engine, target, state);
+    fill_growth(engine, target, state);
+    if (target->pause.is_set)
+        state->pause = pause_fill_state(engine, &target->pause);
+    return state;
+}
+
+/* All but its pause. */
+void target_take_state(struct target *target, const struct as_target_state *state)
+{
+    target->last_up = moment_get_later(target->last_up, state->last_up);
+    target->last_down = moment_get_later(target->last_down, state->last_down);
+    target->dry_last_up = moment_get_later(target->dry_last_up, state->dry_last_up);
+    target->dry_last_down = moment_get_later(target->dry_last_down, state->dry_last_down);
+    target->last_step_down = moment_get_later(target->last_step_down, state->last_step_down);
+    target->born = moment_get_later(target->born, state->born);
+    if (!target->is_stored || target->keep_us < state->keep_us)
+        target->keep_us = state->keep_us;
+    target->is_stored = true;
+    take_uid(target, state->uid);
+    take_history(target, state);
+    take_endings(target, state);
+    take_ordered(target, state);
+    take_growth(target, state);
+}

@@ -1,0 +1,261 @@
+/*
+ * The targets that there are: found by their address, given to their entry of the rule files; their
+ * phase, deadline and back-off, and the list of those that are to be evaluated in this step.
+ *
+ * A target that failed waits for its deadline, whatever comes: a broken API server is not asked
+ * more often because more alerts arrive. One that was not found waits shorter for a new incident.
+ */
+#include "engine_targets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "engine/state/engine_history.h"
+
+#define BACKOFF_FIRST_US (1 * AS_US_PER_S)
+#define BACKOFF_MAX_US   (60 * AS_US_PER_S)
+/* The first wait after forbidden, not found, rejected. */
+#define BACKOFF_REFUSED_US (15 * AS_US_PER_S)
+/* A new incident does not wait so long for a target that was not found: it may be there by now.
+ * However many come, the target is not looked at more often than this. */
+#define NOT_FOUND_LOOK_US  (5 * AS_US_PER_S)
+#define RETRY_AFTER_MAX_US (10 * AS_US_PER_MIN)
+#define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
+#define KEEP_LOCKS_US      AS_US_PER_DAY
+
+/* Effects of this step may point to the former one. */
+static void take_ref(struct as_engine *engine, struct target *target,
+                     struct as_target_ref *ref_taken)
+{
+    engine->former_refs = as_xgrow(engine->former_refs, engine->former_ref_count,
+                                   &engine->former_ref_capacity, sizeof(*engine->former_refs));
+    engine->former_refs[engine->former_ref_count++] = target->ref;
+    target->ref = ref_taken;
+}
+
+static struct target *find(struct as_engine *engine, struct as_target_ref *ref)
+{
+    struct target key = {.ref = ref};
+    return RB_FIND(target_tree, &engine->targets, &key);
+}
+
+static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = as_xcalloc(1, sizeof(*target));
+    target->ref = ref_taken;
+    target->deadline = AS_MONO_NEVER;
+    target->failure = AS_REASON_APPLIED;
+    target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
+    target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
+    target->growth.failed = target->born = AS_MOMENT_NEVER;
+    target->keep_us = KEEP_LOCKS_US;
+    target->retry.us = INT64_MIN;
+    RB_INIT(&target->groups);
+    TAILQ_INIT(&target->asks);
+    TAILQ_INIT(&target->endings);
+    RB_INSERT(target_tree, &engine->targets, target);
+    engine->target_count++;
+    return target;
+}
+
+/* A reference for an id alone: locks are found by it; the address comes with the first alert or
+ * rule. */
+struct as_target_ref *target_ref_of_id(const char *id)
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    return as_target_ref_make(kind ? kind : as_target_kinds[0], id, NULL, 0);
+}
+
+struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    if (!target)
+        return make(engine, ref_taken);
+    if (target->ref->field_count == 0) /* restored by its id alone */
+        take_ref(engine, target, ref_taken);
+    else
+        as_target_ref_free(ref_taken);
+    return target;
+}
+
+void target_set_config(struct as_engine *engine, struct target *target,
+                       const struct as_target_config *config)
+{
+    if (target->config == config)
+        return;
+    if (target->config)
+        LIST_REMOVE(target, of_entry);
+    target->config = config;
+    if (config)
+        LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
+}
+
+struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
+                            struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    const bool is_free =
+        !target || !target->config || (target->config->is_templated && target->open_bindings == 0);
+    if (!target)
+        target = make(engine, ref_taken);
+    else if (is_free)
+        take_ref(engine, target, ref_taken); /* requests go to the address as it is written now */
+    else
+        as_target_ref_free(ref_taken);
+    if (is_free)
+        target_set_config(engine, target, config);
+    return target->config == config ? target : NULL;
+}
+
+void target_make_ready(struct as_engine *engine, struct target *target)
+{
+    if (target->is_ready || target->phase != PHASE_IDLE)
+        return;
+    target->is_ready = true;
+    TAILQ_INSERT_TAIL(&engine->ready, target, in_ready);
+}
+
+void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline)
+{
+    if (target->deadline.us != AS_MONO_NEVER.us)
+        RB_REMOVE(deadline_tree, &engine->deadlines, target);
+    target->deadline = deadline;
+    if (deadline.us != AS_MONO_NEVER.us)
+        RB_INSERT(deadline_tree, &engine->deadlines, target);
+}
+
+void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us)
+{
+    target_set_deadline(engine, target, (as_mono_time){as_time_add(engine->mono.us, us)});
+}
+
+/* Each phase but idle waits for the answer to one ticket; the observing and scaling ones are found
+ * by it. */
+void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase)
+{
+    if (target->phase == PHASE_OBSERVING || target->phase == PHASE_SCALING)
+        RB_REMOVE(ticket_tree, &engine->tickets, target);
+    engine->busy_count -= target->phase != PHASE_IDLE;
+    target->phase = phase;
+    engine->busy_count += phase != PHASE_IDLE;
+    if (phase == PHASE_OBSERVING || phase == PHASE_SCALING) {
+        target->ticket = ++engine->next_ticket;
+        RB_INSERT(ticket_tree, &engine->tickets, target);
+    }
+}
+
+bool target_is_backing_off(const struct as_engine *engine, const struct target *target)
+{
+    return target->retry.us > engine->mono.us;
+}
+
+bool target_recover_config(struct as_engine *engine, struct target *target)
+{
+    for (size_t i = 0; i < engine->ruleset->target_count && !target->config; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        if (strcmp(entry->name, target->entry) == 0 &&
+            as_target_may_have_id(entry, target->ref->id))
+            target_set_config(engine, target, entry);
+    }
+    return target->config != NULL;
+}
+
+const struct as_nodes_config *target_get_nodes(const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->kind->has_nodes ? &config->nodes : NULL;
+}
+
+/* The locks are kept for as long as the longest of them may matter, and the last step down for as
+ * long as an incident that was reported before it. */
+void target_set_keep(const struct as_engine *engine, struct target *target)
+{
+    if (!target->config)
+        return;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    const int64_t locks[] = {cooldown->up_us, cooldown->down_us, cooldown->up_after_down_us,
+                             history_get_span(engine), engine->config.incident_expiry_us};
+    target->keep_us = KEEP_LOCKS_US;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(locks); i++) {
+        if (locks[i] > target->keep_us)
+            target->keep_us = locks[i];
+    }
+}
+
+/* Exponential with jitter (half to whole), longer after answers that a quick retry will not change.
+ */
+void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                     int64_t retry_after_us)
+{
+    if (outcome == AS_REASON_CONFLICT && ++target->conflicts <= CONFLICTS_AT_ONCE) {
+        target->dirty = true;
+        return;
+    }
+    const bool refused = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
+                         outcome == AS_REASON_TARGET_NOT_FOUND;
+    int64_t delay = refused ? BACKOFF_REFUSED_US : BACKOFF_FIRST_US;
+    for (unsigned i = 0; i < target->failures && delay < BACKOFF_MAX_US; i++)
+        delay *= 2;
+    if (delay > BACKOFF_MAX_US)
+        delay = BACKOFF_MAX_US;
+    target->failures++;
+    delay = delay / 2 + (int64_t)as_random_get_below(&engine->random, (uint64_t)delay / 2);
+    if (retry_after_us > RETRY_AFTER_MAX_US)
+        retry_after_us = RETRY_AFTER_MAX_US;
+    if (delay < retry_after_us)
+        delay = retry_after_us;
+    target_set_deadline_in(engine, target, delay);
+    target->failed = engine->mono;
+    target->retry = target->deadline;
+}
+
+/* For a new incident, which is evaluated when it is committed. */
+void target_hasten(struct as_engine *engine, struct target *target)
+{
+    const as_mono_time early = {as_time_add(target->failed.us, NOT_FOUND_LOOK_US)};
+    if (target->failure != AS_REASON_TARGET_NOT_FOUND || target->retry.us <= early.us)
+        return;
+    target->retry = early;
+    if (target->phase == PHASE_IDLE && target_is_backing_off(engine, target))
+        target_set_deadline(engine, target, early);
+}
+
+as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
+                               as_mono_time next)
+{
+    const as_mono_time latest = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    return target->uid[0] && latest.us < next.us ? latest : next;
+}
+
+/* Targets with a plain address are there from the start: for metrics and the API, and because the
+ * address is theirs, whatever a template elsewhere may give. */
+static void make_named(struct as_engine *engine)
+{
+    engine->named_count = 0;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *config = &engine->ruleset->targets[i];
+        if (config->is_templated)
+            continue;
+        struct as_target_ref *ref;
+        if (as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
+            continue; /* cannot happen: the configuration was checked */
+        struct target *target = target_claim(engine, config, ref);
+        if (!target)
+            continue; /* likewise: two entries of one address are an error */
+        target->dirty = true;
+        engine->named_count++;
+    }
+}
+
+void targets_reset_entries(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets)
+        target_set_config(engine, target, NULL);
+    free(engine->members);
+    engine->members = as_xcalloc(engine->ruleset->target_count + 1, sizeof(*engine->members));
+    make_named(engine);
+}

@@ -1,0 +1,490 @@
+/*
+ * Actions: the intent is committed before the size is set, the outcome with its lock after it.
+ *
+ * A request whose answer was lost may have been carried out, or may still be. It is kept as the
+ * target's `maybe` (also in the store): when the size is then found to be the one it asked for, it
+ * is recorded as applied and starts its lock, so that the same incident does not act twice. It ends
+ * when it is found, when what it was conditional on is gone, or after MAYBE_US. Meanwhile the
+ * target is decided anew, but only the same size is asked for again: whichever request wins, it is
+ * known.
+ */
+#include "engine_actions.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_groups.h"
+#include "engine/state/engine_history.h"
+#include "engine/state/engine_targets.h"
+#include "engine/targets/engine_decisions.h"
+#include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_growth.h"
+#include "engine/targets/engine_limits.h"
+#include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_sources.h"
+#include "engine/targets/engine_steps.h"
+
+static void set_cause(struct target *target, const struct intent *intent)
+{
+    lock_cause_free(&target->cause);
+    target->cause.is_set = true;
+    target->cause.is_ordered = intent->is_ordered;
+    memcpy(target->cause.id, intent->decision_id, AS_ULID_SIZE);
+    target->cause.rule = as_xstrdup(intent->rule);
+}
+
+static void note_change(const struct as_engine *engine, struct target *target, bool is_up)
+{
+    *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
+    if (!is_up)
+        target->last_step_down = moment_now(engine);
+}
+
+static struct intent *begin(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation, int32_t to,
+                            const char *decision, const char *rule)
+{
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    as_ulid_print(engine->wall, &engine->random, intent->action_id);
+    memcpy(intent->decision_id, decision, AS_ULID_SIZE);
+    intent->rule = as_xstrdup(rule ? rule : "");
+    intent->from = observation->replicas;
+    intent->to = to;
+    intent->version = as_xstrdup(observation->version);
+    intent->at = moment_now(engine);
+    intent->serial = engine->next_serial;
+    intent->generation = engine->generation;
+    target->intent = intent;
+    limits_note_begun(engine, target, intent->from, intent->to);
+    return intent;
+}
+
+static void commit_intent(struct as_engine *engine, struct target *target)
+{
+    effect_put_intent(engine, target, target->intent, false);
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_INTENT);
+}
+
+void actions_begin(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    (void)begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+    commit_intent(engine, target);
+}
+
+/* What an operator ordered: it is no rule's. */
+void actions_begin_ordered(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
+{
+    const struct ordered *ordered = &target->ordered;
+    begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered = true;
+    commit_intent(engine, target);
+}
+
+/* It goes back to the decision or the command that asked for more than came; no rule counts it. */
+void actions_begin_take_back(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation, int32_t to)
+{
+    const struct growth *growth = &target->growth;
+    begin(engine, target, observation, to, growth->id, NULL)->is_ordered = growth->is_ordered;
+    commit_intent(engine, target);
+}
+
+static const char *get_alert_name(struct target *target, const char *rule)
+{
+    const struct group *group = group_find(target, rule);
+    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->labels, "alertname") : "";
+}
+
+static void send(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    target_set_phase(engine, target, PHASE_SCALING);
+    intent->sent = engine->mono;
+    struct as_scale_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    *request = (struct as_scale_request){
+        .from = intent->from,
+        .to = intent->to,
+        .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
+        .is_take_back = growth_is_taken_back(target, intent),
+        .rule = intent->rule,
+        .alert = get_alert_name(target, intent->rule),
+        .nodes = target_get_nodes(target),
+    };
+    memcpy(request->version, intent->version, strlen(intent->version) + 1);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.request = request;
+}
+
+static struct as_action_record *record_action(struct as_engine *engine, struct target *target,
+                                              const struct intent *intent, enum as_reason outcome)
+{
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    const struct origin *origin = &target->origin;
+    const bool is_answer = origin->set && !intent->is_ordered; /* to an alert */
+    const char *decision = as_arena_strdup(&engine->arena, intent->decision_id);
+    *record = (struct as_action_record){
+        .id = as_arena_strdup(&engine->arena, intent->action_id),
+        .decision = intent->is_ordered ? NULL : decision,
+        .command = intent->is_ordered ? decision : NULL,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .rule = intent->is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->rule),
+        .has_sizes = true,
+        .from = intent->from,
+        .to = intent->to,
+        .outcome = outcome,
+        .message = "",
+        .method = "",
+        .path = "",
+        .version = as_arena_strdup(&engine->arena, intent->version),
+        .attempts = 1,
+        .duration_us = engine->mono.us - intent->sent.us,
+        .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
+        .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
+    };
+    if (is_answer && record->since_alert_us < 0)
+        record->since_alert_us = 0;
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    return record;
+}
+
+/* After a scale: when the lock ends, else when a rule is due again. */
+static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
+{
+    as_mono_time next = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    if (!target->config)
+        return next;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    const int64_t lock = is_up ? cooldown->up_us : cooldown->down_us;
+    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    if (lock > 0) {
+        next.us = as_time_add(engine->mono.us, lock);
+        return sampled.us < next.us ? sampled
+                                    : next; /* windows want the samples of the lock, too */
+    }
+    const as_mono_time due = decisions_get_next_due(engine, target);
+    return due.us < next.us ? due : next;
+}
+
+/* The size is set, or a change to it was accepted: starts the lock, and has the outcome committed
+ * before anything else happens to the target. */
+static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
+                  struct as_action_record *record)
+{
+    const bool is_up = intent->to > intent->from;
+    note_change(engine, target, is_up);
+    set_cause(target, intent);
+    history_add_event(engine, target, intent->to - intent->from);
+    if (!intent->is_ordered) /* else it is someone else's hand to them */
+        endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    orders_on_applied(target, intent);
+    target->replicas = target->desired = intent->to;
+    limits_note_ended(engine, target, intent->from, intent->to, true);
+    target->failures = target->conflicts = 0;
+    target->failure = AS_REASON_APPLIED;
+    target->origin.set = false;
+    steps_count(engine, target, intent);
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
+    effect_delete_intent(engine, target);
+    target_set_deadline(engine, target,
+                        target_limit_look(engine, target, get_next_look(engine, target, is_up)));
+    target->dirty = target->dirty || target->ordered.is_set;
+}
+
+static void await_outcome(struct as_engine *engine, struct target *target)
+{
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_OUTCOME);
+}
+
+/* The intent that was being carried out is none any more; an older one may still be in question. */
+static void store_maybe(struct as_engine *engine, struct target *target)
+{
+    if (target->maybe)
+        effect_put_intent(engine, target, target->maybe, true);
+    else
+        effect_delete_intent(engine, target);
+}
+
+/* The intent is committed: sends it, unless new rules or a pause have come since it was decided. */
+void actions_on_intent(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    const char *obstacle = intent->generation == engine->generation
+                               ? pauses_find_obstacle(engine, target, intent)
+                               : "not sent, as the rules have changed since it was decided";
+    if (!obstacle) {
+        send(engine, target);
+        return;
+    }
+    intent->sent = engine->mono;
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->message = obstacle;
+    record->attempts = 0;
+    limits_note_ended(engine, target, intent->from, intent->to, false);
+    target->intent = intent_free(intent);
+    target->dirty = true;
+    store_maybe(engine, target);
+    await_outcome(engine, target);
+}
+
+/* Nothing but a person, or time, makes it another. */
+static bool is_final(enum as_reason outcome)
+{
+    return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
+           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
+}
+
+/* It is done, or was accepted: then it may have failed afterwards, for `result->outcome`. */
+static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
+                    const struct as_scale_result *result, struct as_action_record *record)
+{
+    const bool is_taken_back = growth_is_taken_back(target, intent);
+    if (result->is_partial)
+        intent->to = record->to = result->reached;
+    const char *told = growth_on_applied(engine, target, intent, record->message);
+    if (told)
+        record->message = told;
+    if (result->is_shortage && intent->to > intent->from)
+        growth_refuse(engine, target);
+    if (is_taken_back && is_final(result->outcome))
+        growth_give_up(engine, target);
+    /* an earlier request was conditional on an older version: it cannot win any more */
+    target->maybe = intent_free(target->maybe);
+    apply(engine, target, intent, record);
+    intent_free(intent);
+}
+
+static void on_failure(struct as_engine *engine, struct target *target, struct intent *intent,
+                       const struct as_scale_result *result)
+{
+    const bool was_ordered = orders_is_of(target, intent);
+    growth_begin(engine, target, intent); /* a part of it may come all the same */
+    if (result->is_shortage)
+        growth_refuse(engine, target);
+    if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        growth_give_up(engine, target);
+    if (target->growth.is_open)
+        effect_put_target(engine, target);
+    target->failure = result->outcome;
+    if (result->is_ambiguous) {
+        intent_free(target->maybe);
+        target->maybe = intent;
+        intent->outcome = result->outcome;
+        intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
+    } else {
+        limits_note_ended(engine, target, intent->from, intent->to, false);
+        intent_free(intent);
+    }
+    store_maybe(engine, target);
+    if (was_ordered && !result->is_ambiguous &&
+        orders_on_failure(engine, target, result->outcome, true))
+        effect_put_target(engine, target);
+    target_back_off(engine, target, result->outcome, result->retry_after_us);
+}
+
+void actions_on_scaled(struct as_engine *engine, struct target *target,
+                       const struct as_scale_result *result)
+{
+    struct intent *intent = target->intent;
+    const bool is_step = result->outcome == AS_REASON_APPLIED || result->is_accepted;
+    struct as_action_record *record =
+        record_action(engine, target, intent, is_step ? AS_REASON_APPLIED : result->outcome);
+    target->intent = NULL;
+    record->http_status = result->http_status;
+    record->message = as_arena_strdup(&engine->arena, result->message);
+    record->method = as_arena_strdup(&engine->arena, result->method);
+    record->path = as_arena_strdup(&engine->arena, result->path);
+    record->request_id = as_arena_strdup(&engine->arena, result->request_id);
+    record->attempts = result->attempts;
+    if (is_step)
+        on_step(engine, target, intent, result, record);
+    else
+        on_failure(engine, target, intent, result);
+    await_outcome(engine, target);
+}
+
+static void end_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    target->maybe = NULL;
+    limits_note_ended(engine, target, maybe->from, maybe->to, false);
+    intent_free(maybe);
+    effect_delete_intent(engine, target);
+}
+
+static void drop_maybe(struct as_engine *engine, struct target *target)
+{
+    end_maybe(engine, target);
+    effect_commit(engine);
+}
+
+static void record_superseded(struct as_engine *engine, struct target *target,
+                              const struct intent *intent, const char *why)
+{
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->is_late = true;
+    record->message = why;
+}
+
+/* To be committed. */
+void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why)
+{
+    if (!target->maybe)
+        return;
+    for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
+        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was told after a restart */
+            record_superseded(engine, target, intent, why);
+        orders_on_applied(target, intent); /* told by this record */
+    }
+    end_maybe(engine, target);
+}
+
+/* An API server's versions are numbers that grow: a smaller one is of before the request, from a
+ * server that lacks the last changes, as after a fail-over. */
+static bool is_older(const char *version, const char *other)
+{
+    const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
+    if (version[size] != '\0' || other[other_size] != '\0')
+        return false;
+    return size != other_size ? size < other_size : strcmp(version, other) < 0;
+}
+
+/* The observation is newer than the request, so one for another version has lost. Of a node group
+ * it may be older, from some cache. */
+static bool has_lost(const struct target *target, const struct intent *intent,
+                     const struct as_observation *observation)
+{
+    return target->ref->kind->is_current && intent->version[0] && observation->version[0] &&
+           strcmp(intent->version, observation->version) != 0 &&
+           !is_older(observation->version, intent->version);
+}
+
+static const char not_found[] = "not found to be done after a restart; decided anew";
+
+/* Of the intents for several spellings of the target that an earlier version kept, the one found to
+ * be done is left, else the youngest. True: the others are over, which is to be stored. */
+static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    struct intent *left = target->maybe, *kept = left;
+    const bool is_less = left->older != NULL;
+    for (struct intent *intent = left; intent && kept->to != replicas; intent = intent->older)
+        kept = intent->to == replicas ? intent : kept;
+    while (left) {
+        struct intent *intent = left;
+        left = intent->older;
+        intent->older = NULL;
+        if (intent == kept)
+            continue;
+        record_superseded(engine, target, intent, not_found);
+        intent_free(intent);
+    }
+    target->maybe = kept;
+    return is_less;
+}
+
+/* True: the request of which nobody knew was carried out, and its outcome is being committed. */
+bool actions_settle_maybe(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation)
+{
+    const bool is_less = settle_spellings(engine, target, observation->replicas);
+    struct intent *maybe = target->maybe;
+    if (observation->replicas == maybe->to) {
+        struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
+        record->is_late = true;
+        record->message = "found to be done when the target was observed again";
+        target->maybe = NULL;
+        const char *told = growth_on_applied(engine, target, maybe, "");
+        if (told)
+            record->message = told;
+        apply(engine, target, maybe, record);
+        intent_free(maybe);
+        await_outcome(engine, target);
+        return true;
+    }
+    const bool is_news = maybe->restored;
+    if (is_news) {
+        record_superseded(engine, target, maybe, not_found);
+        maybe->outcome = AS_REASON_SUPERSEDED;
+        maybe->restored = false;
+    }
+    if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
+        drop_maybe(engine, target);
+    } else if (is_news || is_less) {
+        effect_put_intent(engine, target, maybe, true);
+        effect_commit(engine);
+    }
+    return false;
+}
+
+/* A target that cannot be observed and that nothing refers to any more is not waited for for ever.
+ * Its lock starts all the same: the request may have been carried out, and who comes to the target
+ * later must not be the second one too early. */
+void actions_give_up_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    if (maybe->until.us > engine->mono.us)
+        return;
+    for (const struct intent *intent = maybe; intent; intent = intent->older) {
+        if (intent->restored)
+            record_superseded(engine, target, intent,
+                              "the target could not be observed, and no rule leads to it any more");
+        note_change(engine, target, intent->to > intent->from);
+    }
+    set_cause(target, maybe);
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
+    drop_maybe(engine, target);
+}
+
+/* The target could not be observed. Recorded when it is news, or when a notification waits for an
+ * answer. */
+void actions_record_failure(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
+{
+    struct asked *asked = &target->asked;
+    if (target->failure == observation->outcome && asked->total == asked->told) {
+        target->failure_repeats++;
+        return;
+    }
+    char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, id);
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_action_record){
+        .id = id,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .outcome = observation->outcome,
+        .http_status = observation->http_status,
+        .message = as_arena_strdup(&engine->arena, observation->message),
+        .request_id = as_arena_strdup(&engine->arena, observation->request_id),
+        .method = "GET",
+        .path = "",
+        .version = "",
+        .attempts = 1,
+        .repeats = target->failure_repeats,
+        .since_notification_us = -1,
+        .since_alert_us = -1,
+    };
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    effect_commit(engine);
+    asked->told = asked->total;
+    target->failure = observation->outcome;
+    target->failure_repeats = 0;
+}

@@ -1,0 +1,284 @@
+/*
+ * From an observation and what the rules want to a decision and its record.
+ *
+ * Rules with `dry_run` are decided together with the live ones, but apart from them: what they
+ * propose never moves or vetoes anything.
+ */
+#include "engine_decisions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_groups.h"
+#include "engine/state/engine_history.h"
+#include "engine/state/engine_targets.h"
+#include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_growth.h"
+#include "engine/targets/engine_limits.h"
+#include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_proposals.h"
+#include "engine/targets/engine_sources.h"
+
+/* The other side's own bounds narrow the configured ones; its maximum wins where they contradict.
+ */
+static void narrow_bounds(struct as_bounds_config *bounds, const struct as_observation *observation)
+{
+    if (observation->max >= 0 && observation->max < bounds->max)
+        bounds->max = observation->max;
+    if (observation->min > bounds->min)
+        bounds->min = observation->min;
+    if (bounds->min > bounds->max)
+        bounds->min = bounds->max;
+}
+
+static struct as_decide_input *make_input(struct as_engine *engine, const struct target *target,
+                                          const struct as_observation *observation,
+                                          const struct proposals *proposals, bool dry_run)
+{
+    struct as_decide_input *input = as_arena_alloc(&engine->arena, 1, sizeof(*input));
+    const struct locks locks = growth_get_locks(target, engine->mono);
+    const struct as_moment up =
+        dry_run ? moment_get_later(locks.up, target->dry_last_up) : locks.up;
+    const struct as_moment down =
+        dry_run ? moment_get_later(locks.down, target->dry_last_down) : locks.down;
+    const struct as_moment step_down =
+        dry_run ? moment_get_later(target->last_step_down, target->dry_last_down)
+                : target->last_step_down;
+    *input = (struct as_decide_input){
+        .version = AS_DECIDE_VERSION,
+        .now = engine->wall,
+        .target = target->ref->id,
+        .config = target->config->bounds,
+        .dry_run = dry_run,
+        .replicas = observation->replicas,
+        .status_replicas = observation->status_replicas,
+        .last_up = moment_get_wall(engine, up),
+        .last_down = moment_get_wall(engine, down),
+        .last_step_down = moment_get_wall(engine, step_down),
+        .flags = {.paused = pauses_find(engine, target) != NULL,
+                  .in_progress =
+                      observation->in_progress || growth_is_awaited(target, observation)},
+        .proposals = proposals->items,
+        .proposal_count = proposals->count,
+    };
+    input->config.cooldown = locks.cooldown;
+    narrow_bounds(&input->config, observation);
+    history_fill(engine, target, input);
+    sources_fill_pods(engine, target, observation, input);
+    return input;
+}
+
+static bool verdict_is_equal(const struct verdict *verdict, const struct as_decision *decision)
+{
+    return verdict->set && verdict->direction == decision->direction &&
+           verdict->replicas == decision->replicas && verdict->desired == decision->desired &&
+           verdict->would == (decision->has_would ? decision->would : -1) &&
+           verdict->reason == decision->reason && as_str_equal(verdict->rule, decision->rule);
+}
+
+static void verdict_set(struct verdict *verdict, const struct as_decision *decision, const char *id)
+{
+    free(verdict->rule);
+    *verdict = (struct verdict){
+        .set = true,
+        .direction = decision->direction,
+        .replicas = decision->replicas,
+        .desired = decision->desired,
+        .would = decision->has_would ? decision->would : -1,
+        .reason = decision->reason,
+        .rule = decision->rule ? as_xstrdup(decision->rule) : NULL,
+    };
+    memcpy(verdict->id, id, AS_ULID_SIZE);
+}
+
+/* Ids since the last decision, and how long ago that was. */
+static void describe_cause(struct as_engine *engine, const struct target *target,
+                           struct as_decision_record *record)
+{
+    const struct asked *asked = &target->asked;
+    char(*ids)[AS_ULID_SIZE] = as_arena_alloc(&engine->arena, asked->count, AS_ULID_SIZE);
+    if (asked->count > 0)
+        memcpy(ids, asked->ids, asked->count * AS_ULID_SIZE);
+    record->notifications = (const char(*)[AS_ULID_SIZE])ids;
+    record->notification_count = asked->count;
+    record->notification_total = asked->total;
+    record->since_notification_us = asked->total ? engine->mono.us - asked->first.us : -1;
+    record->since_alert_us = asked->total ? engine->wall.us - asked->youngest.us : -1;
+    if (asked->total && record->since_alert_us < 0)
+        record->since_alert_us = 0;
+}
+
+static const char *record_decision(struct as_engine *engine, struct target *target,
+                                   const struct proposals *proposals,
+                                   const struct as_decide_input *input,
+                                   const struct as_proposal_result *results,
+                                   const struct as_decision *decision, uint64_t repeats)
+{
+    char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, id);
+    struct as_decision *output = as_arena_alloc(&engine->arena, 1, sizeof(*output));
+    *output = *decision;
+    struct as_decision_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_decision_record){
+        .id = id,
+        .target = target->ref->id,
+        .target_name = target->config->name,
+        .target_kind = target->ref->kind,
+        .incidents = proposals->incidents,
+        .incident_count = proposals->incident_count,
+        .incident_total = proposals->incident_total,
+        .input = input,
+        .results = results,
+        .output = output,
+        .rules_digest = engine->ruleset->digest,
+        .repeats = repeats,
+        .pause = pauses_note(engine, target),
+        .former_uid =
+            target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
+    };
+    target->is_untold = false;
+    describe_cause(engine, target, record);
+    effect_add(engine, AS_EFFECT_RECORD_DECISION)->decision = record;
+    memcpy(target->last_decision, id, AS_ULID_SIZE);
+    target->decided_at = engine->wall;
+    return id;
+}
+
+/* Of two requests for different sizes the first could still be the one that is carried out, and
+ * would not be recognized: until that is known, no other size is asked for. Where a request is for
+ * so many more, not even the same. */
+static bool contradicts_maybe(const struct target *target, const struct as_decision *decision)
+{
+    return target->maybe && decision->desired != decision->replicas &&
+           (target->is_relative || decision->desired != target->maybe->to);
+}
+
+/* Decides, and decides again where something holds back what was decided: the hold is part of the
+ * input, so that the log explains itself. */
+static void decide(struct as_engine *engine, struct target *target,
+                   const struct proposals *proposals, struct as_decide_input *input,
+                   struct as_proposal_result *results, struct outcome *outcome)
+{
+    struct as_decision *decision = &outcome->decision;
+    as_decide(input, results, decision);
+    if (contradicts_maybe(target, decision))
+        input->flags.in_progress = true;
+    if (proposals_lack_proof(engine, target, proposals, results, decision))
+        input->flags.guarded = true;
+    if (input->flags.in_progress || input->flags.guarded)
+        as_decide(input, results, decision);
+    if (decision->desired == decision->replicas ||
+        !limits_refuse(engine, target, decision->replicas, decision->desired))
+        return;
+    outcome->due = limits_get_free_time(engine, target, decision->replicas, decision->desired);
+    input->flags.budget_exhausted = true;
+    as_decide(input, results, decision);
+}
+
+/* Decides one set of proposals and records it, unless it only repeats the last decision and no
+ * notification is behind it. */
+static bool decide_one(struct as_engine *engine, struct target *target,
+                       const struct as_observation *observation, const struct proposals *proposals,
+                       bool dry_run, struct verdict *verdict, struct outcome *outcome)
+{
+    struct as_decide_input *input = make_input(engine, target, observation, proposals, dry_run);
+    struct as_proposal_result *results =
+        as_arena_alloc(&engine->arena, proposals->count, sizeof(*results));
+    struct as_decision *decision = &outcome->decision;
+    decide(engine, target, proposals, input, results, outcome);
+    if (proposals->count == 0 && decision->reason != AS_REASON_ABOVE_MAX &&
+        decision->reason != AS_REASON_BELOW_MIN && !decision->has_would)
+        return false; /* nobody asked, nothing is enforced */
+
+    const bool is_live = verdict == &target->verdict;
+    if (is_live)
+        proposals_note_wishes(proposals, results, observation->replicas);
+    bool is_changed = is_live && decision->has_recommendation &&
+                      history_add_recommendation(engine, target, decision->recommendation);
+    if (decision->reason == AS_REASON_DRY_RUN) {
+        *(decision->direction == AS_DIRECTION_UP ? &target->dry_last_up : &target->dry_last_down) =
+            moment_now(engine);
+        target_set_keep(engine, target);
+        is_changed = true;
+    }
+    if (is_changed) {
+        effect_put_target(engine, target);
+        outcome->is_recorded = true;
+    }
+    outcome->id = verdict->id;
+    if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision)) {
+        verdict->repeats++;
+        return true;
+    }
+    const char *id =
+        record_decision(engine, target, proposals, input, results, decision, verdict->repeats);
+    outcome->is_recorded = true;
+    verdict_set(verdict, decision, id);
+    return true;
+}
+
+static as_mono_time get_earlier(as_mono_time a, as_mono_time b)
+{
+    return a.us < b.us ? a : b;
+}
+
+/* When the proof that a scale-down lacked may have come. */
+static as_mono_time get_proof_time(const struct as_engine *engine, struct target *target,
+                                   const struct as_decision *decision)
+{
+    const struct group *group = group_find(target, decision->rule);
+    const int64_t every = group && group->rule->every_us > 0 ? group->rule->every_us : ASK_AGAIN_US;
+    return (as_mono_time){as_time_add(engine->mono.us, every)};
+}
+
+/* When a value or a rule may want something else without anything happening. */
+as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target)
+{
+    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    return get_earlier(sampled, get_earlier(bindings_get_next_due(engine, target),
+                                            endings_get_next_due(engine, target)));
+}
+
+void decisions_make(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation, struct outcome *outcome_out)
+{
+    const bool is_reviewed = endings_review(engine, target, observation->replicas);
+    if (is_reviewed)
+        effect_put_target(engine, target);
+    struct proposals live, all;
+    proposals_gather(engine, target, false, &live);
+    proposals_check_pods(engine, observation, &live);
+    if (live.count > 0)
+        history_begin(engine, target, observation->replicas);
+    struct outcome dry = {0};
+    if (live.has_dry) {
+        proposals_gather(engine, target, true, &all);
+        proposals_check_pods(engine, observation, &all);
+        if (all.count > live.count)
+            dry.is_decided =
+                decide_one(engine, target, observation, &all, true, &target->dry_verdict, &dry);
+    }
+
+    struct outcome outcome = {.due = AS_MONO_NEVER};
+    const bool dry_run = engine->config.dry_run || target->config->dry_run;
+    outcome.is_decided =
+        decide_one(engine, target, observation, &live, dry_run, &target->verdict, &outcome);
+    outcome.due = get_earlier(outcome.due, decisions_get_next_due(engine, target));
+    if (outcome.is_decided && outcome.decision.reason == AS_REASON_GUARDED)
+        outcome.due = get_earlier(outcome.due, get_proof_time(engine, target, &outcome.decision));
+    bool is_finished =
+        outcome.is_decided && endings_finish(engine, target, &outcome.decision, true);
+    if (dry.is_decided && endings_finish(engine, target, &dry.decision, false))
+        is_finished = true;
+    if (is_finished)
+        effect_put_target(engine, target);
+    outcome.is_recorded = outcome.is_recorded || dry.is_recorded || is_reviewed || is_finished;
+    if (target->asked.total > 0)
+        target->origin = (struct origin){true, target->asked.first, target->asked.youngest};
+    asked_clear(&target->asked);
+    *outcome_out = outcome;
+}

@@ -1,0 +1,21 @@
+/*
+ * From observation and proposals to a decision and its record.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_DECISIONS_H
+#define ALERTSCALER_CORE_ENGINE_DECISIONS_H
+
+#include "engine/state/engine_state.h"
+
+struct outcome { /* of deciding */
+    struct as_decision decision;
+    const char *id;   /* of its record, which may be an earlier one that says the same */
+    bool is_decided;  /* else nothing was proposed, and no bound enforced */
+    bool is_recorded; /* there are effects to commit */
+    as_mono_time due; /* when a proposal that is not due now will be */
+};
+
+as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);
+void decisions_make(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation, struct outcome *outcome_out);
+
+#endif

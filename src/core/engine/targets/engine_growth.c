@@ -1,0 +1,219 @@
+/*
+ * Growth of node groups: an increase is open until what was asked for is there, or until the
+ * group's ready_timeout has passed. Then what did not come is taken back, and the group backs off:
+ * no increase for 5 minutes, doubling to 30, so that a group without capacity never ratchets up.
+ * What the provider refuses for want of capacity backs off at once.
+ *
+ * A back-off is a lock like a cooldown's, after the decrease that the taking back was. An increase
+ * that comes in full ends it, and so do three hours.
+ */
+#include "engine_growth.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_targets.h"
+#include "engine/targets/engine_pauses.h"
+
+#define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
+#define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)
+#define BACK_OFF_FORGET_US (3 * AS_US_PER_H)
+
+static bool has_failed_since(const struct growth *growth, struct as_moment moment)
+{
+    return as_moment_is_set(growth->failed) && growth->failed.mono.us >= moment.mono.us;
+}
+
+struct locks growth_get_locks(const struct target *target, as_mono_time now)
+{
+    const struct growth *growth = &target->growth;
+    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
+    if (!as_moment_is_set(growth->failed))
+        return locks;
+    const int64_t end = as_time_add(growth->failed.mono.us, growth->back_off_us);
+    if (end <= now.us)
+        return locks;
+    locks.down = moment_get_later(target->last_down, growth->failed);
+    const int64_t rest = end - locks.down.mono.us; /* whole seconds: people read it */
+    if (rest > locks.cooldown.up_after_down_us)
+        locks.cooldown.up_after_down_us = (rest + AS_US_PER_S - 1) / AS_US_PER_S * AS_US_PER_S;
+    return locks;
+}
+
+/* A failure while the group backs off already (of an order, say) begins the time anew. */
+static void back_off(struct as_engine *engine, struct target *target)
+{
+    struct growth *growth = &target->growth;
+    const int64_t failed_us = growth->failed.mono.us;
+    if (!as_moment_is_set(growth->failed) ||
+        as_time_add(failed_us, BACK_OFF_FORGET_US) <= engine->mono.us)
+        growth->back_off_us = BACK_OFF_FIRST_US;
+    else if (as_time_add(failed_us, growth->back_off_us) <= engine->mono.us)
+        growth->back_off_us *= 2;
+    if (growth->back_off_us > BACK_OFF_MAX_US)
+        growth->back_off_us = BACK_OFF_MAX_US;
+    growth->failed = moment_now(engine);
+}
+
+void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    struct growth *growth = &target->growth;
+    if (!target->names_instances || !target->config || intent->to <= intent->from)
+        return;
+    if (!growth->is_open || intent->from < growth->from) {
+        const int32_t missing = target->replicas - target->status_replicas;
+        growth->from = intent->from;
+        growth->missing = missing > 0 ? missing : 0;
+    }
+    growth->is_open = true;
+    growth->is_refused = false;
+    growth->is_ordered = intent->is_ordered;
+    memcpy(growth->id, intent->decision_id, AS_ULID_SIZE);
+    growth->to = intent->to;
+    growth->since = moment_now(engine);
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
+void growth_refuse(struct as_engine *engine, struct target *target)
+{
+    target->growth.is_refused = true;
+    back_off(engine, target);
+}
+
+void growth_give_up(struct as_engine *engine, struct target *target)
+{
+    struct growth *growth = &target->growth;
+    if (!has_failed_since(growth, growth->since))
+        back_off(engine, target);
+    growth->is_open = false;
+    effect_put_target(engine, target);
+}
+
+bool growth_is_taken_back(const struct target *target, const struct intent *intent)
+{
+    const struct growth *growth = &target->growth;
+    return growth->is_open && intent->to < intent->from && !intent->rule[0] &&
+           strcmp(intent->decision_id, growth->id) == 0;
+}
+
+static const char *explain_taking_back(struct as_engine *engine, const struct growth *growth,
+                                       int32_t count, const char *why)
+{
+    const int64_t end = as_time_add(growth->failed.mono.us, growth->back_off_us);
+    const int64_t left_us = end - engine->mono.us;
+    const int64_t minutes = (left_us + AS_US_PER_MIN - 1) / AS_US_PER_MIN;
+    char text[AS_MESSAGE_SIZE + 160], rest[64] = "";
+    if (left_us > 0)
+        snprintf(rest, sizeof(rest), ", and no more are asked for in the next %lld minutes",
+                 (long long)minutes);
+    snprintf(text, sizeof(text), "%d of the instances asked for did not come: taken back%s%s%s",
+             count, rest, *why ? ": " : "", why);
+    return as_arena_strdup(&engine->arena, text);
+}
+
+const char *growth_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent, const char *why)
+{
+    struct growth *growth = &target->growth;
+    if (!growth_is_taken_back(target, intent)) {
+        growth_begin(engine, target, intent);
+        return NULL;
+    }
+    if (!has_failed_since(growth, growth->since))
+        back_off(engine, target);
+    growth->to = intent->to;
+    growth->is_refused = false; /* what came all the same has its time */
+    return explain_taking_back(engine, growth, intent->from - intent->to, why);
+}
+
+static void close_growth(struct as_engine *engine, struct target *target)
+{
+    target->growth.is_open = false;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+/* What serves, with what did not serve before either. */
+static int32_t count_there(const struct growth *growth, const struct as_observation *observation)
+{
+    return observation->status_replicas + growth->missing;
+}
+
+static bool is_complete(const struct growth *growth, const struct as_observation *observation)
+{
+    return !observation->in_progress && count_there(growth, observation) >= observation->replicas;
+}
+
+/* Only of an increase of ours: an instance that failed long after must not hold up the group. */
+bool growth_is_awaited(const struct target *target, const struct as_observation *observation)
+{
+    return target->growth.is_open && !is_complete(&target->growth, observation);
+}
+
+/* True: there is nothing (more) to wait for. What looks smaller than it was asked to be may come
+ * from a cache, for a while. */
+static bool is_over(const struct as_engine *engine, const struct growth *growth,
+                    const struct as_observation *observation)
+{
+    const bool is_late = as_time_add(growth->since.mono.us, MAYBE_US) <= engine->mono.us;
+    if (!observation->names_instances)
+        return true;
+    if (observation->replicas >= growth->to || is_late)
+        return is_complete(growth, observation) || observation->replicas <= growth->from;
+    return false;
+}
+
+/* After a failure for want of capacity the provider's lists have a moment to catch up. */
+static bool is_overdue(const struct as_engine *engine, const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    const int64_t patience = target_get_nodes(target)->ready_timeout_us;
+    return as_time_add(growth->since.mono.us, patience) <= engine->mono.us ||
+           (growth->is_refused &&
+            as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);
+}
+
+/* What is there, and what was there before the increase, stays. */
+static int32_t get_size_to_keep(const struct growth *growth,
+                                const struct as_observation *observation)
+{
+    int32_t keep = count_there(growth, observation);
+    if (keep < growth->from)
+        keep = growth->from;
+    return keep < observation->min ? observation->min : keep;
+}
+
+int32_t growth_review(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation)
+{
+    struct growth *growth = &target->growth;
+    if (!growth->is_open || !target->config || engine->stopping)
+        return -1;
+    if (is_over(engine, growth, observation)) {
+        if (observation->replicas >= growth->to && !has_failed_since(growth, growth->since))
+            growth->failed = AS_MOMENT_NEVER;
+        close_growth(engine, target);
+        return -1;
+    }
+    const int32_t keep = get_size_to_keep(growth, observation);
+    if (keep >= observation->replicas || !is_overdue(engine, target) || target->maybe ||
+        pauses_find(engine, target))
+        return -1;
+    return keep;
+}
+
+bool growth_remake(struct as_engine *engine, struct target *target)
+{
+    if (!target->growth.is_open)
+        return false;
+    target->dirty = true;
+    if (target_recover_config(engine, target))
+        return false;
+    target->growth.is_open = false; /* no rule leads to it: it is nobody's any more */
+    return true;
+}

@@ -1,0 +1,25 @@
+/*
+ * How much may be begun and removed over all targets.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_LIMITS_H
+#define ALERTSCALER_CORE_ENGINE_LIMITS_H
+
+#include "engine/state/engine_state.h"
+
+void limits_deinit(struct as_engine *engine);
+/* True: the change would exceed a limit now, and the target waits for its turn. */
+bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
+/* With the new size and `maybe` in the target: it does not end while it may still be done. */
+void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
+                       bool applied);
+/* When one that was refused may fit; AS_MONO_NEVER: not by time alone. */
+as_mono_time limits_get_free_time(const struct as_engine *engine, const struct target *target,
+                                  int32_t from, int32_t to);
+void limits_on_evaluate(struct target *target);
+void limits_on_idle(struct as_engine *engine, struct target *target);
+void limits_forget(struct as_engine *engine, struct target *target);
+void limits_restore(struct as_engine *engine);
+void limits_on_rules(struct as_engine *engine, const struct as_limits *old);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * What operators order.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_ORDERS_H
+#define ALERTSCALER_CORE_ENGINE_ORDERS_H
+
+#include "engine/state/engine_state.h"
+
+bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
+/* The kill switch was set. To be committed. */
+void orders_on_halt(struct as_engine *engine);
+/* Returns the target that is to be settled if it is idle; or NULL. */
+struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
+                             uint64_t request);
+/* The target is seen. True: what was ordered is to be begun; false: nothing is to be done now. */
+bool orders_begin(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation);
+/* It could not be observed, or (told by a record already) a request failed; true: given up, and the
+ * target is to be stored. */
+bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                       bool is_told);
+bool orders_remake(struct as_engine *engine, struct target *target); /* true likewise */
+void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
+void orders_on_applied(struct target *target, const struct intent *intent);
+
+#endif

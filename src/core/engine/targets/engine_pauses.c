@@ -1,0 +1,213 @@
+/*
+ * Pauses: of one target or of all, ordered by an operator, kept in the state, ended by another
+ * order or by time; and the kill switch, which comes from outside and is not kept.
+ *
+ * A paused target is observed and decided as ever, with the flag `paused`; so what it would do is
+ * in the log. What was decided before the pause and is not sent yet is not sent any more.
+ *
+ * Invariants: the targets with a pause of their own are exactly those in the list of paused ones;
+ * `pause_due` is not after the first end. Ends are counted from the moment of the order, so that a
+ * restart does not make a pause longer.
+ */
+#include "engine_pauses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_causes.h"
+#include "engine/state/engine_effects.h"
+
+static as_mono_time get_end(const struct pause *pause)
+{
+    if (!pause->is_set || pause->for_us == 0)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(pause->since.mono.us, pause->for_us)};
+}
+
+static void note_end(struct as_engine *engine, const struct pause *pause)
+{
+    const as_mono_time end = get_end(pause);
+    if (end.us < engine->pause_due.us)
+        engine->pause_due = end;
+}
+
+static void find_first_end(struct as_engine *engine)
+{
+    engine->pause_due = get_end(&engine->pause);
+    const struct target *target;
+    TAILQ_FOREACH (target, &engine->paused, of_paused)
+        note_end(engine, &target->pause);
+}
+
+static void fill(struct pause *pause, struct as_moment since, int64_t for_us, const char *who,
+                 const char *reason)
+{
+    pause_free(pause);
+    *pause = (struct pause){
+        .is_set = true,
+        .since = since,
+        .for_us = for_us,
+        .who = as_xstrdup(who),
+        .reason = as_xstrdup(reason),
+    };
+}
+
+/* In the list, and with memory of its own for the texts. */
+static void set(struct as_engine *engine, struct target *target, struct as_moment since,
+                int64_t for_us, const char *who, const char *reason)
+{
+    struct pause *pause = target ? &target->pause : &engine->pause;
+    if (target && !pause->is_set) {
+        TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
+        engine->paused_count++;
+    }
+    fill(pause, since, for_us, who, reason);
+    note_end(engine, pause);
+}
+
+void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+{
+    set(engine, target, moment_now(engine), order->for_us, order->who, order->reason);
+    if (target)
+        effect_put_target(engine, target);
+    else
+        effect_put_pause(engine);
+}
+
+void pause_clear(struct as_engine *engine, struct target *target)
+{
+    if (!target) {
+        pause_free(&engine->pause);
+        (void)effect_add(engine, AS_EFFECT_DELETE_PAUSE);
+        return;
+    }
+    TAILQ_REMOVE(&engine->paused, target, of_paused);
+    engine->paused_count--;
+    pause_free(&target->pause);
+    effect_put_target(engine, target);
+}
+
+const struct pause *pauses_find(const struct as_engine *engine, const struct target *target)
+{
+    if (engine->halt.is_set)
+        return &engine->halt;
+    if (engine->pause.is_set)
+        return &engine->pause;
+    return target->pause.is_set ? &target->pause : NULL;
+}
+
+const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target)
+{
+    const struct pause *pause = pauses_find(engine, target);
+    if (!pause)
+        return NULL;
+    struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
+    const as_mono_time end = get_end(pause);
+    *note = (struct as_pause_note){
+        .who = as_arena_strdup(&engine->arena, pause->who),
+        .reason = as_arena_strdup(&engine->arena, pause->reason),
+        .is_of_all = pause != &target->pause,
+        .has_until = end.us != AS_MONO_NEVER.us,
+        .until = lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall,
+    };
+    return note;
+}
+
+const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                 const struct intent *intent)
+{
+    if (engine->halt.is_set)
+        return "not sent, as the kill switch has been set since it was decided";
+    if (!intent->is_ordered && pauses_find(engine, target))
+        return "not sent, as the target has been paused since it was decided";
+    return NULL;
+}
+
+void pauses_touch_all(struct as_engine *engine, struct waiter *waiter)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets)
+        target_touch(target, waiter);
+}
+
+/* A record of what no operator ordered: an end by time, the kill switch. */
+static void record(struct as_engine *engine, enum as_order_kind kind, const struct target *target,
+                   const char *who, const char *reason)
+{
+    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_order){
+        .kind = kind,
+        .target = target ? target->ref->id : NULL,
+        .who = as_arena_strdup(&engine->arena, who),
+        .remote = "",
+        .reason = as_arena_strdup(&engine->arena, reason),
+    };
+    (void)effect_order_record(engine, order, target, 0);
+}
+
+/* Told at every look; only what is new counts. */
+bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
+{
+    struct pause *now = &engine->halt;
+    if (halt->reason && !(now->is_set && strcmp(now->reason, halt->reason) == 0 &&
+                          strcmp(now->who, halt->who) == 0)) {
+        fill(now, moment_now(engine), 0, halt->who, halt->reason);
+        record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
+        return true;
+    }
+    if (!halt->reason && now->is_set) {
+        record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");
+        pause_free(now);
+        pauses_touch_all(engine, effect_commit_awaited(engine));
+    }
+    return false;
+}
+
+void pauses_on_deadline(struct as_engine *engine)
+{
+    static const char over[] = "the time of the pause is over";
+    if (engine->pause_due.us > engine->mono.us)
+        return;
+    const size_t effects = engine->effect_count;
+    const bool is_of_all = get_end(&engine->pause).us <= engine->mono.us;
+    struct target **ended = as_xcalloc(engine->paused_count + 1, sizeof(struct target *));
+    size_t count = 0;
+    if (is_of_all) {
+        record(engine, AS_ORDER_RESUME, NULL, "", over);
+        pause_clear(engine, NULL);
+    }
+    struct target *target, *next;
+    TAILQ_FOREACH_SAFE (target, &engine->paused, of_paused, next) {
+        if (get_end(&target->pause).us > engine->mono.us)
+            continue;
+        record(engine, AS_ORDER_RESUME, target, "", over);
+        pause_clear(engine, target);
+        ended[count++] = target;
+    }
+    find_first_end(engine);
+    if (engine->effect_count > effects) {
+        struct waiter *waiter = effect_commit_awaited(engine);
+        for (size_t i = 0; i < count; i++)
+            target_touch(ended[i], waiter);
+        if (is_of_all)
+            pauses_touch_all(engine, waiter);
+    }
+    free(ended);
+}
+
+static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
+{
+    const struct pause other = {true, than->since, than->for_us, NULL, NULL};
+    return pause->is_set && get_end(pause).us >= get_end(&other).us;
+}
+
+void pauses_restore(struct as_engine *engine, struct target *target,
+                    const struct as_pause_state *state)
+{
+    if (state && !(target && lasts_longer(&target->pause, state)))
+        set(engine, target, state->since, state->for_us, state->who, state->reason);
+}

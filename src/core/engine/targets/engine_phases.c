@@ -1,0 +1,353 @@
+/*
+ * A target's phases: what an event leads to, and which phase is next.
+ *
+ *   phase      event                               next       what is done
+ *   idle       due, and something refers to it     observing  its size is asked for, and queries
+ *   idle       due, backing off or held back       idle       it waits for its deadline
+ *   idle       due, nothing refers to it           idle       forgotten once its locks are over
+ *   observing  seen, `maybe` is what is there      outcome    locks and steps of that request begin
+ *   observing  seen, `growth` is overdue           intent     what has not come is taken back
+ *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
+ *   observing  seen, queries are not answered      sampling   the observation is held
+ *   observing  seen, queries are answered          (decided)
+ *   observing  could not be seen                   idle       recorded if it is news; backs off
+ *   sampling   the last query is answered          (decided)
+ *   sampling   new rules, or the stop              idle       dirty; what was held is dropped
+ *   (decided)  another size is wanted              intent     the intent is committed
+ *   (decided)  no other size, or it must wait      idle       a deadline for the next look
+ *   (decided)  other rules, or held back meanwhile idle       dirty
+ *   intent     committed                           scaling    the request is sent
+ *   intent     committed, but paused or new rules  outcome    superseded; dirty
+ *   scaling    done, or accepted                   outcome    locks, steps and `growth` begin
+ *   scaling    failed                              outcome    backs off
+ *   scaling    the answer was lost                 outcome    the request is `maybe`; backs off
+ *   outcome    committed                           idle
+ *
+ * A target is due at its deadline, when a commit that touched it is done, when it is idle again and
+ * dirty, and when it is in the ready list. What else comes while it is not idle marks it `dirty`.
+ *
+ *   dirty    something has happened since the last decision
+ *   retry    after a failure: it stays idle until then, whatever comes, but for an operator's order
+ *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
+ *            meanwhile no other size is asked for
+ *   turn     it waits for a place within the limits, turn_after for others to settle; who gives up
+ *            a place or settles puts it into the ready list
+ *   ordered  an operator's size that is not set yet: comes before what rules want, asks no queries
+ *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
+ */
+#include "engine_phases.h"
+
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_effects.h"
+#include "engine/state/engine_targets.h"
+#include "engine/targets/engine_actions.h"
+#include "engine/targets/engine_after.h"
+#include "engine/targets/engine_decisions.h"
+#include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_growth.h"
+#include "engine/targets/engine_limits.h"
+#include "engine/targets/engine_objects.h"
+#include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_sources.h"
+
+/* Named targets without incidents are observed this often, fewer than this many a second in all. */
+#define REFRESH_US         (60 * AS_US_PER_S)
+#define REFRESH_PER_SECOND 50
+/* How often a request whose answer was lost is looked for, while others wait. */
+#define MAYBE_LOOK_US     (5 * AS_US_PER_S)
+#define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
+
+static bool is_named(const struct target *target)
+{
+    return target->config && !target->config->is_templated;
+}
+
+static bool is_needed(const struct target *target)
+{
+    return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
+           target->growth.is_open || is_named(target);
+}
+
+static void evaluate(struct as_engine *engine, struct target *target)
+{
+    if (engine->stopping || target->phase != PHASE_IDLE || target_is_backing_off(engine, target) ||
+        (!target->ordered.is_set && after_must_wait(engine, target)))
+        return;
+    limits_on_evaluate(target);
+    if (!is_needed(target) && !target->maybe) {
+        target->dirty = false;
+        asked_clear(&target->asked);
+        return;
+    }
+    target_set_deadline(engine, target, AS_MONO_NEVER);
+    target_set_phase(engine, target, PHASE_OBSERVING);
+    target->generation = engine->generation;
+    target->with_pods = sources_need_pods(target);
+    struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    request->with_pods = target->with_pods;
+    request->nodes = target_get_nodes(target);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.observe = request;
+    if (!target->ordered.is_set)
+        sources_ask(engine, target);
+}
+
+static int64_t get_refresh_us(const struct as_engine *engine)
+{
+    const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
+    return paced > REFRESH_US ? paced : REFRESH_US;
+}
+
+/* When the locks of a target that nothing refers to can be forgotten. */
+static as_mono_time get_forget_time(const struct target *target)
+{
+    const struct as_moment moments[] = {target->last_up,       target->last_down,
+                                        target->dry_last_up,   target->dry_last_down,
+                                        target->growth.failed, target->last_step_down};
+    as_mono_time forget = {INT64_MIN};
+    if (target->event_count > 0) /* also where the locks were ended by hand */
+        forget.us =
+            as_time_add(target->events[target->event_count - 1].at.mono.us, target->keep_us);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
+        if (!as_moment_is_set(moments[i]))
+            continue;
+        const int64_t end = as_time_add(moments[i].mono.us, target->keep_us);
+        if (end > forget.us)
+            forget.us = end;
+    }
+    return forget;
+}
+
+/* Forgets a target without rules, incidents or locks. */
+static void forget_or_wait(struct as_engine *engine, struct target *target)
+{
+    const as_mono_time forget = get_forget_time(target);
+    if (forget.us > engine->mono.us) {
+        target_set_deadline(engine, target, forget);
+        return;
+    }
+    if (target->pins > 0 || target->pause.is_set)
+        return; /* the waiter's commit, or the end of the pause, brings it here again */
+    target_set_deadline(engine, target, AS_MONO_NEVER);
+    limits_forget(engine, target);
+    after_forget(engine, target);
+    RB_REMOVE(target_tree, &engine->targets, target);
+    engine->target_count--;
+    TAILQ_INSERT_TAIL(&engine->gone, target, in_gone);
+    if (target->is_stored) {
+        effect_delete_target(engine, target);
+        effect_commit(engine);
+    }
+}
+
+void targets_evaluate_ready(struct as_engine *engine)
+{
+    struct target *target;
+    while ((target = TAILQ_FIRST(&engine->ready))) {
+        TAILQ_REMOVE(&engine->ready, target, in_ready);
+        target->is_ready = false;
+        evaluate(engine, target);
+    }
+}
+
+/* The target is (again) idle: evaluates it if something happened meanwhile, else sees that it has a
+ * deadline if it needs one. */
+void target_settle_down(struct as_engine *engine, struct target *target)
+{
+    target_set_phase(engine, target, PHASE_IDLE);
+    sources_drop(engine, target);
+    if (engine->stopping)
+        return;
+    if (target->dirty)
+        evaluate(engine, target);
+    if (target->phase != PHASE_IDLE)
+        return;
+    limits_on_idle(engine, target);
+    after_release(engine, target);
+    targets_evaluate_ready(engine); /* before what is settled, or this is forgotten */
+    if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
+        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
+    if (target->deadline.us != AS_MONO_NEVER.us)
+        return;
+    if (target->maybe)
+        target_set_deadline(engine, target, target->maybe->until);
+    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set)
+        target_set_deadline_in(engine, target, REEVALUATE_US);
+    else if (is_named(target))
+        target_set_deadline_in(engine, target, get_refresh_us(engine));
+    else
+        forget_or_wait(engine, target);
+}
+
+void target_on_deadline(struct as_engine *engine, struct target *target)
+{
+    if (target->phase != PHASE_IDLE) {
+        target->dirty = true;
+        return;
+    }
+    evaluate(engine, target);
+    if (target->phase == PHASE_IDLE)
+        target_settle_down(engine, target);
+}
+
+/* No proposal is due before `due`, the decision itself would change at `next_evaluation`. */
+static void set_next_look(struct as_engine *engine, struct target *target,
+                          const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    int64_t next = as_time_add(engine->mono.us, REEVALUATE_US);
+    if (outcome->is_decided && decision->next_evaluation.set)
+        next = as_time_add(engine->mono.us, decision->next_evaluation.at.us - engine->wall.us);
+    if (outcome->due.us < next)
+        next = outcome->due.us;
+    if (target->maybe && next > engine->mono.us + MAYBE_LOOK_US)
+        next = engine->mono.us + MAYBE_LOOK_US;
+    if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
+        next = engine->mono.us + LOOK_AGAIN_MIN_US;
+    target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
+}
+
+static void hold(struct target *target, const struct as_observation *observation)
+{
+    struct held *held = as_xcalloc(1, sizeof(*held));
+    struct as_pod_seen *pods = as_arena_alloc(&held->arena, observation->pod_count, sizeof(*pods));
+    for (size_t i = 0; i < observation->pod_count; i++) {
+        pods[i] = observation->pods[i];
+        pods[i].name = as_arena_strdup(&held->arena, observation->pods[i].name);
+    }
+    held->observation = *observation;
+    held->observation.pods = pods;
+    target->held = held;
+}
+
+static void decide(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation)
+{
+    if (after_must_wait(engine, target)) { /* those have come to work meanwhile */
+        target->dirty = true;
+        target_settle_down(engine, target);
+        return;
+    }
+    struct outcome outcome;
+    decisions_make(engine, target, observation, &outcome);
+    target->desired = outcome.is_decided ? outcome.decision.desired : observation->replicas;
+    if (outcome.is_decided && outcome.decision.desired != observation->replicas) {
+        actions_begin(engine, target, observation, &outcome);
+        return;
+    }
+    target->failures = target->conflicts = 0;
+    target->failure = AS_REASON_APPLIED;
+    target->origin.set = false;
+    if (outcome.is_recorded)
+        effect_commit(engine);
+    if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
+        target->ending_count > 0)
+        set_next_look(engine, target, &outcome);
+    target_settle_down(engine, target);
+}
+
+/* The target is seen: decides, once all queries are answered too. */
+static void go_on(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation)
+{
+    if (!target->config || engine->stopping) {
+        target->failures = target->conflicts = 0;
+        target_settle_down(engine, target);
+        return;
+    }
+    if (target->generation != engine->generation ||
+        (sources_need_pods(target) && !target->with_pods)) {
+        target->dirty = true; /* other rules ask other questions */
+        target_settle_down(engine, target);
+        return;
+    }
+    sources_ask(engine, target);
+    if (target->asks_open > 0) {
+        hold(target, observation);
+        target_set_phase(engine, target, PHASE_SAMPLING);
+    } else {
+        decide(engine, target, observation);
+    }
+}
+
+void target_on_observed(struct as_engine *engine, struct target *target,
+                        const struct as_observation *observation)
+{
+    target->dirty = false;
+    if (observation->outcome != AS_REASON_APPLIED) {
+        sources_drop(engine, target);
+        actions_record_failure(engine, target, observation);
+        const bool ended = endings_review(engine, target, -1);
+        const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
+        if (ended || ordered) {
+            effect_put_target(engine, target);
+            effect_commit(engine);
+        }
+        if (target->maybe && !is_needed(target))
+            actions_give_up_maybe(engine, target);
+        target_back_off(engine, target, observation->outcome, observation->retry_after_us);
+        target_settle_down(engine, target);
+        return;
+    }
+    target->has_size = true;
+    target->replicas = observation->replicas;
+    target->status_replicas = observation->status_replicas;
+    target->names_instances = observation->names_instances;
+    target->is_relative = observation->is_relative;
+    target->observed = moment_now(engine);
+    object_see(engine, target, observation->uid);
+    if (target->maybe && actions_settle_maybe(engine, target, observation))
+        return;
+    const int32_t keep = growth_review(engine, target, observation);
+    if (keep < 0 && !orders_begin(engine, target, observation)) {
+        go_on(engine, target, observation);
+        return;
+    }
+    sources_drop(engine, target);
+    if (keep >= 0)
+        actions_begin_take_back(engine, target, observation, keep);
+    else
+        actions_begin_ordered(engine, target, observation);
+}
+
+void target_on_queried(struct as_engine *engine, uint64_t ticket,
+                       const struct as_query_result *result)
+{
+    struct target *target = sources_answer(engine, ticket, result);
+    if (!target || target->phase != PHASE_SAMPLING || target->asks_open > 0)
+        return;
+    struct held *held = target->held;
+    target->held = NULL;
+    go_on(engine, target, &held->observation);
+    as_arena_deinit(&held->arena);
+    free(held);
+}
+
+/* At a stop and under new rules nobody wants the answers any more, and some may take long. */
+void targets_stop_sampling(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (target->phase != PHASE_SAMPLING)
+            continue;
+        held_free(target);
+        sources_drop(engine, target);
+        target_set_phase(engine, target, PHASE_IDLE);
+        target->dirty = true;
+    }
+}
+
+void targets_settle(struct as_engine *engine)
+{
+    struct target *target, *next;
+    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next) {
+        target->dirty = target->dirty || target->open_bindings > 0;
+        if (target->phase == PHASE_IDLE)
+            target_settle_down(engine, target);
+    }
+}

@@ -1,0 +1,323 @@
+/*
+ * What a target's rules want now.
+ *
+ * Incidents of one rule on one target propose the same, so a rule proposes once, for its oldest
+ * incident that may act now; but a rule with a source proposes once for each value that its
+ * incidents give. A rule none of whose incidents may act now proposes to stay (`by: 0`) if it may
+ * want up, and nothing if it wants down. An incident that Alertmanager holds back (silenced) never
+ * may.
+ *
+ * What rests on the alert alone, and could lower the size, says when the alert was last reported:
+ * of all incidents that ask for the same, the latest report counts.
+ */
+#include "engine_proposals.h"
+
+#include <string.h>
+
+#include "engine/incidents/engine_news.h"
+#include "engine/state/engine_groups.h"
+#include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_sources.h"
+
+#define VALUES_MAX 32 /* of one rule */
+
+static bool is_due(const struct as_engine *engine, const struct binding *binding)
+{
+    return binding_get_due(binding).us <= engine->mono.us;
+}
+
+/* The oldest incident for which the rule may act now; NULL where there is none. */
+static const struct binding *find_due(const struct as_engine *engine, const struct group *group)
+{
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (is_due(engine, binding))
+            return binding;
+    }
+    return NULL;
+}
+
+/* A value that was asked for this decision is news itself. */
+static bool needs_news(const struct as_rule *rule)
+{
+    return rule->source.kind != AS_SOURCE_QUERY && rule->action.kind != AS_ACTION_SCALE_UP;
+}
+
+static void note_report(const struct as_engine *engine, struct as_proposal *proposal,
+                        const struct binding *binding)
+{
+    proposal->needs_news = needs_news(binding->group->rule);
+    if (!proposal->needs_news)
+        return;
+    const struct as_moment latest = {.mono = news_get(engine, binding)};
+    const as_maybe_time reported = moment_get_wall(engine, latest);
+    if (reported.set && (!proposal->reported.set || reported.at.us > proposal->reported.at.us))
+        proposal->reported = reported;
+}
+
+static bool wants_to_stay(const struct as_action *action, int32_t replicas)
+{
+    switch (action->kind) {
+    case AS_ACTION_SCALE_UP:
+    case AS_ACTION_TRACK:
+    case AS_ACTION_PASS_THROUGH: return true;
+    case AS_ACTION_SCALE_TO: return action->steps || action->size >= replicas;
+    case AS_ACTION_SCALE_DOWN:
+    case AS_ACTION_KIND_COUNT: break;
+    }
+    return false;
+}
+
+static void list_incidents(struct proposals *proposals, const struct group *group)
+{
+    proposals->incident_total += group->count;
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (proposals->incident_count == AS_RECORD_LIST_MAX)
+            return;
+        proposals->incidents[proposals->incident_count++] = binding->incident->key.digest;
+    }
+}
+
+static const char *print_digest(struct as_engine *engine, const struct incident *incident)
+{
+    char *text = as_arena_alloc(&engine->arena, 1, AS_DIGEST_TEXT_SIZE);
+    as_digest_print(&incident->key.digest, text);
+    return text;
+}
+
+static struct as_proposal *add(struct proposals *proposals, const struct as_rule *rule,
+                               const char *incident, const struct as_action *action)
+{
+    struct as_proposal *proposal = &proposals->items[proposals->count];
+    *proposal = (struct as_proposal){
+        .rule = rule->name,
+        .incident = incident,
+        .action = *action,
+    };
+    return proposal;
+}
+
+static void propose_to_stay(struct as_engine *engine, struct proposals *proposals,
+                            struct group *group)
+{
+    const struct as_action *action = &group->rule->action;
+    const int32_t replicas = group->target->replicas;
+    struct as_action stay = {.kind = AS_ACTION_SCALE_UP, .amount = {.at_least = 1}};
+    if (action->is_to) { /* nobody goes below what it asked for */
+        stay.is_to = true;
+        stay.size = action->size < replicas ? action->size : replicas;
+    }
+    const struct incident *oldest = TAILQ_FIRST(&group->bindings)->incident;
+    (void)add(proposals, group->rule, print_digest(engine, oldest), &stay);
+    proposals->origins[proposals->count++] = (struct proposer){.group = group};
+}
+
+static size_t find_value(const char *const *values, size_t count, const char *value)
+{
+    size_t i = 0;
+    while (i < count && strcmp(values[i], value) != 0)
+        i++;
+    return i;
+}
+
+static void propose_values(struct as_engine *engine, struct target *target,
+                           struct proposals *proposals, struct group *group)
+{
+    const char *values[VALUES_MAX];
+    const size_t first = proposals->count;
+    size_t count = 0;
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (!is_due(engine, binding))
+            continue;
+        const struct incident *incident = binding->incident;
+        const char *value;
+        struct as_proposal *proposal =
+            add(proposals, group->rule, print_digest(engine, incident), &group->rule->action);
+        sources_read(engine, target, group->rule, incident, proposal, &value);
+        const size_t same = find_value(values, count, value);
+        note_report(engine, &proposals->items[first + same], binding);
+        if (same < count)
+            continue;
+        proposals->origins[proposals->count++] =
+            (struct proposer){.group = group, .incident = incident};
+        if (sources_is_same_for_all(group->rule))
+            return;
+        if (count == VALUES_MAX - 1) {
+            proposal->has_value = false;
+            proposal->samples = NULL;
+            proposal->sample_count = 0;
+            proposal->error = "too many different values for one rule";
+            return;
+        }
+        values[count++] = value;
+    }
+}
+
+static void propose_one(struct as_engine *engine, struct proposals *proposals, struct group *group,
+                        const struct binding *oldest)
+{
+    struct as_proposal *proposal =
+        add(proposals, group->rule, print_digest(engine, oldest->incident), &group->rule->action);
+    const struct binding *binding;
+    for (binding = oldest; binding && needs_news(group->rule);
+         binding = TAILQ_NEXT(binding, in_group)) {
+        if (is_due(engine, binding))
+            note_report(engine, proposal, binding);
+    }
+    proposals->origins[proposals->count++] =
+        (struct proposer){.group = group, .incident = oldest->incident};
+}
+
+static void propose(struct as_engine *engine, struct target *target, struct proposals *proposals,
+                    struct group *group)
+{
+    const struct binding *due = find_due(engine, group);
+    const size_t before = proposals->count;
+    if (!due && wants_to_stay(&group->rule->action, target->replicas)) {
+        propose_to_stay(engine, proposals, group);
+    } else if (due && group->rule->source.kind != AS_SOURCE_NONE) {
+        propose_values(engine, target, proposals, group);
+    } else if (due) {
+        propose_one(engine, proposals, group, due);
+    }
+    if (proposals->count > before)
+        list_incidents(proposals, group);
+}
+
+static void propose_endings(struct as_engine *engine, struct target *target,
+                            struct proposals *proposals, bool with_dry)
+{
+    struct ending *ending;
+    TAILQ_FOREACH (ending, &target->endings, in_target) {
+        struct as_action action;
+        proposals->has_dry = proposals->has_dry || ending->rule->dry_run;
+        if ((ending->rule->dry_run && !with_dry) ||
+            !ending_get_action(engine, ending, target->replicas, &action))
+            continue;
+        const char *incident = as_arena_strdup(&engine->arena, ending->state.incident);
+        (void)add(proposals, ending->rule, incident, &action);
+        proposals->origins[proposals->count++] = (struct proposer){.ending = ending};
+    }
+}
+
+static size_t count_possible(const struct target *target)
+{
+    struct group *group;
+    size_t count = target->ending_count;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
+        count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
+    }
+    return count + 1; /* one is written to before it is known to count */
+}
+
+void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
+                      struct proposals *proposals_out)
+{
+    const size_t possible = count_possible(target);
+    struct proposals proposals = {
+        .items = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.items)),
+        .origins = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.origins)),
+        .incidents =
+            as_arena_alloc(&engine->arena, AS_RECORD_LIST_MAX, sizeof(*proposals.incidents)),
+    };
+    struct group *group;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        proposals.has_dry = proposals.has_dry || group->rule->dry_run;
+        if (with_dry || !group->rule->dry_run)
+            propose(engine, target, &proposals, group);
+    }
+    propose_endings(engine, target, &proposals, with_dry);
+    *proposals_out = proposals;
+}
+
+/* Who made the proposal that won; NULL where nobody's did (bounds are enforced for nobody). */
+static const struct proposer *find_winner(const struct proposals *proposals,
+                                          const struct as_proposal_result *results,
+                                          const struct as_decision *decision)
+{
+    const struct proposer *winner = NULL;
+    int32_t highest = -1;
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->items[i].rule != decision->rule || !results[i].has_size ||
+            results[i].desired <= highest)
+            continue;
+        highest = results[i].desired;
+        winner = &proposals->origins[i];
+    }
+    return winner;
+}
+
+/* Whether a decision to scale down lacks the proof that its rule asks for. */
+bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
+                          const struct proposals *proposals,
+                          const struct as_proposal_result *results,
+                          const struct as_decision *decision)
+{
+    if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
+        return false;
+    const struct proposer *winner = find_winner(proposals, results, decision);
+    if (!winner)
+        return false;
+    if (winner->ending)
+        return !ending_is_proven(engine, target, winner->ending);
+    const struct as_rule *rule = winner->group->rule;
+    return winner->incident && rule->guard_kind == AS_GUARD_QUERY &&
+           !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
+}
+
+/* Notes which rules wanted up: the action is an answer to them, too. */
+void proposals_note_wishes(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group)
+            proposals->origins[i].group->wants_up = false;
+    }
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group && results[i].has_size && results[i].desired > replicas)
+            proposals->origins[i].group->wants_up = true;
+    }
+}
+
+/* The samples of the target's own pods: a decision ignores others, and the log would be full of
+ * them. Both lists are ascending. */
+static void join_samples(struct as_engine *engine, const struct as_observation *observation,
+                         struct as_proposal *proposal)
+{
+    struct as_sample *own =
+        as_arena_alloc(&engine->arena, observation->pod_count, sizeof(*proposal->samples));
+    size_t count = 0;
+    for (size_t i = 0, at = 0; i < proposal->sample_count && at < observation->pod_count;) {
+        const int order = strcmp(proposal->samples[i].pod, observation->pods[at].name);
+        if (order == 0)
+            own[count++] = proposal->samples[i];
+        i += order <= 0;
+        at += order >= 0;
+    }
+    proposal->samples = own;
+    proposal->sample_count = count;
+}
+
+/* Samples without pods to join them with are no value; the observation says why there are none. */
+void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
+                          struct proposals *proposals)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        struct as_proposal *proposal = &proposals->items[i];
+        if (proposal->sample_count == 0)
+            continue;
+        if (observation->has_pods)
+            join_samples(engine, observation, proposal);
+        if (observation->has_pods && proposal->sample_count > 0)
+            continue;
+        proposal->samples = NULL;
+        proposal->sample_count = 0;
+        proposal->error = observation->has_pods ? "none of the samples is of a pod of the target"
+                          : observation->message[0]
+                              ? as_arena_strdup(&engine->arena, observation->message)
+                              : "the target has no pods to join the samples with";
+    }
+}

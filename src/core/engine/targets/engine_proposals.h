@@ -1,0 +1,36 @@
+/*
+ * What rules want now.
+ */
+#ifndef ALERTSCALER_CORE_ENGINE_PROPOSALS_H
+#define ALERTSCALER_CORE_ENGINE_PROPOSALS_H
+
+#include "engine/state/engine_state.h"
+
+struct proposer { /* where a proposal comes from: an incident of a group (NULL: to stay), or an
+                     ending */
+    struct group *group;
+    const struct incident *incident;
+    const struct ending *ending;
+};
+struct proposals {
+    struct as_proposal *items;
+    struct proposer *origins; /* one an item */
+    size_t count;
+    bool has_dry;                /* a rule with dry_run is among the target's */
+    struct as_digest *incidents; /* the first AS_RECORD_LIST_MAX */
+    size_t incident_count;
+    uint64_t incident_total;
+};
+
+void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
+                      struct proposals *proposals_out);
+bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
+                          const struct proposals *proposals,
+                          const struct as_proposal_result *results,
+                          const struct as_decision *decision);
+void proposals_note_wishes(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas);
+void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
+                          struct proposals *proposals);
+
+#endif

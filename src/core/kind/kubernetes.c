@@ -1,0 +1,181 @@
+/*
+ * Objects of a cluster that have a subresource `scale`. What is sized is no part of an id: that is
+ * always the object's scale.
+ */
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/core/target.h>
+
+#include "values.h"
+
+static bool is_lower_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+/* [a-z0-9]([-a-z0-9]*[a-z0-9])? */
+static bool is_dns_part(const char *text, size_t size)
+{
+    if (size == 0 || text[0] == '-' || text[size - 1] == '-')
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_lower_or_digit(text[i]) && text[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+/* RFC 1123 label. */
+static bool is_dns_label(const char *text, size_t size)
+{
+    return size <= 63 && is_dns_part(text, size);
+}
+
+/* RFC 1123 subdomain as Kubernetes reads it: parts of any length with dots between them. */
+static bool is_dns_subdomain(const char *text, size_t size)
+{
+    if (size > 253)
+        return false;
+    for (;;) {
+        const char *dot = memchr(text, '.', size);
+        size_t part = dot ? (size_t)(dot - text) : size;
+        if (!is_dns_part(text, part))
+            return false;
+        if (!dot)
+            return true;
+        text += part + 1;
+        size -= part + 1;
+    }
+}
+
+static bool is_namespace(const char *value)
+{
+    return is_dns_label(value, strlen(value));
+}
+
+static bool is_name(const char *value)
+{
+    return is_dns_subdomain(value, strlen(value));
+}
+
+/* "v1" or "apps/v1": a group is a subdomain, a version a label. */
+static bool is_api_version(const char *value)
+{
+    const char *slash = strchr(value, '/');
+    const char *version = slash ? slash + 1 : value;
+
+    return is_dns_label(version, strlen(version)) &&
+           (!slash || is_dns_subdomain(value, (size_t)(slash - value)));
+}
+
+/* [A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?, at most 63 bytes. */
+static bool is_kind(const char *value)
+{
+    size_t size = strlen(value);
+
+    if (size == 0 || size > 63 || value[size - 1] == '-' || !is_letter_or_digit(value[0]) ||
+        (value[0] >= '0' && value[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_letter_or_digit(value[i]) && value[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+#define PARTS_MAX 6 /* cluster, group, version, kind, namespace, name */
+
+/* "default/apps/v1/Deployment/shop/web"; also a pattern of ids (core/target.c), where `*` is any
+ * version of any group. False: it is nothing of this kind. */
+static bool append_key(const char *text, struct as_buf *out)
+{
+    const char *parts[PARTS_MAX];
+    size_t sizes[PARTS_MAX], count = 0;
+    for (;;) {
+        const size_t size = strcspn(text, "/");
+        if (count == PARTS_MAX)
+            return false;
+        parts[count] = text;
+        sizes[count++] = size;
+        if (!text[size])
+            break;
+        text += size + 1;
+    }
+    if (count < PARTS_MAX - 1)
+        return false;
+    const bool has_group = count == PARTS_MAX || (sizes[1] == 1 && parts[1][0] == '*');
+    const bool is_extensions =
+        sizes[1] == strlen("extensions") && memcmp(parts[1], "extensions", sizes[1]) == 0;
+    as_buf_append(out, parts[0], sizes[0]);
+    as_buf_append_char(out, '/');
+    if (has_group && is_extensions)
+        as_buf_append_str(out, "apps");
+    else if (has_group)
+        as_buf_append(out, parts[1], sizes[1]);
+    as_buf_append_char(out, '/');
+    as_buf_append_str(out, parts[count - 3]);
+    return true;
+}
+
+/* kube-state-metrics' names. Several of its replicas may say the same: max() takes one. */
+static const struct {
+    const char *kind, *metric, *label;
+} size_metrics[] = {
+    {"Deployment", "kube_deployment_spec_replicas", "deployment"},
+    {"StatefulSet", "kube_statefulset_replicas", "statefulset"},
+    {"ReplicaSet", "kube_replicaset_spec_replicas", "replicaset"},
+    {"ReplicationController", "kube_replicationcontroller_spec_replicas", "replicationcontroller"},
+};
+
+static bool append_size_query(const struct as_target_ref *ref, struct as_buf *out)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(size_metrics); i++) {
+        if (strcmp(size_metrics[i].kind, as_target_ref_get(ref, "kind")) != 0)
+            continue;
+        as_buf_printf(out, "max(%s{namespace=\"%s\",%s=\"%s\"})", size_metrics[i].metric,
+                      as_target_ref_get(ref, "namespace"), size_metrics[i].label,
+                      as_target_ref_get(ref, "name"));
+        return true;
+    }
+    return false;
+}
+
+const struct as_target_kind as_target_kind_kubernetes = {
+    .word = "kubernetes",
+    .title = "a Kubernetes object",
+    .unit = "replicas",
+    .owner = "cluster",
+    .keys =
+        {
+            {.key = "cluster",
+             .fallback = "default",
+             .is_valid = is_configured_name,
+             .expected = "a cluster's name"},
+            {.key = "apiVersion",
+             .is_valid = is_api_version,
+             .expected = "an API version like apps/v1"},
+            {.key = "kind",
+             .is_required = true,
+             .is_valid = is_kind,
+             .expected = "a kind like Deployment"},
+            {.key = "namespace",
+             .is_required = true,
+             .is_valid = is_namespace,
+             .expected = "a DNS label: a-z, 0-9 and -, at most 63 characters"},
+            {.key = "name",
+             .is_required = true,
+             .is_valid = is_name,
+             .expected = "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
+        },
+    .append_key = append_key,
+    .has_pods = true,
+    .is_current = true,
+    .append_size_query = append_size_query,
+};

@@ -1,0 +1,37 @@
+/*
+ * Groups of instances at a provider. Which keys an address has, and which of them tell where the
+ * group is, the provider says (config/provider_kind.h).
+ */
+#include <string.h>
+
+#include <alertscaler/base/url.h>
+#include <alertscaler/core/target_kind.h>
+
+#include "values.h"
+
+/* Of a URL stays its normal form (base/url.h). Of other names there is one spelling. */
+static bool append_key(const char *rest, struct as_buf *out)
+{
+    const char *slash = strchr(rest, '/');
+    if (!slash)
+        return false;
+    as_buf_append(out, rest, (size_t)(slash + 1 - rest));
+    return as_url_append_normal(slash + 1, out);
+}
+
+const struct as_target_kind as_target_kind_node_group = {
+    .word = "node_group",
+    .title = "a node group",
+    .unit = "nodes",
+    .owner = "provider",
+    .keys =
+        {
+            {.key = "provider",
+             .is_required = true,
+             .is_valid = is_configured_name,
+             .expected = "a provider's name"},
+            {.is_valid = is_without_controls, .expected = "text without control characters"},
+        },
+    .append_key = append_key,
+    .has_nodes = true,
+};

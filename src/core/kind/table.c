@@ -1,0 +1,11 @@
+/*
+ * The table of kinds of targets: one row each. In a file of its own, so that a test may have one of
+ * its own.
+ */
+#include <alertscaler/core/target_kind.h>
+
+const struct as_target_kind *const as_target_kinds[] = {
+    &as_target_kind_kubernetes, /* objects with the subresource `scale` */
+    &as_target_kind_node_group, /* groups of a provider's instances */
+    NULL,
+};

@@ -1,0 +1,322 @@
+/*
+ * Reading JSON objects: see the header.
+ */
+#include "reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_MAX_SIZE 256
+#define SECONDS_MAX   3153600000 /* 100 years */
+
+static void append_path(struct as_buf *path, const struct as_reader *reader)
+{
+    if (!reader->parent)
+        return;
+    append_path(path, reader->parent);
+    as_buf_printf(path, "%s%s", path->size ? "." : "", reader->name);
+    if (reader->index >= 0)
+        as_buf_printf(path, "[%td]", reader->index);
+}
+
+void as_read_fail(struct as_reader *reader, const char *name, const char *format, ...)
+{
+    struct as_buf text = AS_BUF_INIT(AS_ERROR_SIZE + PATH_MAX_SIZE);
+    char message[AS_ERROR_SIZE];
+    va_list list;
+
+    if (reader->root->has_failed)
+        return;
+    reader->root->has_failed = true;
+    va_start(list, format);
+    vsnprintf(message, sizeof(message), format, list);
+    va_end(list);
+    append_path(&text, reader);
+    if (name)
+        as_buf_printf(&text, "%s%s", text.size ? "." : "", name);
+    as_error_set(reader->root->error, "%s%s%s", text.size ? text.data : "", text.size ? ": " : "",
+                 message);
+    as_buf_deinit(&text);
+}
+
+int as_read_result(const struct as_reader *reader)
+{
+    return reader->root->has_failed ? -EBADMSG : 0;
+}
+
+/* Not all of it: the names that are known are many. */
+static void init(struct as_reader *reader, struct as_reader *parent, const char *name,
+                 const json_t *object)
+{
+    reader->root = parent ? parent->root : reader;
+    reader->parent = parent;
+    reader->name = name;
+    reader->index = -1;
+    reader->object = object;
+    reader->taken = reader->known_count = 0;
+}
+
+static void check_object(struct as_reader *reader)
+{
+    if (json_is_object(reader->object))
+        return;
+    as_read_fail(reader, NULL, "expected an object");
+    reader->object = NULL;
+}
+
+void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error)
+{
+    init(reader, NULL, NULL, document);
+    reader->error = error;
+    reader->is_lenient = reader->has_failed = false;
+    check_object(reader);
+}
+
+void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error)
+{
+    init(reader, NULL, NULL, document);
+    reader->error = error;
+    reader->is_lenient = true;
+    reader->has_failed = false;
+    if (document)
+        check_object(reader);
+}
+
+void as_read_object(struct as_reader *reader, struct as_reader *parent, const char *name)
+{
+    const json_t *object = as_read_any(parent, name);
+
+    init(reader, parent, name, json_is_null(object) ? NULL : object);
+    if (reader->object)
+        check_object(reader);
+}
+
+void as_read_item(struct as_reader *reader, struct as_reader *parent, const char *name,
+                  const json_t *list, size_t index)
+{
+    init(reader, parent, name, json_array_get(list, index));
+    reader->index = (ptrdiff_t)index;
+    check_object(reader);
+}
+
+static bool is_known(const struct as_reader *reader, const char *key)
+{
+    for (size_t i = 0; i < reader->known_count; i++) {
+        if (strcmp(reader->known[i], key) == 0)
+            return true;
+    }
+    return false;
+}
+
+void as_read_end(struct as_reader *reader)
+{
+    const char *key;
+    json_t *value;
+
+    if (reader->taken == json_object_size(reader->object))
+        return;
+    json_object_foreach((json_t *)reader->object, key, value)
+    {
+        if (!is_known(reader, key))
+            as_read_fail(reader, key, "unknown field");
+    }
+}
+
+bool as_read_has(const struct as_reader *reader, const char *name)
+{
+    const json_t *value = json_object_get(reader->object, name);
+    return value && !json_is_null(value);
+}
+
+void as_read_require(struct as_reader *reader, const char *name)
+{
+    if (!as_read_has(reader, name))
+        as_read_fail(reader, name, "missing");
+}
+
+const json_t *as_read_any(struct as_reader *reader, const char *name)
+{
+    const json_t *value = json_object_get(reader->object, name);
+
+    if (reader->root->is_lenient)
+        return json_is_null(value) ? NULL : value;
+    assert(reader->known_count < AS_READ_FIELDS_MAX);
+    reader->known[reader->known_count++] = name;
+    if (value)
+        reader->taken++;
+    return value;
+}
+
+const json_t *as_read_list(struct as_reader *reader, const char *name, size_t *count_out)
+{
+    const json_t *value = as_read_any(reader, name);
+
+    *count_out = json_array_size(value);
+    if (json_is_array(value))
+        return value;
+    if (value && !json_is_null(value))
+        as_read_fail(reader, name, "expected a list");
+    return NULL;
+}
+
+void as_read_i64(struct as_reader *reader, const char *name, int64_t low, int64_t high,
+                 int64_t *number_out)
+{
+    const json_t *value = as_read_any(reader, name);
+    const int64_t number = json_integer_value(value);
+
+    if (json_is_integer(value) && number >= low && number <= high)
+        *number_out = number;
+    else if (value)
+        as_read_fail(reader, name, "expected an integer from %" PRId64 " to %" PRId64, low, high);
+}
+
+void as_read_i32(struct as_reader *reader, const char *name, int32_t low, int32_t *number_out)
+{
+    int64_t number = *number_out;
+
+    as_read_i64(reader, name, low, INT32_MAX, &number);
+    *number_out = (int32_t)number;
+}
+
+void as_read_double(struct as_reader *reader, const char *name, double *number_out)
+{
+    const json_t *value = as_read_any(reader, name);
+
+    if (json_is_number(value))
+        *number_out = json_number_value(value);
+    else if (value)
+        as_read_fail(reader, name, "expected a number");
+}
+
+void as_read_positive(struct as_reader *reader, const char *name, double *number_out)
+{
+    double number = 0;
+
+    as_read_double(reader, name, &number);
+    if (number < 0)
+        as_read_fail(reader, name, "expected a number that is not negative");
+    else if (as_read_has(reader, name))
+        *number_out = number;
+}
+
+void as_read_seconds(struct as_reader *reader, const char *name, int64_t *us_out)
+{
+    double seconds = 0;
+
+    as_read_double(reader, name, &seconds);
+    if (seconds < 0 || seconds > SECONDS_MAX)
+        as_read_fail(reader, name, "expected seconds from 0 to %" PRId64 " (100 years)",
+                     (int64_t)SECONDS_MAX);
+    else if (as_read_has(reader, name))
+        /* In two parts, so that every number of microseconds can be written and read back. */
+        *us_out = (int64_t)floor(seconds) * AS_US_PER_S +
+                  (int64_t)round((seconds - floor(seconds)) * AS_US_PER_S);
+}
+
+void as_read_bool(struct as_reader *reader, const char *name, bool *value_out)
+{
+    const json_t *value = as_read_any(reader, name);
+
+    if (json_is_boolean(value))
+        *value_out = json_is_true(value);
+    else if (value)
+        as_read_fail(reader, name, "expected true or false");
+}
+
+int as_read_enum(struct as_reader *reader, const char *name, const struct as_read_word *words,
+                 int absent)
+{
+    const json_t *value = as_read_any(reader, name);
+    const char *text = json_string_value(value);
+
+    for (size_t i = 0; text && words[i].text; i++) {
+        if (strcmp(words[i].text, text) == 0)
+            return words[i].value;
+    }
+    if (!value)
+        return absent;
+    struct as_buf list = AS_BUF_INIT(AS_ERROR_SIZE);
+    for (size_t i = 0; words[i].text; i++)
+        as_buf_printf(&list, "%s%s",
+                      i == 0               ? ""
+                      : !words[i + 1].text ? " or "
+                                           : ", ",
+                      words[i].text);
+    as_read_fail(reader, name, "expected %s", list.data);
+    as_buf_deinit(&list);
+    return absent;
+}
+
+void as_read_text(struct as_reader *reader, const char *name, const char **text_out)
+{
+    const json_t *value = as_read_any(reader, name);
+
+    if (json_is_string(value))
+        *text_out = json_string_value(value);
+    else if (value && !json_is_null(value))
+        as_read_fail(reader, name, "expected a string");
+}
+
+void as_read_copy(struct as_reader *reader, const char *name, char *text_out, size_t size)
+{
+    const char *text = NULL;
+
+    as_read_text(reader, name, &text);
+    if (text && strlen(text) >= size)
+        as_read_fail(reader, name, "longer than %zu bytes", size - 1);
+    else if (text)
+        memcpy(text_out, text, strlen(text) + 1);
+}
+
+void as_read_time(struct as_reader *reader, const char *name, as_maybe_time *time_out)
+{
+    const char *text = NULL;
+    as_wall_time time;
+
+    as_read_text(reader, name, &text);
+    if (text && as_wall_time_parse(text, strlen(text), &time) != 0)
+        as_read_fail(reader, name, "expected a time as \"2026-11-20T10:00:00Z\" (RFC 3339)");
+    else if (text)
+        *time_out = (as_maybe_time){.set = true, .at = time};
+}
+
+int as_json_load_object(const char *json, size_t size, json_t **object_out, struct as_error *error)
+{
+    json_error_t problem;
+    json_t *value = json_loadb(json, size, 0, &problem);
+    if (!value) {
+        as_error_set(error, "not JSON: line %d: %s", problem.line, problem.text);
+        return -EBADMSG;
+    }
+    if (!json_is_object(value)) {
+        json_decref(value);
+        as_error_set(error, "expected a JSON object");
+        return -EBADMSG;
+    }
+    *object_out = value;
+    return 0;
+}
+
+const char *as_json_find_text(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static int append(const char *bytes, size_t size, void *out)
+{
+    as_buf_append(out, bytes, size);
+    return 0;
+}
+
+void as_json_dump(const json_t *json, struct as_buf *out)
+{
+    /* Fails only out of memory, or for a NULL that was made so. */
+    if (json_dump_callback(json, append, out, JSON_COMPACT) != 0)
+        out->failed = true;
+}

@@ -1,0 +1,97 @@
+/*
+ * Reads JSON objects, each member by its name, with its type and range. The first thing that is not
+ * as expected is the error of the document, with its place: "observed.pods[3].phase: expected ...".
+ * After it the readers of the document find nothing more; as_read_result tells.
+ *
+ * A member that is absent leaves the output alone: its default stands there before. A strict
+ * reader refuses members that nobody asked for, and null counts as absent for strings, times,
+ * objects and lists only. A lenient reader (of other programs' documents) ignores what it does not
+ * know, and null counts as absent.
+ */
+#ifndef ALERTSCALER_SRC_WIRE_JSON_READER_H
+#define ALERTSCALER_SRC_WIRE_JSON_READER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+
+#define AS_READ_FIELDS_MAX 16 /* members that a strict object may have; more is a bug, asserted */
+
+struct as_reader {
+    struct as_reader *root;         /* of the document; itself there */
+    const struct as_reader *parent; /* NULL: the document itself */
+    const char *name;               /* in the parent */
+    ptrdiff_t index;                /* in the list `name`; -1: `name` is no list */
+    const json_t *object;           /* NULL: absent, and without members */
+    struct as_error *error;         /* of the root */
+    bool is_lenient, has_failed;    /* likewise */
+    size_t taken;                   /* members that are there and were asked for */
+    size_t known_count;
+    const char *known[AS_READ_FIELDS_MAX]; /* all that were asked for */
+};
+
+struct as_read_word { /* a row of a closed list of words, which ends with a NULL */
+    const char *text;
+    int value;
+};
+
+/* Documents. `error` may be NULL, and so may a lenient document: it has no members. */
+void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error);
+void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error);
+int as_read_result(const struct as_reader *reader) AS_MUST_USE; /* 0, or -EBADMSG with an error */
+
+/* What is in them. */
+void as_read_object(struct as_reader *reader, struct as_reader *parent, const char *name);
+void as_read_item(struct as_reader *reader, struct as_reader *parent, const char *name,
+                  const json_t *list, size_t index);
+void as_read_end(struct as_reader *reader); /* of a strict object: no member may be left over */
+
+/* `name` may be NULL: the object itself. */
+void as_read_fail(struct as_reader *reader, const char *name, const char *format, ...)
+    AS_PRINTF(3, 4);
+bool as_read_has(const struct as_reader *reader, const char *name); /* and it is not null */
+void as_read_require(struct as_reader *reader, const char *name);
+
+/* Members. */
+const json_t *as_read_any(struct as_reader *reader, const char *name); /* NULL: absent */
+const json_t *as_read_list(struct as_reader *reader, const char *name, size_t *count_out);
+void as_read_i64(struct as_reader *reader, const char *name, int64_t low, int64_t high,
+                 int64_t *number_out);
+void as_read_i32(struct as_reader *reader, const char *name, int32_t low, int32_t *number_out);
+void as_read_double(struct as_reader *reader, const char *name, double *number_out);
+void as_read_positive(struct as_reader *reader, const char *name, double *number_out); /* or 0 */
+void as_read_seconds(struct as_reader *reader, const char *name,
+                     int64_t *us_out); /* with fractions; 0 .. 100 years */
+void as_read_bool(struct as_reader *reader, const char *name, bool *value_out);
+int as_read_enum(struct as_reader *reader, const char *name, const struct as_read_word *words,
+                 int absent);
+void as_read_text(struct as_reader *reader, const char *name,
+                  const char **text_out); /* borrowed from the document */
+void as_read_copy(struct as_reader *reader, const char *name, char *text_out,
+                  size_t size); /* less than `size` bytes */
+void as_read_time(struct as_reader *reader, const char *name, as_maybe_time *time_out);
+
+/* Without a reader: what is not as expected counts as absent. */
+
+static inline void as_json_free_p(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* A JSON object with nothing behind it: 0 or -EBADMSG. The caller owns *object_out. */
+int as_json_load_object(const char *json, size_t size, json_t **object_out,
+                        struct as_error *error) AS_MUST_USE;
+
+/* The text of a string member, NULL where there is none or it is no string; borrowed. */
+const char *as_json_find_text(const json_t *object, const char *name);
+
+/* Appends the compact text of `json`. */
+void as_json_dump(const json_t *json, struct as_buf *out);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Structs as JSON objects and back: a member is one row, for both directions. Rows stand in the
+ * order of their names, as the canonical form wants them. For state documents (state.c).
+ */
+#ifndef ALERTSCALER_SRC_WIRE_STATE_ROWS_H
+#define ALERTSCALER_SRC_WIRE_STATE_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/incident.h>
+#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/wire/labels_digest.h>
+#include <alertscaler/wire/state.h>
+
+enum state_kind {
+    STATE_TEXT,
+    STATE_I32,
+    STATE_U32,
+    STATE_I64,
+    STATE_BOOL,
+    STATE_HEX,
+    STATE_DIGEST,
+    STATE_MOMENT, /* null: unset */
+    STATE_LABELS,
+    STATE_TEXTS,
+    STATE_PAIRS, /* null: no list */
+    STATE_LIST,
+    STATE_OBJECT,
+};
+
+struct state_pairs {
+    const struct as_target_field *fields; /* NULL: no list */
+    size_t count;
+};
+
+struct state_row {
+    const char *name;   /* NULL: the end */
+    const char *former; /* its name in earlier versions */
+    enum state_kind kind;
+    bool is_optional;             /* left out where NULL, unset or false */
+    bool is_needed;               /* of a moment: not null */
+    size_t at, count_at;          /* in the struct; the latter of STATE_TEXTS and STATE_LIST */
+    int64_t min, max;             /* of integers; I32 and U32 end with their type */
+    size_t size;                  /* of an item or object; of a text: less bytes, 0: any */
+    const struct state_row *rows; /* of an item or object */
+};
+
+#define STATE_TEXT_TYPE   const char *
+#define STATE_I32_TYPE    int32_t
+#define STATE_U32_TYPE    uint32_t
+#define STATE_I64_TYPE    int64_t
+#define STATE_BOOL_TYPE   bool
+#define STATE_HEX_TYPE    uint64_t
+#define STATE_DIGEST_TYPE struct as_digest
+#define STATE_MOMENT_TYPE struct as_moment
+#define STATE_LABELS_TYPE const struct as_labels *
+#define STATE_TEXTS_TYPE  const char *const *
+#define STATE_PAIRS_TYPE  struct state_pairs
+
+/* A member whose type must be that of the kind; then other members of the row. */
+#define STATE_ROW(NAME, KIND, STRUCT, MEMBER)                                                      \
+    .name = (NAME), .kind = STATE_##KIND,                                                          \
+    .at = offsetof(struct STRUCT, MEMBER) +                                                        \
+          0 * _Generic(((struct STRUCT *)0)->MEMBER, STATE_##KIND##_TYPE                           \
+                       : sizeof(struct STRUCT))
+#define STATE_ROW_OBJECT(NAME, KIND, STRUCT, MEMBER, ROWS)                                         \
+    .name = (NAME), .kind = STATE_##KIND, .at = offsetof(struct STRUCT, MEMBER),                   \
+    .size = sizeof(*((struct STRUCT *)0)->MEMBER), .rows = (ROWS)
+
+void state_rows_write(struct as_json_writer *json, const struct state_row *rows, const void *from);
+
+/* A document being read: the first thing that is not as expected is its damage. */
+struct state_reader {
+    const struct as_state_clock *clock;
+    bool same_boot, damaged;
+    struct as_arena arena;       /* of lists and objects */
+    struct as_labels *labels[2]; /* for the caller to free */
+    size_t label_count;
+    struct as_error *error;
+};
+
+void state_reader_damage(struct state_reader *reader, const char *name);
+/* Texts stay in the document. What is optional and absent is left alone. */
+void state_rows_read(struct state_reader *reader, const struct state_row *rows,
+                     const json_t *object, void *to);
+
+#endif
