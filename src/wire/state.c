@@ -303,8 +303,7 @@ static struct as_target_ref *make_ref(struct reader *reader, const struct docume
 {
     if (!document->address.fields)
         return NULL;
-    const struct as_target_kind *kind =
-        document->kind ? as_target_kind_find(document->kind) : NULL;
+    const struct as_target_kind *kind = document->kind ? as_target_kind_find(document->kind) : NULL;
     if (!kind)
         damage(reader, "kind");
     return kind ? as_target_ref_make(kind, document->id, document->address.fields,

@@ -285,12 +285,12 @@ LIST_HEAD(member_list, target);
 RB_HEAD(deadline_tree, target);
 RB_HEAD(ticket_tree, target);
 
-struct budget {                                  /* over all targets */
-    struct window begun;                         /* actions */
+struct budget {                                 /* over all targets */
+    struct window begun;                        /* actions */
     struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when it was done */
     int64_t removing[AS_TARGET_KINDS_MAX];      /* the targets' sum */
     int64_t managed[AS_TARGET_KINDS_MAX];       /* the targets' sum */
-    struct target_list waiting;                  /* the oldest first */
+    struct target_list waiting;                 /* the oldest first */
 };
 
 struct waiter { /* for a commit */
