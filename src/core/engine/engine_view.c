@@ -7,8 +7,6 @@
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_growth.h"
 
-#define CLOCK_JUMP_US AS_US_PER_S
-
 /* An incident is bound once a rule; it is counted by its first binding to the target. */
 static size_t count_incidents(const struct target *target)
 {

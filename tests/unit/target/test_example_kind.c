@@ -219,8 +219,8 @@ Test(example_kind, check_finds_what_is_wrong)
         "expected a name without slashes and spaces, found `a/b`",
         "an example has no namespace",
         "`nodes` is for node groups only",
-        "the name comes from the alert: `allow: {names: [...]}` must say which ones it may select "
-        "(['*'] for any)",
+        ("the name comes from the alert: `allow: {names: [...]}` must say which ones it may select "
+         "(['*'] for any)"),
         "the same object as target `i` at ",
         "target `a` is an example, which has no pods",
     };

@@ -19,8 +19,6 @@
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_sources.h"
 
-#define ENDINGS_MAX 64 /* of one target; the oldest goes for a new one */
-
 /* The size before the rule's first action for the incident, also where that is still under way; -1:
  * there was none. */
 static int32_t get_origin(const struct binding *binding)
