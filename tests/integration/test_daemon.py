@@ -385,7 +385,7 @@ def test_a_change_whose_answer_is_lost_is_not_done_twice(make, group, fault, out
 def test_a_target_that_cannot_be_reached_is_said_and_tried_again(make, node_group, started):
     group = node_group(size=4)
     daemon = make(make_rules(group))
-    eventually(lambda: group.gets)
+    eventually(lambda: daemon.target("workers")["replicas"] == 4, what="the first look has ended")
     group.inject(Fault("GET", hang_up=True), times=1000)
     daemon.notify(notification(busy()))
     failed = daemon.wait_record("action", outcome="unreachable")
