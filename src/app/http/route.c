@@ -30,6 +30,11 @@ static void notify(struct as_routes *routes, struct as_http_exchange *exchange,
     as_receiver_handle(routes->receiver, exchange);
 }
 
+static bool check_notification(struct as_routes *routes, struct as_http_exchange *exchange)
+{
+    return as_receiver_check(routes->receiver, exchange);
+}
+
 static void reload(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who)
 {
@@ -87,8 +92,10 @@ static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
 
 /* clang-format off */
 static const struct as_route table[] = {
-    {"/webhook", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify, .refusal = NO_NOTIFICATION},
-    {"/webhook/*", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify, .refusal = NO_NOTIFICATION},
+    {"/webhook", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify,
+     .check = check_notification, .refusal = NO_NOTIFICATION},
+    {"/webhook/*", &notifying, AS_RECEIVER_HANDLER, NOTIFY, notify,
+     .check = check_notification, .refusal = NO_NOTIFICATION},
     {"/-/reload", &sending, "reload", ADMIN, reload, .refusal = NO_RELOAD},
 
     /* For load balancers and kubelets, which have no credential. The body of such a request is not
@@ -178,8 +185,7 @@ enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *e
     }
     const enum as_http_admission admission =
         as_auth_admit(routes->auth, exchange, route->handler, route->permission);
-    if (admission == AS_HTTP_ADMITTED && route->answer == notify &&
-        !as_receiver_check(routes->receiver, exchange))
+    if (admission == AS_HTTP_ADMITTED && route->check && !route->check(routes, exchange))
         return AS_HTTP_REPLIED;
     return admission;
 }

@@ -40,6 +40,8 @@ struct as_route {
     enum as_permission permission; /* AS_PERMISSION_COUNT: none, and answered on the head */
     void (*answer)(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who);
+    /* Before the body is read. False: the request is answered. NULL: there is nothing to check. */
+    bool (*check)(struct as_routes *routes, struct as_http_exchange *exchange);
     struct as_api_endpoint api; /* of answers of the API */
     enum as_order_kind order;   /* of orders */
     /* The 405 for other methods, before anybody is asked for a credential. NULL: see route.c. */

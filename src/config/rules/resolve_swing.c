@@ -48,7 +48,7 @@ static int compare_ways(const void *left, const void *right)
         return a->lowest ? -1 : 1;
     if (a->lowest && a->lowest->bound != b->lowest->bound)
         return a->lowest->bound < b->lowest->bound ? -1 : 1;
-    return (a->rule > b->rule) - (a->rule < b->rule);
+    return (a->resolved > b->resolved) - (a->resolved < b->resolved); /* as they are written */
 }
 
 static bool shares_value(const struct way *a, const struct way *b)

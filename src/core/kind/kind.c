@@ -3,6 +3,7 @@
  */
 #include <alertscaler/core/target_kind.h>
 
+#include <assert.h>
 #include <string.h>
 
 const struct as_target_kind *as_target_kind_find(const char *word)
@@ -27,8 +28,10 @@ const struct as_target_kind *as_target_kind_find_of_id(const char *id)
 size_t as_target_kind_get_index(const struct as_target_kind *kind)
 {
     size_t i = 0;
-    while (as_target_kinds[i] != kind)
+    while (as_target_kinds[i] != kind) {
+        assert(as_target_kinds[i]); /* every kind is in the table */
         i++;
+    }
     return i;
 }
 
