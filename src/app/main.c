@@ -247,19 +247,20 @@ static int new_lease_leader(struct as_outside *outside, const struct as_settings
     const struct as_cluster_settings *cluster = as_settings_find_cluster(settings, "default");
     AS_CLEANUP(as_free_p) char *namespace_ = NULL;
     struct as_kube_access *access;
-    int r = as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
-    if (r != 0)
-        return r;
+    int status =
+        as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
+    if (status != 0)
+        return status;
     /* a client of its own: a renewal must not queue behind other requests */
     outside->leader_client =
         as_http_client_new(outside->base, outside->observer, outside->observer_context);
     outside->leader_env = outside->env;
     outside->leader_env.http = as_http_client_get_port(outside->leader_client);
     const struct as_kube_access_config as_whom = {cluster->kubeconfig, cluster->context};
-    r = as_kube_access_new(&as_whom, &outside->leader_env, &access, error);
-    if (r != 0) {
+    status = as_kube_access_new(&as_whom, &outside->leader_env, &access, error);
+    if (status != 0) {
         as_error_wrap(error, "state");
-        return r;
+        return status;
     }
     AS_CLEANUP(as_free_p)
     char *identity = as_xasprintf("%.200s_%016" PRIx64, instance, draw());
@@ -297,12 +298,13 @@ static int new_lock_mirror(struct as_outside *outside, const struct as_settings 
     *mirror_out = NULL;
     if (settings->state.store != AS_STORE_KUBERNETES)
         return 0;
-    int r = as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
-    if (r == 0)
-        r = as_kube_access_new(&cluster, &outside->env, &access, error);
-    if (r == 0)
+    int status =
+        as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
+    if (status == 0)
+        status = as_kube_access_new(&cluster, &outside->env, &access, error);
+    if (status == 0)
         *mirror_out = as_lock_leases_new(namespace_, leader, access, &outside->env);
-    return r;
+    return status;
 }
 
 static const struct as_adapters adapters = {
@@ -324,15 +326,11 @@ static const struct as_adapters adapters = {
 
 static void *crypto_malloc(size_t size, const char *file, int line)
 {
-    (void)file;
-    (void)line;
     return size > 0 ? as_library_malloc(size) : NULL;
 }
 
 static void *crypto_realloc(void *old, size_t size, const char *file, int line)
 {
-    (void)file;
-    (void)line;
     if (size > 0)
         return as_library_realloc(old, size);
     free(old);
@@ -341,8 +339,6 @@ static void *crypto_realloc(void *old, size_t size, const char *file, int line)
 
 static void crypto_free(void *memory, const char *file, int line)
 {
-    (void)file;
-    (void)line;
     free(memory);
 }
 

@@ -131,7 +131,6 @@ static int memory_begin_part(struct as_audit *self, const struct as_audit_head *
                              struct as_error *error)
 {
     ((struct sink *)self)->head = *head;
-    (void)error;
     return 0;
 }
 

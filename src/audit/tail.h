@@ -1,8 +1,8 @@
 /*
  * The end of an action log file: where the last good record ends, and what follows it.
  */
-#ifndef ALERTSCALER_AUDIT_TAIL_PRIVATE_H
-#define ALERTSCALER_AUDIT_TAIL_PRIVATE_H
+#ifndef ALERTSCALER_SRC_AUDIT_TAIL_H
+#define ALERTSCALER_SRC_AUDIT_TAIL_H
 
 #include <stdint.h>
 

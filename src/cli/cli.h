@@ -2,8 +2,8 @@
  * How a command is written: one file a command, one row in the table of commands.c. Its options are
  * a const table, from which parsing, --help and shell completion come.
  */
-#ifndef ALERTSCALER_CLI_CLI_H
-#define ALERTSCALER_CLI_CLI_H
+#ifndef ALERTSCALER_SRC_CLI_CLI_H
+#define ALERTSCALER_SRC_CLI_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * The files that `alertscaler init` writes: those of src/cli/init, made part of the program by
  * embed.py.
  */
-#ifndef ALERTSCALER_CLI_INIT_PRIVATE_H
-#define ALERTSCALER_CLI_INIT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_INIT_H
+#define ALERTSCALER_SRC_CLI_INIT_H
 
 struct init_file {
     const char *name; /* below the new folder, at most one folder deep; NULL: the end */

@@ -3,8 +3,8 @@
  * (2026-11-20T14:03Z) or as a day alone (2026-11-20, its begin in UTC), `now`, or how long ago
  * (2h30m).
  */
-#ifndef ALERTSCALER_CLI_MOMENT_PRIVATE_H
-#define ALERTSCALER_CLI_MOMENT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_MOMENT_H
+#define ALERTSCALER_SRC_CLI_MOMENT_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>

@@ -2,8 +2,8 @@
  * Texts from outside on a terminal: control characters are printed as \xNN, never as they are, so
  * that a label cannot command it.
  */
-#ifndef ALERTSCALER_CLI_SAFE_TEXT_PRIVATE_H
-#define ALERTSCALER_CLI_SAFE_TEXT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_SAFE_TEXT_H
+#define ALERTSCALER_SRC_CLI_SAFE_TEXT_H
 
 #include <stdio.h>
 

@@ -222,9 +222,9 @@ static int load_all(const char *path, const char *const *rules, size_t count,
                     struct as_config **config_out, struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(loading_deinit) struct loading loading = {.diagnostics = diagnostics};
-    int r = path ? as_yaml_load(path, diagnostics, &loading.settings_tree) : 0;
-    if (r < 0)
-        return r == -EINVAL || r == -EFBIG ? AS_CONFIG_INVALID : r;
+    int status = path ? as_yaml_load(path, diagnostics, &loading.settings_tree) : 0;
+    if (status < 0)
+        return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new(path ? path : "");
     loading.config = config;
     loading.has_other_rules = rules != NULL;
@@ -234,9 +234,9 @@ static int load_all(const char *path, const char *const *rules, size_t count,
         rule_files_add(&loading.files, rules[i]);
     if (path && !rules)
         find_rule_files(&loading);
-    r = load(&loading, config_out);
+    status = load(&loading, config_out);
     config = loading.config;
-    return r;
+    return status;
 }
 
 int as_config_load(const char *path, struct as_config **config_out,
@@ -262,9 +262,9 @@ int as_config_load_http(const char *path, struct as_config **config_out,
 {
     AS_CLEANUP(loading_deinit) struct loading loading = {.diagnostics = diagnostics};
     struct as_yaml_tree *tree = NULL;
-    int r = as_yaml_load(path, diagnostics, &tree);
-    if (r < 0)
-        return r == -EINVAL || r == -EFBIG ? AS_CONFIG_INVALID : r;
+    int status = as_yaml_load(path, diagnostics, &tree);
+    if (status < 0)
+        return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new(path);
     loading.folder = rule_files_copy_folder(path);
     loading.config = config;
@@ -297,9 +297,9 @@ enum as_config_kind as_config_find_kind(const char *path)
 {
     struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int r = as_yaml_load(path, &ignored, &tree);
+    int status = as_yaml_load(path, &ignored, &tree);
     as_diagnostics_deinit(&ignored);
-    const struct as_yaml_node *root = r >= 0 ? as_yaml_get_root(tree) : NULL;
+    const struct as_yaml_node *root = status >= 0 ? as_yaml_get_root(tree) : NULL;
     bool is_rules = as_yaml_find(root, "rules") || as_yaml_find(root, "targets");
     return is_rules ? AS_CONFIG_RULES : AS_CONFIG_SETTINGS;
 }

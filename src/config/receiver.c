@@ -47,7 +47,6 @@ static void parse_permissions(struct loader *loader, const struct as_yaml_node *
 static void init_access(struct loader *loader, void *object)
 {
     struct as_access_settings *settings = object;
-    (void)loader;
     settings->permissions = 1U << AS_PERMISSION_NOTIFY | 1U << AS_PERMISSION_READ;
 }
 
@@ -86,8 +85,6 @@ static void check_access(struct loader *loader, const struct as_yaml_node *node)
 static void finish_credential(struct loader *loader, const struct as_yaml_node *node,
                               const struct as_yaml_node *at, void *object)
 {
-    (void)at;
-    (void)object;
     check_access(loader, node);
 }
 
@@ -411,8 +408,6 @@ static void finish_receiver(struct loader *loader, const struct as_yaml_node *no
         as_yaml_find(node, "hmac"),
         as_yaml_find(as_yaml_find(node, "token_review"), "allow"),
     };
-    (void)at;
-    (void)object;
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++)
         check_names(loader, lists[i], lists, i + 1);
 }

@@ -62,17 +62,17 @@ int as_web_config_load(const char *path, struct as_web_config **config_out,
 {
     struct as_diagnostics own = AS_DIAGNOSTICS_INIT; /* others may have errors already */
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int r = as_yaml_load_foreign(path, &own, &tree);
+    int status = as_yaml_load_foreign(path, &own, &tree);
     AS_CLEANUP(as_web_config_free_p) struct as_web_config *config = NULL;
-    if (r >= 0) {
+    if (status >= 0) {
         config = as_xcalloc(1, sizeof(*config));
         read_tree(config, path, tree, &own);
-        r = own.has_error ? -EINVAL : 0;
+        status = own.has_error ? -EINVAL : 0;
     }
     append(diagnostics, &own);
     as_diagnostics_deinit(&own);
-    if (r != 0)
-        return r;
+    if (status != 0)
+        return status;
     *config_out = config;
     config = NULL;
     return 0;

@@ -121,7 +121,6 @@ static void finish_tls(struct loader *loader, const struct as_yaml_node *node,
 {
     struct as_web_tls_settings *tls = object;
     const bool verifies = tls->client_auth >= 3;
-    (void)at;
     tls->is_set = true;
     if (tls->client_ca_file && tls->client_auth == 0)
         loader_report(loader, schema_find_key(node, "client_ca_file"),
@@ -223,7 +222,6 @@ static void parse_http2(struct loader *loader, const struct as_yaml_node *value,
 {
     static const struct schema_field field = {.type = SCHEMA_BOOL};
     bool is_wanted = false;
-    (void)object;
     if (schema_parse_value(loader, &field, value, &is_wanted) && is_wanted)
         as_yaml_warn(loader->tree, value, AS_YAML_SHOW, loader->diagnostics,
                      "alertscaler speaks HTTP/1.1 only, which every client understands too");

@@ -96,7 +96,7 @@ static int resolve_field(const struct as_target_config *config,
 {
     const char *expected = NULL;
     struct as_buf value = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
-    int r = AS_TARGET_NOT_ALLOWED;
+    int status = AS_TARGET_NOT_ALLOWED;
 
     if (as_template_expand(field->value, labels, annotations, &value, error) < 0)
         as_error_wrap(error, "%s", field->key);
@@ -105,13 +105,13 @@ static int resolve_field(const struct as_target_config *config,
     else if ((expected = as_target_check_value(config->kind, field->key, value.data)))
         refuse(error, field->key, value.data, expected);
     else if (strcmp(field->key, "url") == 0 && !as_template_is_plain(field->value))
-        r = check_url(field->value, value.data, labels, annotations, error);
+        status = check_url(field->value, value.data, labels, annotations, error);
     else
-        r = AS_TARGET_OK;
-    if (r == AS_TARGET_OK)
+        status = AS_TARGET_OK;
+    if (status == AS_TARGET_OK)
         as_buf_append(out, value.data, value.size + 1);
     as_buf_deinit(&value);
-    return r;
+    return status;
 }
 
 static const char *find_field(const struct as_target_ref *ref, const char *key)
@@ -255,17 +255,17 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     for (size_t i = 0; i < config->address_count; i++) {
         const struct as_address_field *field = &config->address[i];
         as_buf_append(&texts, field->key, strlen(field->key) + 1);
-        int r = resolve_field(config, field, labels, annotations, &texts, error);
-        if (r != AS_TARGET_OK)
-            return r;
+        int status = resolve_field(config, field, labels, annotations, &texts, error);
+        if (status != AS_TARGET_OK)
+            return status;
     }
     /* The id is made of the fields and stands behind them: once without it, once with it. */
     size_t size = texts.size;
     as_buf_append(&texts, "\0", 2);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);
-    int r = check_allow(config, fields, error);
-    if (r != AS_TARGET_OK)
-        return r;
+    int status = check_allow(config, fields, error);
+    if (status != AS_TARGET_OK)
+        return status;
     append_id(config, fields, &id);
     if (as_buf_check(&id) < 0)
         return refuse(error, "target", get_name(fields), "its id would be too long");

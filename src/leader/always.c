@@ -57,12 +57,10 @@ static bool may_act(const struct as_leader *self)
 
 static void doubt(struct as_leader *self)
 {
-    (void)self;
 }
 
 static void yield(struct as_leader *self)
 {
-    (void)self;
 }
 
 static void release(struct as_leader *self, void (*done)(void *context), void *context)

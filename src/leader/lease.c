@@ -180,7 +180,6 @@ static void on_read(void *context, const struct as_http_response *response, unsi
 {
     struct lease *lease = context;
     struct as_lease record;
-    (void)attempts;
     lease->request = NULL;
     const struct lease_now now = look_at_clocks(lease);
     if (is_answered(response, 404)) {
@@ -199,7 +198,6 @@ static void on_written(void *context, const struct as_http_response *response, u
 {
     struct lease *lease = context;
     struct as_lease record;
-    (void)attempts;
     lease->request = NULL;
     const struct lease_now now = look_at_clocks(lease);
     const bool is_done = is_answered(response, 200) || is_answered(response, 201);

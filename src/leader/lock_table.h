@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sys/queue.h>
+#include <bsd/sys/queue.h>
 
 #include <bsd/sys/tree.h>
 

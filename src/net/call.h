@@ -2,12 +2,12 @@
  * One HTTP request of the client: its curl handle, the answer so far, and its result. It knows
  * nothing of the loop or of other calls; client.c does.
  */
-#ifndef NET_CALL_H
-#define NET_CALL_H
+#ifndef ALERTSCALER_SRC_NET_CALL_H
+#define ALERTSCALER_SRC_NET_CALL_H
 
+#include <bsd/sys/queue.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include <curl/curl.h>
 

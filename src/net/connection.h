@@ -6,13 +6,13 @@
  * moves a connection to another list. Each list is in order of entry, so one timer per list is
  * enough. A closed connection is freed by a separate event, never while a caller uses it.
  */
-#ifndef NET_CONNECTION_H
-#define NET_CONNECTION_H
+#ifndef ALERTSCALER_SRC_NET_CONNECTION_H
+#define ALERTSCALER_SRC_NET_CONNECTION_H
 
+#include <bsd/sys/queue.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
 

@@ -53,8 +53,6 @@ static void watch_losses(struct as_http_server *server)
 static void on_losses(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_server *server = context;
-    (void)fd;
-    (void)what;
     for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++)
         as_throttle_look(&server->losses[i], get_now());
     watch_losses(server);

@@ -2,8 +2,8 @@
  * Which connection must go when there are too many (crowd.c). Drops are counted, and logged in
  * sums.
  */
-#ifndef NET_CROWD_H
-#define NET_CROWD_H
+#ifndef ALERTSCALER_SRC_NET_CROWD_H
+#define ALERTSCALER_SRC_NET_CROWD_H
 
 #include <stdbool.h>
 

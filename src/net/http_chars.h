@@ -1,8 +1,8 @@
 /*
  * The character classes of RFC 9110 and 9112, as one table.
  */
-#ifndef NET_HTTP_CHARS_H
-#define NET_HTTP_CHARS_H
+#ifndef ALERTSCALER_SRC_NET_HTTP_CHARS_H
+#define ALERTSCALER_SRC_NET_HTTP_CHARS_H
 
 #include <stdbool.h>
 

@@ -6,8 +6,8 @@
  * reads. A usual request costs one read and one write, and no other system call or change of an
  * event.
  */
-#ifndef NET_STREAM_H
-#define NET_STREAM_H
+#ifndef ALERTSCALER_SRC_NET_STREAM_H
+#define ALERTSCALER_SRC_NET_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * A context serves the connections of one period. It comes from one reading of the files, does not
  * change, and is reference-counted.
  */
-#ifndef NET_TLS_H
-#define NET_TLS_H
+#ifndef ALERTSCALER_SRC_NET_TLS_H
+#define ALERTSCALER_SRC_NET_TLS_H
 
 #include <stdint.h>
 

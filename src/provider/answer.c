@@ -72,17 +72,12 @@ static void stop(struct reader *reader, const char *problem)
 static void XMLCALL on_doctype(void *context, const XML_Char *name, const XML_Char *system,
                                const XML_Char *public, int has_subset)
 {
-    (void)name;
-    (void)system;
-    (void)public;
-    (void)has_subset;
     stop(context, "it has a document type");
 }
 
 static void XMLCALL on_start(void *context, const XML_Char *name, const XML_Char **attributes)
 {
     struct reader *reader = context;
-    (void)attributes;
     if (reader->depth == ANSWER_DEPTH_MAX || ++reader->elements > ANSWER_ELEMENTS_MAX) {
         stop(reader, "it has too many elements");
         return;
@@ -123,7 +118,6 @@ static void add(json_t *object, const char *name, json_t *value)
 static void XMLCALL on_end(void *context, const XML_Char *name)
 {
     struct reader *reader = context;
-    (void)name;
     if (reader->problem || reader->depth == 0)
         return;
     struct level *level = &reader->levels[--reader->depth];

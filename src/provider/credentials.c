@@ -11,7 +11,7 @@
 
 #define LABEL_MAX 63 /* bytes of one label of a host name (RFC 1035) */
 
-void as_credentials_deinit(struct as_credentials *credentials)
+void as_credentials_deinit(struct as_provider_credentials *credentials)
 {
     as_wipe_free(credentials->key_id);
     as_wipe_free(credentials->secret);
@@ -19,7 +19,7 @@ void as_credentials_deinit(struct as_credentials *credentials)
     as_wipe_free(credentials->region);
     as_wipe_free(credentials->project);
     as_wipe_free(credentials->endpoint);
-    *credentials = (struct as_credentials){.key_id = NULL};
+    *credentials = (struct as_provider_credentials){.key_id = NULL};
 }
 
 void as_credentials_not_here(struct as_credentials_talk *talk)

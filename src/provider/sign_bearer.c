@@ -22,7 +22,7 @@ static bool is_token(const char *text)
 }
 
 static int add_token(struct as_talk *talk, const char *header,
-                     const struct as_credentials *credentials, struct as_error *error)
+                     const struct as_provider_credentials *credentials, struct as_error *error)
 {
     if (as_str_is_empty(credentials->token)) {
         as_error_set(error, "the credentials have no token");
@@ -37,16 +37,14 @@ static int add_token(struct as_talk *talk, const char *header,
     return 0;
 }
 
-int as_sign_bearer(struct as_talk *talk, const struct as_credentials *credentials,
+int as_sign_bearer(struct as_talk *talk, const struct as_provider_credentials *credentials,
                    const struct as_sign_scope *scope, struct as_error *error)
 {
-    (void)scope;
     return add_token(talk, "Authorization: Bearer ", credentials, error);
 }
 
-int as_sign_token(struct as_talk *talk, const struct as_credentials *credentials,
+int as_sign_token(struct as_talk *talk, const struct as_provider_credentials *credentials,
                   const struct as_sign_scope *scope, struct as_error *error)
 {
-    (void)scope;
     return add_token(talk, "X-Auth-Token: ", credentials, error);
 }

@@ -135,7 +135,6 @@ static void answered(void *context, const struct as_http_response *response, uns
         as_buf_clear(call->answer);
         as_buf_append(call->answer, response->body, response->body_size);
     }
-    (void)attempts;
 }
 
 static bool is_given_up(const struct kube_link *link)
@@ -222,7 +221,6 @@ static int see(void *context, const struct as_kube_config_map *map, struct as_er
     snprintf(seen->version, sizeof(seen->version), "%s", map->version);
     copy_item(map, "write", seen->write, sizeof(seen->write));
     copy_item(map, "holder", seen->holder, sizeof(seen->holder));
-    (void)error;
     return 0;
 }
 

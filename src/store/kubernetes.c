@@ -278,7 +278,6 @@ static int kube_visit(struct as_store *self, enum as_store_kind kind, as_store_v
                       void *context, struct as_error *error)
 {
     struct kube_store *store = (struct kube_store *)self;
-    (void)error;
     return kube_table_visit(&store->table, kind, visit, context);
 }
 

@@ -43,13 +43,11 @@ static int round_up(int size)
 
 static int begin(void *context)
 {
-    (void)context;
     return SQLITE_OK;
 }
 
 static void end(void *context)
 {
-    (void)context;
 }
 
 static void configure(void)

@@ -1,8 +1,8 @@
 /*
  * Opening the state file: everything that can be wrong with it, and the messages.
  */
-#ifndef ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
-#define ALERTSCALER_STORE_SQLITE_OPEN_PRIVATE_H
+#ifndef ALERTSCALER_SRC_STORE_SQLITE_OPEN_H
+#define ALERTSCALER_SRC_STORE_SQLITE_OPEN_H
 
 #include <stdbool.h>
 

@@ -71,22 +71,22 @@ static int read_alert(const struct place *place, const struct tree_value *object
                           place_get_type_word(object));
     if (!place_find(object, "labels"))
         return place_fail(place, "labels", NULL, "missing");
-    int r = place_read_labels(place, object, "labels", &labels);
+    int status = place_read_labels(place, object, "labels", &labels);
     listed->labels = labels;
-    if (r == 0)
-        r = place_read_labels(place, object, "annotations", &annotations);
+    if (status == 0)
+        status = place_read_labels(place, object, "annotations", &annotations);
     listed->annotations = annotations;
-    if (r == 0)
-        r = place_read_time(place, object, "startsAt", true, &listed->starts_at);
-    if (r == 0)
-        r = place_read_time(place, object, "updatedAt", false, &listed->updated_at);
-    if (r == 0)
-        r = place_read_identity(place, object, labels, &listed->digest, &listed->fingerprint);
-    if (r == 0)
-        r = read_state(place, object, &listed->is_suppressed);
-    if (r == 0)
-        r = read_receivers(place, object, arena, listed);
-    return r;
+    if (status == 0)
+        status = place_read_time(place, object, "startsAt", true, &listed->starts_at);
+    if (status == 0)
+        status = place_read_time(place, object, "updatedAt", false, &listed->updated_at);
+    if (status == 0)
+        status = place_read_identity(place, object, labels, &listed->digest, &listed->fingerprint);
+    if (status == 0)
+        status = read_state(place, object, &listed->is_suppressed);
+    if (status == 0)
+        status = read_receivers(place, object, arena, listed);
+    return status;
 }
 
 static void free_labels(struct as_alertmanager_alert *alert)
@@ -101,10 +101,10 @@ static int give_up(struct place *place, struct as_alertmanager_alert *alert,
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     free_labels(alert);
-    int r = place_give_up(place, &problem);
-    if (r == 0 && alerts->unread++ == 0)
+    int status = place_give_up(place, &problem);
+    if (status == 0 && alerts->unread++ == 0)
         alerts->problem = as_arena_strdup(&alerts->arena, problem);
-    return r;
+    return status;
 }
 
 static int read_alerts(struct place *place, const struct tree_value *array,
@@ -129,13 +129,13 @@ static int read_alerts(struct place *place, const struct tree_value *array,
     for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alertmanager_alert alert = {.listed.updated_at = YEAR_ONE};
         place_enter(place, read++);
-        int r = read_alert(place, object, &alerts->arena, &alert);
-        if (r == -EINVAL)
-            r = give_up(place, &alert, alerts);
+        int status = read_alert(place, object, &alerts->arena, &alert);
+        if (status == -EINVAL)
+            status = give_up(place, &alert, alerts);
         else
             alerts->items[alerts->count++] = alert;
-        if (r < 0)
-            return r;
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -147,15 +147,15 @@ static int decode(const char *json, size_t size, struct as_alertmanager_alerts *
     struct as_labels_hasher *hasher = as_labels_hasher_new();
     struct place place = {.error = error, .hasher = hasher};
     const struct tree_value *root;
-    int r = place_load(&place, json, size, &root);
-    if (r < 0)
-        return r;
+    int status = place_load(&place, json, size, &root);
+    if (status < 0)
+        return status;
     AS_CLEANUP(as_alertmanager_alerts_free_p)
     struct as_alertmanager_alerts *alerts = as_xcalloc(1, sizeof(*alerts));
     alerts->arena = AS_ARENA_INIT;
-    r = read_alerts(&place, root, alerts);
-    if (r < 0)
-        return r;
+    status = read_alerts(&place, root, alerts);
+    if (status < 0)
+        return status;
     *alerts_out = alerts;
     alerts = NULL;
     return 0;
@@ -166,9 +166,9 @@ int as_alertmanager_decode_alerts(const char *json, size_t size,
                                   struct as_error *error)
 {
     json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
-    int r = decode(json, size, alerts_out, error);
+    int status = decode(json, size, alerts_out, error);
     json_pool_leave();
-    return r;
+    return status;
 }
 
 struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanager_alerts *alerts)

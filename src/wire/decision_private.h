@@ -1,8 +1,8 @@
 /*
  * The words that decision documents use for the enums of the core, for reading and writing.
  */
-#ifndef ALERTSCALER_WIRE_DECISION_PRIVATE_H
-#define ALERTSCALER_WIRE_DECISION_PRIVATE_H
+#ifndef ALERTSCALER_SRC_WIRE_DECISION_PRIVATE_H
+#define ALERTSCALER_SRC_WIRE_DECISION_PRIVATE_H
 
 #include "json/reader.h"
 

@@ -73,8 +73,8 @@ int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
         return -EBADMSG;
     }
     *document_out = (struct as_order_document){.order = {.kind = kind}};
-    const int r = decode(root, kind, document_out, error);
+    const int status = decode(root, kind, document_out, error);
     document_out->order.reason = document_out->reason;
     json_decref(root);
-    return r;
+    return status;
 }

@@ -24,11 +24,11 @@
 static int copy_receiver(const struct place *place, const struct tree_value *root, char **text_out)
 {
     const char *text = NULL;
-    int r = place_read_text(place, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
+    int status = place_read_text(place, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
 
-    if (r == 0)
+    if (status == 0)
         *text_out = as_xstrdup(text ? text : "");
-    return r;
+    return status;
 }
 
 /* Labels of alerts are in it, however long they are. */
@@ -49,10 +49,10 @@ static int read_status(const struct place *place, const struct tree_value *objec
                        enum as_alert_status *status_out)
 {
     const char *text = NULL;
-    int r = place_read_text(place, object, "status", AS_PAYLOAD_TEXT_MAX, &text);
+    int status = place_read_text(place, object, "status", AS_PAYLOAD_TEXT_MAX, &text);
 
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     if (!text)
         return place_fail(place, "status", NULL, "missing");
     if (strcmp(text, OPEN_STATUS) == 0)
@@ -120,11 +120,11 @@ static int read_alerts(struct place *place, const struct tree_value *array,
     for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alert *alert = &result->alerts[result->alert_count];
         place_enter(place, result->alert_count++); /* freed also when only half read */
-        int r = read_alert(place, object, alert);
-        if (r == -EINVAL)
-            r = give_up(place, alert);
-        if (r < 0)
-            return r;
+        int status = read_alert(place, object, alert);
+        if (status == -EINVAL)
+            status = give_up(place, alert);
+        if (status < 0)
+            return status;
     }
     place->in_alert = false;
     return 0;
@@ -194,22 +194,22 @@ static int read_root(struct place *place, const struct tree_value *root,
                      struct as_notification *result)
 {
     const char *version = NULL;
-    int r = check_kind(root, place->error);
+    int status = check_kind(root, place->error);
 
-    if (r == 0)
-        r = place_read_text(place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
-    if (r == 0)
-        r = copy_receiver(place, root, &result->receiver);
-    if (r == 0)
-        r = copy_group_key(place, root, &result->group_key);
-    if (r == 0)
-        r = read_truncated(place, root, &result->truncated);
-    if (r == 0)
-        r = read_alerts(place, place_find(root, "alerts"), result);
-    if (r == 0)
+    if (status == 0)
+        status = place_read_text(place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
+    if (status == 0)
+        status = copy_receiver(place, root, &result->receiver);
+    if (status == 0)
+        status = copy_group_key(place, root, &result->group_key);
+    if (status == 0)
+        status = read_truncated(place, root, &result->truncated);
+    if (status == 0)
+        status = read_alerts(place, place_find(root, "alerts"), result);
+    if (status == 0)
         unquote(result->receiver);
     result->reason = as_xstrdup(get_reason(root));
-    return r;
+    return status;
 }
 
 static int decode(const char *body, size_t size, struct as_notification **notification_out,
@@ -219,14 +219,14 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
     struct as_labels_hasher *hasher = as_labels_hasher_new();
     struct place place = {.error = error, .hasher = hasher};
     const struct tree_value *root;
-    int r = place_load(&place, body, size, &root);
-    if (r < 0)
-        return r;
+    int status = place_load(&place, body, size, &root);
+    if (status < 0)
+        return status;
     AS_CLEANUP(as_notification_free_p)
     struct as_notification *result = as_xcalloc(1, sizeof(*result));
-    r = read_root(&place, root, result);
-    if (r < 0)
-        return r;
+    status = read_root(&place, root, result);
+    if (status < 0)
+        return status;
     result->remote = as_xstrdup("");
     result->credential = as_xstrdup("");
     result->traceparent = as_xstrdup("");
@@ -240,9 +240,9 @@ int as_payload_decode(const char *body, size_t size, struct as_notification **no
                       struct as_error *error)
 {
     json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
-    int r = decode(body, size, notification_out, error);
+    int status = decode(body, size, notification_out, error);
     json_pool_leave();
-    return r;
+    return status;
 }
 
 static void write_labels(struct as_json_writer *json, const char *member,

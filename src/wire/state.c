@@ -277,13 +277,13 @@ int as_state_decode_incident(const char *json, size_t size, const struct as_stat
 {
     struct document document = {.incident = {.is_open = false}};
     struct reader reader;
-    int r = reader_open(&reader, json, size, clock, incident_rows, &document, error);
-    if (r == 0)
+    int status = reader_open(&reader, json, size, clock, incident_rows, &document, error);
+    if (status == 0)
         check_incident(&reader, &document.incident);
-    if (r == 0)
-        r = reader.rows.damaged ? -EBADMSG : use(context, &document.incident);
+    if (status == 0)
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.incident);
     reader_close(&reader);
-    return r;
+    return status;
 }
 
 int as_state_decode_pause(const char *json, size_t size, const struct as_state_clock *clock,
@@ -291,11 +291,11 @@ int as_state_decode_pause(const char *json, size_t size, const struct as_state_c
 {
     struct document document = {.pause = NULL};
     struct reader reader;
-    int r = reader_open(&reader, json, size, clock, pause_document_rows, &document, error);
-    if (r == 0)
-        r = use(context, document.pause);
+    int status = reader_open(&reader, json, size, clock, pause_document_rows, &document, error);
+    if (status == 0)
+        status = use(context, document.pause);
     reader_close(&reader);
-    return r;
+    return status;
 }
 
 /* The reference is made of the document; NULL where it has none, or none that can be. */
@@ -346,14 +346,14 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
     struct document document = {.target.born = AS_MOMENT_NEVER};
     struct reader reader;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
-    int r = reader_open(&reader, json, size, clock, target_rows, &document, error);
-    if (r == 0) {
+    int status = reader_open(&reader, json, size, clock, target_rows, &document, error);
+    if (status == 0) {
         document.target.ref = ref = make_ref(&reader, &document);
         check_target(&reader, &document, &document.target);
-        r = reader.rows.damaged ? -EBADMSG : use(context, &document.target);
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.target);
     }
     reader_close(&reader);
-    return r;
+    return status;
 }
 
 static void check_intent(struct reader *reader, const struct document *document,
@@ -374,12 +374,12 @@ int as_state_decode_intent(const char *json, size_t size, const struct as_state_
     struct document document = {.intent = {.ref = NULL}};
     struct reader reader;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
-    int r = reader_open(&reader, json, size, clock, intent_rows, &document, error);
-    if (r == 0) {
+    int status = reader_open(&reader, json, size, clock, intent_rows, &document, error);
+    if (status == 0) {
         document.intent.ref = ref = make_ref(&reader, &document);
         check_intent(&reader, &document, &document.intent);
-        r = reader.rows.damaged ? -EBADMSG : use(context, &document.intent);
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.intent);
     }
     reader_close(&reader);
-    return r;
+    return status;
 }

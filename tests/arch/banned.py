@@ -21,7 +21,7 @@ BANNED = {
     "setjmp longjmp sigsetjmp siglongjmp": "outcomes",
 }
 INSTEAD = {name: instead for names, instead in BANNED.items() for name in names.split()}
-BANNED_HEADERS = {"setjmp.h", "alloca.h"}
+BANNED_HEADERS = {"setjmp.h", "alloca.h", "sys/queue.h"}  # bsd/sys/queue.h has the loops that are safe
 ORDINARY_WORDS = {"rand", "random", "signal", "system"}
 
 WORD = re.compile(r"(->|\.)?\s*\b([A-Za-z_]\w*)\b(\s*\()?")

@@ -16,22 +16,22 @@
 #include <alertscaler/config/settings.h>
 #include <alertscaler/provider/talk.h>
 
-struct as_credentials {    /* owned texts, wiped when freed; NULL: not known */
-    char *key_id, *secret; /* for signatures */
-    char *token;           /* a session's token, or the bearer token */
-    char *region;          /* if the source knows it */
-    char *project;         /* if known: account, project or subscription */
-    char *endpoint;        /* if known: the service's address, from a catalogue */
+struct as_provider_credentials { /* owned texts, wiped when freed; NULL: not known */
+    char *key_id, *secret;       /* for signatures */
+    char *token;                 /* a session's token, or the bearer token */
+    char *region;                /* if the source knows it */
+    char *project;               /* if known: account, project or subscription */
+    char *endpoint;              /* if known: the service's address, from a catalogue */
     as_maybe_time expires;
 };
 
-void as_credentials_deinit(struct as_credentials *credentials);
+void as_credentials_deinit(struct as_provider_credentials *credentials);
 
 struct as_credentials_talk {
     struct as_talk talk; /* the first member: a talk is cast to it */
     const struct as_provider_settings *account;
     bool is_not_here; /* ended without credentials: this source is not set up */
-    struct as_credentials found;
+    struct as_provider_credentials found;
     void *state; /* private to the source; memory of the talk */
 };
 

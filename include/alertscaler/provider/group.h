@@ -72,7 +72,8 @@ struct as_group_talk {
     /* given, borrowed: */
     const struct as_provider_settings *account;
     const struct as_target_ref *group;
-    const struct as_credentials *credentials; /* for region and project only, never for secrets */
+    const struct as_provider_credentials
+        *credentials; /* for region and project only, never for secrets */
     int32_t from, to;
     const char *version;
     const char *const *instances; /* ids */

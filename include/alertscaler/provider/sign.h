@@ -17,7 +17,7 @@ struct as_sign_scope {
     const char *nonce; /* unique per request */
 };
 
-typedef int as_sign_fn(struct as_talk *talk, const struct as_credentials *credentials,
+typedef int as_sign_fn(struct as_talk *talk, const struct as_provider_credentials *credentials,
                        const struct as_sign_scope *scope, struct as_error *error);
 
 as_sign_fn as_sign_bearer; /* Authorization: Bearer <token> (RFC 6750) */

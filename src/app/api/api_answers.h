@@ -1,8 +1,8 @@
 /*
  * The API's answers, for the table of routes: one function each.
  */
-#ifndef ALERTSCALER_APP_API_ANSWERS_H
-#define ALERTSCALER_APP_API_ANSWERS_H
+#ifndef ALERTSCALER_SRC_APP_API_API_ANSWERS_H
+#define ALERTSCALER_SRC_APP_API_API_ANSWERS_H
 
 struct api_request;
 

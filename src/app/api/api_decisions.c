@@ -112,8 +112,9 @@ static int read_filter(const struct api_request *request, struct filter *filter,
         as_error_set(error, "reason: there is no reason code %s", reason);
         return -EINVAL;
     }
-    const int r = api_parameter_get_time(request, "since", &filter->since, error);
-    return r != 0 ? r : api_parameter_get_limit(request, DECISIONS_DEFAULT, &filter->limit, error);
+    const int status = api_parameter_get_time(request, "since", &filter->since, error);
+    return status != 0 ? status
+                       : api_parameter_get_limit(request, DECISIONS_DEFAULT, &filter->limit, error);
 }
 
 static bool is_wanted(const struct filter *filter, const struct kept_decision *decision)

@@ -11,10 +11,10 @@
  *   api_failures.c   why targets failed: kept
  *   api_page.c       the page for people
  */
-#ifndef ALERTSCALER_APP_API_PRIVATE_H
-#define ALERTSCALER_APP_API_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_API_API_PRIVATE_H
+#define ALERTSCALER_SRC_APP_API_API_PRIVATE_H
 
-#include <sys/queue.h>
+#include <bsd/sys/queue.h>
 
 #include <event2/keyvalq_struct.h>
 #include <uthash.h>

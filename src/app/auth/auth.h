@@ -10,8 +10,8 @@
  * As long as no credential is configured, everyone may notify and read. The admin API needs
  * --web.enable-admin-api and a credential with the permission `admin`, always.
  */
-#ifndef ALERTSCALER_APP_AUTH_H
-#define ALERTSCALER_APP_AUTH_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_H
 
 #include <stdbool.h>
 

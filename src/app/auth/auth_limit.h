@@ -10,8 +10,8 @@
  * Addresses are IPv4 addresses and IPv6 /64 networks. The table is bounded; beyond it the address
  * with the oldest failure is forgotten.
  */
-#ifndef ALERTSCALER_APP_AUTH_LIMIT_H
-#define ALERTSCALER_APP_AUTH_LIMIT_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_LIMIT_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

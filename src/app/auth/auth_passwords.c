@@ -4,6 +4,7 @@
  */
 #include "auth_passwords.h"
 
+#include <bsd/sys/queue.h>
 #include <crypt.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -173,7 +173,6 @@ static void on_ended(evutil_socket_t fd, short what, void *context)
 {
     struct as_passwords *passwords = context;
     uint64_t count;
-    (void)what;
     if (read(fd, &count, sizeof(count)) < 0)
         return; /* somebody else has read it: a later turn has the rest */
     for (;;) {

@@ -8,8 +8,8 @@
  * the process, never a password; a changed hash is therefore another entry. A user that there is
  * not takes as long as the one whose hash is given in its place.
  */
-#ifndef ALERTSCALER_APP_AUTH_PASSWORDS_H
-#define ALERTSCALER_APP_AUTH_PASSWORDS_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_PASSWORDS_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_PASSWORDS_H
 
 #include <stdbool.h>
 

@@ -5,12 +5,11 @@
  */
 #include "auth_review.h"
 
+#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 #include <alertscaler/access/kube_client.h>
@@ -74,7 +73,6 @@ static as_mono_time get_now(const struct as_reviewer *reviewer)
 /* Anybody can show tokens: many failures are one line once in a while. */
 static bool log_failures(const void *context, const struct as_throttle *failures)
 {
-    (void)context;
     as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", failures->error),
            AS_FI("count", failures->count));
     return true;
@@ -96,14 +94,15 @@ int as_reviewer_new(const struct as_token_review_settings *settings,
                     struct as_reviewer **reviewer_out, struct as_error *error)
 {
     struct as_kube_access *access;
-    int r = check_size(settings, error);
-    if (r != 0)
-        return r;
-    r = as_kube_access_new(&(struct as_kube_access_config){cluster->kubeconfig, cluster->context},
+    int status = check_size(settings, error);
+    if (status != 0)
+        return status;
+    status =
+        as_kube_access_new(&(struct as_kube_access_config){cluster->kubeconfig, cluster->context},
                            env, &access, error);
-    if (r != 0) {
+    if (status != 0) {
         as_error_wrap(error, "receiver.token_review: cluster %s", cluster->name);
-        return r;
+        return status;
     }
     struct as_reviewer *reviewer = as_xcalloc(1, sizeof(*reviewer));
     const char **audiences =
@@ -144,7 +143,7 @@ static void detach(struct asking *asking)
 
 static void asking_free(struct asking *asking)
 {
-    OPENSSL_cleanse(asking->digest, sizeof(asking->digest));
+    explicit_bzero(asking->digest, sizeof(asking->digest));
     free(asking);
 }
 
@@ -170,7 +169,7 @@ struct as_reviewer *as_reviewer_free(struct as_reviewer *reviewer)
     for (size_t i = 0; i < reviewer->known_count; i++)
         as_arena_deinit(&reviewer->known[i].arena);
     as_arena_deinit(&reviewer->arena);
-    OPENSSL_cleanse(reviewer, sizeof(*reviewer));
+    explicit_bzero(reviewer, sizeof(*reviewer));
     free(reviewer);
     return NULL;
 }
@@ -252,7 +251,6 @@ static void on_response(void *context, const struct as_http_response *response, 
     struct as_reviewer *reviewer = asking->reviewer;
     struct result result = {asking, reviewer};
     struct as_error error = AS_ERROR_INIT;
-    (void)attempts;
     int r = -1;
     detach(asking);
     if (response->outcome != AS_HTTP_ANSWERED)
@@ -310,7 +308,7 @@ static struct asking *start(struct as_reviewer *reviewer, const char *token)
                                                 .timeout_us = AS_REVIEW_TIMEOUT_US,
                                             },
                                             on_response, asking);
-    OPENSSL_cleanse(body.data, body.size);
+    explicit_bzero(body.data, body.size);
     as_buf_deinit(&body);
     asking->timer = reviewer->env->loop->start_timer(reviewer->env->loop, AS_REVIEW_TIMEOUT_US,
                                                      on_timeout, asking);

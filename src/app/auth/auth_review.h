@@ -3,8 +3,8 @@
  * where it is somebody's, under its SHA-256. How many are under way, and how many wait for them,
  * has a limit, and each has a time-out.
  */
-#ifndef ALERTSCALER_APP_AUTH_REVIEW_H
-#define ALERTSCALER_APP_AUTH_REVIEW_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_REVIEW_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_REVIEW_H
 
 #include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>

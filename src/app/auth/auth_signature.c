@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <alertscaler/base/number.h>
@@ -47,7 +46,7 @@ static void sign(const char *secret, const struct as_signed_request *request, co
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(key);
     print_hex(digest, text_out);
-    OPENSSL_cleanse(digest, sizeof(digest));
+    explicit_bzero(digest, sizeof(digest));
 }
 
 static bool is_recent(const char *timestamp, int64_t max_skew_us, as_wall_time now)
@@ -71,14 +70,14 @@ int as_signature_check(struct as_credential_signature *signature,
                      signature->timestamp_header);
         return -EACCES;
     }
-    const int r = as_secret_file_get(&signature->secret, clock->get_mono(clock), LOOK_EVERY_US,
-                                     &secret, error);
-    if (r != 0)
-        return r;
+    const int status = as_secret_file_get(&signature->secret, clock->get_mono(clock), LOOK_EVERY_US,
+                                          &secret, error);
+    if (status != 0)
+        return status;
     sign(secret, request, timestamp, expected);
     const bool is_right = strlen(request->signature) == 2 * DIGEST_SIZE &&
                           as_str_equal_constant_time(request->signature, expected, 2 * DIGEST_SIZE);
-    OPENSSL_cleanse(expected, sizeof(expected));
+    explicit_bzero(expected, sizeof(expected));
     if (!is_right) {
         as_error_set(error, "the signature in %s is not that of the body", signature->header);
         return -EACCES;

@@ -2,8 +2,8 @@
  * HMAC-SHA256 over the body of a request, in lower-case hex, as Grafana's webhook contact point
  * sends it; with a time in front where it is signed too: "1700000000:" and the body.
  */
-#ifndef ALERTSCALER_APP_AUTH_SIGNATURE_H
-#define ALERTSCALER_APP_AUTH_SIGNATURE_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_SIGNATURE_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_SIGNATURE_H
 
 #include <stddef.h>
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 #include <alertscaler/base/alloc.h>
@@ -30,7 +29,7 @@ struct as_auth_trust *as_auth_trust_new(void)
 struct as_auth_trust *as_auth_trust_free(struct as_auth_trust *trust)
 {
     if (trust)
-        OPENSSL_cleanse(trust, sizeof(*trust));
+        explicit_bzero(trust, sizeof(*trust));
     free(trust);
     return NULL;
 }
@@ -80,5 +79,5 @@ void as_auth_trust_remove(struct as_auth_trust *trust, const struct as_auth_dige
 {
     const size_t at = find(trust, digest);
     if (at < AS_AUTH_TRUSTED)
-        OPENSSL_cleanse(&trust->trusted[at], sizeof(trust->trusted[at]));
+        explicit_bzero(&trust->trusted[at], sizeof(trust->trusted[at]));
 }

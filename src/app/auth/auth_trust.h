@@ -5,8 +5,8 @@
  *
  * The table is bounded; beyond it the one that was right for longest ago is forgotten.
  */
-#ifndef ALERTSCALER_APP_AUTH_TRUST_H
-#define ALERTSCALER_APP_AUTH_TRUST_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_TRUST_H
+#define ALERTSCALER_SRC_APP_AUTH_AUTH_TRUST_H
 
 #include <stdbool.h>
 

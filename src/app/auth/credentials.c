@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <string.h>
 
@@ -60,10 +59,10 @@ static int token_read(struct token *token, struct as_error *error)
 {
     char *text;
     size_t size;
-    const int r = as_file_read(token->file, (size_t)AS_TOKEN_MAX + 1024, &text, &size);
-    if (r != 0) {
-        as_error_set_errno(error, r, "token file %s", token->file);
-        return r;
+    const int status = as_file_read(token->file, (size_t)AS_TOKEN_MAX + 1024, &text, &size);
+    if (status != 0) {
+        as_error_set_errno(error, status, "token file %s", token->file);
+        return status;
     }
     size_t from = 0, to = size;
     while (from < to && isspace((unsigned char)text[from]))
@@ -76,7 +75,7 @@ static int token_read(struct token *token, struct as_error *error)
     else
         as_error_set(error, "token file %s: %s", token->file,
                      to == from ? "it is empty" : "the token is longer than 4096 bytes");
-    OPENSSL_cleanse(text, size);
+    explicit_bzero(text, size);
     free(text);
     return usable ? 0 : -EINVAL;
 }
@@ -85,17 +84,17 @@ static int token_read(struct token *token, struct as_error *error)
 static int token_refresh(struct token *token, struct as_error *error)
 {
     struct as_file_stamp now;
-    int r = as_file_stamp_take(token->file, &now);
-    if (r != 0) {
-        as_error_set_errno(error, r, "token file %s", token->file);
-        return r;
+    int status = as_file_stamp_take(token->file, &now);
+    if (status != 0) {
+        as_error_set_errno(error, status, "token file %s", token->file);
+        return status;
     }
     if (as_file_stamp_is_same(&token->stamp, &now))
         return 0;
-    r = token_read(token, error);
-    if (r == 0)
+    status = token_read(token, error);
+    if (status == 0)
         token->stamp = now;
-    return r;
+    return status;
 }
 
 static const char *const *copy_texts(struct as_arena *arena, const char *const *texts, size_t count)
@@ -134,9 +133,9 @@ static int add_tokens(struct as_credentials *credentials,
         token->credential = add(credentials, from->name, &from->access);
         token->name = token->credential.name;
         token->file = as_arena_strdup(&credentials->arena, from->file);
-        const int r = token_refresh(token, error);
-        if (r != 0)
-            return r;
+        const int status = token_refresh(token, error);
+        if (status != 0)
+            return status;
     }
     return 0;
 }
@@ -200,10 +199,11 @@ static int add_signatures(struct as_credentials *credentials,
         };
         as_secret_file_init(&signature->secret, from->secret_file);
         const char *secret;
-        const int r = as_secret_file_get(&signature->secret, (as_mono_time){0}, 0, &secret, error);
-        if (r != 0) {
+        const int status =
+            as_secret_file_get(&signature->secret, (as_mono_time){0}, 0, &secret, error);
+        if (status != 0) {
             as_error_wrap(error, "secret of receiver.hmac `%s`", from->name);
-            return r;
+            return status;
         }
     }
     return 0;
@@ -264,17 +264,17 @@ int as_credentials_new(const struct as_receiver_settings *settings,
     const size_t count = settings->token_count + web->user_count + settings->certificate_count +
                          settings->hmac_count + settings->token_review.allow_count;
     credentials->scopes = as_arena_alloc(&credentials->arena, count, sizeof(*credentials->scopes));
-    int r = add_tokens(credentials, settings, error);
-    if (r == 0)
-        r = add_signatures(credentials, settings, error);
-    if (r != 0)
-        return r;
+    int status = add_tokens(credentials, settings, error);
+    if (status == 0)
+        status = add_signatures(credentials, settings, error);
+    if (status != 0)
+        return status;
     add_users(credentials, settings, web);
     add_certificates(credentials, settings);
     add_reviews(credentials, &settings->token_review);
-    r = check_names(credentials, error);
-    if (r != 0)
-        return r;
+    status = check_names(credentials, error);
+    if (status != 0)
+        return status;
     warn_users(credentials, settings);
     *credentials_out = credentials;
     credentials = NULL;
@@ -286,10 +286,10 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
     if (!credentials)
         return NULL;
     for (size_t i = 0; i < credentials->token_count; i++)
-        OPENSSL_cleanse(credentials->tokens[i].digest, SHA256_DIGEST_LENGTH);
+        explicit_bzero(credentials->tokens[i].digest, SHA256_DIGEST_LENGTH);
     for (size_t i = 0; i < credentials->user_count; i++)
-        OPENSSL_cleanse((char *)(uintptr_t)credentials->users[i].hash,
-                        strlen(credentials->users[i].hash));
+        explicit_bzero((char *)(uintptr_t)credentials->users[i].hash,
+                       strlen(credentials->users[i].hash));
     for (size_t i = 0; i < credentials->signature_count; i++)
         as_secret_file_deinit(&credentials->signatures[i].secret);
     as_arena_deinit(&credentials->arena);
@@ -359,7 +359,7 @@ const struct as_credential *as_credentials_find_token(struct as_credentials *cre
         if (as_str_equal_constant_time(token->digest, digest, sizeof(digest)))
             found = &token->credential;
     }
-    OPENSSL_cleanse(digest, sizeof(digest));
+    explicit_bzero(digest, sizeof(digest));
     return found;
 }
 

@@ -5,8 +5,8 @@
  * Bearer tokens are in files that are read again when they change; while a changed file cannot be
  * read the old token stays. Tokens are kept and compared only as SHA-256, in constant time.
  */
-#ifndef ALERTSCALER_APP_CREDENTIALS_H
-#define ALERTSCALER_APP_CREDENTIALS_H
+#ifndef ALERTSCALER_SRC_APP_AUTH_CREDENTIALS_H
+#define ALERTSCALER_SRC_APP_AUTH_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

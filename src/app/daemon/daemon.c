@@ -61,8 +61,6 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     static const int64_t interval = 10 * AS_US_PER_MS;
-    (void)fd;
-    (void)what;
     const bool idle = (!daemon->shell || as_shell_is_idle(daemon->shell)) &&
                       daemon_are_ports_idle(daemon); /* nodes may be on their way back */
     const bool in_time = as_system_clock.get_mono(&as_system_clock).us < daemon->stop_deadline.us;
@@ -95,7 +93,6 @@ static void on_signal(evutil_socket_t number, short what, void *context)
 {
     struct daemon *daemon = context;
     struct as_error error = AS_ERROR_INIT;
-    (void)what;
     switch (number) {
     case SIGHUP:
         if (daemon_reload(daemon, "", &error) != 0)
@@ -156,21 +153,21 @@ static void free_events(struct daemon *daemon)
 
 static int start(struct daemon *daemon, struct as_error *error)
 {
-    int r = as_sandbox_protect_memory(daemon->options->sandbox, error);
-    if (r == 0)
-        r = daemon_load_config(daemon, error);
-    if (r == 0)
-        r = daemon_open_leader(daemon, error);
-    if (r == 0)
-        r = daemon_open_server(daemon, error);
-    if (r == 0)
-        r = daemon_enter_sandbox(daemon, error); /* before there is another thread */
-    if (r == 0)
+    int status = as_sandbox_protect_memory(daemon->options->sandbox, error);
+    if (status == 0)
+        status = daemon_load_config(daemon, error);
+    if (status == 0)
+        status = daemon_open_leader(daemon, error);
+    if (status == 0)
+        status = daemon_open_server(daemon, error);
+    if (status == 0)
+        status = daemon_enter_sandbox(daemon, error); /* before there is another thread */
+    if (status == 0)
         daemon_start_leader(daemon);
-    if (r == 0)
+    if (status == 0)
         daemon_web_watch(daemon);
-    if (r != 0 || daemon->is_alone)
-        return r;
+    if (status != 0 || daemon->is_alone)
+        return status;
     /* One that stands by may wait for its term for ever: it is ready to. */
     daemon_tell_address(daemon);
     notify_send(daemon->notify, "READY=1");

@@ -73,8 +73,9 @@ static struct as_config *load_config(const struct daemon *daemon, struct as_erro
     const char *path = daemon->options->config_file;
     struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
-    const int r = as_config_load(path, &config, &diagnostics);
-    return daemon_conclude_load(daemon, path, &diagnostics, false, r, error) == 0 ? config : NULL;
+    const int status = as_config_load(path, &config, &diagnostics);
+    return daemon_conclude_load(daemon, path, &diagnostics, false, status, error) == 0 ? config
+                                                                                       : NULL;
 }
 
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
@@ -140,22 +141,22 @@ static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
     struct daemon_web_file web;
     if (!config)
         return -EINVAL;
-    int r = daemon_web_load(daemon, false, &web, error);
-    if (r != 0)
-        return r;
+    int status = daemon_web_load(daemon, false, &web, error);
+    if (status != 0)
+        return status;
     const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
-    r = as_sandbox_check(daemon->sandbox, &sandbox, error);
-    if (r == 0)
-        r = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
-                               &credentials, error);
-    if (r == 0)
-        r = make_reviewer(daemon, &config->settings, &reviewer, error);
-    if (r == 0)
-        r = daemon->options->adapters->new_targets(daemon->outside, &config->settings, targets_out,
-                                                   error);
-    if (r != 0) {
+    status = as_sandbox_check(daemon->sandbox, &sandbox, error);
+    if (status == 0)
+        status = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
+                                    &credentials, error);
+    if (status == 0)
+        status = make_reviewer(daemon, &config->settings, &reviewer, error);
+    if (status == 0)
+        status = daemon->options->adapters->new_targets(daemon->outside, &config->settings,
+                                                        targets_out, error);
+    if (status != 0) {
         (void)daemon_web_free(web);
-        return r;
+        return status;
     }
     *config_out = config;
     *web_out = web;
@@ -202,14 +203,15 @@ int daemon_reload(void *context, const char *credential, struct as_error *error)
         return -EAGAIN;
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int r = prepare_reload(daemon, &config, &web, &credentials, &reviewer, &targets, error);
-    as_metrics_on_reload(daemon->metrics, r == 0, now);
-    if (r != 0) {
+    const int status =
+        prepare_reload(daemon, &config, &web, &credentials, &reviewer, &targets, error);
+    as_metrics_on_reload(daemon->metrics, status == 0, now);
+    if (status != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
                AS_F("error", error->text));
         if (daemon->shell)
             as_shell_record_failed_reload(daemon->shell, credential, error->text);
-        return r;
+        return status;
     }
     if (needs_restart(&daemon->config->settings, &config->settings))
         as_log(AS_LOG_WARN,
@@ -235,21 +237,22 @@ int daemon_reload(void *context, const char *credential, struct as_error *error)
 
 int daemon_check_writable(const char *key, const char *path, struct as_error *error)
 {
-    const int r = as_writable_check(path, strcmp(key, "state") == 0, error);
-    if (r == 0)
+    const int status = as_writable_check(path, strcmp(key, "state") == 0, error);
+    if (status == 0)
         return 0;
     AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
     as_error_set(error, "%s, or name another place in the configuration: %s: {path: ...}", why,
                  key);
-    return r;
+    return status;
 }
 
 /* Before anything is opened: both files may have to be made. */
 static int check_places(const struct as_settings *settings, struct as_error *error)
 {
     const bool has_file = settings->state.store == AS_STORE_SQLITE;
-    const int r = has_file ? daemon_check_writable("state", settings->state.path, error) : 0;
-    return r != 0 ? r : daemon_check_writable("action_log", settings->action_log.path, error);
+    const int status = has_file ? daemon_check_writable("state", settings->state.path, error) : 0;
+    return status != 0 ? status
+                       : daemon_check_writable("action_log", settings->action_log.path, error);
 }
 
 int daemon_load_config(struct daemon *daemon, struct as_error *error)
@@ -257,23 +260,23 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     daemon->config = load_config(daemon, error);
     if (!daemon->config)
         return -EINVAL;
-    int r = check_places(&daemon->config->settings, error);
-    if (r != 0)
-        return r;
+    int status = check_places(&daemon->config->settings, error);
+    if (status != 0)
+        return status;
     as_metrics_on_reload(daemon->metrics, true, as_system_clock.get_wall(&as_system_clock));
     struct as_credentials *credentials;
-    r = daemon_web_load(daemon, false, &daemon->web.file, error);
-    if (r != 0)
-        return r;
+    status = daemon_web_load(daemon, false, &daemon->web.file, error);
+    if (status != 0)
+        return status;
     const struct as_web_settings *web = daemon_web_get_settings(&daemon->web.file);
-    r = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
-    if (r != 0)
-        return r;
+    status = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
+    if (status != 0)
+        return status;
     daemon_web_warn_open(daemon);
     as_credentials_free(as_auth_swap_credentials(daemon->auth, credentials));
     struct as_reviewer *reviewer;
-    r = make_reviewer(daemon, &daemon->config->settings, &reviewer, error);
-    if (r == 0)
+    status = make_reviewer(daemon, &daemon->config->settings, &reviewer, error);
+    if (status == 0)
         as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
-    return r;
+    return status;
 }

@@ -27,8 +27,6 @@ void daemon_look_at_kill_switch(struct daemon *daemon)
 void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     daemon_look_at_kill_switch(daemon);
     daemon_arm(daemon->halt.timer, LOOK_EVERY_US);
 }

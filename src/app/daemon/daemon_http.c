@@ -99,8 +99,6 @@ bool daemon_on_denied(void *context, const struct as_denied_record *record)
 void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     as_auth_look(daemon->auth);
     as_receiver_look(daemon->receiver);
     daemon_arm(daemon->look_timer, LOOK_EVERY_US);
@@ -131,14 +129,14 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     daemon->routes = (struct as_routes){daemon->auth, daemon->receiver, daemon->api,
                                         on_order,     daemon_reload,    daemon};
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
-    const int r = daemon->options->adapters->new_server(daemon->base, &config, &handler,
-                                                        &daemon->server, error);
+    const int status = daemon->options->adapters->new_server(daemon->base, &config, &handler,
+                                                             &daemon->server, error);
     free(headers);
-    if (r == 0)
+    if (status == 0)
         daemon_arm(daemon->look_timer, LOOK_EVERY_US);
     else
-        explain_not_listening(r, error);
-    return r;
+        explain_not_listening(status, error);
+    return status;
 }
 
 void daemon_tell_address(const struct daemon *daemon)

@@ -27,8 +27,6 @@ void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     struct locks locks = {.items = NULL};
-    (void)fd;
-    (void)what;
     if (!daemon->locks.mirror)
         return;
     if (daemon->shell && !daemon->failed && as_shell_is_ready(daemon->shell)) {

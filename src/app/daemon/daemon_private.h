@@ -13,10 +13,10 @@
  *
  * Long because all of them share one structure.
  */
-#ifndef ALERTSCALER_APP_DAEMON_PRIVATE_H
-#define ALERTSCALER_APP_DAEMON_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_DAEMON_DAEMON_PRIVATE_H
+#define ALERTSCALER_SRC_APP_DAEMON_DAEMON_PRIVATE_H
 
-#include <sys/queue.h>
+#include <bsd/sys/queue.h>
 
 #include <event2/event.h>
 

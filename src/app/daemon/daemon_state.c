@@ -61,8 +61,6 @@ static void on_next_deadline(void *context, as_mono_time deadline)
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     if (daemon->shell)
         as_shell_wake(daemon->shell);
 }
@@ -70,7 +68,6 @@ void daemon_on_deadline(evutil_socket_t fd, short what, void *context)
 static void on_durable(void *context, uint64_t ticket, int status, const char *error)
 {
     struct daemon *daemon = context;
-    (void)error;
     if (status != 0 || daemon->failed || !daemon->shell)
         return;
     const bool was_ready = as_shell_is_ready(daemon->shell);
@@ -128,9 +125,9 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .ruleset = daemon->config->ruleset,
         .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
-    const int r = as_shell_new(&config, store, &daemon->shell, error);
-    if (r != 0)
-        return r;
+    const int status = as_shell_new(&config, store, &daemon->shell, error);
+    if (status != 0)
+        return status;
     return as_storage_start(daemon->storage, daemon->base, error);
 }
 
@@ -182,8 +179,6 @@ void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config)
 
 void daemon_on_retire(evutil_socket_t fd, short what, void *context)
 {
-    (void)fd;
-    (void)what;
     close_retired(context, as_system_clock.get_mono(&as_system_clock));
 }
 
@@ -252,10 +247,10 @@ static void note_not_opened(struct daemon *daemon, const struct as_error *error)
 /* Ports and shell, from what is durable. */
 static int open_rest(struct daemon *daemon, struct as_store *store, struct as_error *error)
 {
-    int r = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
-                                                   &daemon->targets, error);
-    if (r != 0)
-        return r;
+    int status = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
+                                                        &daemon->targets, error);
+    if (status != 0)
+        return status;
     daemon->options->adapters->recover_targets(daemon->targets);
     daemon->source = daemon_new_source(daemon, &daemon->config->settings);
     return open_shell(daemon, store, error);
@@ -292,8 +287,8 @@ static void on_opened(void *context, const struct state_opened *opened)
 {
     struct daemon *daemon = context;
     struct as_error error = opened->error;
-    int r = opened->code;
-    if (r != 0 && opened->path)
+    int status = opened->code;
+    if (status != 0 && opened->path)
         explain_not_opened(daemon, opened, &error);
     daemon->opener = NULL;
     daemon->storage = opened->storage;
@@ -301,9 +296,9 @@ static void on_opened(void *context, const struct state_opened *opened)
         as_config_free((struct as_config *)(uintptr_t)daemon->opening_config);
     const bool was_given_up = atomic_load(&daemon->patience.until_us) != INT64_MAX;
     if (!daemon->stopping && !was_given_up && daemon_is_leading(daemon)) {
-        if (r == 0)
-            r = open_rest(daemon, opened->store, &error);
-        if (r == 0) {
+        if (status == 0)
+            status = open_rest(daemon, opened->store, &error);
+        if (status == 0) {
             go_on(daemon);
             return;
         }
@@ -349,8 +344,6 @@ void daemon_open_state(struct daemon *daemon)
 void daemon_on_recover(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    (void)fd;
-    (void)what;
     daemon_limit_patience(daemon, 0); /* of what has failed */
     daemon_close_state(daemon);
     if (daemon->stopping) {

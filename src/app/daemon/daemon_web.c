@@ -41,15 +41,15 @@ int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_w
         *web_out = web;
         return 0;
     }
-    int r = as_file_stamp_take(path, &web.stamp); /* before it is read: see there */
-    if (r == 0)
-        r = as_web_config_load(path, &web.config, &diagnostics);
-    r = daemon_conclude_load(daemon, path, &diagnostics, is_repeat, r, error);
-    if (r == 0)
-        r = as_web_tls_new(&daemon_web_get_settings(&web)->tls, &web.tls, error);
-    if (r != 0) {
+    int status = as_file_stamp_take(path, &web.stamp); /* before it is read: see there */
+    if (status == 0)
+        status = as_web_config_load(path, &web.config, &diagnostics);
+    status = daemon_conclude_load(daemon, path, &diagnostics, is_repeat, status, error);
+    if (status == 0)
+        status = as_web_tls_new(&daemon_web_get_settings(&web)->tls, &web.tls, error);
+    if (status != 0) {
         (void)daemon_web_free(web);
-        return r;
+        return status;
     }
     *web_out = web;
     return 0;
@@ -116,14 +116,14 @@ static int reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
 {
     struct daemon_web_file web;
     struct as_credentials *credentials;
-    int r = daemon_web_load(daemon, is_repeat, &web, error);
-    if (r != 0)
-        return r;
-    r = as_credentials_new(&daemon->config->settings.receiver, daemon_web_get_settings(&web),
-                           &credentials, error);
-    if (r != 0) {
+    int status = daemon_web_load(daemon, is_repeat, &web, error);
+    if (status != 0)
+        return status;
+    status = as_credentials_new(&daemon->config->settings.receiver, daemon_web_get_settings(&web),
+                                &credentials, error);
+    if (status != 0) {
         (void)daemon_web_free(web);
-        return r;
+        return status;
     }
     daemon_web_use(daemon, web);
     struct as_credentials *old = as_auth_swap_credentials(daemon->auth, credentials);
@@ -140,8 +140,6 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     struct as_error error = AS_ERROR_INIT;
-    (void)fd;
-    (void)what;
     daemon_arm(daemon->web.timer, LOOK_EVERY_US);
     if (daemon->stopping)
         return;
@@ -152,12 +150,12 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
     const bool is_repeat =
         daemon->web.error.text[0] && as_file_stamp_is_same(&now, &daemon->web.tried);
     daemon->web.tried = now;
-    const int r = reload(daemon, is_repeat, &error);
-    if (r != 0 && strcmp(error.text, daemon->web.error.text) == 0)
+    const int status = reload(daemon, is_repeat, &error);
+    if (status != 0 && strcmp(error.text, daemon->web.error.text) == 0)
         return; /* that was said */
-    as_metrics_on_reload(daemon->metrics, r == 0, as_system_clock.get_wall(&as_system_clock));
+    as_metrics_on_reload(daemon->metrics, status == 0, as_system_clock.get_wall(&as_system_clock));
     daemon->web.error = error;
-    if (r != 0)
+    if (status != 0)
         as_log(AS_LOG_ERROR,
                "the changed web configuration cannot be used, going on with the old one",
                AS_F("error", error.text));

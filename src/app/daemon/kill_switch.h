@@ -3,8 +3,8 @@
  * alertscaler.io/paused of the leader's Lease, told by who reads that. What is written there is the
  * reason. It is looked at, never written.
  */
-#ifndef ALERTSCALER_APP_KILL_SWITCH_H
-#define ALERTSCALER_APP_KILL_SWITCH_H
+#ifndef ALERTSCALER_SRC_APP_DAEMON_KILL_SWITCH_H
+#define ALERTSCALER_SRC_APP_DAEMON_KILL_SWITCH_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/order.h>

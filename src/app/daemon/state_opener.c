@@ -59,8 +59,6 @@ static void *run(void *context)
 static void on_event(evutil_socket_t fd, short what, void *context)
 {
     struct state_opener *opener = context;
-    (void)fd;
-    (void)what;
     if (opener->has_thread)
         pthread_join(opener->thread, NULL);
     event_free(opener->event);

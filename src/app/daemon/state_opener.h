@@ -2,8 +2,8 @@
  * Opening the state and the action log, which may wait long for a disk or an API server, in a
  * thread of its own: meanwhile the loop renews the lease, answers and obeys.
  */
-#ifndef ALERTSCALER_APP_STATE_OPENER_H
-#define ALERTSCALER_APP_STATE_OPENER_H
+#ifndef ALERTSCALER_SRC_APP_DAEMON_STATE_OPENER_H
+#define ALERTSCALER_SRC_APP_DAEMON_STATE_OPENER_H
 
 #include <stdbool.h>
 

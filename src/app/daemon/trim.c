@@ -15,8 +15,6 @@
 static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *context)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    (void)size;
-    (void)context;
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W))

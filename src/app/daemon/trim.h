@@ -1,8 +1,8 @@
 /*
  * Gives back memory that only the start (or a reload) needed.
  */
-#ifndef ALERTSCALER_APP_TRIM_H
-#define ALERTSCALER_APP_TRIM_H
+#ifndef ALERTSCALER_SRC_APP_DAEMON_TRIM_H
+#define ALERTSCALER_SRC_APP_DAEMON_TRIM_H
 
 void as_trim_memory(void); /* free heap, and the libraries' pages of code and constants; they are
                               read again where needed */

@@ -3,8 +3,8 @@
  *
  * A target is found by its id, or by its name in the rule files where its address has no template.
  */
-#ifndef ALERTSCALER_APP_REHEARSAL_WORLD_H
-#define ALERTSCALER_APP_REHEARSAL_WORLD_H
+#ifndef ALERTSCALER_SRC_APP_ENGINE_REHEARSAL_WORLD_H
+#define ALERTSCALER_SRC_APP_ENGINE_REHEARSAL_WORLD_H
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>

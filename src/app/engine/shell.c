@@ -382,10 +382,10 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
     struct shell_restored restored;
-    const int r = shell_restore(store, &clock, shell->engine, &restored, error);
-    if (r != 0) {
+    const int status = shell_restore(store, &clock, shell->engine, &restored, error);
+    if (status != 0) {
         as_shell_free(shell);
-        return r;
+        return status;
     }
     shell->dry_since = restored.dry_since;
     record_start_or_stop(shell, AS_RECORD_START, restored.intents);

@@ -35,8 +35,6 @@ static int visit_incident(void *context, const void *key, size_t key_size, const
                           size_t value_size)
 {
     struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
     return as_state_decode_incident(value, value_size, restoring->clock, restore_incident,
                                     restoring, restoring->error);
 }
@@ -45,8 +43,6 @@ static int visit_target(void *context, const void *key, size_t key_size, const v
                         size_t value_size)
 {
     struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
     return as_state_decode_target(value, value_size, restoring->clock, restore_target, restoring,
                                   restoring->error);
 }
@@ -55,8 +51,6 @@ static int visit_intent(void *context, const void *key, size_t key_size, const v
                         size_t value_size)
 {
     struct restoring *restoring = context;
-    (void)key;
-    (void)key_size;
     return as_state_decode_intent(value, value_size, restoring->clock, restore_intent, restoring,
                                   restoring->error);
 }
@@ -100,10 +94,10 @@ int shell_restore(struct as_store *store, const struct as_state_clock *clock,
     *restored_out = (struct shell_restored){0};
     struct restoring restoring = {engine, clock, restored_out, error};
     for (size_t i = 0; i < AS_ARRAY_SIZE(steps); i++) {
-        const int r = store->visit(store, steps[i].kind, steps[i].visit, &restoring, error);
-        if (r != 0) {
+        const int status = store->visit(store, steps[i].kind, steps[i].visit, &restoring, error);
+        if (status != 0) {
             as_error_wrap(error, "reading %ss from the state file", steps[i].what);
-            return r;
+            return status;
         }
     }
     return 0;

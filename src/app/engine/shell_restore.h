@@ -1,8 +1,8 @@
 /*
  * What the store has kept, into a new engine.
  */
-#ifndef ALERTSCALER_SHELL_RESTORE_H
-#define ALERTSCALER_SHELL_RESTORE_H
+#ifndef ALERTSCALER_SRC_APP_ENGINE_SHELL_RESTORE_H
+#define ALERTSCALER_SRC_APP_ENGINE_SHELL_RESTORE_H
 
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/engine.h>

@@ -1,8 +1,8 @@
 /*
  * The forms of answers: a line of text, JSON, an error in JSON. All end their exchange.
  */
-#ifndef ALERTSCALER_APP_REPLY_H
-#define ALERTSCALER_APP_REPLY_H
+#ifndef ALERTSCALER_SRC_APP_HTTP_REPLY_H
+#define ALERTSCALER_SRC_APP_HTTP_REPLY_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>

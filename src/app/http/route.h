@@ -4,8 +4,8 @@
  *
  * Adding an endpoint is a row, and a function that answers.
  */
-#ifndef ALERTSCALER_APP_ROUTE_H
-#define ALERTSCALER_APP_ROUTE_H
+#ifndef ALERTSCALER_SRC_APP_HTTP_ROUTE_H
+#define ALERTSCALER_SRC_APP_HTTP_ROUTE_H
 
 #include <stdbool.h>
 

@@ -6,12 +6,12 @@
  *   metrics.c           what happens is counted
  *   metrics_print.c     what is, is read; and everything is printed
  */
-#ifndef ALERTSCALER_APP_METRICS_PRIVATE_H
-#define ALERTSCALER_APP_METRICS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_METRICS_METRICS_PRIVATE_H
+#define ALERTSCALER_SRC_APP_METRICS_METRICS_PRIVATE_H
 
+#include <bsd/sys/queue.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>

@@ -23,9 +23,9 @@ static int read_stat(int64_t *fields_out, size_t count)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size;
-    int r = as_file_read("/proc/self/stat", PROC_FILE_MAX, &text, &size);
-    if (r != 0)
-        return r;
+    int status = as_file_read("/proc/self/stat", PROC_FILE_MAX, &text, &size);
+    if (status != 0)
+        return status;
     const char *at = strrchr(text, ')'); /* the name may hold anything */
     if (!at || at[1] != ' ')
         return -EBADMSG;
@@ -34,9 +34,9 @@ static int read_stat(int64_t *fields_out, size_t count)
         const size_t length = strcspn(at, " \n");
         fields_out[i] = 0;
         if (i > 0) { /* the first is a letter */
-            r = as_number_parse_i64(at, length, &fields_out[i]);
-            if (r != 0)
-                return r;
+            status = as_number_parse_i64(at, length, &fields_out[i]);
+            if (status != 0)
+                return status;
         }
         at += length + (at[length] != '\0');
     }
@@ -47,9 +47,9 @@ static int read_boot_time(int64_t *seconds_out)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size;
-    int r = as_file_read("/proc/stat", PROC_FILE_MAX, &text, &size);
-    if (r != 0)
-        return r;
+    int status = as_file_read("/proc/stat", PROC_FILE_MAX, &text, &size);
+    if (status != 0)
+        return status;
     static const char key[] = "\nbtime ";
     const char *at = strstr(text, key);
     if (!at)
@@ -78,15 +78,15 @@ int process_stats_read(struct process_stats *stats_out)
     int64_t boot;
     double open_fds = 0;
     struct rlimit limit;
-    int r = read_stat(fields, AS_ARRAY_SIZE(fields));
-    if (r == 0)
-        r = read_boot_time(&boot);
-    if (r == 0)
-        r = count_open_fds(&open_fds);
-    if (r == 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        r = -errno;
-    if (r != 0)
-        return r;
+    int status = read_stat(fields, AS_ARRAY_SIZE(fields));
+    if (status == 0)
+        status = read_boot_time(&boot);
+    if (status == 0)
+        status = count_open_fds(&open_fds);
+    if (status == 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        status = -errno;
+    if (status != 0)
+        return status;
     const double ticks = (double)sysconf(_SC_CLK_TCK);
     *stats_out = (struct process_stats){
         .cpu_seconds = (double)(fields[STAT_UTIME] + fields[STAT_STIME]) / ticks,

@@ -1,8 +1,8 @@
 /*
  * What the kernel counts about this process, as every Prometheus client shows it.
  */
-#ifndef ALERTSCALER_APP_PROCESS_STATS_H
-#define ALERTSCALER_APP_PROCESS_STATS_H
+#ifndef ALERTSCALER_SRC_APP_METRICS_PROCESS_STATS_H
+#define ALERTSCALER_SRC_APP_METRICS_PROCESS_STATS_H
 
 #include <alertscaler/base/attr.h>
 

@@ -1,8 +1,8 @@
 /*
  * The process's limit of open files.
  */
-#ifndef APP_DESCRIPTORS_H
-#define APP_DESCRIPTORS_H
+#ifndef ALERTSCALER_SRC_APP_PROCESS_DESCRIPTORS_H
+#define ALERTSCALER_SRC_APP_PROCESS_DESCRIPTORS_H
 
 /* Raises the soft limit to the hard one, and warns where that does not suffice for so many
  * connections and what else is open. */

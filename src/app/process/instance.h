@@ -2,8 +2,8 @@
  * Who this process is, for the action log: the pod's name in Kubernetes, else host name and process
  * id.
  */
-#ifndef ALERTSCALER_APP_INSTANCE_H
-#define ALERTSCALER_APP_INSTANCE_H
+#ifndef ALERTSCALER_SRC_APP_PROCESS_INSTANCE_H
+#define ALERTSCALER_SRC_APP_PROCESS_INSTANCE_H
 
 #define AS_INSTANCE_SIZE 288
 void as_instance_print(char text_out[AS_INSTANCE_SIZE]);

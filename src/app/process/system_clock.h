@@ -1,8 +1,8 @@
 /*
  * The system's clocks, and what tells one run of the machine from the next.
  */
-#ifndef ALERTSCALER_APP_SYSTEM_CLOCK_H
-#define ALERTSCALER_APP_SYSTEM_CLOCK_H
+#ifndef ALERTSCALER_SRC_APP_PROCESS_SYSTEM_CLOCK_H
+#define ALERTSCALER_SRC_APP_PROCESS_SYSTEM_CLOCK_H
 
 #include <alertscaler/port/clock.h>
 

@@ -105,9 +105,9 @@ int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
         return 0;
     }
     decoded->counts.misses++;
-    const int r = as_payload_decode(body, size, notification_out, error);
-    if (r < 0)
-        return r;
+    const int status = as_payload_decode(body, size, notification_out, error);
+    if (status < 0)
+        return status;
     as_digest_print(&digest, (*notification_out)->body_sha256);
     (*notification_out)->body_size = size;
     keep(decoded, &digest, *notification_out);

@@ -4,8 +4,8 @@
  * sent it, and what came of it, play no part. Beside it is room for a shell to remember where the
  * log has the details of the body's repeats.
  */
-#ifndef ALERTSCALER_DECODED_H
-#define ALERTSCALER_DECODED_H
+#ifndef ALERTSCALER_SRC_APP_RECEIVE_DECODED_H
+#define ALERTSCALER_SRC_APP_RECEIVE_DECODED_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * durable, also one that is refused: it is in the action log then. What cannot be made durable is
  * answered 503.
  */
-#ifndef ALERTSCALER_APP_OPERATORS_H
-#define ALERTSCALER_APP_OPERATORS_H
+#ifndef ALERTSCALER_SRC_APP_RECEIVE_OPERATORS_H
+#define ALERTSCALER_SRC_APP_RECEIVE_OPERATORS_H
 
 #include <stdbool.h>
 #include <stdint.h>

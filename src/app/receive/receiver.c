@@ -189,12 +189,12 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     const char *body = as_http_exchange_get_body(exchange, &size);
     struct as_notification *notification;
     struct as_error error = AS_ERROR_INIT;
-    const int r = as_decoded_get(receiver->decoded, body, size, &notification, &error);
-    if (r == -ENOMEM) {
+    const int status = as_decoded_get(receiver->decoded, body, size, &notification, &error);
+    if (status == -ENOMEM) {
         reply_unavailable(receiver, exchange, error.text);
         return;
     }
-    if (r != 0) {
+    if (status != 0) {
         as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_INVALID);
         complain(receiver, REFUSED, as_http_exchange_get_remote(exchange), error.text);
         as_reply_text(exchange, 400, NULL, "%s", error.text);

@@ -4,8 +4,8 @@
  * `200` is sent when the notification is durable, never before. What cannot be made durable is
  * answered `503` and keeps nothing, so that Alertmanager sends it again.
  */
-#ifndef ALERTSCALER_APP_RECEIVER_H
-#define ALERTSCALER_APP_RECEIVER_H
+#ifndef ALERTSCALER_SRC_APP_RECEIVE_RECEIVER_H
+#define ALERTSCALER_SRC_APP_RECEIVE_RECEIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * Which record of a repeat may be small: one that names the last whole record of the same body,
  * where that record says everything else.
  */
-#ifndef ALERTSCALER_REPEAT_H
-#define ALERTSCALER_REPEAT_H
+#ifndef ALERTSCALER_SRC_APP_RECEIVE_REPEAT_H
+#define ALERTSCALER_SRC_APP_RECEIVE_REPEAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

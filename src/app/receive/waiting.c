@@ -4,8 +4,8 @@
 #include "waiting.h"
 
 #include <assert.h>
+#include <bsd/sys/queue.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 

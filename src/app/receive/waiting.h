@@ -5,8 +5,8 @@
  * They wait in the order in which they came, which is the order in which they become durable: a
  * list is enough.
  */
-#ifndef ALERTSCALER_APP_WAITING_H
-#define ALERTSCALER_APP_WAITING_H
+#ifndef ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
+#define ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  * A kubeconfig with a credential plugin needs to run that program, which inherits all of this: the
  * filter is a deny-list then, and everything may be read and executed.
  */
-#ifndef ALERTSCALER_APP_SANDBOX_H
-#define ALERTSCALER_APP_SANDBOX_H
+#ifndef ALERTSCALER_SRC_APP_SANDBOX_SANDBOX_H
+#define ALERTSCALER_SRC_APP_SANDBOX_SANDBOX_H
 
 #include <alertscaler/app/adapters.h>
 #include <alertscaler/app/daemon.h>

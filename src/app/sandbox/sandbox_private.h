@@ -2,8 +2,8 @@
  * The parts of the sandbox: which files (sandbox_files.c), Landlock (sandbox_landlock.c), seccomp
  * (sandbox_seccomp.c), and what is made of them (sandbox.c).
  */
-#ifndef ALERTSCALER_APP_SANDBOX_PRIVATE_H
-#define ALERTSCALER_APP_SANDBOX_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_SANDBOX_SANDBOX_PRIVATE_H
+#define ALERTSCALER_SRC_APP_SANDBOX_SANDBOX_PRIVATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

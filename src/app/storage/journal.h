@@ -5,8 +5,8 @@
  * row: committed -> appended to the log -> synced there -> deleted in a later commit. The rows in
  * the store are always `rows`, oldest first, of which the first `synced_rows` may be deleted.
  */
-#ifndef ALERTSCALER_APP_JOURNAL_PRIVATE_H
-#define ALERTSCALER_APP_JOURNAL_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_STORAGE_JOURNAL_H
+#define ALERTSCALER_SRC_APP_STORAGE_JOURNAL_H
 
 #include <alertscaler/base/buf.h>
 

@@ -1,8 +1,8 @@
 /*
  * What is in a batch: one block of bytes, and where in it the changes and records lie.
  */
-#ifndef ALERTSCALER_APP_STORAGE_BATCH_PRIVATE_H
-#define ALERTSCALER_APP_STORAGE_BATCH_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_STORAGE_STORAGE_BATCH_H
+#define ALERTSCALER_SRC_APP_STORAGE_STORAGE_BATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * caller of as_storage_step, or the loop where it writes what may lag; `working` is taken before
  * `mutex`. Everything under `mutex` belongs to both sides; the rest is set once.
  */
-#ifndef ALERTSCALER_APP_STORAGE_PRIVATE_H
-#define ALERTSCALER_APP_STORAGE_PRIVATE_H
+#ifndef ALERTSCALER_SRC_APP_STORAGE_STORAGE_PRIVATE_H
+#define ALERTSCALER_SRC_APP_STORAGE_STORAGE_PRIVATE_H
 
 #include <pthread.h>
 

@@ -5,8 +5,8 @@
  * Time goes by in steps, and is read in chunks of so many steps; each chunk is read as a whole
  * before it is played.
  */
-#ifndef ALERTSCALER_CLI_BACKTEST_PRIVATE_H
-#define ALERTSCALER_CLI_BACKTEST_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_BACKTEST_BACKTEST_PRIVATE_H
+#define ALERTSCALER_SRC_CLI_BACKTEST_BACKTEST_PRIVATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * Times only go forward (an earlier one counts as the last).
  */
-#ifndef ALERTSCALER_CLI_COMPARISON_H
-#define ALERTSCALER_CLI_COMPARISON_H
+#ifndef ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_H
+#define ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * A comparison from inside: what is kept of a target.
  */
-#ifndef ALERTSCALER_CLI_COMPARISON_PRIVATE_H
-#define ALERTSCALER_CLI_COMPARISON_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_PRIVATE_H
+#define ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_PRIVATE_H
 
 #include <bsd/sys/tree.h>
 

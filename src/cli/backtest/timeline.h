@@ -2,8 +2,8 @@
  * How a size went over time, and when alerts fired, in bounded memory; and figures over a size.
  * Times are in microseconds of wall time and only go forward.
  */
-#ifndef ALERTSCALER_CLI_TIMELINE_PRIVATE_H
-#define ALERTSCALER_CLI_TIMELINE_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_H
+#define ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * A chart of one target as SVG: its size before and under the rules that were tried, and below them
  * when which alerts fired. Self-contained; light, or dark where the reader's browser prefers that.
  */
-#ifndef ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
-#define ALERTSCALER_CLI_TIMELINE_SVG_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_SVG_H
+#define ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_SVG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -132,10 +132,10 @@ static void print_summary(const struct check *check, const struct as_args *args)
 /* Also that what it names is there: the daemon would not start. */
 static void check_web(struct check *check, const char *path)
 {
-    const int r = as_web_config_load(path, &check->web, &check->diagnostics);
-    if (r != 0)
-        check->is_unreadable = check->is_unreadable || r != -EINVAL;
-    if (r != 0 || check->is_syntax_only)
+    const int status = as_web_config_load(path, &check->web, &check->diagnostics);
+    if (status != 0)
+        check->is_unreadable = check->is_unreadable || status != -EINVAL;
+    if (status != 0 || check->is_syntax_only)
         return;
     AS_CLEANUP(as_tls_server_free_p) struct as_tls_server *tls = NULL;
     struct as_error error = AS_ERROR_INIT;

@@ -1,8 +1,8 @@
 /*
  * The files that a configuration names: whether they can be read here and now.
  */
-#ifndef ALERTSCALER_CLI_CHECK_FILES_PRIVATE_H
-#define ALERTSCALER_CLI_CHECK_FILES_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CHECK_CHECK_FILES_H
+#define ALERTSCALER_SRC_CLI_CHECK_CHECK_FILES_H
 
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/diagnostics.h>

@@ -2,8 +2,8 @@
  * Which configuration a command reads: that of --config.file, else the one of this folder, else the
  * machine's.
  */
-#ifndef ALERTSCALER_CLI_CONFIG_OPTION_PRIVATE_H
-#define ALERTSCALER_CLI_CONFIG_OPTION_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CHECK_CONFIG_OPTION_H
+#define ALERTSCALER_SRC_CLI_CHECK_CONFIG_OPTION_H
 
 #include "cli.h"
 

@@ -1,8 +1,8 @@
 /*
  * The rules to try, as commands that try rules are told: --rules, and sizes by --replicas.
  */
-#ifndef ALERTSCALER_CLI_RULES_OPTION_PRIVATE_H
-#define ALERTSCALER_CLI_RULES_OPTION_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CHECK_RULES_OPTION_H
+#define ALERTSCALER_SRC_CLI_CHECK_RULES_OPTION_H
 
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/attr.h>

@@ -34,12 +34,13 @@ static int read_labels(const struct as_args *args, struct as_alert *alert, struc
     const char *text;
     while ((text = as_args_find_next(args, "annotation", &at)))
         annotations[count++] = text;
-    int r =
+    int status =
         label_arguments_parse(args->operands, args->operand_count, "label", &alert->labels, error);
-    if (r == 0)
-        r = label_arguments_parse(annotations, count, "annotation", &alert->annotations, error);
+    if (status == 0)
+        status =
+            label_arguments_parse(annotations, count, "annotation", &alert->annotations, error);
     as_free_p(&annotations);
-    return r;
+    return status;
 }
 
 /* An alert that begins and ends with this command has one start. */

@@ -26,7 +26,6 @@ static volatile sig_atomic_t is_interrupted;
 
 static void on_interrupt(int number)
 {
-    (void)number;
     is_interrupted = 1;
 }
 

@@ -1,8 +1,8 @@
 /*
  * What `fire` leaves behind: an open incident, and the decisions that follow it.
  */
-#ifndef ALERTSCALER_CLI_FIRE_AFTER_PRIVATE_H
-#define ALERTSCALER_CLI_FIRE_AFTER_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CLIENT_FIRE_AFTER_H
+#define ALERTSCALER_SRC_CLI_CLIENT_FIRE_AFTER_H
 
 #include "http_call.h"
 

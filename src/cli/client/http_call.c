@@ -86,10 +86,10 @@ static int read_token(const char *path, char **token_out, struct as_error *error
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size;
-    const int r = as_file_read(path, TOKEN_MAX, &text, &size);
-    if (r != 0) {
-        as_error_set_errno(error, r, "%s", path);
-        return r;
+    const int status = as_file_read(path, TOKEN_MAX, &text, &size);
+    if (status != 0) {
+        as_error_set_errno(error, status, "%s", path);
+        return status;
     }
     while (size > 0 && strchr(" \t\r\n", text[size - 1]))
         text[--size] = '\0';
@@ -108,9 +108,9 @@ static int make_headers(const struct as_args *args, bool has_body, struct curl_s
     const char *path = find_setting(args, "token-file", "ALERTSCALER_TOKEN_FILE");
     if (path) {
         AS_CLEANUP(as_free_p) char *token = NULL;
-        const int r = read_token(path, &token, error);
-        if (r != 0)
-            return r;
+        const int status = read_token(path, &token, error);
+        if (status != 0)
+            return status;
         AS_CLEANUP(as_free_p) char *line = as_xasprintf("Authorization: Bearer %s", token);
         headers = curl_slist_append(headers, line);
     }
@@ -187,14 +187,14 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
     const char *address = find_setting(args, "url", "ALERTSCALER_URL");
     AS_CLEANUP(place_deinit) struct place place = {0};
     struct curl_slist *headers = NULL;
-    int r = find_place(address ? address : DEFAULT_URL, path, &place, error);
-    if (r == 0)
-        r = make_headers(args, body != NULL, &headers, error);
-    if (r == 0)
-        r = perform(&place, find_setting(args, "ca-file", "ALERTSCALER_CA_FILE"), headers, body,
-                    answer_out, error);
+    int status = find_place(address ? address : DEFAULT_URL, path, &place, error);
+    if (status == 0)
+        status = make_headers(args, body != NULL, &headers, error);
+    if (status == 0)
+        status = perform(&place, find_setting(args, "ca-file", "ALERTSCALER_CA_FILE"), headers,
+                         body, answer_out, error);
     curl_slist_free_all(headers);
-    return r;
+    return status;
 }
 
 void http_answer_deinit(struct http_answer *answer)

@@ -3,8 +3,8 @@
  * --token-file, else ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without
  * a token.
  */
-#ifndef ALERTSCALER_CLI_HTTP_CALL_H
-#define ALERTSCALER_CLI_HTTP_CALL_H
+#ifndef ALERTSCALER_SRC_CLI_CLIENT_HTTP_CALL_H
+#define ALERTSCALER_SRC_CLI_CLIENT_HTTP_CALL_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>

@@ -2,8 +2,8 @@
  * Plain requests to a monitoring server, one after the other, as Prometheus' `http_config` says:
  * the daemon's own HTTP client, waited for.
  */
-#ifndef ALERTSCALER_CLI_HTTP_SESSION_PRIVATE_H
-#define ALERTSCALER_CLI_HTTP_SESSION_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CLIENT_HTTP_SESSION_H
+#define ALERTSCALER_SRC_CLI_CLIENT_HTTP_SESSION_H
 
 #include <alertscaler/app/adapters.h>
 #include <alertscaler/base/attr.h>

@@ -1,8 +1,8 @@
 /*
  * What pause, resume, scale and unlock share: they send an order and say what became of it.
  */
-#ifndef ALERTSCALER_CLI_ORDER_CALL_PRIVATE_H
-#define ALERTSCALER_CLI_ORDER_CALL_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
+#define ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
 
 #include <jansson.h>
 

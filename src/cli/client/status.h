@@ -1,8 +1,8 @@
 /*
  * `alertscaler status`: one look (status.c), and one after the other (status_watch.c).
  */
-#ifndef ALERTSCALER_CLI_STATUS_PRIVATE_H
-#define ALERTSCALER_CLI_STATUS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_CLIENT_STATUS_H
+#define ALERTSCALER_SRC_CLI_CLIENT_STATUS_H
 
 #include <stdio.h>
 

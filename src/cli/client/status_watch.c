@@ -22,7 +22,6 @@ static volatile sig_atomic_t is_interrupted;
 
 static void on_signal(int number)
 {
-    (void)number;
     is_interrupted = 1;
 }
 

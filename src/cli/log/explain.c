@@ -90,7 +90,6 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
 {
     struct search *search = context;
 
-    (void)line;
     if (!is_of_target(search, record))
         return 0;
     if (is_decision(record))
@@ -109,7 +108,6 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
 
 static bool wants_incident(void *context, const struct log_line *line)
 {
-    (void)context;
     return log_line_has(line, "\"kind\":\"incident\"");
 }
 
@@ -122,7 +120,6 @@ static int take_incident(void *context, const struct log_line *line, json_t *rec
     as_wall_time time;
     size_t i;
 
-    (void)line;
     if (log_get_time(record, &time, error) != 0 || time.us > search->at.us)
         return 1;
     if (strcmp(log_get_text(record, "event"), "opened") != 0)
@@ -168,7 +165,6 @@ struct spelling {
 
 static bool wants_decision(void *context, const struct log_line *line)
 {
-    (void)context;
     return log_line_has(line, "\"kind\":\"decision\"");
 }
 
@@ -190,8 +186,6 @@ static void offer_name(struct spelling *spelling, const char *name)
 static int take_name(void *context, const struct log_line *line, json_t *record,
                      struct as_error *error)
 {
-    (void)line;
-    (void)error;
     if (is_decision(record)) {
         offer_name(context, log_get_text(record, "target_name"));
         offer_name(context, log_get_text(record, "target"));

@@ -1,8 +1,8 @@
 /*
  * The three parts of `alertscaler explain`.
  */
-#ifndef ALERTSCALER_CLI_EXPLAIN_PRIVATE_H
-#define ALERTSCALER_CLI_EXPLAIN_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_EXPLAIN_H
+#define ALERTSCALER_SRC_CLI_LOG_EXPLAIN_H
 
 #include "cli.h"
 

@@ -1,8 +1,8 @@
 /*
  * Why a rule does not match an alert.
  */
-#ifndef ALERTSCALER_CLI_EXPLAIN_MATCH_PRIVATE_H
-#define ALERTSCALER_CLI_EXPLAIN_MATCH_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_EXPLAIN_MATCH_H
+#define ALERTSCALER_SRC_CLI_LOG_EXPLAIN_MATCH_H
 
 #include <stddef.h>
 

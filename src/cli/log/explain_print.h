@@ -1,8 +1,8 @@
 /*
  * One decision told in full: what, why, gate by gate, and what came of it.
  */
-#ifndef ALERTSCALER_CLI_EXPLAIN_PRINT_PRIVATE_H
-#define ALERTSCALER_CLI_EXPLAIN_PRINT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_EXPLAIN_PRINT_H
+#define ALERTSCALER_SRC_CLI_LOG_EXPLAIN_PRINT_H
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /*
  * Which records of the action log are wanted.
  */
-#ifndef ALERTSCALER_CLI_LOG_FILTER_PRIVATE_H
-#define ALERTSCALER_CLI_LOG_FILTER_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_LOG_FILTER_H
+#define ALERTSCALER_SRC_CLI_LOG_LOG_FILTER_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * A record of the action log as one line for a person.
  */
-#ifndef ALERTSCALER_CLI_LOG_PRINT_PRIVATE_H
-#define ALERTSCALER_CLI_LOG_PRINT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_LOG_PRINT_H
+#define ALERTSCALER_SRC_CLI_LOG_LOG_PRINT_H
 
 #include <stdbool.h>
 #include <stdio.h>

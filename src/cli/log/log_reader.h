@@ -1,8 +1,8 @@
 /*
  * Reading action log files line by line, oldest record first, and on as they grow.
  */
-#ifndef ALERTSCALER_CLI_LOG_READER_PRIVATE_H
-#define ALERTSCALER_CLI_LOG_READER_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_LOG_READER_H
+#define ALERTSCALER_SRC_CLI_LOG_LOG_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

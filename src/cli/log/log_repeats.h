@@ -2,8 +2,8 @@
  * What the action log's `repeat` records stand for: the last notifications by their id, for all
  * that read the log. As far back as a repeat may reach, and no further.
  */
-#ifndef ALERTSCALER_CLI_LOG_REPEATS_PRIVATE_H
-#define ALERTSCALER_CLI_LOG_REPEATS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_LOG_REPEATS_H
+#define ALERTSCALER_SRC_CLI_LOG_LOG_REPEATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

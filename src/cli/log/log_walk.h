@@ -1,8 +1,8 @@
 /*
  * All records of action log files, oldest first, one at a time.
  */
-#ifndef ALERTSCALER_CLI_LOG_WALK_PRIVATE_H
-#define ALERTSCALER_CLI_LOG_WALK_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_LOG_LOG_WALK_H
+#define ALERTSCALER_SRC_CLI_LOG_LOG_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>

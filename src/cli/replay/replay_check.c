@@ -146,7 +146,6 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     struct check *check = context;
     struct as_error error = AS_ERROR_INIT;
 
-    (void)unused;
     if (strcmp(log_get_text(record, "kind"), "decision") != 0)
         return 0;
     check->decisions++;

@@ -1,8 +1,8 @@
 /*
  * A notification again, from its record in the action log.
  */
-#ifndef ALERTSCALER_CLI_REPLAY_NOTIFICATION_PRIVATE_H
-#define ALERTSCALER_CLI_REPLAY_NOTIFICATION_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_NOTIFICATION_H
+#define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_NOTIFICATION_H
 
 #include <stdbool.h>
 

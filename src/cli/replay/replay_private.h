@@ -1,8 +1,8 @@
 /*
  * The two halves of `alertscaler replay`.
  */
-#ifndef ALERTSCALER_CLI_REPLAY_PRIVATE_H
-#define ALERTSCALER_CLI_REPLAY_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_PRIVATE_H
+#define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_PRIVATE_H
 
 #include "cli.h"
 #include "log/log_reader.h"

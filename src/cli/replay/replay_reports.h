@@ -2,8 +2,8 @@
  * Reports of firing alerts that are in no notification: Alertmanager's list said them, and only the
  * decisions that rested on them tell. A further step down waits for one.
  */
-#ifndef ALERTSCALER_CLI_REPLAY_REPORTS_PRIVATE_H
-#define ALERTSCALER_CLI_REPLAY_REPORTS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_REPORTS_H
+#define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_REPORTS_H
 
 #include <jansson.h>
 

@@ -167,8 +167,6 @@ static int take_first_size(void *context, const struct log_line *line, json_t *r
     struct logged *target;
     int32_t size;
 
-    (void)line;
-    (void)error;
     target = find_logged(replay, id);
     if (target && target->first < 0 &&
         log_get_size(json_object_get(input, "observed"), "replicas", &size)) {
@@ -180,7 +178,6 @@ static int take_first_size(void *context, const struct log_line *line, json_t *r
 
 static bool is_decision(void *context, const struct log_line *line)
 {
-    (void)context;
     return log_line_has(line, "\"kind\":\"decision\"");
 }
 
@@ -457,7 +454,6 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     struct replay *replay = context;
     as_wall_time time;
 
-    (void)line;
     int status = log_get_time(record, &time, error);
     if (status)
         return status;

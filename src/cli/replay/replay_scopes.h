@@ -2,8 +2,8 @@
  * What the credentials of a configuration may trigger, for a replay: the engine is told of it, and
  * notifications keep the name of a credential that is known.
  */
-#ifndef ALERTSCALER_CLI_REPLAY_SCOPES_PRIVATE_H
-#define ALERTSCALER_CLI_REPLAY_SCOPES_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_SCOPES_H
+#define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_SCOPES_H
 
 #include <stdbool.h>
 #include <stddef.h>

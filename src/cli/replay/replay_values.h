@@ -3,8 +3,8 @@
  * source and guard of the rule set is replaced by a query of our own, whose answer is what was
  * logged last for a rule of the same name and the same incident.
  */
-#ifndef ALERTSCALER_CLI_REPLAY_VALUES_PRIVATE_H
-#define ALERTSCALER_CLI_REPLAY_VALUES_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_VALUES_H
+#define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_VALUES_H
 
 #include <jansson.h>
 

@@ -62,20 +62,20 @@ static int make_patterns(const struct as_args *args, struct as_regex ***patterns
     struct as_regex **patterns = as_xcalloc(args->given_count, sizeof(struct as_regex *));
     size_t count = 0, at = 0;
     const char *text;
-    int r = 0;
-    while (r == 0 && (text = as_args_find_next(args, "run", &at))) {
+    int status = 0;
+    while (status == 0 && (text = as_args_find_next(args, "run", &at))) {
         struct as_regex *alone = NULL;
         AS_CLEANUP(as_free_p) char *anywhere = as_xasprintf(".*(?:%s).*", text);
-        r = as_regex_new(text, &alone, error); /* says where in the text as it was given */
-        if (r == 0)
-            r = as_regex_new(anywhere, &patterns[count], error);
-        if (r == 0)
+        status = as_regex_new(text, &alone, error); /* says where in the text as it was given */
+        if (status == 0)
+            status = as_regex_new(anywhere, &patterns[count], error);
+        if (status == 0)
             count++;
         as_regex_free(alone);
     }
     *patterns_out = patterns;
     *count_out = count;
-    return r;
+    return status;
 }
 
 static bool is_wanted(const struct as_rule_test *test, struct as_regex *const *patterns,

@@ -1,8 +1,8 @@
 /*
  * What came of tests: as text for people, as JUnit's XML, and as JSON.
  */
-#ifndef ALERTSCALER_CLI_TEST_PRINT_PRIVATE_H
-#define ALERTSCALER_CLI_TEST_PRINT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_TEST_TEST_PRINT_H
+#define ALERTSCALER_SRC_CLI_TEST_TEST_PRINT_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * One test of rules: run through the engine in virtual time, and what came of it.
  */
-#ifndef ALERTSCALER_CLI_TEST_RUN_PRIVATE_H
-#define ALERTSCALER_CLI_TEST_RUN_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_TEST_TEST_RUN_H
+#define ALERTSCALER_SRC_CLI_TEST_TEST_RUN_H
 
 #include <alertscaler/config/rule_tests.h>
 

@@ -164,7 +164,6 @@ void test_trace_on_no_data(void *context, as_wall_time at, const struct as_query
 {
     const struct test_trace *trace = context;
     struct test_result *result = trace->result;
-    (void)at;
     for (size_t i = 0; i < result->unanswered_count; i++) {
         if (strcmp(result->unanswered[i], query->text) == 0)
             return;

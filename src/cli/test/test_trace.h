@@ -2,8 +2,8 @@
  * What is remembered of a test while it runs: of each target the last decision and the lines that
  * tell how it came to it, of each alert what became of it.
  */
-#ifndef ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
-#define ALERTSCALER_CLI_TEST_TRACE_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CLI_TEST_TEST_TRACE_H
+#define ALERTSCALER_SRC_CLI_TEST_TEST_TRACE_H
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>

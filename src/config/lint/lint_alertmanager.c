@@ -270,16 +270,16 @@ int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out)
 {
     *out = (struct lint_alertmanager){.tree = NULL};
-    int r = as_yaml_load_foreign(path, diagnostics, &out->tree);
-    if (r < 0)
-        return r;
+    int status = as_yaml_load_foreign(path, diagnostics, &out->tree);
+    if (status < 0)
+        return status;
     const struct as_yaml_node *root = as_yaml_get_root(out->tree);
     const struct as_yaml_node *route = as_yaml_find(root, "route");
     const struct as_yaml_node *receivers = as_yaml_find(root, "receivers");
-    if (r == AS_YAML_OK && (!route || route->kind != AS_YAML_MAP))
+    if (status == AS_YAML_OK && (!route || route->kind != AS_YAML_MAP))
         as_yaml_report(out->tree, route ? route : root, AS_YAML_HIDE, diagnostics,
                        "this is no configuration of Alertmanager: it has no map `route`");
-    else if (r == AS_YAML_OK && (!receivers || receivers->kind != AS_YAML_LIST))
+    else if (status == AS_YAML_OK && (!receivers || receivers->kind != AS_YAML_LIST))
         as_yaml_report(out->tree, receivers ? receivers : root, AS_YAML_HIDE, diagnostics,
                        "this is no configuration of Alertmanager: it has no list `receivers`");
     if (!route || route->kind != AS_YAML_MAP || !receivers || receivers->kind != AS_YAML_LIST)
@@ -289,7 +289,7 @@ int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
     find_secrets(out, root, "", false);
     if (out->secret_count > 0)
         qsort(out->secret_lines, out->secret_count, sizeof(*out->secret_lines), compare_lines);
-    return r == AS_YAML_OK ? 0 : -EINVAL;
+    return status == AS_YAML_OK ? 0 : -EINVAL;
 }
 
 void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager)

@@ -2,8 +2,8 @@
  * What alertmanager.yml says that matters to a webhook receiver: receivers, and the tree of routes
  * with what routes inherit.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_LINT_ALERTMANAGER_H
-#define ALERTSCALER_SRC_CONFIG_LINT_ALERTMANAGER_H
+#ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
+#define ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
 
 #include <stdbool.h>
 #include <stddef.h>

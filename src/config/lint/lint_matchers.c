@@ -55,8 +55,8 @@ struct ranked {
 static int compare_ranked(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
-    int r = strcmp(a->matcher->name, b->matcher->name);
-    return r ? r : (a->index > b->index) - (a->index < b->index);
+    int status = strcmp(a->matcher->name, b->matcher->name);
+    return status ? status : (a->index > b->index) - (a->index < b->index);
 }
 
 static bool set_pair(size_t a, size_t b, size_t pair_out[2])

@@ -3,8 +3,8 @@
  * them, and what follows from them. Exact for equalities and plain alternations; what is more than
  * that is taken to be possible, and never to follow.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_LINT_MATCHERS_H
-#define ALERTSCALER_SRC_CONFIG_LINT_MATCHERS_H
+#ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_MATCHERS_H
+#define ALERTSCALER_SRC_CONFIG_LINT_LINT_MATCHERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * One run of the checks over one configuration: the rules with their places, and what to compare
  * them with.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_LINT_PRIVATE_H
-#define ALERTSCALER_SRC_CONFIG_LINT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_PRIVATE_H
+#define ALERTSCALER_SRC_CONFIG_LINT_LINT_PRIVATE_H
 
 #include <alertscaler/config/lint.h>
 

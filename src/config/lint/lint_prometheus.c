@@ -63,13 +63,13 @@ static bool is_pattern(const char *text)
 static int expand(const char *pattern, struct as_diagnostics *diagnostics, struct file_list *files)
 {
     glob_t found = {0};
-    int r = glob(pattern, 0, stop_glob, &found);
-    for (size_t i = 0; r == 0 && i < found.gl_pathc && files->count < AS_LINT_FILES_MAX; i++)
+    int status = glob(pattern, 0, stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc && files->count < AS_LINT_FILES_MAX; i++)
         add_file(files, found.gl_pathv[i]);
     globfree(&found);
-    if (r == GLOB_NOMATCH) {
+    if (status == GLOB_NOMATCH) {
         report_file(diagnostics, AS_SEVERITY_WARNING, pattern, "no file matches this pattern");
-    } else if (r != 0) {
+    } else if (status != 0) {
         report_file(diagnostics, AS_SEVERITY_ERROR, pattern,
                     "cannot look for files that match this: a folder cannot be read");
         return -EACCES;
@@ -149,9 +149,9 @@ static int read_file(const char *path, bool is_found, struct as_diagnostics *dia
                      struct lint_prometheus *out)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int r = as_yaml_load_foreign(path, diagnostics, &tree);
-    if (r != AS_YAML_OK)
-        return r < 0 ? r : -EINVAL;
+    int status = as_yaml_load_foreign(path, diagnostics, &tree);
+    if (status != AS_YAML_OK)
+        return status < 0 ? status : -EINVAL;
     const struct as_yaml_node *root = as_yaml_get_root(tree);
     const char *kind = get_text(as_yaml_find(root, "kind"));
     const struct as_yaml_node *groups = as_yaml_find(root, "groups");

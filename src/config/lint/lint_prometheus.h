@@ -1,8 +1,8 @@
 /*
  * Prometheus' alerting rules: what is known of the alerts that they make.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_LINT_PROMETHEUS_H
-#define ALERTSCALER_SRC_CONFIG_LINT_PROMETHEUS_H
+#ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_PROMETHEUS_H
+#define ALERTSCALER_SRC_CONFIG_LINT_LINT_PROMETHEUS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * An alert's expression as a threshold: something compared with a number.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_LINT_THRESHOLD_H
-#define ALERTSCALER_SRC_CONFIG_LINT_THRESHOLD_H
+#ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_THRESHOLD_H
+#define ALERTSCALER_SRC_CONFIG_LINT_LINT_THRESHOLD_H
 
 #include <stdbool.h>
 

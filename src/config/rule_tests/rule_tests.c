@@ -33,20 +33,20 @@ static bool load_config(struct test_loading *loading, struct loader *loader,
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++)
         rule_files_expand(&loading->files, loader, list->items[i]);
     const char *const *names = (const char *const *)loading->files.names;
-    int r;
+    int status;
     if (list && loading->files.count == 0) {
         if (!loader->diagnostics->has_error)
             loader_report(loader, list, "no file matches any of these: there are no rules to test");
         return false;
     }
     if (!file->config_file)
-        r = as_config_load_rules(names, loading->files.count, config_out, loader->diagnostics);
+        status = as_config_load_rules(names, loading->files.count, config_out, loader->diagnostics);
     else if (list)
-        r = as_config_load_with_rules(file->config_file, names, loading->files.count, config_out,
-                                      loader->diagnostics);
+        status = as_config_load_with_rules(file->config_file, names, loading->files.count,
+                                           config_out, loader->diagnostics);
     else
-        r = as_config_load(file->config_file, config_out, loader->diagnostics);
-    return r == AS_CONFIG_OK;
+        status = as_config_load(file->config_file, config_out, loader->diagnostics);
+    return status == AS_CONFIG_OK;
 }
 
 static void make_tests(struct as_rule_tests *tests, const struct raw_test_file *file)
@@ -62,9 +62,9 @@ int as_rule_tests_load(const char *path, struct as_rule_tests **tests_out,
 {
     AS_CLEANUP(test_loading_deinit) struct test_loading loading = {0};
     AS_CLEANUP(as_rule_tests_free_p) struct as_rule_tests *tests = NULL;
-    int r = as_yaml_load(path, diagnostics, &loading.tree);
-    if (r < 0)
-        return r == -EINVAL || r == -EFBIG ? AS_CONFIG_INVALID : r;
+    int status = as_yaml_load(path, diagnostics, &loading.tree);
+    if (status < 0)
+        return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     tests = as_xcalloc(1, sizeof(*tests));
     tests->path = as_xstrdup(path);
     loading.folder = rule_files_copy_folder(path);

@@ -1,8 +1,8 @@
 /*
  * A file of rule tests as it is written, before its moments are put in order.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_RULE_TESTS_H
-#define ALERTSCALER_SRC_CONFIG_RULE_TESTS_H
+#ifndef ALERTSCALER_SRC_CONFIG_RULE_TESTS_RULE_TESTS_H
+#define ALERTSCALER_SRC_CONFIG_RULE_TESTS_RULE_TESTS_H
 
 #include <alertscaler/config/rule_tests.h>
 

@@ -40,7 +40,6 @@ static void parse_memory(struct loader *loader, const struct as_yaml_node *value
 static void init_resources(struct loader *loader, void *object)
 {
     struct raw_resources *resources = object;
-    (void)loader;
     for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
         resources->of[i] = (double)NAN;
 }
@@ -85,7 +84,6 @@ static const struct schema_field pod_fields[] = {
 
 static void init_pod(struct loader *loader, void *object)
 {
-    (void)loader;
     ((struct raw_pod *)object)->ready_for_us = -1;
 }
 
@@ -93,7 +91,6 @@ static void finish_pod(struct loader *loader, const struct as_yaml_node *node,
                        const struct as_yaml_node *at, void *object)
 {
     const struct raw_pod *pod = object;
-    (void)at;
     if (pod->ready_for_us > pod->age_us)
         loader_report(loader, as_yaml_find(node, "ready_for"), "longer than the pod's `age`");
 }
@@ -124,7 +121,6 @@ static const struct schema_field state_fields[] = {STATE_FIELDS(0), {0}};
 
 static void init_state(struct loader *loader, void *object)
 {
-    (void)loader;
     ((struct raw_state *)object)->replicas = -1;
 }
 
@@ -132,8 +128,8 @@ static int compare_names(const void *left, const void *right)
 {
     const struct as_yaml_node *a = *(const struct as_yaml_node *const *)left;
     const struct as_yaml_node *b = *(const struct as_yaml_node *const *)right;
-    int r = strcmp(a->text, b->text);
-    return r ? r : (a->place.line > b->place.line) - (a->place.line < b->place.line);
+    int status = strcmp(a->text, b->text);
+    return status ? status : (a->place.line > b->place.line) - (a->place.line < b->place.line);
 }
 
 /* Pods have names of their own, as keys of maps have. */
@@ -263,7 +259,6 @@ static const struct schema_field input_fields[] = {
 static void init_input(struct loader *loader, void *object)
 {
     struct raw_input *input = object;
-    (void)loader;
     input->starts_us = -1;
     input->state.replicas = -1;
 }
@@ -425,7 +420,6 @@ static const struct schema_field expect_fields[] = {
 static void init_expect(struct loader *loader, void *object)
 {
     struct raw_expect *expect = object;
-    (void)loader;
     expect->expected.replicas = expect->expected.desired = -1;
 }
 
@@ -556,7 +550,6 @@ static void finish_file(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
     const struct as_yaml_node *files = as_yaml_find(node, "rule_files");
-    (void)object;
     if (files && files->kind == AS_YAML_LIST && files->count == 0)
         loader_report(loader, files, "expected at least one file, found an empty list");
     if (!files && !as_yaml_find(node, "config_file"))

@@ -14,8 +14,8 @@ static int compare_targets(const void *left, const void *right)
 {
     const struct raw_target *a = *(struct raw_target *const *)left;
     const struct raw_target *b = *(struct raw_target *const *)right;
-    int r = strcmp(a->name, b->name);
-    return r ? r : (a->number > b->number) - (a->number < b->number);
+    int status = strcmp(a->name, b->name);
+    return status ? status : (a->number > b->number) - (a->number < b->number);
 }
 
 static void sort_targets(struct resolver *resolver)
@@ -43,10 +43,10 @@ struct raw_target *find_target(const struct resolver *resolver, const char *name
     size_t low = 0, high = resolver->target_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int r = strcmp(resolver->by_name[middle]->name, name);
-        if (r == 0)
+        int status = strcmp(resolver->by_name[middle]->name, name);
+        if (status == 0)
             return resolver->by_name[middle];
-        if (r < 0)
+        if (status < 0)
             low = middle + 1;
         else
             high = middle;
@@ -70,12 +70,12 @@ static int compare_rules(const void *left, const void *right)
 {
     const struct raw_rule *a = *(struct raw_rule *const *)left;
     const struct raw_rule *b = *(struct raw_rule *const *)right;
-    int r = strcmp(a->name, b->name);
-    if (r == 0)
-        r = strcmp(as_yaml_get_file(a->tree), as_yaml_get_file(b->tree));
-    return r ? r
-             : (a->node->place.line > b->node->place.line) -
-                   (a->node->place.line < b->node->place.line);
+    int status = strcmp(a->name, b->name);
+    if (status == 0)
+        status = strcmp(as_yaml_get_file(a->tree), as_yaml_get_file(b->tree));
+    return status ? status
+                  : (a->node->place.line > b->node->place.line) -
+                        (a->node->place.line < b->node->place.line);
 }
 
 static void check_rule_names(struct resolver *resolver)

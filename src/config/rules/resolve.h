@@ -2,8 +2,8 @@
  * From what all rule files say to one rule set: names are resolved and everything is checked that
  * takes more than one key.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_RESOLVE_H
-#define ALERTSCALER_SRC_CONFIG_RESOLVE_H
+#ifndef ALERTSCALER_SRC_CONFIG_RULES_RESOLVE_H
+#define ALERTSCALER_SRC_CONFIG_RULES_RESOLVE_H
 
 #include <alertscaler/core/ruleset.h>
 

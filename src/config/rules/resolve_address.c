@@ -378,15 +378,15 @@ static int compare_raw(const struct located *a, const struct located *b)
 static int compare_keys(const void *left, const void *right)
 {
     const struct located *a = left, *b = right;
-    const int r = strcmp(a->ref->key, b->ref->key);
-    return r ? r : compare_raw(a, b);
+    const int status = strcmp(a->ref->key, b->ref->key);
+    return status ? status : compare_raw(a, b);
 }
 
 static int compare_places(const void *left, const void *right)
 {
     const struct located *a = left, *b = right;
-    const int r = strcmp(a->place, b->place);
-    return r ? r : compare_raw(a, b);
+    const int status = strcmp(a->place, b->place);
+    return status ? status : compare_raw(a, b);
 }
 
 static void report_same(struct resolver *resolver, const struct located *a, const struct located *b)

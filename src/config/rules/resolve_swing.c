@@ -41,9 +41,9 @@ static int compare_ways(const void *left, const void *right)
         return a->resolved->target < b->resolved->target ? -1 : 1;
     if (a->resolved->source.kind != b->resolved->source.kind)
         return a->resolved->source.kind < b->resolved->source.kind ? -1 : 1;
-    const int r = strcmp(a->source, b->source);
-    if (r != 0)
-        return r;
+    const int status = strcmp(a->source, b->source);
+    if (status != 0)
+        return status;
     if (!a->lowest != !b->lowest)
         return a->lowest ? -1 : 1;
     if (a->lowest && a->lowest->bound != b->lowest->bound)

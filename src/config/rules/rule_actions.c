@@ -328,7 +328,6 @@ static void finish_ladder(struct loader *loader, const struct as_yaml_node *node
 {
     struct raw_scale *ladder = object;
     const struct as_yaml_node *list = as_yaml_find(node, "steps");
-    (void)at;
     if (!list)
         return;
     check_step_count(loader, list, ladder);
@@ -408,7 +407,6 @@ static void finish_ending_down(struct loader *loader, const struct as_yaml_node 
                                const struct as_yaml_node *at, void *object)
 {
     struct raw_amount *amount = object;
-    (void)at;
     finish_amount(loader, node, amount);
     check_at_most_all(loader, node, &amount->by);
 }

@@ -87,16 +87,16 @@ void rule_files_expand(struct rule_files *files, struct loader *loader,
     }
     AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, node->text);
     glob_t found = {0};
-    int r = glob(escaped, GLOB_NOSORT, stop_glob, &found);
-    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
+    int status = glob(escaped, GLOB_NOSORT, stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++)
         rule_files_add(files, found.gl_pathv[i]);
     globfree(&found);
-    if (r == GLOB_NOMATCH)
+    if (status == GLOB_NOMATCH)
         as_yaml_warn(loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
                      "no file matches this pattern");
-    else if (r != 0)
+    else if (status != 0)
         loader_report(loader, node, "cannot look for files that match this: %s",
-                      r == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+                      status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
 }
 
 /* NULL where it ends in neither. */
@@ -135,8 +135,8 @@ static void check_ending(const struct rule_files *files, struct loader *loader,
         return;
     AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, other);
     glob_t found = {0};
-    const int r = glob(escaped, 0, stop_glob, &found);
-    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
+    const int status = glob(escaped, 0, stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i];
         if (is_listed(files, path) || as_config_find_kind(path) != AS_CONFIG_RULES)
             continue;

@@ -2,8 +2,8 @@
  * What `rule_files` stands for: a list of files, from names and patterns relative to the folder of
  * the file that names them.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_RULE_FILES_H
-#define ALERTSCALER_SRC_CONFIG_RULE_FILES_H
+#ifndef ALERTSCALER_SRC_CONFIG_RULES_RULE_FILES_H
+#define ALERTSCALER_SRC_CONFIG_RULES_RULE_FILES_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * What the actions of a rule share.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_RULE_PARTS_H
-#define ALERTSCALER_SRC_CONFIG_RULE_PARTS_H
+#ifndef ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
+#define ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
 
 #include "yaml/tables.h"
 

@@ -90,12 +90,12 @@ static int compare_u32(uint32_t a, uint32_t b)
 static int compare_items(const void *left, const void *right)
 {
     const struct as_diagnostic *a = left, *b = right;
-    int r = a->file == b->file ? 0 : strcmp(a->file, b->file);
-    if (r == 0)
-        r = compare_u32(a->line, b->line);
-    if (r == 0)
-        r = compare_u32(a->column, b->column);
-    return r ? r : compare_u32(a->order, b->order);
+    int status = a->file == b->file ? 0 : strcmp(a->file, b->file);
+    if (status == 0)
+        status = compare_u32(a->line, b->line);
+    if (status == 0)
+        status = compare_u32(a->column, b->column);
+    return status ? status : compare_u32(a->order, b->order);
 }
 
 static bool is_same_line(const struct as_diagnostic *a, const struct as_diagnostic *b)

@@ -4,8 +4,8 @@
  *
  * Long because every kind of value a key can have is described here once.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_SCHEMA_H
-#define ALERTSCALER_SRC_CONFIG_SCHEMA_H
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_SCHEMA_H
+#define ALERTSCALER_SRC_CONFIG_YAML_SCHEMA_H
 
 #include <stdbool.h>
 #include <stddef.h>

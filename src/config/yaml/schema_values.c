@@ -191,13 +191,13 @@ static bool parse_size(struct loader *loader, const struct as_yaml_node *node,
 {
     char found[AS_YAML_FOUND_SIZE];
     uint64_t bytes = 0;
-    int r = node->kind == AS_YAML_SCALAR ? as_number_parse_size(node->text, &bytes) : -EINVAL;
+    int status = node->kind == AS_YAML_SCALAR ? as_number_parse_size(node->text, &bytes) : -EINVAL;
     bool is_in_range = bytes >= (uint64_t)field->min && bytes <= (uint64_t)field->max;
-    if (r == 0 && is_in_range) {
+    if (status == 0 && is_in_range) {
         *out = bytes;
         return true;
     }
-    if (r == -EINVAL)
+    if (status == -EINVAL)
         loader_report(loader, node, "expected a size like 512KiB, 16MiB or 1GB, found %s",
                       as_yaml_describe(node, found));
     else
@@ -212,12 +212,13 @@ bool schema_parse_percent(struct loader *loader, const struct as_yaml_node *node
 {
     char found[AS_YAML_FOUND_SIZE];
     int64_t milli = 0;
-    int r = node->kind == AS_YAML_SCALAR ? as_number_parse_percent(node->text, &milli) : -EINVAL;
-    if (r == 0 && milli >= min && milli <= max) {
+    int status =
+        node->kind == AS_YAML_SCALAR ? as_number_parse_percent(node->text, &milli) : -EINVAL;
+    if (status == 0 && milli >= min && milli <= max) {
         *milli_percent_out = milli;
         return true;
     }
-    if (r == -EINVAL)
+    if (status == -EINVAL)
         loader_report(loader, node, "expected a percentage like 50%% or 12.5%%, found %s",
                       as_yaml_describe(node, found));
     else
@@ -240,8 +241,8 @@ static bool parse_word(struct loader *loader, const struct as_yaml_node *node,
         }
         suggestion_offer(&suggestion, words[i]);
         const char *separator = i == 0 ? "" : words[i + 1] ? ", " : " or ";
-        int r = snprintf(list + used, sizeof(list) - used, "%s%s", separator, words[i]);
-        used += r > 0 && (size_t)r < sizeof(list) - used ? (size_t)r : 0;
+        int status = snprintf(list + used, sizeof(list) - used, "%s%s", separator, words[i]);
+        used += status > 0 && (size_t)status < sizeof(list) - used ? (size_t)status : 0;
     }
     loader_report(loader, node, "expected %s, found %s%s", list, as_yaml_describe(node, found),
                   suggestion_print(&suggestion, hint));

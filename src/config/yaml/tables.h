@@ -2,8 +2,8 @@
  * The tables that files refer to in each other, and what a rule file is before its names are
  * resolved.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_TABLES_H
-#define ALERTSCALER_SRC_CONFIG_TABLES_H
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_TABLES_H
+#define ALERTSCALER_SRC_CONFIG_YAML_TABLES_H
 
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>

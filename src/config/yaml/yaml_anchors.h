@@ -2,8 +2,8 @@
  * The anchors of a YAML document: names for nodes that aliases stand for. A name that is given
  * again means the new node from there on.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_YAML_ANCHORS_H
-#define ALERTSCALER_SRC_CONFIG_YAML_ANCHORS_H
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_ANCHORS_H
+#define ALERTSCALER_SRC_CONFIG_YAML_YAML_ANCHORS_H
 
 #include <stddef.h>
 

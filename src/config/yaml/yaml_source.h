@@ -2,8 +2,8 @@
  * The text behind a YAML tree: from places to lines and back, for diagnostics. Lines end as libyaml
  * counts them: at LF, CR, CR LF, NEL, LS and PS.
  */
-#ifndef ALERTSCALER_SRC_CONFIG_YAML_SOURCE_H
-#define ALERTSCALER_SRC_CONFIG_YAML_SOURCE_H
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_SOURCE_H
+#define ALERTSCALER_SRC_CONFIG_YAML_YAML_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -213,8 +213,8 @@ static int finish_list(struct builder *builder, struct as_yaml_node *list, size_
 static int compare_keys(const void *left, const void *right)
 {
     const struct as_yaml_pair *const *a = left, *const *b = right;
-    int r = strcmp((*a)->key->text, (*b)->key->text);
-    return r ? r : (*a > *b) - (*a < *b);
+    int status = strcmp((*a)->key->text, (*b)->key->text);
+    return status ? status : (*a > *b) - (*a < *b);
 }
 
 /* Of the pairs with one key, the first stays. Those from `merged` on give way without a word. */
@@ -326,24 +326,24 @@ static int parse_children(struct builder *builder, struct as_yaml_node *node, ya
     for (;;) {
         yaml_event_t event;
         const struct as_yaml_node *child = NULL;
-        int r = next_event(builder, &event);
-        if (r < 0)
-            return r;
+        int status = next_event(builder, &event);
+        if (status < 0)
+            return status;
         bool is_end = event.type == end;
         if (!is_end)
-            r = parse_node(builder, &event, &child);
+            status = parse_node(builder, &event, &child);
         yaml_event_delete(&event);
-        if (r < 0)
-            return r;
+        if (status < 0)
+            return status;
         if (is_end)
             break;
         push(builder, child);
     }
     builder->depth--;
-    int r = node->kind == AS_YAML_LIST ? finish_list(builder, node, base)
-                                       : finish_map(builder, node, base);
+    int status = node->kind == AS_YAML_LIST ? finish_list(builder, node, base)
+                                            : finish_map(builder, node, base);
     builder->stack_count = base;
-    return r;
+    return status;
 }
 
 static int make_collection(struct builder *builder, const yaml_event_t *event,
@@ -381,10 +381,10 @@ static int make_anchored(struct builder *builder, const yaml_event_t *event, con
 
     yaml_anchors_put(&builder->anchors, name, &anchor);
     builder->reach = builder->depth;
-    int r = event->type == YAML_SCALAR_EVENT ? make_scalar(builder, event, node_out)
-                                             : make_collection(builder, event, node_out);
-    if (r < 0)
-        return r;
+    int status = event->type == YAML_SCALAR_EVENT ? make_scalar(builder, event, node_out)
+                                                  : make_collection(builder, event, node_out);
+    if (status < 0)
+        return status;
     anchor = (struct yaml_anchor){
         .node = *node_out,
         .weight = builder->node_count - node_count,
@@ -405,11 +405,11 @@ static int parse_node(struct builder *builder, const yaml_event_t *event,
         return make_alias(builder, event, node_out);
     struct as_yaml_node *node = NULL;
     const char *anchor = builder->is_foreign ? get_anchor(event) : NULL;
-    int r = anchor                             ? make_anchored(builder, event, anchor, &node)
-            : event->type == YAML_SCALAR_EVENT ? make_scalar(builder, event, &node)
-                                               : make_collection(builder, event, &node);
+    int status = anchor                             ? make_anchored(builder, event, anchor, &node)
+                 : event->type == YAML_SCALAR_EVENT ? make_scalar(builder, event, &node)
+                                                    : make_collection(builder, event, &node);
     *node_out = node;
-    return r;
+    return status;
 }
 
 /* One event of a kind that ends or begins something around the document's content. */
@@ -419,19 +419,19 @@ static int parse_document(struct builder *builder)
     for (;;) {
         yaml_event_t event;
         const struct as_yaml_node *node = NULL;
-        int r = next_event(builder, &event);
-        if (r < 0)
-            return r;
+        int status = next_event(builder, &event);
+        if (status < 0)
+            return status;
         yaml_event_type_t type = event.type;
         struct as_yaml_place place = make_place(event.start_mark, event.end_mark);
         if (type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
-            r = fail(builder, place, "a second document; a file holds one");
+            status = fail(builder, place, "a second document; a file holds one");
         else if (type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
                  type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT)
-            r = parse_node(builder, &event, &node);
+            status = parse_node(builder, &event, &node);
         yaml_event_delete(&event);
-        if (r < 0)
-            return r;
+        if (status < 0)
+            return status;
         if (node)
             builder->tree->root = node;
         if (type == YAML_STREAM_END_EVENT)
@@ -484,19 +484,19 @@ static int parse(const char *file, const char *text, size_t size, bool is_foreig
         size -= sizeof(mark) - 1;
     }
     yaml_source_init(&tree->source, file, text, size);
-    int r = check_bytes(&builder, text, size);
-    if (r < 0)
-        return r;
+    int status = check_bytes(&builder, text, size);
+    if (status < 0)
+        return status;
     if (!yaml_parser_initialize(&builder.parser))
         return fail(&builder, (struct as_yaml_place){1, 1, 1}, "not enough memory to read this");
     yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)tree->source.text, size);
-    r = parse_document(&builder);
+    status = parse_document(&builder);
     yaml_parser_delete(&builder.parser);
     yaml_anchors_deinit(&builder.anchors);
     free(builder.stack);
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     *tree_out = tree;
     tree = NULL;
     return builder.is_flawed ? AS_YAML_FLAWED : AS_YAML_OK;
@@ -519,12 +519,12 @@ static int load(const char *path, bool is_foreign, struct as_diagnostics *diagno
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
-    int r = as_file_read(path, AS_YAML_SIZE_MAX, &text, &size);
-    if (r < 0) {
+    int status = as_file_read(path, AS_YAML_SIZE_MAX, &text, &size);
+    if (status < 0) {
         AS_CLEANUP(as_free_p)
-        char *message = yaml_words_describe_failure(path, r);
+        char *message = yaml_words_describe_failure(path, status);
         as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
-        return r;
+        return status;
     }
     return parse(path, text, size, is_foreign, diagnostics, tree_out);
 }

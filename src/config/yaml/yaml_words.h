@@ -1,8 +1,8 @@
 /*
  * What is said of a file that is no YAML, or cannot be read.
  */
-#ifndef ALERTSCALER_CONFIG_YAML_WORDS_PRIVATE_H
-#define ALERTSCALER_CONFIG_YAML_WORDS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
+#define ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
 
 #include <alertscaler/base/attr.h>
 

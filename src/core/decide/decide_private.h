@@ -2,8 +2,8 @@
  * What the files of the decision share. The way of a scale-down mirrors that of a scale-up: so both
  * are computed once, as a distance (0 and up) from the present size in the direction wanted.
  */
-#ifndef ALERTSCALER_CORE_DECIDE_PRIVATE_H
-#define ALERTSCALER_CORE_DECIDE_PRIVATE_H
+#ifndef ALERTSCALER_SRC_CORE_DECIDE_DECIDE_PRIVATE_H
+#define ALERTSCALER_SRC_CORE_DECIDE_DECIDE_PRIVATE_H
 
 #include <alertscaler/core/decide.h>
 

@@ -1,8 +1,8 @@
 /*
  * What the store remembers, before the first event.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_RESTORE_H
-#define ALERTSCALER_CORE_ENGINE_RESTORE_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_ENGINE_RESTORE_H
+#define ALERTSCALER_SRC_CORE_ENGINE_ENGINE_RESTORE_H
 
 #include "engine/state/engine_state.h"
 

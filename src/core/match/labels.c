@@ -64,9 +64,9 @@ int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels *
     if (count)
         memcpy(labels->items, pairs, count * sizeof(*pairs));
 
-    int r = sort(labels->items, count);
-    if (r < 0)
-        return r;
+    int status = sort(labels->items, count);
+    if (status < 0)
+        return status;
 
     char *end = (char *)&labels->items[count];
     for (size_t i = 0; i < count; i++) {

@@ -172,10 +172,10 @@ static int parse_name(struct reader *reader, char **name_out, bool *is_plain_out
 
     *is_plain_out = false;
     if (start < reader->end && *start == '"') {
-        int r = parse_quoted(reader, name_out);
-        if (r == 0 && !**name_out)
+        int status = parse_quoted(reader, name_out);
+        if (status == 0 && !**name_out)
             return fail(reader, start, "a label name cannot be empty");
-        return r;
+        return status;
     }
     while (!is_reserved(*reader->at))
         reader->at++;
@@ -207,9 +207,9 @@ static int parse_classic_value(struct reader *reader, char **value_out)
 {
     const char *start = reader->at;
     bool is_quoted = start < reader->end && *start == '"';
-    int r = is_quoted ? 0 : check_bare_value(reader);
-    if (r < 0)
-        return r;
+    int status = is_quoted ? 0 : check_bare_value(reader);
+    if (status < 0)
+        return status;
 
     AS_CLEANUP(as_free_p) char *value = as_xmalloc((size_t)(reader->end - start) + 1);
     char *out = value;
@@ -241,9 +241,9 @@ static int parse_utf8_value(struct reader *reader, char **value_out)
     if (start == reader->end)
         return fail(reader, start, "expected a value (\"\" for the empty one)");
     if (*start != '"') {
-        int r = check_bare_value(reader);
-        if (r < 0)
-            return r;
+        int status = check_bare_value(reader);
+        if (status < 0)
+            return status;
         while (!is_reserved(*reader->at))
             reader->at++;
         if (reader->at < reader->end)
@@ -251,10 +251,10 @@ static int parse_utf8_value(struct reader *reader, char **value_out)
         *value_out = as_xstrndup(start, (size_t)(reader->end - start));
         return 0;
     }
-    int r = parse_quoted(reader, value_out);
-    if (r == 0 && reader->at < reader->end)
+    int status = parse_quoted(reader, value_out);
+    if (status == 0 && reader->at < reader->end)
         return fail(reader, reader->at, "expected the end behind the closing quote");
-    return r;
+    return status;
 }
 
 int as_matcher_init(struct as_matcher *matcher, const char *text, struct as_error *error)
@@ -265,21 +265,21 @@ int as_matcher_init(struct as_matcher *matcher, const char *text, struct as_erro
 
     while (reader.end > reader.at && is_space(reader.end[-1]))
         reader.end--;
-    int r = 0;
+    int status = 0;
     if (!as_str_is_utf8(text, (size_t)(reader.end - text)))
-        r = fail(&reader, text, "not valid UTF-8");
-    if (r == 0)
-        r = parse_name(&reader, &result.name, &is_plain);
-    if (r == 0)
-        r = parse_op(&reader, &result.op);
-    if (r == 0)
-        r = is_plain ? parse_classic_value(&reader, &result.value)
-                     : parse_utf8_value(&reader, &result.value);
-    if (r == 0 && (result.op == AS_MATCHER_REGEX || result.op == AS_MATCHER_NOT_REGEX))
-        r = as_regex_new(result.value, &result.regex, error);
-    if (r < 0) {
+        status = fail(&reader, text, "not valid UTF-8");
+    if (status == 0)
+        status = parse_name(&reader, &result.name, &is_plain);
+    if (status == 0)
+        status = parse_op(&reader, &result.op);
+    if (status == 0)
+        status = is_plain ? parse_classic_value(&reader, &result.value)
+                          : parse_utf8_value(&reader, &result.value);
+    if (status == 0 && (result.op == AS_MATCHER_REGEX || result.op == AS_MATCHER_NOT_REGEX))
+        status = as_regex_new(result.value, &result.regex, error);
+    if (status < 0) {
         as_matcher_deinit(&result);
-        return r;
+        return status;
     }
     *matcher = result;
     return 0;

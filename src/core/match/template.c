@@ -112,9 +112,9 @@ static int parse_reference(struct reader *reader, struct template_part *part)
 static int parse_action(struct reader *reader, struct template_part *part)
 {
     skip_space(reader);
-    int r = parse_reference(reader, part);
-    if (r < 0)
-        return r;
+    int status = parse_reference(reader, part);
+    if (status < 0)
+        return status;
     skip_space(reader);
     if (!take(reader, "}}"))
         return fail(reader, reader->at,
@@ -134,9 +134,9 @@ static int parse(struct as_template *template, struct reader *reader)
         *part = (struct template_part){.kind = TEMPLATE_TEXT,
                                        .offset = (size_t)(reader->at - reader->start)};
         if (take(reader, "{{")) {
-            int r = parse_action(reader, part);
-            if (r < 0)
-                return r;
+            int status = parse_action(reader, part);
+            if (status < 0)
+                return status;
         } else {
             const char *action = strstr(reader->at, "{{");
             size_t size = action ? (size_t)(action - reader->at) : strlen(reader->at);
@@ -153,9 +153,9 @@ int as_template_new(const char *text, struct as_template **template_out, struct 
     struct reader reader = {text, text, error};
 
     template->text = as_xstrdup(text);
-    int r = parse(template, &reader);
-    if (r < 0)
-        return r;
+    int status = parse(template, &reader);
+    if (status < 0)
+        return status;
     *template_out = template;
     template = NULL;
     return 0;

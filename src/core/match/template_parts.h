@@ -2,8 +2,8 @@
  * A template's inside, for template.c, for template_promql.c and for target.c, which must know what
  * of a result came from an alert.
  */
-#ifndef ALERTSCALER_CORE_TEMPLATE_PARTS_H
-#define ALERTSCALER_CORE_TEMPLATE_PARTS_H
+#ifndef ALERTSCALER_SRC_CORE_MATCH_TEMPLATE_PARTS_H
+#define ALERTSCALER_SRC_CORE_MATCH_TEMPLATE_PARTS_H
 
 #include <stddef.h>
 

@@ -92,9 +92,9 @@ int as_template_check_promql(const struct as_template *template, struct as_error
     for (size_t i = 0; i < template->part_count; i++) {
         const struct template_part *part = &template->parts[i];
         bool is_line = part->kind != TEMPLATE_TEXT || read_text(&lexer, part);
-        int r = part->kind != TEMPLATE_TEXT ? check_place(&lexer, part->offset, error) : 0;
-        if (r < 0)
-            return r;
+        int status = part->kind != TEMPLATE_TEXT ? check_place(&lexer, part->offset, error) : 0;
+        if (status < 0)
+            return status;
         if (!is_line)
             break;
     }

@@ -1,8 +1,8 @@
 /*
  * The answers of Alibaba Cloud's Auto Scaling, and the meaning of its errors.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_ALIBABA_ERRORS_H
-#define ALERTSCALER_SRC_PROVIDER_ALIBABA_ERRORS_H
+#ifndef ALERTSCALER_SRC_PROVIDER_ALIBABA_ALIBABA_ERRORS_H
+#define ALERTSCALER_SRC_PROVIDER_ALIBABA_ALIBABA_ERRORS_H
 
 #include <jansson.h>
 

@@ -49,7 +49,7 @@ static bool is_on(const struct as_talk *talk, const char *name)
 
 const char *alibaba_find_region(const struct as_talk *talk,
                                 const struct as_provider_settings *account,
-                                const struct as_credentials *credentials)
+                                const struct as_provider_credentials *credentials)
 {
     const char *region = as_account_get(account, "region");
     if (!region)

@@ -1,8 +1,8 @@
 /*
  * Credentials of Alibaba Cloud, in the order of its own libraries; and the region.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_ALIBABA_H
-#define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_ALIBABA_H
+#ifndef ALERTSCALER_SRC_PROVIDER_ALIBABA_CREDENTIALS_ALIBABA_H
+#define ALERTSCALER_SRC_PROVIDER_ALIBABA_CREDENTIALS_ALIBABA_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/provider/credentials.h>
@@ -12,6 +12,6 @@ extern const struct as_credentials_source alibaba_credentials[];
 /* The region of the account, else of the environment, else of the credentials; NULL: not known. */
 const char *alibaba_find_region(const struct as_talk *talk,
                                 const struct as_provider_settings *account,
-                                const struct as_credentials *credentials) AS_MUST_USE;
+                                const struct as_provider_credentials *credentials) AS_MUST_USE;
 
 #endif

@@ -44,7 +44,7 @@ static void write_canonical(struct as_talk *talk, const char *payload, struct as
     as_buf_printf(out, "\n%s\n%s", names->data, payload);
 }
 
-int as_sign_acs(struct as_talk *talk, const struct as_credentials *credentials,
+int as_sign_acs(struct as_talk *talk, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf canonical = AS_BUF_INIT(CANONICAL_MAX);

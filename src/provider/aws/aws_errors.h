@@ -1,8 +1,8 @@
 /*
  * Errors of AWS' APIs: their codes as faults of a talk.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_AWS_ERRORS_H
-#define ALERTSCALER_SRC_PROVIDER_AWS_ERRORS_H
+#ifndef ALERTSCALER_SRC_PROVIDER_AWS_AWS_ERRORS_H
+#define ALERTSCALER_SRC_PROVIDER_AWS_AWS_ERRORS_H
 
 #include <stdbool.h>
 

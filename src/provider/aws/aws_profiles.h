@@ -2,8 +2,8 @@
  * The files that AWS' own tools share, ~/.aws/config and ~/.aws/credentials, as profiles:
  * https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_AWS_PROFILES_H
-#define ALERTSCALER_SRC_PROVIDER_AWS_PROFILES_H
+#ifndef ALERTSCALER_SRC_PROVIDER_AWS_AWS_PROFILES_H
+#define ALERTSCALER_SRC_PROVIDER_AWS_AWS_PROFILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

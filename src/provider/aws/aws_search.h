@@ -2,8 +2,8 @@
  * The search for credentials of AWS: what its sources share. Each source gets the search, and ends
  * with aws_search_found or aws_search_not_here.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_AWS_SEARCH_H
-#define ALERTSCALER_SRC_PROVIDER_AWS_SEARCH_H
+#ifndef ALERTSCALER_SRC_PROVIDER_AWS_AWS_SEARCH_H
+#define ALERTSCALER_SRC_PROVIDER_AWS_AWS_SEARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
 #include "aws_search.h"
 
 const char *aws_find_region(const struct as_provider_settings *account,
-                            const struct as_credentials *credentials)
+                            const struct as_provider_credentials *credentials)
 {
     const char *region = as_account_get(account, "region");
     return region ? region : credentials->region;
@@ -168,7 +168,7 @@ static char *copy(const char *text)
 void aws_search_found(struct as_credentials_talk *talk, const char *key_id, const char *secret,
                       const char *token, as_maybe_time expires)
 {
-    struct as_credentials found = {
+    struct as_provider_credentials found = {
         .key_id = copy(key_id), .secret = copy(secret), .token = copy(token), .expires = expires};
     as_credentials_deinit(&talk->found);
     talk->found = found;

@@ -70,7 +70,7 @@ static void sign(const char *secret, const struct stamp *stamp, const struct as_
     explicit_bzero(key, sizeof(key));
 }
 
-int as_sign_aws(struct as_talk *talk, const struct as_credentials *credentials,
+int as_sign_aws(struct as_talk *talk, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf canonical = AS_BUF_INIT(CANONICAL_MAX);

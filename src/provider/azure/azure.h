@@ -2,8 +2,8 @@
  * Azure: what scale sets and agent pools have in common. Both are resources of Azure Resource
  * Manager; their changes are operations that continue after the answer.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_AZURE_H
-#define ALERTSCALER_SRC_PROVIDER_AZURE_H
+#ifndef ALERTSCALER_SRC_PROVIDER_AZURE_AZURE_H
+#define ALERTSCALER_SRC_PROVIDER_AZURE_AZURE_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * Credentials and endpoints of Azure, in the order of its own libraries' default chain:
  * https://learn.microsoft.com/azure/developer/go/sdk/authentication/credential-chains
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_AZURE_H
-#define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_AZURE_H
+#ifndef ALERTSCALER_SRC_PROVIDER_AZURE_CREDENTIALS_AZURE_H
+#define ALERTSCALER_SRC_PROVIDER_AZURE_CREDENTIALS_AZURE_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/provider/credentials.h>

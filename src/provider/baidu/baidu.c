@@ -412,7 +412,7 @@ static char *copy(const char *text)
 /* In the format of Baidu's token service: a job that fetches session tokens stores its answer. */
 static void hear_file(struct as_talk *talk)
 {
-    struct as_credentials *found = &((struct as_credentials_talk *)talk)->found;
+    struct as_provider_credentials *found = &((struct as_credentials_talk *)talk)->found;
     const char *text = as_credentials_take_file(talk);
     if (!text)
         return;

@@ -1,8 +1,8 @@
 /*
  * Cluster API: what reading a group and changing it have in common.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_CLUSTERAPI_H
-#define ALERTSCALER_SRC_PROVIDER_CLUSTERAPI_H
+#ifndef ALERTSCALER_SRC_PROVIDER_CLUSTERAPI_CLUSTERAPI_H
+#define ALERTSCALER_SRC_PROVIDER_CLUSTERAPI_CLUSTERAPI_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * One message is sent, one comes back, without compression. The result is in grpc-status, in the
  * trailer or, without a message, in the head.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_GRPC_H
-#define ALERTSCALER_SRC_PROVIDER_GRPC_H
+#ifndef ALERTSCALER_SRC_PROVIDER_EXTERNALGRPC_GRPC_H
+#define ALERTSCALER_SRC_PROVIDER_EXTERNALGRPC_GRPC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * reading: a truncated field, a varint of more than 64 bits, a tag of more than 32 bits, field
  * number 0, groups (which proto3 does not have).
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
-#define ALERTSCALER_SRC_PROVIDER_PROTOBUF_H
+#ifndef ALERTSCALER_SRC_PROVIDER_EXTERNALGRPC_PROTOBUF_H
+#define ALERTSCALER_SRC_PROVIDER_EXTERNALGRPC_PROTOBUF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -225,7 +225,7 @@ static bool is_metadata_service(struct as_talk *talk)
 /* The token is still good: groups may name the project. But it is not kept for long. */
 static void hear_metadata_project(struct as_talk *talk)
 {
-    struct as_credentials *found = &get_talk(talk)->found;
+    struct as_provider_credentials *found = &get_talk(talk)->found;
     const as_wall_time soon = {as_time_add(talk->now.us, WITHOUT_PROJECT_US)};
     char line[AS_TALK_ID_SIZE] = "";
     if (is_metadata_service(talk) && as_talk_is_good(talk))

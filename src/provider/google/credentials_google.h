@@ -2,8 +2,8 @@
  * Credentials of Google Cloud, in the order of its own tools (Application Default Credentials):
  * https://cloud.google.com/docs/authentication/application-default-credentials
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_GOOGLE_H
-#define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_GOOGLE_H
+#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_CREDENTIALS_GOOGLE_H
+#define ALERTSCALER_SRC_PROVIDER_GOOGLE_CREDENTIALS_GOOGLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -79,7 +79,7 @@ static bool take_url(struct as_talk *talk, const json_t *document, const char *k
 static void take_project(struct as_talk *talk, const json_t *document)
 {
     static const char *const keys[] = {"project_id", "quota_project_id"};
-    struct as_credentials *found = &((struct as_credentials_talk *)talk)->found;
+    struct as_provider_credentials *found = &((struct as_credentials_talk *)talk)->found;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys) && !found->project; i++) {
         const char *project = answer_text(document, keys[i]);
         found->project = *project ? as_xstrdup(project) : NULL;

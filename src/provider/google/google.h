@@ -1,8 +1,8 @@
 /*
  * What Google's APIs have in common: errors, projects, request ids.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_H
-#define ALERTSCALER_SRC_PROVIDER_GOOGLE_H
+#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_GOOGLE_H
+#define ALERTSCALER_SRC_PROVIDER_GOOGLE_GOOGLE_H
 
 #include <stdbool.h>
 

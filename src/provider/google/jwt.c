@@ -17,10 +17,6 @@
 /* Keys with a passphrase are refused; without this callback OpenSSL would ask on the terminal. */
 static int have_no_passphrase(char *text, int size, int is_writing, void *context)
 {
-    (void)text;
-    (void)size;
-    (void)is_writing;
-    (void)context;
     return -1;
 }
 

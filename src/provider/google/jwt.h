@@ -1,8 +1,8 @@
 /*
  * JSON Web Tokens with an RSA signature (RFC 7519; RS256 of RFC 7518).
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_JWT_H
-#define ALERTSCALER_SRC_PROVIDER_JWT_H
+#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_JWT_H
+#define ALERTSCALER_SRC_PROVIDER_GOOGLE_JWT_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>

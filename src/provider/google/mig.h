@@ -7,8 +7,8 @@
  * An instance's id is ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several
  * operations have spaces between them.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_MIG_H
-#define ALERTSCALER_SRC_PROVIDER_MIG_H
+#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_MIG_H
+#define ALERTSCALER_SRC_PROVIDER_GOOGLE_MIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

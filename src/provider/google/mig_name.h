@@ -2,8 +2,8 @@
  * Names in the addresses of managed instance groups and their instances. They are put into requests
  * unescaped, so the check is strict.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
-#define ALERTSCALER_SRC_PROVIDER_MIG_NAME_H
+#ifndef ALERTSCALER_SRC_PROVIDER_GOOGLE_MIG_NAME_H
+#define ALERTSCALER_SRC_PROVIDER_GOOGLE_MIG_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

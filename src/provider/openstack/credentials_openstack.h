@@ -2,8 +2,8 @@
  * Credentials of OpenStack, with the names of its own tools (OS_...), and the service's address
  * from a token's catalogue.
  */
-#ifndef ALERTSCALER_SRC_PROVIDER_CREDENTIALS_OPENSTACK_H
-#define ALERTSCALER_SRC_PROVIDER_CREDENTIALS_OPENSTACK_H
+#ifndef ALERTSCALER_SRC_PROVIDER_OPENSTACK_CREDENTIALS_OPENSTACK_H
+#define ALERTSCALER_SRC_PROVIDER_OPENSTACK_CREDENTIALS_OPENSTACK_H
 
 #include <alertscaler/provider/credentials.h>
 

@@ -9,8 +9,8 @@
  * DaemonSet pods, mirror pods and finished pods are ignored. A pod that may not be evicted
  * (wire/kube_nodes.h) ends the drain before anything is evicted.
  */
-#ifndef ALERTSCALER_SRC_TARGET_DRAIN_H
-#define ALERTSCALER_SRC_TARGET_DRAIN_H
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

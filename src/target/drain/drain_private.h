@@ -2,8 +2,8 @@
  * The files of a drain share this: drains.c (all drains), drain.c (the course of one drain),
  * drain_undo.c (undoing), and drain_recover.c (what others left behind).
  */
-#ifndef ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
-#define ALERTSCALER_SRC_TARGET_DRAIN_PRIVATE_H
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_PRIVATE_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_PRIVATE_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * The pods on one node, of all namespaces.
  */
-#ifndef ALERTSCALER_SRC_TARGET_NODE_PODS_H
-#define ALERTSCALER_SRC_TARGET_NODE_PODS_H
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_NODE_PODS_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_NODE_PODS_H
 
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>

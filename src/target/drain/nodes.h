@@ -6,8 +6,8 @@
  * or ends with it behind a '/' or '.'; for Azure ignoring case. If the provider does not name
  * instances (as_group_view.node_label), the nodes are the instances.
  */
-#ifndef ALERTSCALER_SRC_TARGET_NODES_H
-#define ALERTSCALER_SRC_TARGET_NODES_H
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_NODES_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_NODES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * The clusters of the settings, whose nodes may be the instances of node groups.
  */
-#ifndef ALERTSCALER_SRC_TARGET_CLUSTERS_H
-#define ALERTSCALER_SRC_TARGET_CLUSTERS_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_CLUSTERS_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_CLUSTERS_H
 
 #include <stddef.h>
 

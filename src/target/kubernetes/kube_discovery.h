@@ -4,8 +4,8 @@
  * lacks a kind or a path is gone, but at most once every AS_KUBE_DISCOVERY_REFRESH_US. Callers that
  * need the same group version at the same time share one request.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_DISCOVERY_H
-#define ALERTSCALER_SRC_TARGET_KUBE_DISCOVERY_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_DISCOVERY_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_DISCOVERY_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * Events on scaled objects, for readers of `kubectl describe`: best effort. Rate and requests at a
  * time are limited; what is beyond the limits, or fails, is dropped, which is logged once.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H
-#define ALERTSCALER_SRC_TARGET_KUBE_EVENTS_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_EVENTS_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_EVENTS_H
 
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/core/observation.h>

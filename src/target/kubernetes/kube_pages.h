@@ -2,8 +2,8 @@
  * A complete list from a cluster's API server, read page by page, as of one moment: everything, or
  * a failure.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
-#define ALERTSCALER_SRC_TARGET_KUBE_PAGES_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_PAGES_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_PAGES_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * The pods of a label selector in one namespace of a cluster: a list read page by page.
  */
-#ifndef ALERTSCALER_SRC_TARGET_KUBE_PODS_H
-#define ALERTSCALER_SRC_TARGET_KUBE_PODS_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_PODS_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_PODS_H
 
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>

@@ -1,8 +1,8 @@
 /*
  * A copy of a scale request, which a port's caller lends only for the call.
  */
-#ifndef ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H
-#define ALERTSCALER_SRC_TARGET_SCALE_REQUEST_H
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_SCALE_REQUEST_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_SCALE_REQUEST_H
 
 #include <alertscaler/core/observation.h>
 

@@ -46,7 +46,7 @@ struct as_account {
     struct as_random nonces;
     int64_t skew_us; /* how far the provider's clock is ahead of ours, if known */
 
-    struct as_credentials credentials; /* when has_credentials */
+    struct as_provider_credentials credentials; /* when has_credentials */
     bool has_credentials;
     unsigned generation; /* counts the credentials that were found */
     /* the search: */
@@ -78,7 +78,7 @@ static as_mono_time get_mono(const struct as_account *account)
 static bool is_good_for(const struct as_account *account, int64_t margin_us)
 {
     const as_wall_time now = get_wall(account);
-    const struct as_credentials *credentials = &account->credentials;
+    const struct as_provider_credentials *credentials = &account->credentials;
     return !account->provider->credentials ||
            (account->has_credentials &&
             (!credentials->expires.set ||
@@ -135,7 +135,7 @@ static void take_found(struct as_account *account)
 {
     as_credentials_deinit(&account->credentials);
     account->credentials = account->search.found;
-    account->search.found = (struct as_credentials){0};
+    account->search.found = (struct as_provider_credentials){0};
     account->has_credentials = true;
     account->generation++;
 }
@@ -194,21 +194,17 @@ static void nothing_found(void *context)
 
 static bool authorize_nothing(void *context, struct as_talk *talk)
 {
-    (void)context;
     as_talk_fail(talk, AS_TALK_CONFIGURATION, "credentials cannot need credentials");
     return false;
 }
 
 static bool refuse_nothing(void *context, struct talk_call *call)
 {
-    (void)context;
-    (void)call;
     return false;
 }
 
 static void mistimed_nothing(void *context)
 {
-    (void)context;
 }
 
 static void search_anew(void *context);

@@ -2,8 +2,8 @@
  * A provider's account: its credentials, and the talks with its API. Credentials are found once for
  * all that wait, renewed before they expire, and kept while they are valid even if a renewal fails.
  */
-#ifndef ALERTSCALER_SRC_TARGET_ACCOUNT_H
-#define ALERTSCALER_SRC_TARGET_ACCOUNT_H
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_ACCOUNT_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_ACCOUNT_H
 
 #include <alertscaler/access/env.h>
 #include <alertscaler/access/kube_client.h>

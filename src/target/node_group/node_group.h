@@ -5,8 +5,8 @@
  * provider does not reach the size in time, the observation has a `shortfall`, and the group
  * accepts no growth for a while; this pause doubles each time.
  */
-#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_H
-#define ALERTSCALER_SRC_TARGET_NODE_GROUP_H
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_NODE_GROUP_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_NODE_GROUP_H
 
 #include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>

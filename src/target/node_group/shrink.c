@@ -103,7 +103,6 @@ static void talk(struct as_shrink *shrink, enum as_group_verb verb, as_account_d
 /* By then the action has been reported, or is about to be: a remaining mark goes into the log. */
 static void undone(void *context, const struct as_drain_result *result)
 {
-    (void)context;
     if (result->end == AS_DRAIN_STUCK)
         as_log(AS_LOG_ERROR, "a node stays cordoned", AS_F("node", result->node),
                AS_F("reason", result->outcome.message));

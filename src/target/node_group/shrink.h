@@ -3,8 +3,8 @@
  * together with the size, and waits until they are gone. If a node cannot be emptied, its instance
  * stays, and the size with it.
  */
-#ifndef ALERTSCALER_SRC_TARGET_SHRINK_H
-#define ALERTSCALER_SRC_TARGET_SHRINK_H
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H
 
 #include <alertscaler/access/env.h>
 #include <alertscaler/base/attr.h>

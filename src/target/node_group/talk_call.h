@@ -1,8 +1,8 @@
 /*
  * Carries out what a talk (provider/talk.h) wants, over the ports: requests, files, programs, time.
  */
-#ifndef ALERTSCALER_SRC_TARGET_TALK_CALL_H
-#define ALERTSCALER_SRC_TARGET_TALK_CALL_H
+#ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_TALK_CALL_H
+#define ALERTSCALER_SRC_TARGET_NODE_GROUP_TALK_CALL_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /*
  * Where a JSON text stands for itself: asked of eight bytes at a time, by whoever reads or writes.
  */
-#ifndef ALERTSCALER_SRC_WIRE_JSON_PLAIN_H
-#define ALERTSCALER_SRC_WIRE_JSON_PLAIN_H
+#ifndef ALERTSCALER_SRC_WIRE_JSON_JSON_PLAIN_H
+#define ALERTSCALER_SRC_WIRE_JSON_JSON_PLAIN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Between enter and leave all that jansson allocates in this thread comes from the pool, and what
  * it frees stays there until the pool is left; so no value may be kept beyond it.
  */
-#ifndef ALERTSCALER_WIRE_JSON_POOL_H
-#define ALERTSCALER_WIRE_JSON_POOL_H
+#ifndef ALERTSCALER_SRC_WIRE_JSON_JSON_POOL_H
+#define ALERTSCALER_SRC_WIRE_JSON_JSON_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

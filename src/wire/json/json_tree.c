@@ -146,9 +146,9 @@ static int read_text(struct reader *reader, const char **text_out, uint32_t *siz
 
     reader->at = out;
     while (*reader->at != '"') {
-        int r = read_special(reader, &out);
-        if (r < 0)
-            return r;
+        int status = read_special(reader, &out);
+        if (status < 0)
+            return status;
         char *plain = reader->at;
         reader->at = skip_plain(plain);
         memmove(out, plain, (size_t)(reader->at - plain));
@@ -164,10 +164,11 @@ static int read_text(struct reader *reader, const char **text_out, uint32_t *siz
 static int read_number(struct reader *reader, struct tree_value *value)
 {
     const size_t size = strspn(reader->at, "+-.0123456789Ee");
-    int r = as_number_parse_double(reader->at, size, &value->number);
+    int status = as_number_parse_double(reader->at, size, &value->number);
 
-    if (r < 0)
-        return fail(reader, reader->at, r == -ERANGE ? "real number overflow" : "invalid number");
+    if (status < 0)
+        return fail(reader, reader->at,
+                    status == -ERANGE ? "real number overflow" : "invalid number");
     value->kind = TREE_NUMBER;
     reader->at += size;
     return 0;
@@ -225,9 +226,9 @@ static int read_member(struct reader *reader, struct tree_value *member)
 {
     if (*reader->at != '"')
         return fail(reader, reader->at, "a name in quotes expected");
-    int r = read_text(reader, &member->name, &member->name_size);
-    if (r < 0)
-        return r;
+    int status = read_text(reader, &member->name, &member->name_size);
+    if (status < 0)
+        return status;
     if (!take(reader, ':'))
         return fail(reader, reader->at, "':' expected");
     return read_value(reader, member);
@@ -249,9 +250,9 @@ static int read_values(struct reader *reader, struct tree_value *parent)
         *next = value;
         next = &value->next;
         parent->size++;
-        int r = is_object ? read_member(reader, value) : read_value(reader, value);
-        if (r < 0)
-            return r;
+        int status = is_object ? read_member(reader, value) : read_value(reader, value);
+        if (status < 0)
+            return status;
     } while (take(reader, ','));
     return take(reader, is_object ? '}' : ']')
                ? 0
@@ -266,13 +267,13 @@ static int read_brackets(struct reader *reader, struct tree_value *value)
     if (++reader->depth > DEPTH_MAX)
         return fail(reader, reader->at, "maximum parsing depth reached");
     reader->at++;
-    int r = read_values(reader, value);
-    if (r == 0 && value->kind == TREE_OBJECT)
-        r = find_duplicate(value, &second, reader->error);
+    int status = read_values(reader, value);
+    if (status == 0 && value->kind == TREE_OBJECT)
+        status = find_duplicate(value, &second, reader->error);
     if (second)
         return fail(reader, second->name + second->name_size, "duplicate object key");
     reader->depth--;
-    return r;
+    return status;
 }
 
 static int read_word(struct reader *reader, const char *word, enum tree_kind kind,
@@ -320,9 +321,9 @@ int tree_parse(const char *json, size_t size, const struct tree_value **root_out
     skip_space(&reader);
     if (*reader.at != '{' && *reader.at != '[')
         return fail(&reader, reader.at, "'[' or '{' expected");
-    int r = read_brackets(&reader, root);
-    if (r < 0)
-        return r;
+    int status = read_brackets(&reader, root);
+    if (status < 0)
+        return status;
     if (reader.at != reader.end)
         return fail(&reader, reader.at, "end of file expected");
     *root_out = root;

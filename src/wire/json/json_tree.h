@@ -7,8 +7,8 @@
  * without halves of surrogate pairs, numbers fit into a double. A NUL, which no text of ours can
  * hold, stands as U+FFFF, which is no character.
  */
-#ifndef ALERTSCALER_SRC_WIRE_JSON_TREE_H
-#define ALERTSCALER_SRC_WIRE_JSON_TREE_H
+#ifndef ALERTSCALER_SRC_WIRE_JSON_JSON_TREE_H
+#define ALERTSCALER_SRC_WIRE_JSON_JSON_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -108,9 +108,9 @@ int place_fail_with_text(const struct place *place, const char *member, const ch
     struct as_buf shown = AS_BUF_INIT(AS_ERROR_SIZE);
 
     show(&shown, text);
-    int r = place_fail(place, member, NULL, "expected %s, got %s", expected, shown.data);
+    int status = place_fail(place, member, NULL, "expected %s, got %s", expected, shown.data);
     as_buf_deinit(&shown);
-    return r;
+    return status;
 }
 
 const struct tree_value *place_find(const struct tree_value *object, const char *member)
@@ -175,13 +175,13 @@ int place_read_labels(const struct place *place, const struct tree_value *alert,
 
     for (const struct tree_value *value = object ? object->first : NULL; value;
          value = value->next) {
-        int r = check_label(place, member, value);
-        if (r < 0)
-            return r;
+        int status = check_label(place, member, value);
+        if (status < 0)
+            return status;
         place->pairs[count++] = (struct as_label){value->name, value->text};
     }
-    int r = as_labels_new(place->pairs, count, labels_out);
-    if (r < 0) /* -EEXIST cannot be: the parser refuses duplicate names */
+    int status = as_labels_new(place->pairs, count, labels_out);
+    if (status < 0) /* -EEXIST cannot be: the parser refuses duplicate names */
         return place_fail(place, member, NULL, "more than 16 MiB");
     return 0;
 }
@@ -190,10 +190,10 @@ int place_read_time(const struct place *place, const struct tree_value *alert, c
                     bool is_needed, as_wall_time *time_out)
 {
     const char *text = NULL;
-    int r = place_read_text(place, alert, member, AS_PAYLOAD_TIME_MAX, &text);
+    int status = place_read_text(place, alert, member, AS_PAYLOAD_TIME_MAX, &text);
 
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     if (!text && is_needed)
         return place_fail(place, member, NULL, "missing");
     if (text && as_wall_time_parse(text, strlen(text), time_out) < 0)
@@ -206,10 +206,10 @@ int place_read_identity(const struct place *place, const struct tree_value *obje
                         uint64_t *fingerprint_out)
 {
     const char *text = NULL;
-    int r = place_read_text(place, object, "fingerprint", AS_PAYLOAD_TEXT_MAX, &text);
+    int status = place_read_text(place, object, "fingerprint", AS_PAYLOAD_TEXT_MAX, &text);
 
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     if (!text || strlen(text) != 16 || as_number_parse_u64_hex(text, 16, fingerprint_out) < 0)
         *fingerprint_out = as_labels_get_fingerprint(labels);
     *digest_out = as_labels_hasher_get(place->hasher, labels);

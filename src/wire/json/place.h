@@ -3,8 +3,8 @@
  * path of members that leads there: "alerts[3].labels.severity: expected a string, got a number".
  * All of them are -EINVAL. An alert that cannot be read is no reason to refuse the others.
  */
-#ifndef ALERTSCALER_SRC_WIRE_PLACE_H
-#define ALERTSCALER_SRC_WIRE_PLACE_H
+#ifndef ALERTSCALER_SRC_WIRE_JSON_PLACE_H
+#define ALERTSCALER_SRC_WIRE_JSON_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

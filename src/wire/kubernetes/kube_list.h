@@ -1,8 +1,8 @@
 /*
  * One page of a list of the Kubernetes API (PodList, ConfigMapList), item by item.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBE_LIST_H
-#define ALERTSCALER_SRC_WIRE_KUBE_LIST_H
+#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_LIST_H
+#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_LIST_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * Objects of the Kubernetes API as JSON, of an expected kind.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBE_OBJECT_H
-#define ALERTSCALER_SRC_WIRE_KUBE_OBJECT_H
+#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_OBJECT_H
+#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_OBJECT_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * One Pod of the Kubernetes API as what decisions need of it.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_POD_H
-#define ALERTSCALER_SRC_WIRE_KUBERNETES_POD_H
+#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H
+#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H
 
 #include <jansson.h>
 

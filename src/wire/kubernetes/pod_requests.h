@@ -2,8 +2,8 @@
  * What a whole pod asks for, as the scheduler counts it: Kubernetes' PodRequests
  * (component-helpers/resource/helpers.go).
  */
-#ifndef ALERTSCALER_SRC_WIRE_POD_REQUESTS_H
-#define ALERTSCALER_SRC_WIRE_POD_REQUESTS_H
+#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_POD_REQUESTS_H
+#define ALERTSCALER_SRC_WIRE_KUBERNETES_POD_REQUESTS_H
 
 #include <jansson.h>
 

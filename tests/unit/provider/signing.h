@@ -38,9 +38,9 @@ struct signing {
 static inline void signing_check_vector(const struct signing *signing, const json_t *row)
 {
     struct as_talk talk;
-    struct as_credentials credentials = {.key_id = (char *)signing_get(row, "key_id"),
-                                         .secret = (char *)signing_get(row, "secret"),
-                                         .token = (char *)signing_get(row, "token")};
+    struct as_provider_credentials credentials = {.key_id = (char *)signing_get(row, "key_id"),
+                                                  .secret = (char *)signing_get(row, "secret"),
+                                                  .token = (char *)signing_get(row, "token")};
     struct as_sign_scope scope = {.region = signing_get(row, "region"),
                                   .service = signing_get(row, "service"),
                                   .nonce = signing_get(row, "nonce")};
@@ -81,10 +81,10 @@ static inline void signing_expect_that_a_key_is_needed(as_sign_fn *sign)
     struct as_talk talk;
     const struct as_sign_scope scope = {
         .region = "r", .service = "s", .now = TALKER_NOW, .nonce = "n"};
-    struct as_credentials rows[] = {{0},
-                                    {.key_id = (char *)"A"},
-                                    {.key_id = (char *)"A", .secret = (char *)""},
-                                    {.key_id = (char *)"", .secret = (char *)"s"}};
+    struct as_provider_credentials rows[] = {{0},
+                                             {.key_id = (char *)"A"},
+                                             {.key_id = (char *)"A", .secret = (char *)""},
+                                             {.key_id = (char *)"", .secret = (char *)"s"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_error error;
         as_talk_init(&talk, talker_get_variable);

@@ -133,7 +133,7 @@ static inline void talker_expect_end(const struct as_talk *talk, enum as_talk_fa
 struct talker_group { /* zeroed at first, but for the credentials */
     struct as_group_talk talk;
     const struct as_group_provider *provider;
-    struct as_credentials credentials; /* borrowed texts */
+    struct as_provider_credentials credentials; /* borrowed texts */
     struct as_provider_settings account;
     struct as_provider_option options[16];
     struct as_target_field fields[8];
@@ -228,7 +228,7 @@ static inline void talker_source_option(struct talker_source *given, const char 
 static inline void talker_expect_found(const struct talker_source *given, const char *key_id,
                                        const char *secret, const char *token, const char *region)
 {
-    const struct as_credentials *found = &given->talk.found;
+    const struct as_provider_credentials *found = &given->talk.found;
     talker_expect_end(&given->talk.talk, AS_TALK_OK, "");
     cr_assert_not(given->talk.is_not_here);
     cr_assert(as_str_equal(found->key_id, key_id), "%s", found->key_id);

@@ -75,7 +75,7 @@ Test(credentials, endpoint_is_without_slashes_at_its_end)
 
 static int sign(struct as_talk *talk, const char *token, struct as_error *error)
 {
-    const struct as_credentials credentials = {.token = (char *)token};
+    const struct as_provider_credentials credentials = {.token = (char *)token};
     as_talk_init(talk, talker_get_variable);
     as_talk_ask(talk, "GET", "https://x/");
     return as_sign_bearer(talk, &credentials, &(struct as_sign_scope){0}, error);
@@ -97,13 +97,13 @@ Test(sign_token, is_a_header_of_its_own)
     const struct as_sign_scope scope = {0};
     as_talk_init(&talk, talker_get_variable);
     as_talk_ask(&talk, "GET", "https://x");
-    cr_assert_eq(
-        as_sign_token(&talk, &(struct as_credentials){.token = (char *)"gAAA-_"}, &scope, &error),
-        0);
+    cr_assert_eq(as_sign_token(&talk, &(struct as_provider_credentials){.token = (char *)"gAAA-_"},
+                               &scope, &error),
+                 0);
     talker_expect_headers(&talk, "X-Auth-Token: gAAA-_\n");
-    cr_assert_eq(
-        as_sign_token(&talk, &(struct as_credentials){.token = (char *)"a\nb"}, &scope, &error),
-        -EINVAL);
+    cr_assert_eq(as_sign_token(&talk, &(struct as_provider_credentials){.token = (char *)"a\nb"},
+                               &scope, &error),
+                 -EINVAL);
     as_talk_deinit(&talk);
 }
 

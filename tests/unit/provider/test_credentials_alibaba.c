@@ -77,7 +77,7 @@ Test(credentials_alibaba, region)
 {
     struct as_provider_option option = {.key = "region", .value = "a"};
     const struct as_provider_settings with = {.options = &option, .option_count = 1}, without = {0};
-    const struct as_credentials of_source = {.region = (char *)"c"}, none = {0};
+    const struct as_provider_credentials of_source = {.region = (char *)"c"}, none = {0};
     begin("environment");
     cr_assert_null(alibaba_find_region(talk, &without, &none));
     cr_assert_str_eq(alibaba_find_region(talk, &without, &of_source), "c");

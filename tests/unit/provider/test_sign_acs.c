@@ -39,8 +39,8 @@ Test(sign_acs, as_the_official_client_has_it)
 Test(sign_acs, as_documented)
 {
     struct as_talk talk;
-    struct as_credentials credentials = {.key_id = (char *)"YourAccessKeyId",
-                                         .secret = (char *)"YourAccessKeySecret"};
+    struct as_provider_credentials credentials = {.key_id = (char *)"YourAccessKeyId",
+                                                  .secret = (char *)"YourAccessKeySecret"};
     const struct as_sign_scope scope = {.now = {INT64_C(1698315752) * AS_US_PER_S},
                                         .nonce = "3156853299f313e23d1673dc12e1703d"};
     struct as_error error;

@@ -40,9 +40,9 @@ Test(sign_aws, as_the_official_client_has_it)
 Test(sign_aws, as_documented)
 {
     struct as_talk talk;
-    struct as_credentials credentials = {.key_id = (char *)"AKIDEXAMPLE",
-                                         .secret =
-                                             (char *)"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"};
+    struct as_provider_credentials credentials = {
+        .key_id = (char *)"AKIDEXAMPLE",
+        .secret = (char *)"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"};
     const struct as_sign_scope scope = {
         .region = "us-east-1", .service = "iam", .now = {INT64_C(1440938160) * AS_US_PER_S}};
     struct as_error error;

@@ -35,8 +35,9 @@ Test(sign_bce, as_the_official_client_has_it)
 Test(sign_bce, as_documented)
 {
     struct as_talk talk;
-    struct as_credentials credentials = {.key_id = (char *)"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-                                         .secret = (char *)"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"};
+    struct as_provider_credentials credentials = {
+        .key_id = (char *)"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        .secret = (char *)"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"};
     const struct as_sign_scope scope = {.now = {INT64_C(1430123029) * AS_US_PER_S}};
     struct as_error error;
     as_talk_init(&talk, talker_get_variable);
@@ -60,7 +61,7 @@ Test(sign_bce, nothing_is_signed_without_a_key)
 Test(sign_bce, what_is_too_large_is_not_signed)
 {
     struct as_talk talk;
-    struct as_credentials credentials = {.key_id = (char *)"A", .secret = (char *)"s"};
+    struct as_provider_credentials credentials = {.key_id = (char *)"A", .secret = (char *)"s"};
     const struct as_sign_scope scope = {.now = TALKER_NOW};
     struct as_error error;
     char *path = calloc(1, CANONICAL_MAX + 1);

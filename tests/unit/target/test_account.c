@@ -73,7 +73,7 @@ static void begin(struct as_group_talk *talk)
 
 static as_wall_time signed_at;
 
-static int sign(struct as_talk *talk, const struct as_credentials *credentials,
+static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *problem)
 {
     signed_at = scope->now;

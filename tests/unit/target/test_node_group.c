@@ -16,7 +16,7 @@ static struct cloud_answer operation; /* what polls of an operation are answered
 static unsigned polls, changes;
 
 /* A signature that needs no key. */
-static int sign(struct as_talk *talk, const struct as_credentials *credentials,
+static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     (void)credentials;

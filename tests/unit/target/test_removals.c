@@ -107,7 +107,7 @@ static struct world_answer serve(void *context, const struct world_request *requ
                                    : AWS_ACTIVITY("Successful"));
 }
 
-static int sign(struct as_talk *talk, const struct as_credentials *credentials,
+static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     (void)credentials;

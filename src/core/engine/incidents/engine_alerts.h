@@ -1,8 +1,8 @@
 /*
  * The list of what fires.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_ALERTS_H
-#define ALERTSCALER_CORE_ENGINE_ALERTS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_ALERTS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_ALERTS_H
 
 #include "engine/state/engine_state.h"
 

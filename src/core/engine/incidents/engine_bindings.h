@@ -1,8 +1,8 @@
 /*
  * Which open incident proposes something on which target; reload.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_BINDINGS_H
-#define ALERTSCALER_CORE_ENGINE_BINDINGS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_BINDINGS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_BINDINGS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * Incidents: opened, repeated, held, resolved, expired.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_INCIDENTS_H
-#define ALERTSCALER_CORE_ENGINE_INCIDENTS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_INCIDENTS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_INCIDENTS_H
 
 #include "engine/state/engine_causes.h"
 

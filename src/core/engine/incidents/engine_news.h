@@ -1,8 +1,8 @@
 /*
  * When the alerts of incidents were last reported as firing.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_NEWS_H
-#define ALERTSCALER_CORE_ENGINE_NEWS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_NEWS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_NEWS_H
 
 #include "engine/state/engine_causes.h"
 

@@ -1,8 +1,8 @@
 /*
  * Several incidents of one alert.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_OWNERS_H
-#define ALERTSCALER_CORE_ENGINE_OWNERS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_OWNERS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_OWNERS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * What is evaluated once a step is committed.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_CAUSES_H
-#define ALERTSCALER_CORE_ENGINE_CAUSES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_CAUSES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_CAUSES_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * The effects of one step: added in order, with the commits that store them.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_EFFECTS_H
-#define ALERTSCALER_CORE_ENGINE_EFFECTS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_EFFECTS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_EFFECTS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * What a rule may do for the incidents that it is bound to, and when.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_GROUPS_H
-#define ALERTSCALER_CORE_ENGINE_GROUPS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_GROUPS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_GROUPS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * What a target remembers: its changes, and what was recommended.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_HISTORY_H
-#define ALERTSCALER_CORE_ENGINE_HISTORY_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_HISTORY_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_HISTORY_H
 
 #include "engine/state/engine_state.h"
 

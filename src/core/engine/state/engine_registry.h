@@ -1,8 +1,8 @@
 /*
  * The incidents that there are, and the memory that they take.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_REGISTRY_H
-#define ALERTSCALER_CORE_ENGINE_REGISTRY_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REGISTRY_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REGISTRY_H
 
 #include "engine/state/engine_state.h"
 

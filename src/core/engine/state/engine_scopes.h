@@ -1,8 +1,8 @@
 /*
  * What the credentials reach through which incidents came.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_SCOPES_H
-#define ALERTSCALER_CORE_ENGINE_SCOPES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_SCOPES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_SCOPES_H
 
 #include "engine/state/engine_state.h"
 

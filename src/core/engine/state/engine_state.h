@@ -4,10 +4,10 @@
  *
  * Long because what a target, an incident and the engine are is read as one.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_STATE_H
-#define ALERTSCALER_CORE_ENGINE_STATE_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STATE_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STATE_H
 
-#include <sys/queue.h>
+#include <bsd/sys/queue.h>
 
 #include <bsd/sys/tree.h>
 

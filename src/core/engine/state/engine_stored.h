@@ -1,8 +1,8 @@
 /*
  * What the store has of the engine's state: filled in for it, and taken back from it.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_STORED_H
-#define ALERTSCALER_CORE_ENGINE_STORED_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STORED_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STORED_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * The targets that there are: their entries, phases, deadlines and back-off.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_TARGETS_H
-#define ALERTSCALER_CORE_ENGINE_TARGETS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_TARGETS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_TARGETS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * The watchdog: an alert that always fires.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_WATCHDOG_H
-#define ALERTSCALER_CORE_ENGINE_WATCHDOG_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_WATCHDOG_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_WATCHDOG_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * Intents, results, and what may have been done unseen.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_ACTIONS_H
-#define ALERTSCALER_CORE_ENGINE_ACTIONS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ACTIONS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ACTIONS_H
 
 #include "engine/targets/engine_decisions.h"
 

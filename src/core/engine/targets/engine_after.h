@@ -1,8 +1,8 @@
 /*
  * Which target waits for which others.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_AFTER_H
-#define ALERTSCALER_CORE_ENGINE_AFTER_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_AFTER_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_AFTER_H
 
 #include "engine/state/engine_state.h"
 

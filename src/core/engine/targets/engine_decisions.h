@@ -1,8 +1,8 @@
 /*
  * From observation and proposals to a decision and its record.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_DECISIONS_H
-#define ALERTSCALER_CORE_ENGINE_DECISIONS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_DECISIONS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_DECISIONS_H
 
 #include "engine/state/engine_state.h"
 

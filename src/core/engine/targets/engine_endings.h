@@ -1,8 +1,8 @@
 /*
  * What rules want because an incident was resolved.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_ENDINGS_H
-#define ALERTSCALER_CORE_ENGINE_ENDINGS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ENDINGS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ENDINGS_H
 
 #include "engine/state/engine_state.h"
 

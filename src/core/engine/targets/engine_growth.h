@@ -1,8 +1,8 @@
 /*
  * Increases of node groups that have not come yet.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_GROWTH_H
-#define ALERTSCALER_CORE_ENGINE_GROWTH_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_GROWTH_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_GROWTH_H
 
 #include "engine/state/engine_state.h"
 

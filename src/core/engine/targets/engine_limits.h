@@ -1,8 +1,8 @@
 /*
  * How much may be begun and removed over all targets.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_LIMITS_H
-#define ALERTSCALER_CORE_ENGINE_LIMITS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_LIMITS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_LIMITS_H
 
 #include "engine/state/engine_state.h"
 

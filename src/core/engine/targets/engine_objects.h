@@ -1,8 +1,8 @@
 /*
  * Another object under the same name.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_OBJECTS_H
-#define ALERTSCALER_CORE_ENGINE_OBJECTS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OBJECTS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OBJECTS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * What operators order.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_ORDERS_H
-#define ALERTSCALER_CORE_ENGINE_ORDERS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ORDERS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ORDERS_H
 
 #include "engine/state/engine_state.h"
 

@@ -1,8 +1,8 @@
 /*
  * Pauses and the kill switch.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_PAUSES_H
-#define ALERTSCALER_CORE_ENGINE_PAUSES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_PAUSES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_PAUSES_H
 
 #include "engine/state/engine_state.h"
 

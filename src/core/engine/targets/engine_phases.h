@@ -1,8 +1,8 @@
 /*
  * What an event does to a target: evaluated, decided, settled.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_PHASES_H
-#define ALERTSCALER_CORE_ENGINE_PHASES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_PHASES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_PHASES_H
 
 #include "engine/state/engine_state.h"
 

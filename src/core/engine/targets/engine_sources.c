@@ -85,10 +85,10 @@ static const char *expand(struct as_engine *engine, const struct as_template *te
                           const struct incident *incident, struct as_error *error)
 {
     struct as_buf text = AS_BUF_INIT(AS_QUERY_MAX);
-    const int r =
+    const int status =
         as_template_expand_promql(template, incident->labels, incident->annotations, &text, error);
     const char *result =
-        r == 0 ? as_arena_strdup(&engine->arena, text.data ? text.data : "") : NULL;
+        status == 0 ? as_arena_strdup(&engine->arena, text.data ? text.data : "") : NULL;
     as_buf_deinit(&text);
     return result;
 }

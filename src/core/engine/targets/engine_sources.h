@@ -1,8 +1,8 @@
 /*
  * Queries, and values from labels and annotations.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_SOURCES_H
-#define ALERTSCALER_CORE_ENGINE_SOURCES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SOURCES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SOURCES_H
 
 #include "engine/state/engine_state.h"
 

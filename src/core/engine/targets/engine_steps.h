@@ -1,8 +1,8 @@
 /*
  * For which incidents a change was a step.
  */
-#ifndef ALERTSCALER_CORE_ENGINE_STEPS_H
-#define ALERTSCALER_CORE_ENGINE_STEPS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_STEPS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_STEPS_H
 
 #include "engine/state/engine_state.h"
 
