@@ -1,5 +1,5 @@
 /*
- * A configuration with all its rule files: read, checked as a whole, and taken or left as a whole.
+ * A configuration with all its rule files: read, checked and accepted or refused as a whole.
  */
 #ifndef ALERTSCALER_CONFIG_CONFIG_H
 #define ALERTSCALER_CONFIG_CONFIG_H
@@ -17,30 +17,30 @@
 
 /* Immutable. The texts of `settings` belong to it. */
 struct as_config {
-    char *path; /* as given to load */
+    char *path; /* as given to as_config_load */
     struct as_settings settings;
     struct as_ruleset *ruleset; /* never NULL */
     char digest[65];            /* hex SHA-256 of the configuration's bytes */
-    const char **rule_files;    /* that were read, in the order of the rule set */
+    const char **rule_files;    /* the files read, in the order of the rule set */
     size_t rule_file_count;
     struct as_arena arena;
 };
 
 enum as_config_outcome {
     AS_CONFIG_OK,
-    AS_CONFIG_INVALID /* something in the files is wrong, or a rule file cannot be read */
+    AS_CONFIG_INVALID /* the files contain an error, or a rule file cannot be read */
 };
 
 /*
- * Loads a configuration and its rule files. Every error is added to `diagnostics` (in all cases but
- * AS_CONFIG_OK there is at least one), unsorted. A negative errno: `path` itself cannot be read.
+ * Loads a configuration and its rule files. Errors are added to `diagnostics` (at least one unless
+ * AS_CONFIG_OK), unsorted. A negative errno: `path` itself cannot be read.
  */
 int as_config_load(const char *path, struct as_config **config_out,
                    struct as_diagnostics *diagnostics) AS_MUST_USE;
 
 /*
- * Loads rule files alone, as one set, with the settings of an empty configuration; what needs the
- * configuration (which clusters and providers there are) is not checked. `path` is then "".
+ * Loads rule files alone, as one set, with the settings of an empty configuration. References to
+ * its clusters and providers are not checked. `path` is "".
  */
 int as_config_load_rules(const char *const *paths, size_t count, struct as_config **config_out,
                          struct as_diagnostics *diagnostics) AS_MUST_USE;
@@ -49,13 +49,13 @@ int as_config_load_with_rules(const char *path, const char *const *rules, size_t
                               struct as_config **config_out,
                               struct as_diagnostics *diagnostics) AS_MUST_USE;
 
-/* Loads a file that is one `http_config`, as promtool's --http.config.file: it stands in
- * `settings.prometheus.http` of an otherwise empty configuration. As as_config_load otherwise. */
+/* Loads a file that is one `http_config`, like promtool's --http.config.file: it becomes
+ * `settings.prometheus.http` of an empty configuration. Otherwise as as_config_load. */
 int as_config_load_http(const char *path, struct as_config **config_out,
                         struct as_diagnostics *diagnostics) AS_MUST_USE;
 struct as_config *as_config_free(struct as_config *config);
 
-/* Told apart by their top-level keys; what cannot be parsed counts as a configuration. */
+/* Decided by the top-level keys; a file that cannot be parsed counts as a configuration. */
 enum as_config_kind { AS_CONFIG_SETTINGS, AS_CONFIG_RULES };
 enum as_config_kind as_config_find_kind(const char *path);
 

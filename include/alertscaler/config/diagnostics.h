@@ -1,6 +1,6 @@
 /*
- * What is wrong with files that a user wrote: a list of places with messages. All files of a run
- * are read to their end before anything is printed, so that every error is seen at once.
+ * Errors, warnings and hints about files that a user wrote: a list of places with messages. All
+ * files are read to their end before anything is printed, so that every error is seen at once.
  *
  * A list keeps at most AS_DIAGNOSTICS_MAX entries and counts the others.
  */
@@ -20,7 +20,7 @@
 enum as_severity {
     AS_SEVERITY_ERROR,
     AS_SEVERITY_WARNING,
-    AS_SEVERITY_HINT, /* likely, not certain: never a reason to fail */
+    AS_SEVERITY_HINT, /* likely, not certain: never makes a run fail */
     AS_SEVERITY_COUNT
 };
 const char *as_severity_get_word(enum as_severity severity); /* "error", "warning", "hint" */
@@ -29,7 +29,7 @@ struct as_diagnostic {
     enum as_severity severity;
     const char *file;
     uint32_t line, column;   /* from 1, in characters; 0: the file as a whole */
-    uint32_t end_column;     /* behind the last character, on the same line */
+    uint32_t end_column;     /* after the last character, on the same line */
     const char *message;     /* one line, without full stop */
     const char *hint;        /* NULL: none */
     const char *excerpt;     /* the line, or a part of a long one; NULL: not shown */
@@ -37,11 +37,11 @@ struct as_diagnostic {
     uint32_t order;          /* set by as_diagnostics_add */
 };
 
-/* Everything an entry holds is copied and belongs to the list. */
+/* Each entry's data is copied and owned by the list. */
 struct as_diagnostics {
     struct as_diagnostic *items;
     size_t count;
-    size_t more; /* errors that were counted only */
+    size_t more; /* errors beyond AS_DIAGNOSTICS_MAX */
     size_t more_warnings;
     bool has_error;
     struct as_arena arena;
@@ -53,8 +53,8 @@ struct as_diagnostics {
 void as_diagnostics_deinit(struct as_diagnostics *diagnostics);
 void as_diagnostics_add(struct as_diagnostics *diagnostics, const struct as_diagnostic *diagnostic);
 
-/* By file, line and column; at one place in the order in which they were added. A line that one
- * entry does not show is then shown by none: it may hold a secret. */
+/* By file, line and column; then in the order of adding. If one entry hides a line, all entries
+ * hide it: the line may hold a secret. */
 void as_diagnostics_sort(struct as_diagnostics *diagnostics);
 
 /*
@@ -64,7 +64,7 @@ void as_diagnostics_sort(struct as_diagnostics *diagnostics);
  *       5 |     mx: 20
  *         |     ^~
  *
- * and "... and 9000 more errors" (or warnings) where some were only counted.
+ * and "... and 9000 more errors" (or warnings) if some were only counted.
  */
 void as_diagnostics_print(const struct as_diagnostics *diagnostics, FILE *out);
 

@@ -1,5 +1,5 @@
 /*
- * `receiver` of alertscaler.yaml: what is accepted, and from whom. As in settings.h.
+ * `receiver` of alertscaler.yaml: what is accepted, and from whom. See settings.h.
  */
 #ifndef ALERTSCALER_CONFIG_RECEIVER_SETTINGS_H
 #define ALERTSCALER_CONFIG_RECEIVER_SETTINGS_H
@@ -12,16 +12,16 @@
 enum as_permission {
     AS_PERMISSION_NOTIFY, /* send notifications */
     AS_PERMISSION_READ,   /* the API, metrics, the status page */
-    AS_PERMISSION_ADMIN,  /* change something: the admin API */
+    AS_PERMISSION_ADMIN,  /* the admin API: changes */
     AS_PERMISSION_COUNT
 };
 extern const char *const as_permission_words[]; /* "notify", ...; up to a NULL */
 
 struct as_access_settings { /* what a credential may do */
     unsigned permissions;   /* bits 1 << enum as_permission */
-    const char **rules;     /* patterns of what it may trigger (core/scope.h); none: everything */
+    const char **rules; /* patterns of what it may trigger (core/scope.h); count 0: everything */
     size_t rule_count;
-    const char **targets; /* likewise */
+    const char **targets; /* as for rules */
     size_t target_count;
 };
 
@@ -38,7 +38,7 @@ struct as_user_settings { /* what a user of the web configuration may do */
 
 struct as_certificate_settings { /* a client's certificate, verified by TLS */
     const char *name;
-    const char *subject; /* pattern of whom the certificate names */
+    const char *subject; /* pattern for the subject of the certificate */
     struct as_access_settings access;
 };
 
@@ -47,17 +47,17 @@ struct as_hmac_settings { /* a signature over the body, as Grafana sends it */
     const char *header;
     const char *timestamp_header; /* NULL: none is signed */
     int64_t max_skew_us;
-    struct as_access_settings access; /* never more than notify */
+    struct as_access_settings access; /* at most `notify` */
 };
 
-struct as_review_settings { /* whom the API server knows a token as */
+struct as_review_settings { /* the user or group that the API server returns for a token */
     const char *name;
-    const char *user, *group; /* one of them */
+    const char *user, *group; /* exactly one is set */
     struct as_access_settings access;
 };
 
 struct as_token_review_settings {
-    const char *cluster; /* NULL: no token is reviewed */
+    const char *cluster; /* NULL: no token reviews */
     const char **audiences;
     size_t audience_count;
     struct as_review_settings *allow;
@@ -66,12 +66,12 @@ struct as_token_review_settings {
 
 struct as_receiver_settings {
     uint64_t max_body;
-    uint64_t max_bodies; /* all together */
+    uint64_t max_bodies; /* of all together */
     uint32_t max_connections;
     uint64_t max_incident_memory; /* bytes */
     uint64_t repeat_cache;        /* bytes */
     int64_t incident_expiry_us, stale_window_us;
-    struct as_token_settings *tokens; /* none: everyone may send */
+    struct as_token_settings *tokens; /* count 0: everyone may send */
     size_t token_count;
     struct as_user_settings *users;
     size_t user_count;

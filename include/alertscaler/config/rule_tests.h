@@ -1,7 +1,7 @@
 /*
- * A file of rule tests (docs/testing.md), read and checked with the rules that it tests. What a
- * test says is a list of events in the order in which they happen: at one moment first what is so
- * from then on, then alerts in the order of the file, and last what is expected.
+ * A file of rule tests (docs/testing.md), read and checked with the rules that it tests. A test is
+ * a list of events in order of time. Order within one moment: changes of state, alerts in the order
+ * of the file, expectations.
  */
 #ifndef ALERTSCALER_CONFIG_RULE_TESTS_H
 #define ALERTSCALER_CONFIG_RULE_TESTS_H
@@ -18,10 +18,10 @@
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/query.h>
 
-#define AS_RULE_TEST_TIME_MAX (366 * AS_US_PER_DAY) /* how long a test may take */
+#define AS_RULE_TEST_TIME_MAX (366 * AS_US_PER_DAY) /* the longest test */
 
 enum as_rule_test_event_kind {
-    AS_RULE_TEST_SIZE,  /* a target's size, also as someone else sets it */
+    AS_RULE_TEST_SIZE,  /* a target's size, also set by someone else */
     AS_RULE_TEST_PODS,  /* a target's pods */
     AS_RULE_TEST_QUERY, /* what a query returns */
     AS_RULE_TEST_FIRE,
@@ -32,11 +32,11 @@ enum as_rule_test_event_kind {
 
 struct as_rule_test_alert {
     struct as_labels *labels, *annotations;
-    int64_t starts_us; /* after the test's start; -1: not said */
+    int64_t starts_us; /* after the test's start; -1: not given */
     const char *receiver;
 };
 
-/* What is not expected is -1, false or NULL. */
+/* A value that is not checked is -1, false or NULL. */
 struct as_rule_test_expected {
     int32_t replicas, desired;
     bool has_reason;
@@ -48,15 +48,15 @@ struct as_rule_test_event {
     int64_t at_us; /* after the test's start */
     enum as_rule_test_event_kind kind;
     uint32_t order, line; /* in the file */
-    const char *target;   /* its name or id */
+    const char *target;   /* name or id */
     int32_t replicas;     /* size */
     const struct as_pod_seen *pods;
     size_t pod_count;
     const char *query;
     struct as_query_result result;
-    struct as_rule_test_alert alert;       /* fire, resolve; of expect_alert its labels alone */
+    struct as_rule_test_alert alert;       /* fire, resolve; expect_alert: only its labels */
     struct as_rule_test_expected expected; /* expect_target */
-    bool is_queued;                        /* expect_alert: it was; else `outcome` */
+    bool is_queued; /* expect_alert: the alert was queued; else see `outcome` */
     enum as_reason outcome;
 };
 
@@ -70,14 +70,14 @@ struct as_rule_test {
 
 struct as_rule_tests {
     char *path;
-    struct as_config *config; /* with the rules; the settings are defaults where none are named */
+    struct as_config *config; /* with the rules; default settings if none are named */
     struct as_rule_test *tests;
     size_t test_count;
     struct as_arena arena;
 };
 
-/* Everything that is wrong with the file, the rules and the configuration is added to `diagnostics`
- * (at least one error where the result is not AS_CONFIG_OK), unsorted. */
+/* Every error in the file, the rules and the configuration is added to `diagnostics` (at least one
+ * if the result is not AS_CONFIG_OK), unsorted. */
 int as_rule_tests_load(const char *path, struct as_rule_tests **tests_out,
                        struct as_diagnostics *diagnostics) AS_MUST_USE;
 struct as_rule_tests *as_rule_tests_free(struct as_rule_tests *tests);

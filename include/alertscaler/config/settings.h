@@ -1,7 +1,7 @@
 /*
- * What alertscaler.yaml says, with every default filled in. Texts are never empty: NULL where not
- * given. Paths that were relative in the file are relative to the file's folder, as one would open
- * them from the working directory.
+ * The content of alertscaler.yaml, with every default filled in. Texts are never empty: NULL if not
+ * given. Paths that are relative in the file are prefixed with the file's folder, so that they can
+ * be opened from the working directory.
  */
 #ifndef ALERTSCALER_CONFIG_SETTINGS_H
 #define ALERTSCALER_CONFIG_SETTINGS_H
@@ -17,7 +17,7 @@ struct as_header_settings { /* one row of http_headers */
     const char *name;
     const char **values;
     size_t value_count;
-    const char **files; /* values that are secrets, re-read when they change */
+    const char **files; /* files of secret values, re-read when they change */
     size_t file_count;
 };
 
@@ -27,7 +27,7 @@ struct as_http_settings {
         const char *username, *username_file, *password_file;
     } basic_auth;
     struct {
-        const char *type; /* "Bearer" where only the file is given */
+        const char *type; /* "Bearer" if only the file is given */
         const char *credentials_file;
     } authorization;
     struct {
@@ -39,14 +39,14 @@ struct as_http_settings {
     const char *proxy_url;
 };
 
-/* What targets inherit that do not say otherwise. */
+/* Inherited by targets that do not override it. */
 struct as_target_defaults {
-    struct as_bounds_config bounds; /* max is not among them: 0 */
+    struct as_bounds_config bounds; /* without max: 0 */
     bool dry_run;
 };
 
 struct as_alertmanager_settings {
-    const char **urls; /* none: no resync */
+    const char **urls; /* count 0: no resync */
     size_t url_count;
     int64_t resync_interval_us;
     struct as_http_settings http;
@@ -61,7 +61,7 @@ struct as_prometheus_settings {
 struct as_cluster_settings {
     const char *name;
     const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
-    const char *context;    /* NULL: the kubeconfig's current one */
+    const char *context;    /* NULL: the kubeconfig's current context */
 };
 
 struct as_provider_option {
@@ -73,7 +73,7 @@ struct as_provider_settings {
     const char *type; /* "http", "aws", ... */
     int64_t timeout_us;
     struct as_http_settings http;
-    struct as_provider_option *options; /* of the other types: what stands there besides */
+    struct as_provider_option *options; /* the keys of the type (not of `http`) */
     size_t option_count;
 };
 
@@ -101,8 +101,8 @@ struct as_state_settings {
 
 struct as_action_log_settings {
     const char *path;
-    uint64_t max_size; /* rotated beyond it */
-    uint32_t keep;     /* rotated files that are kept */
+    uint64_t max_size; /* the file is rotated above this size */
+    uint32_t keep;     /* rotated files to keep */
 };
 
 struct as_kill_switch_settings {
@@ -116,7 +116,7 @@ struct as_settings {
     struct as_target_defaults defaults;
     struct as_alertmanager_settings alertmanager;
     struct as_prometheus_settings prometheus;
-    struct as_cluster_settings *clusters; /* always one named `default` among them */
+    struct as_cluster_settings *clusters; /* always includes one named `default` */
     size_t cluster_count;
     struct as_provider_settings *providers;
     size_t provider_count;

@@ -1,5 +1,5 @@
 /*
- * A YAML document as a tree in which every key and value knows its place.
+ * A YAML document as a tree in which every key and value has its place.
  *
  * Plain YAML only: no aliases, anchors, tags, merge keys, further documents, duplicate keys, or
  * keys that are not scalars. Bounded: AS_YAML_SIZE_MAX bytes, AS_YAML_DEPTH_MAX levels,
@@ -28,10 +28,10 @@ enum as_yaml_kind { AS_YAML_SCALAR, AS_YAML_LIST, AS_YAML_MAP };
 
 struct as_yaml_node {
     enum as_yaml_kind kind;
-    bool is_plain;  /* a scalar without quotes: it may be a number, true, or nothing */
-    bool is_flawed; /* an error was reported for it; further ones are not */
+    bool is_plain;  /* a scalar without quotes: may be a number, true, or null */
+    bool is_flawed; /* an error was reported for it; further errors are not */
     struct as_yaml_place place;
-    uint32_t count; /* of items, or of pairs */
+    uint32_t count; /* of items or pairs */
     union {
         struct {
             const char *text; /* NUL-terminated, valid UTF-8 without NUL */
@@ -50,23 +50,23 @@ struct as_yaml_pair {
 struct as_yaml_tree;
 
 /*
- * Parses a whole text; `file` is its name for diagnostics, copied. AS_YAML_FLAWED: there is a tree,
- * for finding more errors in, but something in it is not allowed; -EINVAL: there is none. Both with
- * at least one diagnostic. A text without a document (empty, or comments only) is -EINVAL.
+ * Parses a whole text. `file` is its name for diagnostics, copied. AS_YAML_FLAWED: there is a tree,
+ * in which to find more errors, but something in it is not allowed. -EINVAL: there is no tree. Both
+ * add at least one diagnostic. A text without a document (empty, or only comments) is -EINVAL.
  */
 enum as_yaml_outcome { AS_YAML_OK, AS_YAML_FLAWED };
 int as_yaml_parse(const char *file, const char *text, size_t size,
                   struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out) AS_MUST_USE;
 
-/* Reads and parses a file. As above; also the negative errno of the reading, with a diagnostic. */
+/* Reads and parses a file. As above; also the negative errno of reading, with a diagnostic. */
 int as_yaml_load(const char *path, struct as_diagnostics *diagnostics,
                  struct as_yaml_tree **tree_out) AS_MUST_USE;
 
 /*
- * The same for files of other programs, in which anchors, aliases, merge keys and tags are allowed:
- * an alias is the very node it stands for, with that node's place, and tags mean nothing (but
- * !!str). What aliases stand for counts against the bounds, so that a walk over the tree is
- * bounded. A text without a document is a scalar of nothing.
+ * The same for files of other programs. Anchors, aliases, merge keys and tags are allowed: an alias
+ * is the same node as its anchor, with that node's place; tags are ignored (except !!str). Expanded
+ * aliases count against the bounds, so that a walk over the tree is bounded. A text without a
+ * document gives an empty scalar.
  */
 int as_yaml_parse_foreign(const char *file, const char *text, size_t size,
                           struct as_diagnostics *diagnostics,
@@ -79,7 +79,7 @@ const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree);
 const char *as_yaml_get_file(const struct as_yaml_tree *tree);
 const char *as_yaml_get_text(const struct as_yaml_tree *tree, size_t *size_out);
 
-/* The value of a key; NULL where it is absent or `node` (which may be NULL) is no map. */
+/* The value of a key; NULL if the key is absent or `node` (may be NULL) is no map. */
 const struct as_yaml_node *as_yaml_find(const struct as_yaml_node *node, const char *key);
 
 /* A plain scalar that is empty, `~` or `null`. */
@@ -89,24 +89,24 @@ bool as_yaml_is_null(const struct as_yaml_node *node);
 #define AS_YAML_FOUND_SIZE 80
 const char *as_yaml_describe(const struct as_yaml_node *node, char text_out[AS_YAML_FOUND_SIZE]);
 
-/* The place of a byte of a scalar's text. False where the text does not stand in the file as it is:
- * with escapes, or folded. */
+/* The place of a byte of a scalar's text. False if the text differs from the file: escapes, or
+ * folding. */
 bool as_yaml_find_inside(const struct as_yaml_tree *tree, const struct as_yaml_node *scalar,
                          size_t offset, struct as_yaml_place *place_out);
 
-enum as_yaml_show { AS_YAML_SHOW, AS_YAML_HIDE }; /* hidden: the line may hold a secret */
+enum as_yaml_show { AS_YAML_SHOW, AS_YAML_HIDE }; /* hide: the line may hold a secret */
 
 /* Adds an error at a node of the tree, unless the node is flawed. */
 void as_yaml_report(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                     enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
                     ...) AS_PRINTF(5, 6);
 
-/* The same with a warning, also where the node is flawed. */
+/* The same for a warning, also if the node is flawed. */
 void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                   enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
                   ...) AS_PRINTF(5, 6);
 
-/* Likewise with any severity. */
+/* The same for any severity. */
 void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                      enum as_severity severity, enum as_yaml_show show,
                      struct as_diagnostics *diagnostics, const char *format, va_list arguments)
