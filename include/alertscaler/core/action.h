@@ -24,16 +24,16 @@ struct as_amount {
     bool is_percent;
     int64_t size;          /* N */
     int64_t milli_percent; /* 50 % is 50000 */
-    int64_t at_least;      /* 1 where not given */
+    int64_t at_least;      /* default 1 */
 };
 
 /* One row of a step table. scale_up, scale_down: the last step whose bound the value strictly
- * crosses counts. scale_to: the last one whose bound is not above the value, else the first. */
+ * crosses counts. scale_to: the last step whose bound is not above the value, else the first. */
 struct as_step {
     bool is_above; /* else below; scale_to: from */
     double bound;
-    struct as_amount amount; /* of scale_to its size */
-    double to; /* above 0: instead of the amount, as much as brings the value to this */
+    struct as_amount amount; /* scale_to: the size */
+    double to;               /* above 0: replaces the amount; the change brings the value to this */
 };
 
 #define AS_STEPS_MAX 32
@@ -53,19 +53,19 @@ struct as_track {
 
 struct as_action {
     enum as_action_kind kind;
-    struct as_amount amount;     /* scale_up, scale_down without steps and without `to` */
+    struct as_amount amount;     /* scale_up, scale_down with neither steps nor `to` */
     bool is_to;                  /* scale_up, scale_down: `to: size` */
     int64_t size;                /* scale_to without steps, or `to` */
-    const struct as_step *steps; /* owned by the rule or the document; NULL without a table */
+    const struct as_step *steps; /* owned by the rule or the document; NULL: no table */
     size_t step_count;
     struct as_track track;
 };
 
-/* The step that counts for a value. NULL: none is crossed, or it has no steps. */
+/* The step that counts for a value. NULL: no step is crossed, or there are no steps. */
 const struct as_step *as_action_find_step(const struct as_action *action, double value);
-bool as_action_has_goal(const struct as_action *action); /* a step with `to` */
+bool as_action_has_goal(const struct as_action *action); /* whether a step has `to` */
 
-/* The size that it wants does not depend on the present one: done twice, it is done once. */
+/* The wanted size does not depend on the present one: repeating it changes nothing. */
 bool as_action_is_absolute(const struct as_action *action);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What keeps a target's size in its place: bounds, cooldown, tolerance and HPA's `behavior`.
+ * Limits of a target's size and its changes: bounds, cooldown, tolerance and HPA's `behavior`.
  */
 #ifndef ALERTSCALER_CORE_BOUNDS_H
 #define ALERTSCALER_CORE_BOUNDS_H
@@ -35,11 +35,10 @@ struct as_behavior {
     struct as_scaling_rules up, down;
 };
 
-/* HPA's defaults: up 0 s, Max, Pods 4/15 s and Percent 100/15 s; down 300 s, Max, Percent 100/15 s.
- */
+/* HPA's defaults: up 0 s, Max, Pods 4/15 s, Percent 100/15 s; down 300 s, Max, Percent 100/15 s. */
 extern const struct as_behavior as_behavior_default;
 
-/* What a rule file says of a target, as far as a decision needs it. */
+/* A target's settings in a rule file that a decision needs. */
 struct as_bounds_config {
     int32_t min, max;
     struct as_cooldown cooldown;

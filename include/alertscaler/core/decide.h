@@ -1,7 +1,7 @@
 /*
  * The decision: everything known about one target at one moment in, a size and a reason out. Pure:
- * no clock, no I/O, no allocation, nothing kept. The reference is docs/decision.md; the gates stand
- * in the code in its order. Sizes are 0 .. 2^31-1 and saturate; values are doubles, NaN and
+ * no clock, no I/O, no allocation, no state. The reference is docs/decision.md; the code has the
+ * gates in the same order. Sizes are 0 .. 2^31-1 and saturate. Values are doubles; NaN and
  * infinities are "unavailable". Times in the future count as now. The cost is linear in pods,
  * samples, events and recommendations.
  */
@@ -22,26 +22,26 @@
 #include <alertscaler/core/reason.h>
 
 struct as_pod {
-    const char *name; /* "" where not given: has no samples */
+    const char *name; /* "" if not given: has no samples */
     enum as_pod_phase phase;
     enum as_tristate ready;
     bool deleting;
     as_maybe_time start_time, ready_since;
-    double resource[AS_RESOURCE_COUNT]; /* NaN where absent */
+    double resource[AS_RESOURCE_COUNT]; /* NaN if absent */
 };
 
 struct as_proposal {
-    const char *rule;     /* NULL where not given */
-    const char *incident; /* NULL where none is named */
+    const char *rule;     /* NULL if not given */
+    const char *incident; /* NULL if none is named */
     struct as_action action;
     bool has_value;
     double value;
-    const struct as_sample *samples; /* NULL where none were given; ascending by pod, each once */
+    const struct as_sample *samples; /* NULL if not given; ascending by pod, each pod once */
     size_t sample_count;
-    const char *error; /* why there is no value; NULL where there is one */
-    /* A further step down by it waits until its alert is `reported` after the last one (unset: not
-     * reported at all). False: its size rests on what was asked for this decision, or on a proof of
-     * another kind. */
+    const char *error; /* why there is no value; NULL: there is a value */
+    /* After a scale-down the next one needs a newer `reported` time of the alert (unset: not
+     * reported at all). False: the size rests on a value asked for this decision, or on another
+     * kind of proof. */
     bool needs_news;
     as_maybe_time reported;
 };
@@ -57,15 +57,15 @@ struct as_recommendation {
 };
 
 /*
- * Versions of the input document. A document is answered by the rules of its own version, for ever
- * (docs/decision.md#versions): a new field or other arithmetic comes with the next version.
+ * Versions of the input document. Each document is decided by the rules of its own version, for
+ * ever (docs/decision.md#versions): new fields or other arithmetic need a new version.
  */
 enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 2 };
 
 struct as_decide_input {
-    int32_t version; /* AS_DECIDE_VERSION, or that of the document that was read */
+    int32_t version; /* AS_DECIDE_VERSION, or the version of the document that was read */
     as_wall_time now;
-    const char *target; /* its id; NULL where not given */
+    const char *target; /* its id; NULL if not given */
     struct as_bounds_config config;
     bool dry_run;
     int32_t replicas, status_replicas;
@@ -73,7 +73,7 @@ struct as_decide_input {
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;
     as_maybe_time last_up, last_down;    /* of the locks */
-    as_maybe_time last_step_down;        /* whatever became of the lock */
+    as_maybe_time last_step_down;        /* also after its lock was ended */
     const struct as_scale_event *events; /* ascending by time */
     size_t event_count;
     const struct as_recommendation *recommendations;
@@ -92,8 +92,8 @@ struct as_proposal_result {
     bool has_size;
     int32_t desired;
     bool within_tolerance;
-    bool no_opinion;       /* neither a size nor missing: no step was crossed, or it is at `to` */
-    bool is_floor;         /* no opinion, but nobody's decrease ends below `desired` */
+    bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
+    bool is_floor;   /* no opinion, but no decrease may end below `desired` */
     enum as_reason reason; /* when !has_size */
 };
 
@@ -114,7 +114,7 @@ enum as_gate { AS_GATES(AS_GATE_ENUM) AS_GATE_COUNT };
 const char *as_gate_get_word(enum as_gate gate);
 const char *as_gate_get_meaning(enum as_gate gate);
 
-enum as_limit { /* bits, in the order in which they are listed */
+enum as_limit { /* bits, in the order of listing */
                 AS_LIMIT_MIN = 1,
                 AS_LIMIT_MAX = 2,
                 AS_LIMIT_STABILIZATION = 4,
@@ -122,7 +122,7 @@ enum as_limit { /* bits, in the order in which they are listed */
 };
 
 struct as_decision {
-    enum as_direction direction; /* of `would` where there is one, else of `desired` */
+    enum as_direction direction; /* of `would` if there is one, else of `desired` */
     int32_t replicas, desired;
     bool has_would;
     int32_t would; /* the size that a lock, hold or dry run held back */
@@ -135,16 +135,16 @@ struct as_decision {
     } trail[AS_GATE_COUNT];
     unsigned limited_by; /* of enum as_limit */
     bool has_recommendation;
-    int32_t recommendation; /* combined, before stabilization; to be remembered by the caller */
+    int32_t recommendation; /* combined, before stabilization; the caller stores it */
     as_maybe_time next_evaluation;
 };
 
 /* Decides. `results` has room for input->proposal_count results, filled in the same order.
- * `decision_out->rule` borrows from the input. The input is valid (as the decoder or the engine
- * makes it). */
+ * `decision_out->rule` borrows from the input. The input must be valid (the decoder and the engine
+ * ensure it). */
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out);
 
-int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; unknown: replicas */
+int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; if unknown: replicas */
 
 #endif

@@ -5,11 +5,11 @@
  *
  * The life of one action: a notification opens an incident -> commit -> answer 200, observe the
  * target -> decide -> commit the intent -> set the size -> commit the outcome with the lock.
- * `AS_EFFECT_SCALE` comes only in answer to the event that its intent is committed. Per target one
- * thing at a time; alerts that come while it is busy are one decision later.
+ * `AS_EFFECT_SCALE` comes only after its intent was committed. A target does one thing at a time;
+ * alerts that come while it is busy wait for its next decision.
  *
- * Effects between two AS_EFFECT_COMMIT belong to the later one. If a commit fails, the engine is of
- * no use any more: the shell frees it and restores a new one from the store, as after a crash.
+ * Effects between two AS_EFFECT_COMMIT belong to the later one. If a commit fails, the engine must
+ * not be used any more: the shell frees it and restores a new one from the store, as after a crash.
  *
  * Long because it is the whole contract: every event and every effect.
  */
@@ -33,11 +33,11 @@
 
 struct as_engine;
 
-/* Over all targets; what goes beyond them waits, with the reason `budget`. */
+/* Limits over all targets. Changes beyond them wait, with the reason `budget`. */
 struct as_limits {
     uint32_t actions_max; /* 0: no limit */
     int64_t actions_per_us;
-    int64_t scale_down_milli_percent; /* of all replicas of a kind of target; 0: no limit */
+    int64_t scale_down_milli_percent; /* of all replicas of one kind of target; 0: no limit */
     int64_t scale_down_per_us;
 };
 
@@ -45,83 +45,83 @@ struct as_engine_config {
     int64_t incident_expiry_us;
     int64_t stale_window_us;
     bool dry_run;
-    uint64_t seed;     /* for identifiers and jitter; another one for each engine */
+    uint64_t seed;     /* for identifiers and jitter; must differ for each engine */
     int64_t resync_us; /* how often to list what is firing; 0: never */
     struct as_limits limits;
-    const struct as_matcher *watchdog; /* borrowed as the rule set is; count 0: there is none */
+    const struct as_matcher *watchdog; /* borrowed like the rule set; count 0: none */
     size_t watchdog_count;
     int64_t watchdog_within_us;
-    const struct as_scope *scopes; /* of all credentials; borrowed as the rule set is */
+    const struct as_scope *scopes; /* of all credentials; borrowed like the rule set */
     size_t scope_count;
-    uint64_t incident_bytes_max; /* what as_engine_has_room goes by; 0: no limit */
+    uint64_t incident_bytes_max; /* limit for as_engine_has_room; 0: no limit */
 };
 
 enum as_event_kind {
     AS_EVENT_START,        /* after restoring */
-    AS_EVENT_NOTIFICATION, /* one came */
-    AS_EVENT_COMMITTED,    /* the store has it */
-    AS_EVENT_OBSERVED,     /* a target's size was read, or not */
-    AS_EVENT_QUERIED,      /* a query was answered, or not */
-    AS_EVENT_LISTED,       /* the list of what is firing was read, or not */
-    AS_EVENT_SCALED,       /* a size was set, or not */
+    AS_EVENT_NOTIFICATION, /* received */
+    AS_EVENT_COMMITTED,    /* the store has committed */
+    AS_EVENT_OBSERVED,     /* a target's size was read, or reading failed */
+    AS_EVENT_QUERIED,      /* a query was answered, or failed */
+    AS_EVENT_LISTED,       /* the list of firing alerts was read, or reading failed */
+    AS_EVENT_SCALED,       /* a size was set, or setting failed */
     AS_EVENT_DEADLINE,     /* the time of as_engine_get_next_deadline has come */
     AS_EVENT_RULES,        /* new rules; the old ones may be freed after the step */
-    AS_EVENT_ORDER,        /* of an operator */
-    AS_EVENT_HALT,         /* the kill switch is set or not: whenever it may have changed */
-    AS_EVENT_STOP          /* nothing new is begun after it */
+    AS_EVENT_ORDER,        /* from an operator */
+    AS_EVENT_HALT,         /* the kill switch may have been set or cleared */
+    AS_EVENT_STOP          /* nothing new begins after it */
 };
 
 struct as_event {
     enum as_event_kind kind;
     as_mono_time mono;
     as_wall_time wall;
-    uint64_t ticket; /* the effect's; notification, order: the request's */
+    uint64_t ticket; /* of the effect; notification, order: of the request */
     const struct as_notification *notification; /* borrowed for the step */
     const struct as_observation *observation;
     const struct as_query_result *answer;
     const struct as_alert_list *list;
     const struct as_scale_result *result;
     const struct as_order *order;     /* borrowed for the step */
-    const struct as_halt *halt;       /* likewise */
+    const struct as_halt *halt;       /* borrowed for the step */
     const struct as_ruleset *ruleset; /* borrowed until the next RULES event */
     struct as_engine_config config;   /* with RULES */
 };
 
 enum as_effect_kind {
-    /* The state */
+    /* State */
     AS_EFFECT_PUT_INCIDENT,
     AS_EFFECT_DELETE_INCIDENT,
     AS_EFFECT_PUT_TARGET,
     AS_EFFECT_DELETE_TARGET,
     AS_EFFECT_PUT_INTENT,
     AS_EFFECT_DELETE_INTENT,
-    AS_EFFECT_PUT_PAUSE, /* of all targets */
+    AS_EFFECT_PUT_PAUSE, /* the pause of all targets */
     AS_EFFECT_DELETE_PAUSE,
     /* Records */
     AS_EFFECT_RECORD_NOTIFICATION, /* also the text of the answer */
     AS_EFFECT_RECORD_DECISION,
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
-    AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request whose answer it is; 0: none's */
-    AS_EFFECT_COMMIT,         /* all of the above since the last; ticket 0: nobody waits */
+    AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
+    AS_EFFECT_COMMIT,         /* all effects above since the last commit; ticket 0: nobody waits */
     /* Calls */
-    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: 200 */
+    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: send 200 */
     AS_EFFECT_OBSERVE,     /* read the size of `ref` */
     AS_EFFECT_QUERY,       /* evaluate `query` */
-    AS_EFFECT_LIST_ALERTS, /* read what is firing */
+    AS_EFFECT_LIST_ALERTS, /* read the firing alerts */
     AS_EFFECT_SCALE        /* set the size of `ref` */
 };
 
 struct as_effect { /* everything borrowed until the next step */
     enum as_effect_kind kind;
-    bool is_repeat; /* commit: nothing but repeats, and nothing comes of them */
+    bool is_repeat; /* commit: only repeats, without consequences */
     uint64_t ticket;
     union {
         const struct as_incident_state *incident;
         const struct as_target_state *target;
         const struct as_intent_state *intent;
         const struct as_pause_state *pause;
-        struct as_incident_key incident_key; /* delete incident; owner NULL: the former one alone */
+        struct as_incident_key incident_key; /* delete incident; owner NULL: only the former key */
         const char *stored_as;               /* delete target, delete intent: the store's key */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;
@@ -146,9 +146,9 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
                                 const struct as_ruleset *ruleset) AS_MUST_USE;
 struct as_engine *as_engine_free(struct as_engine *engine);
 
-/* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST when the
- * same comes twice; but of two of earlier versions that are the same alert the one that is open,
- * else the older one stays, with the larger progress of both. */
+/* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST if the same
+ * incident comes twice. Earlier versions could store one alert twice: then the open incident is
+ * kept, else the older one, with the larger progress of both. */
 int as_engine_restore_incident(struct as_engine *engine,
                                const struct as_incident_state *state) AS_MUST_USE;
 int as_engine_restore_target(struct as_engine *engine,
@@ -158,12 +158,12 @@ int as_engine_restore_intent(struct as_engine *engine,
 int as_engine_restore_pause(struct as_engine *engine,
                             const struct as_pause_state *state) AS_MUST_USE; /* of all targets */
 
-/* One step. The effects are good until the next one. An event that fits nothing (an unknown ticket)
- * is ignored. */
+/* One step. The effects are valid until the next step. An event with an unknown ticket is
+ * ignored. */
 void as_engine_step(struct as_engine *engine, const struct as_event *event,
                     struct as_effects *effects_out);
 
-/* When AS_EVENT_DEADLINE is due; AS_MONO_NEVER where nothing is. */
+/* When AS_EVENT_DEADLINE is due; AS_MONO_NEVER: nothing is due. */
 as_mono_time as_engine_get_next_deadline(const struct as_engine *engine);
 
 /* No target is being observed or scaled, and no commit is awaited. */
@@ -171,20 +171,19 @@ bool as_engine_is_idle(const struct as_engine *engine);
 
 struct as_engine_counts {
     size_t incidents_open, targets, targets_busy;
-    size_t targets_paused; /* one by one: not by the pause of all or the kill switch */
-    size_t incident_bytes; /* memory of incidents and their targets, as near as it is counted */
+    size_t targets_paused; /* paused one by one: without the pause of all and the kill switch */
+    size_t incident_bytes; /* memory of incidents and their targets, estimated */
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 
-/* Whether the notification may be handled: incidents take less memory than they may (half of it for
- * a credential that is narrowed), or it brings nothing that would take more: repeats and resolved
- * alerts of what is remembered. What it brings at most comes on top of the limit. */
+/* Whether the notification may be handled: the memory of incidents is below its limit (half of it
+ * for a restricted credential), or the notification needs no more memory (repeats and resolved
+ * alerts of known incidents). One notification may exceed the limit by what it brings. */
 bool as_engine_has_room(const struct as_engine *engine,
                         const struct as_notification *notification) AS_MUST_USE;
 
-/* Of the open incidents, those that set a size as soon as their targets are decided and nothing
- * else stops it: not held, and bound by a rule that is not a dry run and not used up. `late`: of
- * these, the ones that were opened at `since` or later. */
+/* Counts the open incidents that set a size as soon as their target is decided: not held, and bound
+ * by a rule that is not in dry run and not used up. `late`: those opened at `since` or later. */
 struct as_acting_counts {
     size_t acting, late;
 };
@@ -192,39 +191,39 @@ struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, a
 
 struct as_pause_view {
     bool is_set;
-    bool is_halt; /* the kill switch: without `since` */
+    bool is_halt; /* the kill switch: `since` is unset */
     const char *who, *reason;
-    struct as_moment since, until; /* until: unset where it lasts until it is resumed */
+    struct as_moment since, until; /* until: unset if it has no end */
 };
 
-/* Of all targets at once: the kill switch, else an operator's pause. */
+/* The pause of all targets: the kill switch, else an operator's pause. */
 struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
                                          as_wall_time wall);
 
-/* A look at what is there, for metrics and the API; pointers are good until the next step. */
+/* A snapshot for metrics and the API; pointers are valid until the next step. */
 struct as_target_view {
     const char *id, *name;
     const struct as_target_ref *ref;
-    const struct as_target_config *config; /* NULL: no rule leads to it any more */
+    const struct as_target_config *config; /* NULL: no rule uses it any more */
     bool has_size;
     int32_t replicas, status_replicas, desired;
     struct as_moment seen;
     struct as_moment up_locked_until, down_locked_until; /* unset: not locked */
     struct as_pause_view pause;                          /* of this target alone */
-    bool has_order; /* an operator ordered a size that is not set yet */
+    bool has_order; /* an operator's ordered size is not set yet */
     int32_t ordered;
     size_t open_incidents;
-    const char *last_decision; /* id; NULL */
+    const char *last_decision; /* id; or NULL */
     enum as_reason last_reason;
     as_wall_time last_at;
-    const char *last_rule; /* NULL */
+    const char *last_rule; /* or NULL */
     bool busy;
     enum as_reason last_failure; /* AS_REASON_APPLIED: none */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
-/* Of each target that is locked, ascending by its key (core/target.h). */
+/* For each locked target, ascending by its key (core/target.h). */
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                            as_lock_visit_fn *visit, void *context);

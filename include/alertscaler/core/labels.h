@@ -1,7 +1,7 @@
 /*
- * A label set (or a set of annotations): immutable, sorted by name, in one block of memory.
- * An absent label is the empty string, as in Prometheus. Behind the array lie the texts in its
- * order, each with its NUL: `name NUL value NUL` ...; nothing else is in the `bytes`.
+ * A label set (or a set of annotations): immutable, sorted by name, in one block of memory. An
+ * absent label is the empty string, as in Prometheus. The texts follow the array in its order, each
+ * with its NUL: `name NUL value NUL` ...; `bytes` counts nothing else.
  */
 #ifndef ALERTSCALER_CORE_LABELS_H
 #define ALERTSCALER_CORE_LABELS_H
@@ -23,14 +23,14 @@ struct as_labels {
     struct as_label items[];
 };
 
-/* Copies `pairs` (in any order). 0; -EEXIST when a name comes twice; -EMSGSIZE above 16 MiB. */
+/* Copies `pairs` (in any order). 0; -EEXIST if a name comes twice; -EMSGSIZE above 16 MiB. */
 int as_labels_new(const struct as_label *pairs, size_t count,
                   struct as_labels **labels_out) AS_MUST_USE;
 struct as_labels *as_labels_free(struct as_labels *labels);
 struct as_labels *as_labels_copy(const struct as_labels *labels) AS_MUST_USE;
 
-const char *as_labels_get(const struct as_labels *labels, const char *name); /* "" where absent */
-size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; of NULL 0 */
+const char *as_labels_get(const struct as_labels *labels, const char *name); /* "" if absent */
+size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; NULL: 0 */
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 
 /* Alertmanager's fingerprint: FNV-1a 64 over the sorted labels, each `name 0xFF value 0xFF`. */

@@ -1,6 +1,6 @@
 /*
- * What keeps a target from being scaled again, for people to see: a request under way, or the
- * cooldown after one.
+ * Why a target may not be scaled again yet, for display: a request under way, or the cooldown after
+ * one.
  */
 #ifndef ALERTSCALER_CORE_LOCK_H
 #define ALERTSCALER_CORE_LOCK_H
@@ -9,13 +9,13 @@
 
 #include <alertscaler/base/time.h>
 
-struct as_lock {                        /* texts are borrowed for the call it is passed to */
+struct as_lock {                        /* texts are borrowed for the callback */
     const char *target;                 /* id */
-    bool is_in_flight;                  /* or nobody knows what became of it: there is no end yet */
-    as_wall_time since;                 /* of the request, else of the change of the size */
+    bool is_in_flight;                  /* or its outcome is unknown: there is no end yet */
+    as_wall_time since;                 /* of the request; cooldown: of the size change */
     as_maybe_time up_until, down_until; /* of the cooldown */
-    const char *rule;                   /* NULL: none's, or not known any more */
-    const char *decision, *command;     /* the id of what it goes back to: one, or none as above */
+    const char *rule;                   /* NULL: no rule, or unknown */
+    const char *decision, *command;     /* id of its cause: one is set, or none if unknown */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * One matcher in Alertmanager's syntax and meaning: name="v", !=, =~, !~; quotes optional for plain
  * values; UTF-8 names in quotes; regular expressions anchored at both ends; an absent label is "".
- * A regular expression that is given up at a limit matches neither by =~ nor by !~, so that no
- * label can talk its way past a rule.
+ * If a regular expression is given up at a limit, neither =~ nor !~ matches: no label can bypass a
+ * rule.
  */
 #ifndef ALERTSCALER_CORE_MATCHER_H
 #define ALERTSCALER_CORE_MATCHER_H
@@ -26,22 +26,22 @@ struct as_matcher {
     char *name;
     char *value;
     enum as_matcher_op op;
-    struct as_regex *regex; /* of the two regex operators, else NULL */
+    struct as_regex *regex; /* of =~ and !~, else NULL */
 };
 
-/* Fills caller's memory. 0; or -EINVAL with an error that says where in the text and what is
- * expected. */
+/* Fills the caller's memory. 0; or -EINVAL with an error that names the place in the text and what
+ * is expected. */
 int as_matcher_init(struct as_matcher *matcher, const char *text,
                     struct as_error *error) AS_MUST_USE;
 void as_matcher_deinit(struct as_matcher *matcher);
 bool as_matcher_match_value(const struct as_matcher *matcher, const char *value);
 bool as_matcher_match(const struct as_matcher *matcher, const struct as_labels *labels);
 
-/* The values that a matcher can only match: that of an equality, and those of a regular expression
+/* The only values that a matcher can match: that of an equality, or those of a regular expression
  * that is a plain alternation like `a|b|c`. False, and nothing to deinit, for any other. */
 struct as_matcher_values {
-    char *text;         /* holds them */
-    const char **items; /* sorted, none twice */
+    char *text;         /* owns the words */
+    const char **items; /* sorted, without duplicates */
     size_t count;       /* at least 1 */
 };
 

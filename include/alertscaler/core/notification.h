@@ -1,5 +1,5 @@
 /*
- * A notification as Alertmanager sent it, already checked: what the receiver hands to the engine.
+ * A notification as Alertmanager sent it, already checked: the receiver hands it to the engine.
  */
 #ifndef ALERTSCALER_CORE_NOTIFICATION_H
 #define ALERTSCALER_CORE_NOTIFICATION_H
@@ -15,13 +15,13 @@
 enum as_alert_status { AS_ALERT_FIRING, AS_ALERT_RESOLVED };
 
 struct as_alert {
-    char *problem; /* why it could not be read, with the place; then nothing else in it counts, and
-                      its labels are none. NULL: it could */
+    char *problem; /* why the alert could not be read, with the place: all else is void, labels are
+                      empty. NULL: it was read */
     enum as_alert_status status;
     struct as_digest digest; /* of the labels: the alert's identity */
-    uint64_t fingerprint;    /* as the sender says: shown, never trusted */
+    uint64_t fingerprint;    /* the sender's: for display, never trusted */
     as_wall_time starts_at;
-    as_wall_time ends_at; /* year 1 where open */
+    as_wall_time ends_at; /* year 1: still firing */
     struct as_labels *labels;
     struct as_labels *annotations;
 };
@@ -31,7 +31,7 @@ struct as_record_base; /* app/shell.h */
 /* All texts owned, never NULL ("" where absent). */
 struct as_notification {
     char id[AS_ULID_SIZE];
-    char *receiver; /* un-quoted */
+    char *receiver; /* unquoted */
     char *group_key;
     char *reason; /* notification_reason */
     uint64_t truncated;
@@ -43,10 +43,10 @@ struct as_notification {
     char *traceparent;
     char body_sha256[AS_DIGEST_TEXT_SIZE];
     uint64_t body_size;
-    struct as_record_base *base; /* of the body; NULL: nobody remembers the body */
+    struct as_record_base *base; /* of the body; NULL: the body is not remembered */
 };
 
-/* Bytes of memory that it takes, but for what is from the request. */
+/* Bytes of memory that it uses, without those of the request. */
 size_t as_notification_measure(const struct as_notification *notification);
 struct as_notification *as_notification_free(struct as_notification *notification);
 

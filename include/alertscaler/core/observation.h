@@ -1,5 +1,5 @@
 /*
- * What a target's adapter says: the answer to "how large is it", and to "set this size".
+ * A target adapter's answers to "how large is it" and "set this size".
  */
 #ifndef ALERTSCALER_CORE_OBSERVATION_H
 #define ALERTSCALER_CORE_OBSERVATION_H
@@ -16,11 +16,11 @@
 #define AS_VERSION_SIZE                                                                            \
     256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
 #define AS_UID_SIZE        64  /* of an object's UID, with NUL */
-#define AS_MESSAGE_SIZE    256 /* of the other side's words, cut */
+#define AS_MESSAGE_SIZE    256 /* of the other side's message, cut */
 #define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
 
-/* One pod of the target, with what it asks for itself, or else all its containers together
- * (sidecars included). */
+/* One pod of the target with its pod-level resources, or else the sum of its containers (sidecars
+ * included). */
 struct as_pod_seen {
     const char *name;
     enum as_pod_phase phase;
@@ -34,20 +34,20 @@ struct as_pod_seen {
 struct as_observation {
     enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
                                 unreachable,  throttled, rejected, timeout */
-    int32_t replicas;        /* the size asked for: spec.replicas */
-    int32_t status_replicas; /* the size that is */
+    int32_t replicas;        /* the desired size: spec.replicas */
+    int32_t status_replicas; /* the actual size */
     int32_t min, max;        /* the other side's own bounds; -1: none */
-    bool in_progress;        /* the other side is at work on a change */
-    bool is_relative;     /* a change whose answer was lost must not be asked for again meanwhile */
-    bool names_instances; /* what does not come can be taken back */
-    char version[AS_VERSION_SIZE]; /* "" where it has none */
-    char uid[AS_UID_SIZE];         /* another one under the same name is another object; "": none */
-    bool has_pods;                 /* they were asked for, and the target's kind has them */
+    bool in_progress;        /* the other side is still carrying out a change */
+    bool is_relative;        /* a change whose answer was lost must not be repeated meanwhile */
+    bool names_instances;    /* instances that do not come can be removed by name */
+    char version[AS_VERSION_SIZE]; /* "" if it has none */
+    char uid[AS_UID_SIZE];         /* another UID under the same name is another object; "": none */
+    bool has_pods;                 /* pods were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
     int http_status;                     /* 0: no answer */
-    int64_t retry_after_us;              /* 0: not said */
-    char request_id[AS_REQUEST_ID_SIZE]; /* "": it has none */
+    int64_t retry_after_us;              /* 0: not given */
+    char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
     char message[AS_MESSAGE_SIZE];
 };
 
@@ -55,34 +55,34 @@ struct as_nodes_config; /* core/choose.h */
 
 struct as_observe_request {
     bool with_pods;
-    const struct as_nodes_config *nodes; /* of the target's entry; NULL: not a node group's */
+    const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
 };
 
 struct as_scale_request {
     int32_t from, to;
-    char version[AS_VERSION_SIZE]; /* of the observation it rests on */
+    char version[AS_VERSION_SIZE]; /* of the observation that the request is based on */
     const char *decision_id;
-    bool is_ordered;   /* by an operator: the id is that of the command, and there is no rule */
-    bool is_take_back; /* a decrease by what never came: nothing that serves is touched */
+    bool is_ordered;   /* by an operator: the id is the command's, and there is no rule */
+    bool is_take_back; /* removes only what never came: nothing that serves is touched */
     const char *rule;
-    const char *alert; /* the alertname of the incident behind it, for events; "" where unknown */
+    const char *alert; /* the alertname of the causing incident, for events; "" if unknown */
     const struct as_nodes_config *nodes; /* as in as_observe_request */
 };
 
 struct as_scale_result {
     enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
                                throttled, rejected, timeout */
-    bool is_ambiguous;      /* not applied as far as known, but it may have been */
-    bool is_shortage;       /* failed for want of capacity */
-    bool is_accepted;       /* the other side had accepted it, and failed afterwards: a step */
-    bool is_partial;        /* a step, but only as far as `reached`; the message says why */
+    bool is_ambiguous;      /* not known as applied, but it may have been */
+    bool is_shortage;       /* failed for lack of capacity */
+    bool is_accepted;       /* accepted first, failed afterwards: counts as a step */
+    bool is_partial;        /* counts as a step, but only to `reached`; the message says why */
     int32_t reached;
     int http_status;
     int64_t retry_after_us;
     unsigned attempts;
     char method[8];
     char path[512];                      /* of the requested object, cut */
-    char request_id[AS_REQUEST_ID_SIZE]; /* "": it has none */
+    char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
     char message[AS_MESSAGE_SIZE];
 };
 

@@ -1,5 +1,5 @@
 /*
- * What is known of a pod besides its resources: Kubernetes' words.
+ * A pod's state besides its resources, in Kubernetes' words.
  */
 #ifndef ALERTSCALER_CORE_POD_H
 #define ALERTSCALER_CORE_POD_H

@@ -11,17 +11,17 @@
 #include <alertscaler/base/time.h>
 
 #define AS_QUERY_MAX       16384 /* bytes of a query with its templates filled in */
-#define AS_QUERY_ERROR_MAX 256   /* bytes of an error's text, with NUL; longer ones are cut */
+#define AS_QUERY_ERROR_MAX 256   /* bytes of an error's text, with NUL; longer texts are cut */
 #define AS_SAMPLES_MAX     20000 /* of one answer */
 
 enum as_query_form {
     AS_QUERY_NUMBER,  /* a scalar, or a vector of one series */
-    AS_QUERY_PER_POD, /* a vector of one series a pod */
-    AS_QUERY_ANY      /* any number of series: whether there is one is all that counts (guards) */
+    AS_QUERY_PER_POD, /* a vector with one series per pod */
+    AS_QUERY_ANY      /* any number of series: only whether there is one counts (guards) */
 };
 
 struct as_query {
-    const char *text; /* PromQL */
+    const char *text; /* in PromQL */
     enum as_query_form form;
     const char *pod_label; /* per pod */
 };
@@ -29,18 +29,18 @@ struct as_query {
 struct as_sample {
     const char *pod;
     double value;
-    as_maybe_time at; /* unset: taken now */
+    as_maybe_time at; /* unset: the time of evaluation */
     int64_t window_us;
 };
 
 /*
- * One of: an error (unreachable, time-out, not JSON, `status: error`, warnings, no data, many
- * series, not a finite number, a series without or with a repeated pod label, ...), in a user's
- * words; a number; samples, ascending by pod (bytes), each pod once. An answer to AS_QUERY_ANY
- * without a series is the error "query returned no data".
+ * One of: an error, in a user's words (unreachable, time-out, not JSON, `status: error`, warnings,
+ * no data, many series, not a finite number, a missing or repeated pod label, ...); a number;
+ * samples, ascending by pod (bytes), each pod once. AS_QUERY_ANY without a series is the error
+ * "query returned no data".
  */
 struct as_query_result {
-    const char *error;               /* NULL: none */
+    const char *error;               /* NULL: no error */
     double value;                    /* AS_QUERY_NUMBER: finite */
     const struct as_sample *samples; /* AS_QUERY_PER_POD: not empty, values finite */
     size_t sample_count;

@@ -1,7 +1,7 @@
 /*
- * The closed list of reason codes: one word for one outcome, the same in the HTTP answer, the
- * action log, the metric label and `explain`. Users script against these words: they never change
- * meaning.
+ * The closed list of reason codes: one word per outcome, the same in the HTTP answer, the action
+ * log, the metric label and `explain`. Users script against these words: their meaning never
+ * changes.
  */
 #ifndef ALERTSCALER_CORE_REASON_H
 #define ALERTSCALER_CORE_REASON_H
@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/attr.h>
 
-/* X(enumerator, word, what it means, in a sentence for people) */
+/* X(enumerator, word, its meaning in a sentence for people) */
 #define AS_REASONS(X)                                                                              \
     /* decisions */                                                                                \
     X(AS_REASON_SCALED, "scaled", "Nothing stood against it.")                                     \

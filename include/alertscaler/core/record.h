@@ -1,7 +1,7 @@
 /*
- * What goes into the action log, as the engine and the app hand it over. docs/action-log.md
- * describes the fields; wire/record.h encodes them. All pointers are borrowed until the next step
- * of the engine.
+ * Records of the action log, as the engine and the app hand them over. docs/action-log.md describes
+ * the fields; wire/record.h encodes them. All pointers are borrowed until the next step of the
+ * engine.
  */
 #ifndef ALERTSCALER_CORE_RECORD_H
 #define ALERTSCALER_CORE_RECORD_H
@@ -16,37 +16,37 @@
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/order.h>
 
-/* What became of one alert of a notification. */
+/* The outcome of one alert of a notification. */
 struct as_alert_outcome {
     bool is_queued;
-    bool is_ahead;            /* dated ahead of the clock, and the first of its incident */
-    enum as_reason reason;    /* where not queued */
-    const char *const *rules; /* names of the rules it is bound to */
+    bool is_ahead;            /* its start is ahead of the clock, and it opens its incident */
+    enum as_reason reason;    /* if not queued */
+    const char *const *rules; /* names of the rules that it is bound to */
     size_t rule_count;
 };
 
 struct as_notification_record {
     const struct as_notification *notification;
-    const struct as_alert_outcome *outcomes; /* one an alert, same order */
-    bool is_repeat; /* each is `duplicate` or `max_steps`, and nothing comes of them */
+    const struct as_alert_outcome *outcomes; /* one per alert, same order */
+    bool is_repeat; /* every outcome is `duplicate` or `max_steps`, without consequences */
 };
 
-/* A notification that says and does nothing that a record before does not say. How far back that
- * record is at most, by its time, in records, and in bytes of them. */
+/* A notification that only repeats an earlier record. Limits for the distance to that record: time,
+ * records, and bytes. */
 #define AS_REPEAT_REACH_US      (10 * AS_US_PER_MIN)
 #define AS_REPEAT_REACH_RECORDS 10000
 #define AS_REPEAT_REACH_BYTES   (UINT64_C(64) << 20)
 struct as_repeat_record {
     const struct as_notification *notification;
-    const char *same_as;         /* id of the record with the details */
-    size_t duplicate, max_steps; /* alerts with these outcomes: all of them */
+    const char *same_as;         /* id of the record that has the details */
+    size_t duplicate, max_steps; /* alerts with this outcome: together all alerts */
 };
 
-#define AS_RECORD_LIST_MAX 32 /* ids named in a decision's lists; more are only counted */
+#define AS_RECORD_LIST_MAX 32 /* ids listed in a decision; more are only counted */
 
-struct as_pause_note { /* the pause that a decision fell into */
+struct as_pause_note { /* the pause in force at a decision */
     const char *who, *reason;
-    bool is_of_all; /* targets, not of this one alone */
+    bool is_of_all; /* of all targets, not only this target's */
     bool has_until;
     as_wall_time until;
 };
@@ -56,7 +56,7 @@ struct as_decision_record {
     const char *target;      /* id */
     const char *target_name; /* as in the rule file */
     const struct as_target_kind *target_kind;
-    const char (*notifications)[AS_ULID_SIZE]; /* came since the decision before */
+    const char (*notifications)[AS_ULID_SIZE]; /* since the previous decision */
     size_t notification_count;                 /* listed */
     uint64_t notification_total;
     const struct as_digest *incidents;
@@ -66,30 +66,30 @@ struct as_decision_record {
     const struct as_proposal_result *results;
     const struct as_decision *output;
     const char *rules_digest;
-    uint64_t repeats;                  /* equal decisions since the record before */
-    int64_t since_notification_us;     /* -1: none is behind it */
-    int64_t since_alert_us;            /* from the startsAt of the youngest alert; -1 likewise */
+    uint64_t repeats;                  /* equal decisions since the previous record */
+    int64_t since_notification_us;     /* -1: none caused it */
+    int64_t since_alert_us;            /* since the latest startsAt; -1: no alert */
     const struct as_pause_note *pause; /* NULL: not paused */
-    const char *former_uid; /* the first decision about another object of the name; else NULL */
+    const char *former_uid; /* the old UID, at the first decision about a new object; else NULL */
 };
 
 struct as_action_record {
     const char *id;
-    const char *decision; /* id; NULL where only the observation failed, and with a command */
-    const char *command;  /* id; NULL where no operator ordered it */
+    const char *decision; /* id; NULL if only the observation failed, and for a command */
+    const char *command;  /* id; NULL: not ordered by an operator */
     const char *target, *target_name;
     const struct as_target_kind *target_kind;
-    const char *rule; /* NULL likewise */
-    bool has_sizes;   /* else only the observation failed */
-    int32_t from, to; /* from: -1 where it was never seen */
-    bool is_late;     /* not by the answer, but seen at a later look */
+    const char *rule; /* NULL: none */
+    bool has_sizes;   /* false: only the observation failed */
+    int32_t from, to; /* from: -1 if never seen */
+    bool is_late;     /* learned from a later observation, not from the answer */
     enum as_reason outcome;
     int http_status;
     const char *message, *method, *path, *version;
-    const char *request_id; /* the other side's name for the request; "" or NULL: none */
+    const char *request_id; /* the other side's id for the request; "" or NULL: none */
     unsigned attempts;
     int64_t duration_us;
-    uint64_t repeats;                              /* equal failures since the record before */
+    uint64_t repeats;                              /* equal failures since the previous record */
     int64_t since_notification_us, since_alert_us; /* -1: unknown */
 };
 
@@ -115,9 +115,9 @@ struct as_incident_record {
     struct as_digest digest;
     uint64_t fingerprint;
     as_wall_time starts_at;
-    as_maybe_time claimed; /* opened: the start that the sender gave, where it cannot be */
+    as_maybe_time claimed; /* opened: the sender's start, if it cannot be true */
     const struct as_labels *labels;
-    const char *notification; /* id; NULL where none caused it */
+    const char *notification; /* id; NULL: not caused by one */
     const struct as_incident_target *targets;
     size_t target_count;
 };

@@ -1,7 +1,7 @@
 /*
- * Finds the rules that match an alert at a cost that does not depend on the number of rules that
- * cannot: rules are indexed by one equality (or a plain alternation `a|b|c`) matcher each,
- * preferring the value that the fewest rules share; rules without one are tried for every alert.
+ * Finds the rules that match an alert. The cost does not depend on the number of rules that cannot
+ * match: each rule is indexed by one equality (or plain alternation `a|b|c`) matcher, if possible
+ * with a value that few rules share. Rules without such a matcher are tried for every alert.
  */
 #ifndef ALERTSCALER_CORE_RULE_INDEX_H
 #define ALERTSCALER_CORE_RULE_INDEX_H
@@ -21,8 +21,8 @@ struct as_rule_index *as_rule_index_free(struct as_rule_index *index);
 
 /*
  * The indices of all rules (also disabled ones) whose matchers match and whose receivers include
- * one of `receivers` (NULL: whatever they are), ascending. The array belongs to the index and is
- * good until the next call.
+ * one of `receivers` (NULL: any), ascending. The array belongs to the index and is valid until the
+ * next call.
  */
 size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
                            const char *const *receivers, size_t receiver_count,

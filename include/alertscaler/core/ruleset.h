@@ -1,6 +1,6 @@
 /*
- * What the rule files say, checked: targets and rules. Immutable after loading; the engine borrows
- * it and is handed a new one by the event `new rules`.
+ * The checked content of the rule files: targets and rules. Immutable after loading. The engine
+ * borrows it; AS_EVENT_RULES gives it a new one.
  */
 #ifndef ALERTSCALER_CORE_RULESET_H
 #define ALERTSCALER_CORE_RULESET_H
@@ -18,13 +18,13 @@
 #include <alertscaler/core/template.h>
 
 /*
- * A target's address: the keys of its kind (core/target_kind.h) in its order, defaults filled in;
- * then all others as written.
+ * A target's address: first the keys of its kind (core/target_kind.h), in the kind's order, with
+ * defaults; then all others as written.
  */
 struct as_address_field {
     char *key;
     struct as_template *value;
-    unsigned place; /* tells where the target is: its value's rank in an id; 0: it does not */
+    unsigned place; /* rank of its value in an id, if the key says where the target is; else 0 */
 };
 #define AS_PLACE_RANK_MAX 8
 
@@ -34,7 +34,7 @@ struct as_target_config {
     struct as_address_field *address;
     size_t address_count;
     bool is_templated;
-    char **allow_namespaces; /* globs; counts 0 where not given */
+    char **allow_namespaces; /* globs; counts 0 if not given */
     size_t allow_namespace_count;
     char **allow_names;
     size_t allow_name_count;
@@ -51,18 +51,18 @@ enum as_source_kind { AS_SOURCE_NONE, AS_SOURCE_ANNOTATION, AS_SOURCE_LABEL, AS_
 struct as_source {
     enum as_source_kind kind;
     char *name;                /* of the annotation or label */
-    struct as_template *query; /* PromQL; label values go into it quoted */
+    struct as_template *query; /* PromQL; label values are filled in as quoted text */
     bool per_pod;              /* the query gives one sample a pod ... */
-    char *pod_label;           /* ... named by this label */
+    char *pod_label;           /* ... identified by this label */
 };
 
-/* What a rule does when its incident was resolved. */
+/* What a rule does when its incident is resolved. */
 enum as_ending_kind { AS_ENDING_NOTHING, AS_ENDING_GIVE_BACK, AS_ENDING_SCALE };
 
 struct as_ending {
     enum as_ending_kind kind;
-    int64_t after_us;           /* give_back: from the end to the first step */
-    int64_t step_milli_percent; /* give_back: of what there is to give back when it ends */
+    int64_t after_us;           /* give_back: delay from the end to the first step */
+    int64_t step_milli_percent; /* give_back: share of the whole amount to give back */
     struct as_action action;    /* scale: scale_down (without steps) or scale_to */
 };
 
@@ -72,14 +72,14 @@ struct as_rule {
     char *name;
     struct as_matcher *matchers;
     size_t matcher_count;
-    char **receivers; /* none: any */
+    char **receivers; /* count 0: any */
     size_t receiver_count;
     uint32_t target; /* index into targets */
     struct as_action action;
-    struct as_step *steps; /* what action.steps points to */
+    struct as_step *steps; /* action.steps points here */
     struct as_source source;
     enum as_guard_kind guard_kind; /* waived: `guard: none` */
-    struct as_template *guard;     /* PromQL that has to return a sample; with AS_GUARD_QUERY */
+    struct as_template *guard;     /* PromQL that must return a sample; AS_GUARD_QUERY */
     struct as_ending on_resolved;
     int64_t every_us;   /* 0: none */
     uint32_t max_steps; /* 0: no limit */
@@ -92,7 +92,7 @@ struct as_ruleset {
     size_t target_count;
     struct as_rule *rules;
     size_t rule_count;
-    char digest[65]; /* hex SHA-256 over the rule files' bytes in order of their names */
+    char digest[65]; /* hex SHA-256 over the rule files' bytes, in order of file names */
 };
 
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset);

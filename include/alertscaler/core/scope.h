@@ -1,7 +1,7 @@
 /*
  * What a credential may trigger: names of rules and of targets, with `*` for any text. The engine
- * keeps with each incident through which credentials it came, and a rule acts on it only if one of
- * them may trigger that rule on that target. Orders of operators go by the targets alone.
+ * stores with each incident the credentials that sent it. A rule acts on it only if one of them may
+ * trigger that rule on that target. For operators' orders only the targets count.
  */
 #ifndef ALERTSCALER_CORE_SCOPE_H
 #define ALERTSCALER_CORE_SCOPE_H
@@ -16,27 +16,27 @@ struct as_scope { /* all borrowed */
     const char *const *rules; /* patterns of rule names; count 0: every rule */
     size_t rule_count;
     const char *const
-        *targets; /* patterns of target names in the rule files or of ids; count 0: every one */
+        *targets; /* patterns of target names in the rule files or of ids; count 0: every target */
     size_t target_count;
 };
 
-/* `pattern` with `*` for any text, also none; everything else stands for itself. At most the
- * product of both lengths in time. */
+/* `pattern` has `*` for any text, also none; other characters match themselves. Time: at most the
+ * product of both lengths. */
 bool as_scope_match(const char *pattern, const char *text) AS_MUST_USE;
 
 /* Whether there is a text that both patterns match. */
 bool as_scope_may_meet(const char *left, const char *right) AS_MUST_USE;
 
-/* The credential "" (no credentials configured, or Alertmanager's own list) may everything; one
- * that is not among the scopes (removed meanwhile) nothing. */
+/* The credential "" (no credentials configured, or Alertmanager's own list) may trigger everything.
+ * A credential without a scope (removed meanwhile) may trigger nothing. */
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id) AS_MUST_USE;
 
-/* Likewise of an order, which goes by no rule. `target_name` may be NULL: only the id is known. */
+/* The same for an order, which has no rule. `target_name` NULL: only the id is known. */
 bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,
                             const char *target_name, const char *target_id) AS_MUST_USE;
 
-/* Whether nothing is beyond the credential: "", and one without patterns. */
+/* Whether the credential is unrestricted: "", or one without patterns. */
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count,
                        const char *credential) AS_MUST_USE;
 

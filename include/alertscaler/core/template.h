@@ -1,7 +1,7 @@
 /*
- * The templates of target addresses, in the form Alertmanager users know, and no more than these:
- * {{ .Labels.name }}, {{ .Annotations.name }}, {{ index .Labels "k8s.io/app" }}, {{ index
- * .Annotations "x" }}, mixed with plain text. `$labels`, pipes and functions are errors.
+ * The templates of target addresses, a subset of Alertmanager's syntax: {{ .Labels.name }}, {{
+ * .Annotations.name }}, {{ index .Labels "k8s.io/app" }}, {{ index .Annotations "x" }}, mixed with
+ * plain text. Everything else is an error, also `$labels`, pipes and functions.
  */
 #ifndef ALERTSCALER_CORE_TEMPLATE_H
 #define ALERTSCALER_CORE_TEMPLATE_H
@@ -24,22 +24,21 @@ struct as_template *as_template_free(struct as_template *template);
 bool as_template_is_plain(const struct as_template *template);        /* no {{ }} in it */
 const char *as_template_get_text(const struct as_template *template); /* as written */
 
-/* The labels and annotations it names, one after the other, as written; *at_io begins with 0. NULL:
- * there is no other. */
+/* The labels and annotations that it names, one per call, as written; *at_io begins with 0. NULL:
+ * no more. */
 enum as_template_map { AS_TEMPLATE_LABELS, AS_TEMPLATE_ANNOTATIONS };
 const char *as_template_find_next(const struct as_template *template, size_t *at_io,
                                   enum as_template_map *map_out);
 
-/* Appends the result. 0; -ENOENT with an error where a label or annotation is missing or empty;
- * -EMSGSIZE where the buffer's maximum is reached. */
+/* Appends the result. 0; -ENOENT with an error if a label or annotation is missing or empty;
+ * -EMSGSIZE at the buffer's maximum. */
 int as_template_expand(const struct as_template *template, const struct as_labels *labels,
                        const struct as_labels *annotations, struct as_buf *out,
                        struct as_error *error) AS_MUST_USE;
 
-/* The same for PromQL: what is filled in stands inside a string literal of the template's ("..." or
- * '...') and is escaped for it. as_template_check_promql sees to it beforehand: -EINVAL with an
- * error where a template stands outside of one, or in a literal between backticks, which knows no
- * escapes. */
+/* The same for PromQL: values are filled in only inside string literals of the template ("..." or
+ * '...'), with escapes. as_template_check_promql ensures this beforehand: -EINVAL with an error if
+ * a template stands outside a literal, or in a literal between backticks, which has no escapes. */
 int as_template_expand_promql(const struct as_template *template, const struct as_labels *labels,
                               const struct as_labels *annotations, struct as_buf *out,
                               struct as_error *error) AS_MUST_USE;
