@@ -1,6 +1,6 @@
 /*
- * The run of all checks. A rule's place comes from its file, which is read once more: a loaded rule
- * set knows no places, and only this needs them.
+ * Runs all checks. A loaded rule set has no places, and only lint needs them: so each rule file is
+ * read again for them.
  */
 #include "lint_private.h"
 
@@ -15,7 +15,7 @@
 
 #include "yaml/schema.h"
 
-#define WORK_MAX ((size_t)100 * 1000 * 1000) /* of lint_cost: some ten seconds */
+#define WORK_MAX ((size_t)100 * 1000 * 1000) /* in units of lint_cost: about ten seconds */
 
 int as_lint_new(const struct as_lint_sources *sources, struct as_diagnostics *diagnostics,
                 struct as_lint **lint_out)
@@ -88,7 +88,7 @@ const struct as_yaml_node *lint_get_match(const struct lint_rule *rule)
     return key ? key : rule->node;
 }
 
-/* The matchers of a rule stand in the order of its list. */
+/* A rule's matchers are in the order of its list. */
 const struct as_yaml_node *lint_get_matcher(const struct lint_rule *rule, size_t index)
 {
     const struct as_yaml_node *list = as_yaml_find(rule->node, "match");
@@ -179,7 +179,7 @@ static void find_places(const struct as_yaml_tree *tree, struct places *places)
     }
 }
 
-/* The files are what they were when they were loaded. */
+/* Whether the files are unchanged since loading. */
 static bool is_unchanged(const struct as_ruleset *ruleset, const struct places *places)
 {
     bool is_same =
@@ -211,7 +211,7 @@ static void add_rules(struct lint_run *run, const struct places *places)
     }
 }
 
-/* The alert that proves that monitoring lives must come to us as those of rules must. */
+/* The watchdog's alert must reach us like the alerts of rules. */
 static void add_watchdog(struct lint_run *run)
 {
     const struct as_receiver_settings *settings = &run->config->settings.receiver;

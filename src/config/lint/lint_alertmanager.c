@@ -1,7 +1,7 @@
 /*
- * Reads alertmanager.yml. Takes what it understands and passes over the rest without a word:
- * whether the file is right is for amtool to say. A matcher that is not understood makes its route
- * unclear, and then nothing is concluded from what it does not match.
+ * Reads alertmanager.yml. Ignores silently what it does not understand: amtool checks whether the
+ * file is correct. A matcher that is not understood makes its route unclear; then nothing is
+ * concluded from what it would refuse.
  */
 #include "lint_alertmanager.h"
 
@@ -34,7 +34,7 @@ static bool is_true(const struct as_yaml_node *node)
     return false;
 }
 
-/* Lines that may hold a secret: what a client is given to show, and addresses that are secrets. */
+/* Lines that may hold a secret: credentials that a client sends, and addresses that are secrets. */
 
 static bool is_secret_key(const char *key, const char *value)
 {
@@ -105,7 +105,7 @@ static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *r
     }
 }
 
-/* Of all kinds: `slack_configs`, `email_configs`, ... */
+/* Of any kind: `slack_configs`, `email_configs`, ... */
 static bool has_others(const struct lint_receiver *receiver, const struct as_yaml_node *map)
 {
     size_t count = 0;
@@ -206,7 +206,7 @@ static void read_interval(const struct lint_route *route, const char *key,
         *interval = (struct lint_interval){us, node};
 }
 
-/* An empty list is none, in Alertmanager too. */
+/* An empty list counts as absent, as in Alertmanager. */
 static void read_group_by(struct lint_route *route)
 {
     const struct as_yaml_node *list = as_yaml_find(route->node, "group_by");
@@ -249,7 +249,7 @@ static struct lint_route *add_route(struct lint_alertmanager *out, const struct 
     return route;
 }
 
-/* As deep as the file, which is bounded. */
+/* Recursion is as deep as the file, which is bounded. */
 static struct lint_route *read_routes(struct lint_alertmanager *out,
                                       const struct as_yaml_node *node,
                                       const struct lint_route *parent)

@@ -1,6 +1,6 @@
 /*
- * What alertmanager.yml says that matters to a webhook receiver: receivers, and the tree of routes
- * with what routes inherit.
+ * What a webhook receiver needs of alertmanager.yml: receivers, and the tree of routes with
+ * inherited settings.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
 #define ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
@@ -17,17 +17,17 @@
 
 #include "lint_matchers.h"
 
-/* By the url of a webhook: its path is /webhook or below it, or it is something else, or the url
- * stands in a file or is made by a template. */
+/* By a webhook's url. OURS: its path is /webhook or below. UNKNOWN: the url is in a file, or a
+ * template without "/webhook". OTHER: anything else. */
 enum lint_url { LINT_URL_OTHER, LINT_URL_UNKNOWN, LINT_URL_OURS };
 
 struct lint_receiver {
     const char *name;
     const struct as_yaml_node *name_node;
-    const struct as_yaml_node **webhooks; /* of those whose url is ours */
+    const struct as_yaml_node **webhooks; /* whose url is ours */
     size_t webhook_count;
-    const struct as_yaml_node *unknown; /* the url of one that cannot be told; NULL: none */
-    bool has_others;                    /* it tells somebody else too, or one that cannot be told */
+    const struct as_yaml_node *unknown; /* the url of a webhook of unknown kind; NULL: none */
+    bool has_others;                    /* also notifies others, or may do so */
     UT_hash_handle hh;
 };
 
@@ -37,16 +37,16 @@ struct lint_interval {
 };
 
 struct lint_route {
-    const struct lint_route *parent, *elder; /* elder: the one before, of the same parent */
+    const struct lint_route *parent, *elder; /* elder: the sibling before */
     const struct lint_route *youngest;       /* the last child */
     const struct as_yaml_node *node;
-    const struct as_yaml_node *place;     /* where to report: its receiver, or the route */
-    const struct lint_receiver *receiver; /* NULL: none of this name */
+    const struct as_yaml_node *place;     /* where to report: the route's receiver, or the route */
+    const struct lint_receiver *receiver; /* NULL: no receiver of this name */
     struct as_matcher *matchers;
     size_t matcher_count;
     bool is_unclear; /* it has a matcher that cannot be read */
     bool continues;
-    const struct as_yaml_node *group_key;  /* the key in force; NULL: none, one group for all */
+    const struct as_yaml_node *group_key;  /* the effective key; NULL: none, one group for all */
     const struct as_yaml_node *group_list; /* its value */
     struct lint_interval group_interval, repeat_interval;
 };
@@ -57,11 +57,11 @@ struct lint_alertmanager {
     struct lint_receiver *receivers; /* a hash table, in the file's order */
     struct lint_route **routes;      /* parents before children */
     size_t route_count, route_capacity;
-    uint32_t *secret_lines; /* sorted: lines that are not to be shown */
+    uint32_t *secret_lines; /* sorted: lines not to be shown */
     size_t secret_count, secret_capacity;
 };
 
-/* 0; -EINVAL where it is no configuration of Alertmanager, or another negative errno. */
+/* 0; -EINVAL if it is no configuration of Alertmanager, or another negative errno. */
 int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out) AS_MUST_USE;
 void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
@@ -69,34 +69,34 @@ void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
 struct lint_receiver *lint_find_receiver(const struct lint_alertmanager *alertmanager,
                                          const char *name);
 
-/* It may send to us: certainly, or perhaps. */
+/* Whether the receiver sends to us, certainly or possibly. */
 bool lint_is_ours(const struct lint_receiver *receiver);
 bool lint_may_be_ours(const struct lint_receiver *receiver);
 
 bool lint_groups_all(const struct lint_route *route); /* group_by: ['...'] */
 bool lint_groups_by(const struct lint_route *route, const char *label);
 
-/* How often it really repeats: at the first multiple of group_interval. */
+/* The real interval of repeats: a multiple of group_interval. */
 int64_t lint_get_repeat(const struct lint_route *route);
 
-/* Whether an alert that satisfies some matchers can come to this very route. */
+/* Whether an alert that satisfies some matchers can reach this route. */
 enum lint_reach {
     LINT_REACHED,
-    LINT_REFUSED, /* the matchers on the way refuse it */
-    LINT_TAKEN    /* another route takes it before */
+    LINT_REFUSED, /* matchers on the way refuse it */
+    LINT_TAKEN    /* an earlier route takes it */
 };
 struct lint_way {
     const struct lint_route *taker;
-    const struct as_matcher *refuser; /* of a route; NULL: its matchers contradict each other */
+    const struct as_matcher *refuser; /* on a route; NULL: its matchers contradict each other */
 };
 enum lint_reach lint_find_way(const struct lint_route *route, const struct as_matcher *matchers,
                               size_t count, struct lint_way *way_out);
 
-/* Whether the matchers on the way to a route take every alert that satisfies some matchers. */
+/* Whether the route and its parents accept every alert that satisfies some matchers. */
 bool lint_takes_all(const struct lint_route *route, const struct as_matcher *matchers,
                     size_t count);
 
-/* One of Alertmanager's texts for a list of matchers: `a="b"`, `{a="b", c=~"d"}`. False where one
+/* An Alertmanager list of matchers in one text: `a="b"`, `{a="b", c=~"d"}`. False if a matcher
  * cannot be read; those before it were appended. */
 bool lint_parse_matchers(const char *text, struct as_matcher **matchers_io, size_t *count_io,
                          size_t *capacity_io);

@@ -1,7 +1,7 @@
 /*
- * Rules against Prometheus' alerting rules: whether any of them makes an alert that matches, and
- * whether those that do have the annotations that are read. Labels are not looked for: an alert may
- * have more of them than its rule says.
+ * Rules against Prometheus' alerting rules: whether any of these can make a matching alert, and
+ * whether these set the annotations that the rule reads. Labels are not checked: an alert may have
+ * more labels than its alerting rule sets.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "lint_private.h"
 #include "yaml/schema.h"
 
-/* The alerting rule that comes nearest: its name fits, and the fewest matchers refuse it. */
+/* The closest alerting rule: its name fits, and the fewest matchers refuse it. */
 static const struct lint_alert *find_nearest(struct lint_run *run, const struct as_rule *rule)
 {
     const struct lint_prometheus *prometheus = &run->lint->prometheus;
@@ -65,10 +65,10 @@ static void report_no_alert(struct lint_run *run, const struct lint_rule *rule)
     }
 }
 
-/* Alerting rules of which a rule's alerts can come. */
+/* Alerting rules that may cause a rule's alerts. */
 struct candidates {
-    const struct lint_alert *first; /* of those that certainly fit */
-    size_t possible;                /* that are not refused */
+    const struct lint_alert *first; /* of those that certainly match */
+    size_t possible;                /* not refused */
 };
 
 static struct candidates find_candidates(struct lint_run *run, const struct as_rule *rule)
@@ -77,7 +77,7 @@ static struct candidates find_candidates(struct lint_run *run, const struct as_r
     struct candidates found = {.first = NULL};
     for (size_t i = 0; i < prometheus->alert_count; i++) {
         const struct lint_alert *alert = &prometheus->alerts[i];
-        /* Where there are too many, each that was not looked at is possible. */
+        /* Over the limit, each alert that was not checked is possible. */
         enum lint_fit fit = lint_spend(run, LINT_CHEAP)
                                 ? lint_alert_fit(alert, rule->matchers, rule->matcher_count)
                                 : LINT_FIT_UNKNOWN;
@@ -88,7 +88,7 @@ static struct candidates find_candidates(struct lint_run *run, const struct as_r
     return found;
 }
 
-/* Whether one of the alerting rules that are not refused sets an annotation. */
+/* Whether an alerting rule that is not refused sets an annotation. */
 static bool is_set(struct lint_run *run, const struct as_rule *rule, const char *annotation)
 {
     const struct lint_prometheus *prometheus = &run->lint->prometheus;
@@ -102,11 +102,11 @@ static bool is_set(struct lint_run *run, const struct as_rule *rule, const char 
     return false;
 }
 
-/* One place that reads annotations: of a rule or of its target. */
+/* A place that reads annotations: in a rule or in its target. */
 struct reader {
     struct lint_run *run;
     const struct lint_rule *rule;
-    const struct lint_alert *example; /* an alerting rule that fits */
+    const struct lint_alert *example; /* an alerting rule that matches */
     const struct as_yaml_tree *tree;
 };
 
@@ -123,7 +123,7 @@ static void check_annotation(const struct reader *reader, const struct as_yaml_n
               lint_print_place(reader->example->tree, reader->example->node, place));
 }
 
-/* The n-th template of a text as a node of its own, as far as it stands in the file as it is. */
+/* The n-th template of a text as a node of its own, if the text stands unchanged in the file. */
 static struct as_yaml_node cut_template(const struct reader *reader,
                                         const struct as_yaml_node *node, size_t n)
 {

@@ -1,5 +1,5 @@
 /*
- * Sizes that a rule asks for against the bounds of its target: what is beyond them never comes.
+ * Sizes that a rule asks for against the bounds of its target: sizes beyond them are never reached.
  */
 #include "lint_private.h"
 
@@ -19,7 +19,7 @@ static void check_size(struct lint_run *run, const struct lint_rule *rule, int64
               is_above ? bounds->max : bounds->min);
 }
 
-/* A step by more than lies between the bounds ends at one of them from everywhere. */
+/* A step larger than the distance between the bounds always ends at a bound. */
 static void check_step(struct lint_run *run, const struct lint_rule *rule,
                        const struct as_amount *amount, const struct as_yaml_node *map, bool is_up)
 {

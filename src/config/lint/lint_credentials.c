@@ -1,6 +1,6 @@
 /*
- * The receiver's credentials, with the web configuration if there is one: whether everyone may send
- * and read, and users that nobody can be.
+ * The receiver's credentials, with the web configuration if given: whether everyone may send and
+ * read, and users that cannot exist.
  */
 #include "lint_private.h"
 
@@ -34,7 +34,7 @@ static void check_users(struct lint_run *run, const struct as_yaml_node *receive
     }
 }
 
-/* Without a web configuration, `users` says that there is one with users. */
+/* Without a web configuration, `users` implies that one exists and has users. */
 static bool is_open(const struct lint_run *run)
 {
     static const struct as_web_settings none = {0};

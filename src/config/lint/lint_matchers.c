@@ -1,6 +1,6 @@
 /*
- * Conjunctions of matchers, label by label: where one of them leaves only so many values, the
- * others are asked about each of these.
+ * Conjunctions of matchers, label by label: if one matcher allows only a few values, the others are
+ * checked against each of them.
  */
 #include "lint_matchers.h"
 
@@ -36,7 +36,7 @@ bool matcher_may_match(const struct as_matcher *matcher, const char *value)
     return true;
 }
 
-/* As as_matcher_find_values; also the one value of `!~".+"`, which is the empty one. */
+/* As as_matcher_find_values; also `!~".+"`, which allows only the empty value. */
 static bool find_values(const struct as_matcher *matcher, struct as_matcher_values *values_out)
 {
     if (matcher->op != AS_MATCHER_NOT_REGEX || strcmp(matcher->value, ".+") != 0)
@@ -66,8 +66,8 @@ static bool set_pair(size_t a, size_t b, size_t pair_out[2])
     return true;
 }
 
-/* Whether none of the values that `base` leaves is left by the others. The other one of the pair is
- * the one that refuses the last of them. */
+/* Whether the others refuse all values that `base` allows. pair_out: `base` and the matcher that
+ * refuses the last value. */
 static bool refuse_values(const struct ranked *group, size_t count, size_t base, size_t pair_out[2])
 {
     AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values values = {.text = NULL};
@@ -87,7 +87,7 @@ static bool refuse_values(const struct ranked *group, size_t count, size_t base,
     return values.count == 0 && set_pair(group[base].index, group[refuser].index, pair_out);
 }
 
-/* Where the number of values has no end: what can be told from the texts alone. */
+/* Values without limit: compares only the texts of the matchers. */
 static bool refuse_texts(const struct ranked *group, size_t count, size_t pair_out[2])
 {
     const struct ranked *regex = NULL;
@@ -107,8 +107,8 @@ static bool refuse_texts(const struct ranked *group, size_t count, size_t pair_o
     return false;
 }
 
-/* The matchers of one label. The one that leaves the fewest values is asked for them: an equality
- * before an alternation. */
+/* The matchers of one label. The base is the matcher with the fewest values: an equality before an
+ * alternation. */
 static bool find_group_conflict(const struct ranked *group, size_t count, size_t pair_out[2])
 {
     size_t base = count;

@@ -1,7 +1,7 @@
 /*
- * What a number of matchers that all must match say together: whether any label set can satisfy
- * them, and what follows from them. Exact for equalities and plain alternations; what is more than
- * that is taken to be possible, and never to follow.
+ * A list of matchers that all must match: whether a label set can satisfy them, and what they
+ * imply. Exact for equalities and plain alternations. All else is assumed possible, and never
+ * implied.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_MATCHERS_H
 #define ALERTSCALER_SRC_CONFIG_LINT_LINT_MATCHERS_H
@@ -19,19 +19,19 @@ struct matcher_list { /* borrows the matchers */
 void matcher_list_deinit(struct matcher_list *list);
 void matcher_list_add(struct matcher_list *list, const struct as_matcher *matchers, size_t count);
 
-/* Two matchers (or one, twice) that no label set satisfies together; the indices ascend. */
+/* Two matchers (or one, twice) that no label set satisfies together; ascending indices. */
 bool matcher_list_find_conflict(const struct matcher_list *list, size_t pair_out[2]);
 
-/* Whether whatever satisfies the list satisfies the matcher too. */
+/* Whether all label sets that satisfy the list satisfy the matcher too. */
 bool matcher_list_implies(const struct matcher_list *list, const struct as_matcher *matcher);
 
-/* Whether the list leaves a label only one value. */
+/* Whether the list allows only one value of a label. */
 bool matcher_list_fixes(const struct matcher_list *list, const char *name);
 
-/* False only where the value certainly does not match: a regular expression may be given up. */
+/* False only if the value certainly does not match: a regular expression may be given up. */
 bool matcher_may_match(const struct as_matcher *matcher, const char *value);
 
-/* `severity=~"page|critical"`, cut where it is long. */
+/* `severity=~"page|critical"`, cut if long. */
 #define MATCHER_TEXT_SIZE 120
 const char *matcher_print(const struct as_matcher *matcher, char text_out[MATCHER_TEXT_SIZE]);
 

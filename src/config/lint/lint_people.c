@@ -1,6 +1,6 @@
 /*
- * Routes that keep alerts from people. An alert that goes into a child route does not come to the
- * receiver of the route above; `continue: true` leads it to the routes behind, and nowhere else.
+ * Routes that keep alerts from people. An alert that enters a child route does not go to the
+ * receiver of the parent route; `continue: true` only lets it go to the routes that follow.
  */
 #include "lint_private.h"
 
@@ -9,13 +9,13 @@
 
 #include <alertscaler/base/alloc.h>
 
-/* It tells alertscaler and nobody else. */
+/* It notifies alertscaler and nobody else. */
 static bool is_only_ours(const struct lint_receiver *receiver)
 {
     return receiver && lint_is_ours(receiver) && !receiver->has_others;
 }
 
-/* Every alert that comes there is the watchdog, whose firing is nothing to tell people. */
+/* Only the watchdog reaches this route; people need no notification of it. */
 static bool is_watchdog(const struct lint_run *run, const struct matcher_list *list)
 {
     const struct as_rule *rule = run->watchdog.rule;
@@ -26,7 +26,7 @@ static bool is_watchdog(const struct lint_run *run, const struct matcher_list *l
     return rule != NULL;
 }
 
-/* Whether some alert that comes to our route may come to somebody else too. */
+/* Whether an alert of our route may also reach another receiver. */
 static bool may_reach_others(struct lint_run *run, const struct matcher_list *list)
 {
     const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
@@ -46,7 +46,7 @@ static bool may_reach_others(struct lint_run *run, const struct matcher_list *li
     return is_reached;
 }
 
-/* The receiver that the alerts would come to without our route; NULL: there is none. */
+/* The receiver that would get the alerts without our route; NULL: none. */
 static const struct lint_receiver *find_people(const struct lint_route *route)
 {
     while (route && is_only_ours(route->receiver))
@@ -54,7 +54,7 @@ static const struct lint_receiver *find_people(const struct lint_route *route)
     return route ? route->receiver : NULL;
 }
 
-/* An Alertmanager that knows nobody else. */
+/* An Alertmanager that notifies nobody else. */
 static bool is_dedicated(const struct lint_alertmanager *alertmanager)
 {
     const struct lint_receiver *receiver = alertmanager->receivers;

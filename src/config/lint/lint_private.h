@@ -1,6 +1,6 @@
 /*
- * One run of the checks over one configuration: the rules with their places, and what to compare
- * them with.
+ * One run of the checks on one configuration: the rules with their places, and what they are
+ * compared with.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_PRIVATE_H
 #define ALERTSCALER_SRC_CONFIG_LINT_LINT_PRIVATE_H
@@ -11,8 +11,8 @@
 #include "lint_prometheus.h"
 
 struct as_lint {
-    struct as_lint_sources sources;         /* only the web configuration: the rest was read */
-    struct lint_alertmanager *alertmanager; /* NULL: not compared with */
+    struct as_lint_sources sources;         /* only the web configuration: the others were read */
+    struct lint_alertmanager *alertmanager; /* NULL: no comparison */
     struct lint_prometheus prometheus;
     struct lint_alertmanager memory;
 };
@@ -24,7 +24,7 @@ struct lint_rule {
     const struct as_yaml_node *node;
     const struct as_yaml_tree *target_tree;
     const struct as_yaml_node *target_node;
-    bool is_dead; /* no alert satisfies its matchers: nothing else is said of it */
+    bool is_dead; /* no alert satisfies its matchers: no further checks */
 };
 
 struct lint_run {
@@ -33,23 +33,23 @@ struct lint_run {
     struct as_diagnostics *diagnostics;
     struct as_yaml_tree **trees; /* of the rule files */
     size_t tree_count;
-    struct lint_rule *rules; /* those that are enabled */
+    struct lint_rule *rules; /* only enabled rules */
     size_t rule_count;
-    struct as_yaml_tree *settings_tree; /* NULL: rule files alone */
-    struct lint_rule watchdog;          /* its matchers, as a rule without a target; NULL: none */
+    struct as_yaml_tree *settings_tree; /* NULL: rule files without a configuration */
+    struct lint_rule watchdog;          /* its matchers, as a rule without target; NULL: none */
     struct as_rule watchdog_rule;
-    size_t work; /* for comparisons, left */
+    size_t work; /* left for comparisons */
 };
 
-/* Counts a comparison of rules with each other or with something else, by what it costs. False, and
- * said once, when there were too many. */
+/* Charges a comparison of rules with each other or with something else. False when the budget is
+ * used up, which is reported once. */
 enum lint_cost { LINT_CHEAP = 1, LINT_DEAR = 20 };
 bool lint_spend(struct lint_run *run, enum lint_cost cost);
 
-/* The rule's key `match`, where to report what is about all its matchers. */
+/* The rule's key `match`: reports about all its matchers go there. */
 const struct as_yaml_node *lint_get_match(const struct lint_rule *rule);
 
-/* One matcher of it, by its index in the rule. */
+/* One matcher of the rule, by its index. */
 const struct as_yaml_node *lint_get_matcher(const struct lint_rule *rule, size_t index);
 
 /* A warning and a hint in a rule file, and a warning in alertmanager.yml. */
@@ -60,15 +60,15 @@ void lint_hint(struct lint_run *run, const struct as_yaml_tree *tree,
 void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *node,
                             const char *format, ...) AS_PRINTF(3, 4);
 
-/* "rules/x.yaml:12", in caller's memory. */
+/* "rules/x.yaml:12", in the caller's memory. */
 #define LINT_PLACE_SIZE 200
 const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
                              char text_out[LINT_PLACE_SIZE]);
 
-/* Whether the rule takes alerts that come by this receiver. */
+/* Whether the rule takes alerts of this receiver. */
 bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
 
-/* A number that is 0, which Alertmanager takes for none; also nothing at all. */
+/* A number that is 0, which Alertmanager takes as absent; or an empty value. */
 bool lint_is_zero(const struct as_yaml_node *node);
 
 /* Whether it is certain that alertscaler asks senders for a credential. */

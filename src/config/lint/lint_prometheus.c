@@ -1,7 +1,7 @@
 /*
  * Reads rule files of Prometheus, also as PrometheusRule objects of its operator. Known of an alert
- * are its name, the labels that its rule sets without a template, and its annotations' names. Other
- * labels come from the expression, from external_labels or from relabelling, and are not known.
+ * are its name, the labels that its rule sets without a template, and the names of its annotations.
+ * Other labels come from the expression, external_labels or relabelling, and are unknown.
  */
 #include "lint_prometheus.h"
 
@@ -144,7 +144,7 @@ static void read_groups(struct lint_prometheus *out, const struct as_yaml_tree *
     }
 }
 
-/* `is_found`: by a glob, which may find other things too. */
+/* `is_found`: by a glob, which may also match other files. */
 static int read_file(const char *path, bool is_found, struct as_diagnostics *diagnostics,
                      struct lint_prometheus *out)
 {
@@ -173,7 +173,7 @@ static int read_file(const char *path, bool is_found, struct as_diagnostics *dia
     return 0;
 }
 
-/* The first error, but one of reading before one of the content. */
+/* Keeps the first error, but read errors before content errors. */
 static void keep_worst(int r, int *worst_io)
 {
     bool is_content = *worst_io == -EINVAL || *worst_io == -EFBIG;

@@ -14,7 +14,7 @@
 #include "lint_threshold.h"
 
 struct lint_label {
-    const char *name, *value; /* value NULL: known when it fires, not before */
+    const char *name, *value; /* value NULL: known only when it fires */
 };
 
 struct lint_alert {
@@ -23,8 +23,8 @@ struct lint_alert {
     const struct as_yaml_node *node; /* its name */
     struct lint_label *labels;       /* that the rule sets, alertname first */
     size_t label_count;
-    const struct as_yaml_node *annotations; /* all there are; NULL: none */
-    const char *expression;                 /* NULL: not known */
+    const struct as_yaml_node *annotations; /* all of them; NULL: none */
+    const char *expression;                 /* NULL: unknown */
     struct threshold threshold;
 };
 
@@ -36,23 +36,23 @@ struct lint_prometheus {
     struct as_arena arena;
 };
 
-/* 0; -EINVAL where something in the files is wrong, or another negative errno. */
+/* 0; -EINVAL if a file is invalid, or another negative errno. */
 int lint_prometheus_load(const char *const *patterns, size_t count,
                          struct as_diagnostics *diagnostics,
                          struct lint_prometheus *out) AS_MUST_USE;
 void lint_prometheus_deinit(struct lint_prometheus *prometheus);
 
-/* How alerts of one rule stand to matchers that all must match: certainly not; as far as known;
- * or at least one matcher certainly does and the others may. */
+/* Whether alerts of one rule satisfy a list of matchers. NO: certainly not. YES: at least one
+ * matcher certainly matches, the others may. UNKNOWN: neither. */
 enum lint_fit { LINT_FIT_NO, LINT_FIT_UNKNOWN, LINT_FIT_YES };
 enum lint_fit lint_alert_fit(const struct lint_alert *alert, const struct as_matcher *matchers,
                              size_t count);
 
-/* The value of a label that is known; NULL where it is not. */
+/* The value of a label if known, else NULL. */
 const char *lint_alert_find(const struct lint_alert *alert, const char *label);
 
-/* Whether the rule sets the label, or its expression speaks of it: where neither is so, the label
- * most likely comes from outside of the files, or not at all. */
+/* Whether the rule sets the label, or its expression mentions it. If neither, the label most likely
+ * comes from outside the files, or does not exist. */
 bool lint_alert_mentions(const struct lint_alert *alert, const char *label);
 
 /* Whether one matcher certainly does not match. */

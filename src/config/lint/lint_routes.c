@@ -1,6 +1,5 @@
 /*
- * Rules against Alertmanager's configuration: whether notifications come to us at all, whole, and
- * in time.
+ * Rules against Alertmanager's configuration: whether notifications reach us, complete and in time.
  */
 #include <string.h>
 
@@ -77,7 +76,7 @@ static void report_unreached(struct lint_run *run, const struct lint_route *rout
     }
 }
 
-/* No receiver is known to be ours. */
+/* No receiver is known as ours. */
 static void report_no_webhook(struct lint_run *run)
 {
     const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
@@ -99,7 +98,7 @@ static void report_no_webhook(struct lint_run *run)
                                "route to it");
 }
 
-/* A receiver is ours, but no route leads to one. */
+/* There is a receiver of ours, but no route to it. */
 static void report_no_route(struct lint_run *run)
 {
     const struct lint_receiver *receiver = run->lint->alertmanager->receivers;
@@ -112,7 +111,7 @@ static void report_no_route(struct lint_run *run)
     }
 }
 
-/* The routes that can bring us alerts; the others are reported where none can. */
+/* The routes that can bring us alerts. If none can, others are reported. */
 struct ways {
     const struct lint_route **routes;
     size_t count;
@@ -170,7 +169,7 @@ static void check_repeat(struct lint_run *run, const struct lint_route *route)
             : "the incident of an alert that goes on firing expires in between");
 }
 
-/* Matchers that all of what is looked at satisfies: a rule's, and what is known of an alert. */
+/* Matchers that all alerts in question satisfy: the rule's, and those known of an alert. */
 struct known {
     struct as_matcher *matchers; /* flat copies */
     size_t count;
@@ -195,15 +194,14 @@ static struct known make_known(struct as_arena *arena, const struct as_rule *rul
     return known;
 }
 
-/* The last route that does not bring them. */
+/* The last route that does not bring the alerts. */
 struct obstacle {
-    const struct lint_route *route; /* NULL: none has a receiver that the rule takes */
+    const struct lint_route *route; /* NULL: no route has a receiver that the rule takes */
     struct lint_way way;
-    const struct as_matcher *unset; /* all that is in the way: it asks for a label that nothing in
-                                       the files sets */
+    const struct as_matcher *unset; /* the only obstacle: a label that nothing in the files sets */
 };
 
-/* Who writes a rule with this label knows that alerts have it. */
+/* A rule's author who matches a label knows that alerts have it. */
 static bool knows_label(const struct lint_rule *rule, const char *label)
 {
     const struct as_target_config *target = rule->target;
@@ -223,7 +221,7 @@ static bool knows_label(const struct lint_rule *rule, const char *label)
     return false;
 }
 
-/* NULL: the route asks for no such label. */
+/* NULL: it needs no such label. */
 static const struct as_matcher *find_unset(const struct lint_route *route,
                                            const struct lint_rule *rule,
                                            const struct lint_alert *alert)
@@ -239,7 +237,7 @@ static const struct as_matcher *find_unset(const struct lint_route *route,
     return NULL;
 }
 
-/* Whether one of the routes brings such alerts; of `alert`, unless it is NULL. */
+/* Whether a route brings such alerts; those of `alert`, unless NULL. */
 static bool is_reached(struct lint_run *run, const struct ways *ways, const struct lint_rule *rule,
                        const struct known *known, const struct lint_alert *alert,
                        struct obstacle *obstacle_out)
@@ -263,7 +261,7 @@ static bool is_reached(struct lint_run *run, const struct ways *ways, const stru
     return false;
 }
 
-/* `what` does not come: "such alerts", or one by its name. */
+/* `what` does not arrive: "such alerts", or one by its name. */
 static void report_obstacle(struct lint_run *run, const struct lint_rule *rule, const char *what,
                             const struct obstacle *obstacle)
 {
@@ -296,7 +294,7 @@ static void report_unset(struct lint_run *run, const struct lint_rule *rule,
               lint_print_place(alert->tree, alert->node, place));
 }
 
-/* Of the alerting rules that certainly fit, at least one makes alerts that come. */
+/* At least one of the alerting rules that certainly match must make alerts that arrive. */
 static void check_alerts_reached(struct lint_run *run, struct as_arena *arena,
                                  const struct ways *ways, const struct lint_rule *rule)
 {
@@ -337,13 +335,13 @@ static void check_rule_reached(struct lint_run *run, const struct ways *ways,
     struct known known = make_known(&arena, rule->rule, NULL);
     if (is_reached(run, ways, rule, &known, NULL, &obstacle))
         check_alerts_reached(run, &arena, ways, rule);
-    else if (obstacle.route) /* without one its receivers are wrong, which is said already */
+    else if (obstacle.route) /* NULL: its receivers are wrong, which was reported already */
         report_obstacle(run, rule, "such alerts", &obstacle);
     as_arena_deinit(&arena);
 }
 
-/* The route that repeats the rule's alerts most often: of those that certainly bring them, or else
- * may. */
+/* The route that repeats the rule's alerts most often: of those that certainly bring them; if none,
+ * of those that may. */
 static const struct lint_route *find_fastest(struct lint_run *run, const struct ways *ways,
                                              const struct lint_rule *of)
 {
@@ -366,7 +364,7 @@ static const struct lint_route *find_fastest(struct lint_run *run, const struct 
     return best;
 }
 
-/* The watchdog must come to us, and be repeated while it still counts. */
+/* The watchdog must reach us, and be repeated in time. */
 static void check_watchdog(struct lint_run *run, const struct ways *ways)
 {
     const struct as_settings *settings = &run->config->settings;
@@ -385,7 +383,8 @@ static void check_watchdog(struct lint_run *run, const struct ways *ways)
                            repeat, written ? "" : " (the default)", within);
 }
 
-/* How soon the rule may step down again, for its alert alone; 0: once at most, or not for it. */
+/* The shortest time between steps down by the rule, for its alert alone; 0: at most one step, or by
+ * another value. */
 static int64_t get_pace(const struct lint_rule *rule)
 {
     const struct as_rule *what = rule->rule;
@@ -396,7 +395,7 @@ static int64_t get_pace(const struct lint_rule *rule)
     return what->every_us > lock ? what->every_us : lock;
 }
 
-/* A further step down waits until the alert is reported again. */
+/* Each further step down waits for a new report of the alert. */
 static void check_pace(struct lint_run *run, const struct ways *ways, const struct lint_rule *rule)
 {
     const int64_t pace = get_pace(rule);
@@ -422,7 +421,7 @@ static void check_pace(struct lint_run *run, const struct ways *ways, const stru
 struct grouping {
     struct lint_run *run;
     const struct lint_route *route;
-    const char *missing; /* the first label that selects a target and is not in group_by */
+    const char *missing; /* the first label that selects a target but is not in group_by */
     const struct lint_rule *rule;
 };
 

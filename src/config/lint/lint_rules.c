@@ -1,6 +1,6 @@
 /*
- * Rules by themselves: matchers that contradict each other; and one rule that wants a target up and
- * another that wants it down for one alert.
+ * Rules alone: matchers that contradict each other. Pairs of rules: one that scales up a target,
+ * and one that scales it down on the same alert.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void check_matchers(struct lint_run *run, struct lint_rule *rule)
                   matcher_print(list.items[pair[0]], text));
 }
 
-/* Where `=` stands and a pattern was meant, nothing ever matches, and nobody hears of it. */
+/* `=` with a pattern never matches, and nothing else reports it. */
 static void check_patterns(struct lint_run *run, const struct lint_rule *rule)
 {
     char text[MATCHER_TEXT_SIZE];
@@ -43,7 +43,7 @@ static void check_patterns(struct lint_run *run, const struct lint_rule *rule)
     }
 }
 
-/* Through which the same alert may come: any, or one that both name. */
+/* Receivers through which the same alert may come: any, or a common one. */
 static bool shares_receiver(const struct as_rule *a, const struct as_rule *b)
 {
     for (size_t i = 0; i < a->receiver_count; i++) {
@@ -74,7 +74,7 @@ static bool can_match_one_alert(struct lint_run *run, const struct as_rule *a,
     return prometheus->alert_count == 0;
 }
 
-/* The first two alerts, of one rule each, that can fire together by their expressions. */
+/* The first two alerts, one of each rule, whose expressions can be true together. */
 static bool find_overlap(struct lint_run *run, const struct as_rule *up, const struct as_rule *down,
                          const struct lint_alert *pair_out[2])
 {
@@ -99,7 +99,7 @@ static bool find_overlap(struct lint_run *run, const struct as_rule *up, const s
     return false;
 }
 
-/* False where there is nothing to say. */
+/* False: nothing to report. */
 static bool check_pair(struct lint_run *run, const struct lint_rule *up,
                        const struct lint_rule *down)
 {
@@ -126,8 +126,8 @@ static bool check_pair(struct lint_run *run, const struct lint_rule *up,
     return true;
 }
 
-/* It wants up as long as its alert fires; with steps, there may be none for the value, and with
- * `to` it hinders none that stay above. */
+/* It wants up while its alert fires. Steps may have none for the value; `to` does not veto rules
+ * that stay above it. */
 static bool always_wants_up(const struct lint_rule *rule)
 {
     return !rule->is_dead && rule->rule->action.kind == AS_ACTION_SCALE_UP &&

@@ -1,6 +1,6 @@
 /*
  * PromQL as far as a threshold needs it: quotes, parentheses, comments, words and operators. Not a
- * parser: whatever is not plainly a threshold is none.
+ * parser: only an obvious threshold counts.
  */
 #include "lint_threshold.h"
 
@@ -17,7 +17,7 @@ static bool is_word(char c)
            c == ':' || c == '.' || (unsigned char)c >= 0x80;
 }
 
-/* The size of a literal in quotes, up to the end of the text where it is not closed. */
+/* The size of a literal in quotes; unclosed: up to the end of the text. */
 static size_t get_quoted_size(const char *text)
 {
     size_t size = 1;
@@ -29,7 +29,7 @@ static size_t get_quoted_size(const char *text)
     return text[size] ? size + 1 : size;
 }
 
-/* Without comments, and with a space only where two words would become one. */
+/* Without comments; spaces are kept only between two words. */
 static char *copy_tight(struct as_arena *arena, const char *text)
 {
     char *copy = as_arena_alloc(arena, strlen(text) + 1, 1), *out = copy;
@@ -54,7 +54,7 @@ static char *copy_tight(struct as_arena *arena, const char *text)
     return copy;
 }
 
-/* `and`, `or`, `unless`, `bool`: what is before and behind is more than one comparison. */
+/* `and`, `or`, `unless`, `bool`: then the expression is more than one comparison. */
 static bool is_connective(const char *word, size_t size)
 {
     static const char *const words[] = {"and", "or", "unless", "bool"};
@@ -75,7 +75,7 @@ static size_t get_operator_size(const char *at)
     return 0;
 }
 
-/* The one comparison outside of everything that is enclosed. NULL where there is none, or more. */
+/* The only comparison outside all brackets. NULL: none, or several. */
 static const char *find_comparison(const char *text)
 {
     const char *found = NULL;

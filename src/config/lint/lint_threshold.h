@@ -1,5 +1,5 @@
 /*
- * An alert's expression as a threshold: something compared with a number.
+ * An alert's expression as a threshold: a comparison with a number.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_THRESHOLD_H
 #define ALERTSCALER_SRC_CONFIG_LINT_LINT_THRESHOLD_H
@@ -11,14 +11,14 @@
 struct threshold {
     char *subject; /* without comments and needless spaces; NULL: no threshold */
     double low, high;
-    bool is_low_out, is_high_out; /* the bound itself is not included */
+    bool is_low_out, is_high_out; /* the bound itself is excluded */
 };
 
-/* Understands `SUBJECT OP NUMBER` and `NUMBER OP SUBJECT` with one of > >= < <= ==, and a subject
- * without a comparison, `and`, `or`, `unless` outside of parentheses. */
+/* Understands `SUBJECT OP NUMBER` and `NUMBER OP SUBJECT`. OP: > >= < <= ==. The subject has no
+ * comparison, `and`, `or`, `unless` outside of parentheses. */
 struct threshold threshold_parse(struct as_arena *arena, const char *expression);
 
-/* Both are thresholds on the same subject, and there is a value that satisfies both. */
+/* Both are thresholds on the same subject, and some value satisfies both. */
 bool threshold_overlaps(const struct threshold *a, const struct threshold *b);
 
 #endif

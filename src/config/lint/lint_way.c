@@ -1,7 +1,6 @@
 /*
- * Alertmanager's routing: an alert goes down the tree along matchers. It goes to every child that
- * matches, but not to those behind one that matches without `continue`; and it stays at a route
- * only where no child matches.
+ * Alertmanager's routing: an alert goes down the tree. It goes to every child that matches, but not
+ * to those after a matching child without `continue`. It stays at a route only if no child matches.
  */
 #include "lint_alertmanager.h"
 
@@ -11,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-/* Whether every alert that satisfies the list goes into `route`. */
+/* Whether every alert that satisfies the list enters `route`. */
 static bool takes_all(const struct lint_route *route, const struct matcher_list *list)
 {
     for (size_t i = 0; i < route->matcher_count; i++) {
@@ -90,7 +89,7 @@ int64_t lint_get_repeat(const struct lint_route *route)
     return repeat + (group - repeat % group);
 }
 
-/* The end of one matcher in a list: a comma outside of quotes, or the text's end. */
+/* The end of a matcher in a list: a comma outside quotes, or the text's end. */
 static const char *find_end(const char *at, const char *end)
 {
     bool is_quoted = false;

@@ -1,5 +1,5 @@
 /*
- * The webhooks to us in Alertmanager's configuration: whether what they send arrives, and whole.
+ * Webhooks to us in Alertmanager's configuration: whether their notifications arrive complete.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool is_word(const struct as_yaml_node *node, const char *const *words)
     return false;
 }
 
-/* The first rule that does something when its alert is resolved; NULL where none does. */
+/* The first rule that acts when its alert is resolved; NULL: none. */
 static const struct lint_rule *find_ending(const struct lint_run *run, const char *receiver)
 {
     for (size_t i = 0; i < run->rule_count; i++) {
@@ -64,7 +64,7 @@ bool lint_is_zero(const struct as_yaml_node *node)
            as_number_parse_i64(node->text, node->size, &number) < 0 || number == 0;
 }
 
-/* The daemon of the web configuration speaks TLS, or does not. */
+/* Compares the webhook's scheme with the web configuration's TLS. */
 static void check_scheme(struct lint_run *run, const struct as_yaml_node *webhook)
 {
     const struct as_lint_sources *sources = &run->lint->sources;
@@ -76,7 +76,7 @@ static void check_scheme(struct lint_run *run, const struct as_yaml_node *webhoo
                                sources->web_config_file);
 }
 
-/* Whether an http_config shows who it is. */
+/* Whether an http_config sends a credential. */
 static bool has_credential(const struct as_yaml_node *http)
 {
     static const char *const keys[] = {"authorization", "basic_auth",   "bearer_token",
