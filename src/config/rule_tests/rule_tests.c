@@ -1,6 +1,6 @@
 /*
- * Loading a file of rule tests: the file, the rules it names, and what only shows when both are put
- * together. As with configurations, every error of all files is found in one run.
+ * Loading a file of rule tests: the file, the rules it names, and the checks over both. As with
+ * configurations, one run reports every error of all files.
  */
 #include "rule_tests.h"
 
@@ -25,7 +25,7 @@ static void test_loading_deinit(struct test_loading *loading)
     free(loading->folder);
 }
 
-/* False: there are no rules to go on with. */
+/* False: there are no rules to check against. */
 static bool load_config(struct test_loading *loading, struct loader *loader,
                         const struct raw_test_file *file, struct as_config **config_out)
 {

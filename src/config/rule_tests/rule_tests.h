@@ -1,5 +1,5 @@
 /*
- * A file of rule tests as it is written, before its moments are put in order.
+ * A file of rule tests as written, before its events are sorted by time.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_RULE_TESTS_RULE_TESTS_H
 #define ALERTSCALER_SRC_CONFIG_RULE_TESTS_RULE_TESTS_H
@@ -27,7 +27,7 @@ struct raw_pod {
     struct raw_resources requests, limits;
 };
 
-struct raw_state { /* of a target; the place of its name is `key` */
+struct raw_state { /* of a target; `key` is the place of its name */
     const struct as_yaml_node *key;
     int32_t replicas; /* -1: not given */
     bool has_pods;
@@ -93,11 +93,11 @@ extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
 extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
     schema_test_expect, schema_test_state, schema_test_pod, schema_test_resources;
 
-/* Of a test that has no errors: its events in order. */
+/* For a test without errors: its events in order. */
 void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
                            struct as_rule_test *test);
 
-/* Names of targets and rules against those that there are. */
+/* Checks that the names of targets and rules exist. */
 void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
                            const struct as_ruleset *ruleset);
 

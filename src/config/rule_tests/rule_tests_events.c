@@ -1,5 +1,5 @@
 /*
- * From what a test says to its events in the order in which they happen.
+ * Makes the ordered events of a test.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void add_state(struct making *making, const struct as_yaml_node *node, in
         add_pods(making, node, at_us, target, state);
 }
 
-/* Names were checked to be different. */
+/* Names are unique: checked before. */
 static struct as_labels *make_labels(const struct raw_labels *raw)
 {
     struct as_labels *labels = NULL;
@@ -111,7 +111,7 @@ static void add_input(struct making *making, const struct raw_input *input)
         add_alert(making, input, input->at_us + (int64_t)i * input->every_us);
 }
 
-/* At most: a state is one event or two. */
+/* An upper bound: a state is one event or two. */
 static size_t count_events(const struct raw_test *raw)
 {
     size_t count =
@@ -148,7 +148,7 @@ static void add_expect(struct making *making, const struct raw_expect *expect)
         abort();
 }
 
-/* What is so, then alerts, then what is expected. */
+/* Order within a moment: states, alerts, expectations. */
 static int get_class(const struct as_rule_test_event *event)
 {
     switch (event->kind) {

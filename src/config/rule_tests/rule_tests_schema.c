@@ -132,7 +132,7 @@ static int compare_names(const void *left, const void *right)
     return status ? status : (a->place.line > b->place.line) - (a->place.line < b->place.line);
 }
 
-/* Pods have names of their own, as keys of maps have. */
+/* Pods have unique names. */
 static void check_pod_names(struct loader *loader, const struct as_yaml_node *list)
 {
     if (!list || list->kind != AS_YAML_LIST)
@@ -183,7 +183,7 @@ const struct schema schema_test_state = {
 
 /* --- labels --- */
 
-/* Values may look like numbers: they are text all the same. */
+/* Values that look like numbers are still text. */
 static void parse_labels(struct loader *loader, const struct as_yaml_node *map,
                          struct raw_labels *labels)
 {
@@ -263,7 +263,7 @@ static void init_input(struct loader *loader, void *object)
     input->state.replicas = -1;
 }
 
-/* Keys that only mean something beside another. */
+/* Keys that need another key beside them. */
 static void check_companions(struct loader *loader, const struct as_yaml_node *node,
                              const char *const *keys, bool is_allowed, const char *beside)
 {
@@ -274,7 +274,7 @@ static void check_companions(struct loader *loader, const struct as_yaml_node *n
     }
 }
 
-/* `every` and `until` say together how often an alert that fires is sent again. */
+/* `every` and `until` together say how often a firing alert is repeated. */
 static void check_repeats(struct loader *loader, const struct as_yaml_node *node,
                           const struct raw_input *input)
 {
@@ -467,7 +467,7 @@ static void parse_start(struct loader *loader, const struct as_yaml_node *value,
                       as_yaml_describe(value, found));
 }
 
-/* Names or ids of targets: the latter have characters that names do not. */
+/* Names or ids of targets: ids have characters that names cannot have. */
 static void parse_targets(struct loader *loader, const struct as_yaml_node *map, void *object)
 {
     struct raw_test *test = object;

@@ -1,5 +1,5 @@
 /*
- * Names over all files, and the targets that have them.
+ * Resolves names over all files.
  */
 #include "resolve.h"
 
@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#define COMPARED_MAX 200000 /* names, in one run */
+#define COMPARED_MAX 200000 /* names, per run */
 
 static int compare_targets(const void *left, const void *right)
 {

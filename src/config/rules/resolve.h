@@ -1,6 +1,6 @@
 /*
- * From what all rule files say to one rule set: names are resolved and everything is checked that
- * takes more than one key.
+ * Makes one rule set of all rule files: resolves names, and checks whatever needs more than one
+ * key.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_RULES_RESOLVE_H
 #define ALERTSCALER_SRC_CONFIG_RULES_RESOLVE_H
@@ -10,8 +10,8 @@
 #include "yaml/tables.h"
 
 struct resolver {
-    struct loader loader;               /* its tree is that of the thing looked at */
-    const struct as_settings *settings; /* NULL: not known */
+    struct loader loader;               /* its tree is that of the present object */
+    const struct as_settings *settings; /* NULL: unknown */
     struct raw_target **targets;        /* of all files */
     struct raw_target **by_name;        /* the same, sorted */
     size_t target_count;
@@ -21,25 +21,24 @@ struct resolver {
     struct as_ruleset *ruleset;
 };
 
-/* Fills ruleset->targets and rules. What is wrong is reported; the rule set is of use only where
- * nothing is. */
+/* Fills ruleset->targets and rules. Errors are reported; after an error the rule set is
+ * unusable. */
 void resolve_rules(struct resolver *resolver);
 
-/* One rule: what it refers to, its queries, and what it needs of its target and of the
- * configuration. */
+/* One rule: its references, its queries, and its checks against target and configuration. */
 void resolve_rule(struct resolver *resolver, const struct raw_rule *raw, struct as_rule *rule);
 
-/* The address of one target, with everything that needs to be known of its provider. */
+/* The address of one target, with all checks that need its provider. */
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config);
 
-/* A way down that ends where a way up by the same value begins. */
+/* Reports ways down that end where a way up by the same value begins. */
 void check_swings(struct resolver *resolver);
 
-/* Two targets without templates cannot have one address. */
+/* Two targets without templates must not have the same address. */
 void check_addresses(struct resolver *resolver);
 
-/* What `after` names, without going round in circles. */
+/* Resolves `after`; cycles are errors. */
 void resolve_after(struct resolver *resolver);
 
 struct raw_target *find_target(const struct resolver *resolver, const char *name);

@@ -1,6 +1,6 @@
 /*
- * A target's address: which keys it has, which of them hold templates, and what those may select.
- * What stands there without a template is checked as if it were used.
+ * A target's address: which keys it has, which of them hold templates, and what templates may
+ * select. Values without templates are checked completely.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "resolve.h"
 
-/* Kinds whose apiVersion is known. */
+/* Kinds with a known apiVersion. */
 static const struct {
     const char *kind, *api_version; /* NULL: has no size */
 } kinds[] = {
@@ -41,7 +41,7 @@ static const char *find_api_version(struct resolver *resolver, const struct as_y
     return NULL;
 }
 
-/* One more field of the address. `node` is where its value stands, NULL for a default. */
+/* Adds a field to the address. `node` is the place of its value; NULL: a default. */
 static void add_field(struct resolver *resolver, struct as_target_config *config, const char *key,
                       const char *value, const struct as_yaml_node *node, bool *is_good)
 {
@@ -87,7 +87,7 @@ static void check_cluster(struct resolver *resolver, const struct as_yaml_node *
                   suggestion_print(&suggestion, hint));
 }
 
-/* Scheme and host are the author's; a template may stand only behind them. */
+/* Scheme and host are fixed by the author; templates may only follow them. */
 static bool check_group_url(struct resolver *resolver, const struct as_yaml_node *url)
 {
     char found[AS_YAML_FOUND_SIZE];
@@ -129,7 +129,7 @@ static bool check_group(struct resolver *resolver, const struct raw_target *raw,
     return is_good;
 }
 
-/* Not in the table of providers: its groups are addresses. */
+/* Not in the table of providers: its groups are URLs. */
 static const struct as_provider_kind http = {
     .type = "http",
     .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
@@ -157,7 +157,7 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     return url && check_group_url(resolver, url) && is_good;
 }
 
-/* What is needed of the provider. */
+/* What the target needs of its provider. */
 static bool check_provider(struct resolver *resolver, const struct raw_target *raw)
 {
     char hint[SUGGESTION_SIZE];
@@ -185,8 +185,7 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
     return check_group(resolver, raw, as_provider_kind_find(provider->type));
 }
 
-/* `allow` limits names only: what else says which group it is, and of what kind, is the author's.
- */
+/* `allow` limits only names. So templates may not select a group's place or kind. */
 static bool check_templates(struct resolver *resolver, const struct as_yaml_node *map)
 {
     bool is_good = true;
@@ -203,7 +202,7 @@ static bool check_templates(struct resolver *resolver, const struct as_yaml_node
     return is_good;
 }
 
-/* Whether the cluster or provider is there, and what it says of the address. */
+/* Whether the cluster or provider exists, and accepts the address. */
 static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
 {
     if (strcmp(raw->kind->owner, "cluster") == 0) {
@@ -216,7 +215,7 @@ static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
 
 static_assert(AS_PLACE_COUNT - 1 <= AS_PLACE_RANK_MAX, "every place stands in an id");
 
-/* Without the configuration a provider's type is unknown: then the keys of all types count. */
+/* Without a configuration the provider's type is unknown: the keys of all types count. */
 static void set_places(const struct resolver *resolver, const struct raw_target *raw,
                        struct as_target_config *config)
 {
@@ -238,7 +237,7 @@ static const char **get_value(struct raw_target *raw, const char *key)
     return &raw->values[as_target_kind_find_key(raw->kind, key) - raw->kind->keys];
 }
 
-/* The version of a Kubernetes object, which its kind may tell. */
+/* The apiVersion of a Kubernetes object: its kind may imply it. */
 static bool complete_version(struct resolver *resolver, struct raw_target *raw)
 {
     const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
@@ -277,7 +276,7 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
     return is_good;
 }
 
-/* What stands under `nodes`, for a group whose provider names its instances. */
+/* The key `nodes`, for a group whose provider names its instances. */
 static bool resolve_nodes(struct resolver *resolver, const struct raw_target *raw,
                           struct as_target_config *config)
 {
@@ -358,7 +357,7 @@ void resolve_address(struct resolver *resolver, struct raw_target *raw,
 struct located {
     const struct raw_target *raw;
     struct as_target_ref *ref;
-    char *place; /* where its URL leads, with a name for its id or without; "": it has none */
+    char *place; /* its URL's target (with or without a name for its id); "": no URL */
 };
 
 static char *make_place(const struct as_target_ref *ref)

@@ -1,5 +1,5 @@
 /*
- * `after`: from names to indices. An order that goes round in circles is none.
+ * `after`: from names to indices. Cycles are errors.
  */
 #include <stdlib.h>
 
@@ -30,8 +30,8 @@ static void resolve_names(struct resolver *resolver, const struct raw_target *ra
     }
 }
 
-/* Kahn's algorithm: counts[i] is the number of targets that wait for i; those that nobody waits for
- * are taken away one after the other. What remains waits in circles, or for one. */
+/* Kahn's algorithm: counts[i] is the number of targets that wait for i. Targets that nobody waits
+ * for are removed one by one. The rest is on a cycle, or waits for one. */
 static void reduce(const struct as_ruleset *ruleset, uint32_t *counts)
 {
     size_t count = ruleset->target_count, ready_count = 0;
@@ -50,7 +50,7 @@ static void reduce(const struct as_ruleset *ruleset, uint32_t *counts)
     free(ready);
 }
 
-/* The first of a target's `after` that is still waited for by somebody. */
+/* The first of a target's `after` that is not removed. */
 static uint32_t find_next(const struct as_ruleset *ruleset, const uint32_t *counts, uint32_t at)
 {
     const struct as_target_config *config = &ruleset->targets[at];
@@ -79,7 +79,7 @@ static void report_cycle(struct resolver *resolver, uint32_t *counts, uint32_t s
                   ruleset->targets[start].name);
 }
 
-/* Follows from `start` until a target comes twice: that one is on a circle. */
+/* Follows `after` from `start` until a target comes twice: it is on a cycle. */
 static void find_cycle(struct resolver *resolver, uint32_t *counts, uint32_t start, uint32_t *seen)
 {
     uint32_t at = start;

@@ -1,6 +1,6 @@
 /*
- * A rule, from what the files say to what the engine uses: its matchers and queries are compiled,
- * and it is checked against its target and the configuration.
+ * From a rule as written to the engine's rule: compiles matchers and queries, and checks the rule
+ * against its target and the configuration.
  */
 #include "resolve.h"
 
@@ -19,7 +19,7 @@ static void resolve_matchers(struct resolver *resolver, const struct as_yaml_nod
                                                &rule->matchers[rule->matcher_count]);
 }
 
-/* NULL, with errors reported, where it is none. */
+/* NULL: invalid; errors are reported. */
 static struct as_template *compile_query(struct resolver *resolver, const struct as_yaml_node *node)
 {
     AS_CLEANUP(as_template_free_p) struct as_template *template = NULL;
@@ -77,7 +77,7 @@ static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
                       "(or `guard: none`), or a `watchdog` under `receiver`");
 }
 
-/* Pods are Kubernetes'; and a decision knows one number of each resource for a pod. */
+/* Only Kubernetes has pods; and a decision has one number per resource and pod. */
 static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                         struct raw_target *target)
 {

@@ -1,6 +1,6 @@
 /*
- * Two ways that undo each other: one down until the value is X, and one up that begins below X, on
- * the same target by the same source.
+ * Finds two ways that undo each other: one scales down until the value is X, the other scales up
+ * from below X, on the same target by the same source.
  */
 #include "resolve.h"
 
@@ -15,7 +15,7 @@ struct way {
     const struct raw_rule *rule;
     const struct as_rule *resolved;
     const char *source;           /* its text; its kind counts too */
-    const struct as_step *lowest; /* a way up: the step that begins first; NULL: none */
+    const struct as_step *lowest; /* a way up: its lowest step; NULL: none */
 };
 
 static struct way make_way(const struct raw_rule *raw, const struct as_rule *rule)
@@ -33,7 +33,7 @@ static struct way make_way(const struct raw_rule *raw, const struct as_rule *rul
     return way;
 }
 
-/* By what must agree; then ways up first, the lowest of them first of all. */
+/* By target and source; ways up first, the lowest step first of all. */
 static int compare_ways(const void *left, const void *right)
 {
     const struct way *a = left, *b = right;
@@ -48,7 +48,7 @@ static int compare_ways(const void *left, const void *right)
         return a->lowest ? -1 : 1;
     if (a->lowest && a->lowest->bound != b->lowest->bound)
         return a->lowest->bound < b->lowest->bound ? -1 : 1;
-    return (a->resolved > b->resolved) - (a->resolved < b->resolved); /* as they are written */
+    return (a->resolved > b->resolved) - (a->resolved < b->resolved); /* in file order */
 }
 
 static bool shares_value(const struct way *a, const struct way *b)

@@ -6,7 +6,7 @@
 
 #include "rule_parts.h"
 
-/* `by`, with `at_least` beside it; stands first in whatever has it */
+/* `by`, with `at_least` beside it; the first member where used */
 
 struct raw_amount {
     struct as_amount by;
@@ -160,7 +160,7 @@ static const struct schema_field scale_fields[] = {
     {0},
 };
 
-/* The last step that is crossed counts, so one that always has a crossed one behind it is dead. */
+/* The last crossed step counts: a step is dead if a later step is always crossed with it. */
 static void check_step_order(struct loader *loader, const struct as_yaml_node *list,
                              const struct raw_scale *scale)
 {
@@ -226,8 +226,8 @@ static const struct as_step *convert_steps(struct loader *loader, const struct r
     return list;
 }
 
-/* The formula holds for a value that is shared by all: it falls when the size grows. Beyond the
- * bound the way would end before it began. */
+/* The formula needs a value that falls when the size grows. A goal beyond the bound would be
+ * reached before the step begins. */
 static void check_goal(struct loader *loader, const struct as_yaml_node *node,
                        const struct raw_step *step, bool is_up)
 {
@@ -471,7 +471,7 @@ static struct as_ending convert_ending(const struct as_yaml_node *map, const str
     return ending;
 }
 
-/* The word `give_back` is the map with its defaults. */
+/* The word `give_back` means the map with its defaults. */
 void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct raw_rule *rule = object;

@@ -1,6 +1,6 @@
 /*
- * What `rule_files` stands for: see the header. A pattern may match nothing, a file that is named
- * must be there: as in Prometheus.
+ * Expands `rule_files`: see the header. As in Prometheus, a pattern may match nothing, but a named
+ * file must exist.
  */
 #include "rule_files.h"
 
@@ -48,13 +48,13 @@ void rule_files_sort(struct rule_files *files)
     files->count = kept;
 }
 
-/* A folder that is not there holds no file that matches; one that cannot be read might. */
+/* A missing folder has no matching files; an unreadable folder might have some. */
 static int stop_glob(const char *path, int error)
 {
     return error != ENOENT && error != ENOTDIR;
 }
 
-/* Relative to the folder, whose own characters mean nothing special. */
+/* Relative to the folder; glob characters of the folder's name are escaped. */
 static char *make_pattern(const char *folder, const char *text)
 {
     size_t size = text[0] == '/' ? 0 : strlen(folder), used = 0;
@@ -99,7 +99,7 @@ void rule_files_expand(struct rule_files *files, struct loader *loader,
                       status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
 }
 
-/* NULL where it ends in neither. */
+/* NULL: neither ending. */
 static char *swap_ending(const char *pattern)
 {
     static const char *const endings[] = {".yaml", ".yml"};

@@ -1,6 +1,6 @@
 /*
- * What `rule_files` stands for: a list of files, from names and patterns relative to the folder of
- * the file that names them.
+ * Expands `rule_files`: from names and patterns, relative to the folder of the file that has them,
+ * to a list of files.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_RULES_RULE_FILES_H
 #define ALERTSCALER_SRC_CONFIG_RULES_RULE_FILES_H
@@ -16,18 +16,18 @@ struct rule_files {
 
 void rule_files_deinit(struct rule_files *files);
 void rule_files_add(struct rule_files *files, const char *path);
-void rule_files_sort(struct rule_files *files); /* and leaves each once */
+void rule_files_sort(struct rule_files *files); /* also removes duplicates */
 
-/* Adds what one element of a list stands for; reports what is wrong with it. */
+/* Adds the files of one list element; reports its errors. */
 void rule_files_expand(struct rule_files *files, struct loader *loader,
                        const struct as_yaml_node *node);
 
-/* Warns of rule files that no element of the list stands for, as they end in the other one of
- * `.yaml` and `.yml`. After all elements were expanded. */
+/* Warns of rule files that the list misses because they end in the other one of `.yaml` and `.yml`.
+ * Call it after all elements were expanded. */
 void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
                               const struct as_yaml_node *list);
 
-/* The folder of a file, as a loader takes it: "" for the working directory. Caller's memory. */
+/* The folder of a file, for a loader: "" for the working directory. Caller's memory. */
 char *rule_files_copy_folder(const char *path);
 
 #endif

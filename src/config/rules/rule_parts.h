@@ -1,5 +1,5 @@
 /*
- * What the actions of a rule share.
+ * Shared by the actions of a rule.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
 #define ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
@@ -7,9 +7,9 @@
 #include "yaml/tables.h"
 
 extern const struct schema rule_source, rule_track;
-extern const char *const rule_source_keys[]; /* one of them must be there; up to NULL */
+extern const char *const rule_source_keys[]; /* one is required; ends with NULL */
 
-/* A number that values are divided by. */
+/* A goal: a number to divide by. */
 void rule_parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out);
 
 #endif

@@ -14,7 +14,7 @@ struct raw_track {
 
 void rule_parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out)
 {
-    const double milli = 0.001; /* HPA's unit: what is smaller counts as zero */
+    const double milli = 0.001; /* HPA's unit: smaller values count as zero */
     if (schema_parse_number(loader, value, out) && *out < milli)
         loader_report(loader, value, "expected a number of at least 0.001");
 }
@@ -30,7 +30,7 @@ static void parse_average_value(struct loader *loader, const struct as_yaml_node
     rule_parse_goal(loader, value, &((struct raw_track *)object)->average_value);
 }
 
-/* As parse_track takes them apart. */
+/* In parse_track's order. */
 static const char *const of_words[] = {"cpu_requests", "memory_requests", "cpu_limits",
                                        "memory_limits", NULL};
 

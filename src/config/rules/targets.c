@@ -1,5 +1,5 @@
 /*
- * The tables of `targets.<name>` and of `defaults`, which share the keys of a target's policy.
+ * The tables of `targets.<name>` and of `defaults`: both have the keys of a target's policy.
  */
 #include <string.h>
 
@@ -158,7 +158,7 @@ static void convert_direction(const struct raw_direction *raw, struct as_scaling
     rules->window_us = raw->window_s * AS_US_PER_S;
     rules->select = (enum as_select_policy)raw->select;
     if (!raw->policies)
-        return; /* the default list stays */
+        return; /* keeps the default list */
     rules->policy_count = (uint32_t)raw->policy_count;
     for (size_t i = 0; i < raw->policy_count; i++)
         rules->policies[i] = (struct as_policy){
@@ -265,7 +265,7 @@ const struct schema schema_policy = {
         },
 };
 
-/* What an alert may select of an address */
+/* What alerts may select of an address */
 
 static const struct schema_field allow_fields[] = {
     {.key = "namespaces",
@@ -324,7 +324,7 @@ static const struct schema_field nodes_fields[] = {
 static void init_nodes(struct loader *loader, void *object)
 {
     struct raw_nodes *raw = object;
-    raw->grace_us = -1; /* the pods' own */
+    raw->grace_us = -1; /* each pod's own */
 }
 
 static const struct schema nodes = {
@@ -382,13 +382,13 @@ static void report_unknown_key(struct loader *loader, const struct as_target_kin
     char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
     struct suggestion suggestion = suggestion_start(key->text);
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
-        suggestion_offer(&suggestion, row->key); /* with a row for all others no key is unknown */
+        suggestion_offer(&suggestion, row->key); /* a row for all others knows every key */
     loader_report(loader, key, "unknown key %s%s", as_yaml_describe(key, found),
                   suggestion_print(&suggestion, hint));
 }
 
-/* Texts only: what they may be is checked with the configuration known. Keys without a row of their
- * own are read from the map then, so it is of no use where one is no text. */
+/* Texts only: their values are checked once the configuration is known. Keys without a row are read
+ * from the map then, so the map is unusable if a value is no text. */
 static void parse_address(struct loader *loader, const struct as_target_kind *kind,
                           const struct as_yaml_node *map, struct raw_target *target)
 {
@@ -415,7 +415,7 @@ static void parse_address(struct loader *loader, const struct as_target_kind *ki
         target->address = map;
 }
 
-/* Of two addresses the first counts; having both is an error. */
+/* The first of two addresses counts; two are an error. */
 static bool take_address(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_pair *pair, void *object)
 {
@@ -432,7 +432,7 @@ static void offer_kinds(struct suggestion *suggestion)
         suggestion_offer(suggestion, as_target_kinds[i]->word);
 }
 
-/* What other programs call these keys. */
+/* Other programs' names for these keys. */
 static const struct schema_refusal target_refusals[] = {
     {"coolDown", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
     {"cooldownPeriod", "it is called `cooldown` here: `cooldown: {up: 3m, down: 5m}`", false},
