@@ -1,6 +1,6 @@
 /*
- * The list of what is wrong, and its form for people. What comes from files is printed as far as a
- * terminal may see it: control characters become '?', so that a file cannot play with it.
+ * The list of diagnostics, and its form for people. Control characters from files are printed as
+ * '?', so that a file cannot manipulate the terminal.
  */
 #include <alertscaler/config/diagnostics.h>
 
@@ -32,8 +32,8 @@ void as_diagnostics_deinit(struct as_diagnostics *diagnostics)
     *diagnostics = AS_DIAGNOSTICS_INIT;
 }
 
-/* Without C0, DEL and C1 (in UTF-8: C2 80 to C2 9F), nor what is no UTF-8. A tab becomes one space,
- * to keep columns. */
+/* Replaces C0, DEL, C1 (in UTF-8: C2 80 to C2 9F) and invalid UTF-8. A tab becomes one space, to
+ * keep columns. */
 static char *copy_printable(struct as_arena *arena, const char *text)
 {
     char *copy = as_arena_strdup(arena, text);
@@ -103,7 +103,7 @@ static bool is_same_line(const struct as_diagnostic *a, const struct as_diagnost
     return a->line == b->line && strcmp(a->file, b->file) == 0;
 }
 
-/* A line that one entry does not show, because it may hold a secret, none shows. */
+/* A line that one entry hides, because it may hold a secret, is hidden in all entries. */
 static void hide_lines(struct as_diagnostics *diagnostics)
 {
     size_t start = 0, end = 0;
@@ -118,7 +118,7 @@ static void hide_lines(struct as_diagnostics *diagnostics)
     }
 }
 
-/* The same may have been found on two ways. */
+/* The same error may have been found twice. */
 static void drop_repeated(struct as_diagnostics *diagnostics)
 {
     size_t kept = 0;

@@ -1,7 +1,6 @@
 /*
- * Reads maps by their tables. Every error of a map is reported, not only the first; a value that
- * could not be read leaves the default in its place, which does no harm because nothing is used
- * once there is an error.
+ * Reads maps by their tables. All errors of a map are reported. An invalid value leaves the default
+ * in its place, which is harmless: nothing is used after an error.
  */
 #include "schema.h"
 
@@ -13,7 +12,7 @@
 
 #include <alertscaler/base/str.h>
 
-#define CANDIDATE_MAX 40 /* bytes of a word that is suggested or asked about */
+#define CANDIDATE_MAX 40 /* bytes of a key that is suggested or looked up */
 
 bool loader_is_full(const struct loader *loader)
 {
@@ -58,7 +57,7 @@ const char *suggestion_print(const struct suggestion *suggestion, char text_out[
     return text_out;
 }
 
-/* The field, and the start of the struct that it lies in. */
+/* Finds the field, and the start of its struct. */
 static const struct schema_field *find_field(const struct schema *schema, const char *key,
                                              void **object_io)
 {
@@ -151,7 +150,7 @@ void schema_parse(struct loader *loader, const struct schema *schema,
         schema->finish(loader, node, at, object);
 }
 
-/* Makes the array of a list's or map's elements; returns it, with defaults. */
+/* Allocates the array of a list's or map's elements, filled with defaults. */
 static char *make_elements(struct loader *loader, const struct schema_field *field, uint32_t count,
                            void *object)
 {

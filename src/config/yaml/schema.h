@@ -1,8 +1,8 @@
 /*
- * The keys of each map of our files as const tables. One table drives reading, the errors, "did you
- * mean", the default values, and (by a test) the documentation.
+ * The keys of each map of our files as const tables. One table defines reading, the errors, "did
+ * you mean", the default values, and (by a test) the documentation.
  *
- * Long because every kind of value a key can have is described here once.
+ * Long because it describes every kind of value once.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_SCHEMA_H
 #define ALERTSCALER_SRC_CONFIG_YAML_SCHEMA_H
@@ -20,15 +20,15 @@
 struct loader {
     const struct as_yaml_tree *tree;
     struct as_diagnostics *diagnostics;
-    struct as_arena *arena; /* of everything that is read */
-    const char *folder;     /* that relative paths are relative to; "" for none */
-    const struct as_target_defaults *defaults; /* that targets inherit; NULL while they are read */
+    struct as_arena *arena;                    /* of everything that is read */
+    const char *folder;                        /* base of relative paths; "": none */
+    const struct as_target_defaults *defaults; /* for targets; NULL while they are read */
 };
 
 enum schema_type {
     SCHEMA_STRING,   /* const char *: one line, not empty */
     SCHEMA_TEXT,     /* const char *: may have several lines */
-    SCHEMA_QUERY,    /* const struct as_yaml_node *: such a text, compiled when all is read */
+    SCHEMA_QUERY,    /* const struct as_yaml_node *: as SCHEMA_TEXT; compiled at the end */
     SCHEMA_NAME,     /* const char *: [a-zA-Z0-9_.-]+ */
     SCHEMA_PATH,     /* const char *: made relative to the loader's folder */
     SCHEMA_URL,      /* const char *: http:// or https:// */
@@ -39,12 +39,12 @@ enum schema_type {
     SCHEMA_PERCENT,  /* int64_t thousandths of a percent, min to max */
     SCHEMA_WORD,     /* unsigned (an enum): index into words */
     SCHEMA_STRINGS,  /* const char ** and, at count_offset, size_t */
-    SCHEMA_PATHS,    /* likewise */
-    SCHEMA_URLS,     /* likewise */
+    SCHEMA_PATHS,    /* as SCHEMA_STRINGS */
+    SCHEMA_URLS,     /* as SCHEMA_STRINGS */
     SCHEMA_MAP,      /* the struct of `map` */
     SCHEMA_MAPS,     /* a list of maps: array of structs of `map`, and a size_t at count_offset */
-    SCHEMA_NAMED,    /* a map of names to maps: likewise; the name goes to offset 0 of each */
-    SCHEMA_CUSTOM    /* what `parse` makes of it */
+    SCHEMA_NAMED,    /* a map of names to maps: as SCHEMA_MAPS; each name goes to offset 0 */
+    SCHEMA_CUSTOM    /* read by `parse` */
 };
 
 struct schema;
@@ -54,51 +54,51 @@ struct schema_field {
     const char *key;
     enum schema_type type;
     bool is_required;
-    size_t offset, count_offset; /* into the struct that the map fills */
-    int64_t min, max;            /* both 0: any; of a list or map: how many, at most */
-    const char *fallback;        /* default as one would write it; NULL: none */
+    size_t offset, count_offset; /* in the struct that the map fills */
+    int64_t min, max;            /* both 0: any; of a list or map: its number of elements */
+    const char *fallback;        /* default as in a file; NULL: none */
     const char *const *words;    /* up to a NULL */
     const struct schema *map;
     void (*parse)(struct loader *loader, const struct as_yaml_node *value, void *object);
-    const char *expected; /* what SCHEMA_CUSTOM takes, for the documentation's test */
+    const char *expected; /* what SCHEMA_CUSTOM accepts, for the documentation's test */
 };
 
-/* A key that is not there on purpose, and what to say to those who look for it. */
+/* A key that is refused on purpose, and the error for users who try it. */
 struct schema_refusal {
     const char *key;
     const char *message;
-    bool is_secret; /* its line is not shown */
+    bool is_secret; /* hides its line in errors */
 };
 
 struct schema {
     const char *name;                  /* for the documentation: "target", "http_config" */
-    size_t size;                       /* of the struct it fills */
-    const struct schema_field *fields; /* up to one without key */
-    const struct schema *base;         /* further keys, filled in at base_offset */
+    size_t size;                       /* of the struct that the map fills */
+    const struct schema_field *fields; /* ends with one without key */
+    const struct schema *base;         /* more keys, filled in at base_offset */
     size_t base_offset;
-    const struct schema_refusal *refusals; /* up to one without key; NULL: none */
-    /* Takes a key that is not in the table; false: it is unknown. NULL: none is taken. */
+    const struct schema_refusal *refusals; /* ends with one without key; NULL: none */
+    /* Takes a key that is not in the table; false: unknown key. NULL: all are unknown. */
     bool (*other)(struct loader *loader, const struct as_yaml_node *node,
                   const struct as_yaml_pair *pair, void *object);
-    /* Offers what `other` takes to those who look for a key; NULL: nothing. */
+    /* Offers the keys that `other` takes as suggestions; NULL: none. */
     void (*offer_other)(struct suggestion *suggestion);
-    /* Further default values, before a map is read; NULL: none. */
+    /* More default values, before a map is read; NULL: none. */
     void (*init)(struct loader *loader, void *object);
-    /* Checks over several keys, after all of them were read. `at` is where to report. */
+    /* Checks over several keys, after all were read. Errors go to `at`. */
     void (*finish)(struct loader *loader, const struct as_yaml_node *node,
                    const struct as_yaml_node *at, void *object);
 };
 
-#define SCHEMA_COUNT_MAX 100000 /* elements of a list or map whose field has no max */
+#define SCHEMA_COUNT_MAX 100000 /* elements of a list or map if its field has no max */
 
 /* Sets every field that has a fallback, of nested maps too. */
 void schema_fill_defaults(struct loader *loader, const struct schema *schema, void *object);
 
-/* Reads a map over what `object` holds. Missing keys are reported at `at`. */
+/* Reads a map into `object`, over its present values. Missing keys are reported at `at`. */
 void schema_parse(struct loader *loader, const struct schema *schema,
                   const struct as_yaml_node *node, const struct as_yaml_node *at, void *object);
 
-/* Single values, for `parse` functions. False, with an error reported, where it is none. */
+/* Single values, for `parse` functions. False: invalid, and an error was reported. */
 bool schema_parse_value(struct loader *loader, const struct schema_field *field,
                         const struct as_yaml_node *value, void *object);
 bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum as_yaml_kind kind);
@@ -110,11 +110,11 @@ bool schema_parse_string(struct loader *loader, const struct as_yaml_node *node,
 bool schema_parse_percent(struct loader *loader, const struct as_yaml_node *node, int64_t min,
                           int64_t max, int64_t *milli_percent_out);
 
-/* Of these keys of a map, exactly one must be there (or at most one); reported where not. */
+/* Exactly one of these keys (or at most one) must be in the map; else reports an error. */
 bool schema_check_one_of(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, const char *const *keys, bool is_required);
 
-/* The key's own node; NULL where the map has no such key. */
+/* The key's own node; NULL: the map has no such key. */
 const struct as_yaml_node *schema_find_key(const struct as_yaml_node *map, const char *key);
 
 #define SCHEMA_NAME_MAX 200
@@ -122,18 +122,18 @@ const struct as_yaml_node *schema_find_key(const struct as_yaml_node *map, const
     "expected a name of letters, digits, `_`, `.` and `-`, at most 200 characters"
 bool schema_is_name(const char *text);
 
-/* The two parts of schema_parse_value that are not about maps. */
+/* schema_parse_value without maps, in two parts. */
 bool schema_parse_scalar(struct loader *loader, const struct schema_field *field,
                          const struct as_yaml_node *node, void *object);
 bool schema_parse_strings(struct loader *loader, const struct schema_field *field,
                           const struct as_yaml_node *list, void *object);
 
-/* Whether further errors are only counted, so that hints for them need not be looked for. */
+/* Whether further errors are only counted, so that they need no hints. */
 bool loader_is_full(const struct loader *loader);
 void loader_report(struct loader *loader, const struct as_yaml_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "; did you mean `max`?" or "", in caller's memory. */
+/* "; did you mean `max`?" or "", in the caller's memory. */
 #define SUGGESTION_SIZE 160
 struct suggestion {
     const char *word;

@@ -1,5 +1,5 @@
 /*
- * Single values: strict, each with an error that says what is expected and what was found.
+ * Single values: strict; each error says what was expected and what was found.
  */
 #include <errno.h>
 #include <inttypes.h>

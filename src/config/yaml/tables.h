@@ -1,5 +1,5 @@
 /*
- * The tables that files refer to in each other, and what a rule file is before its names are
+ * The tables that refer to each other over several files, and rule files before their names are
  * resolved.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_TABLES_H
@@ -25,25 +25,25 @@ struct raw_nodes {
 
 struct raw_rule;
 
-/* `targets.<name>`, as written; `tree` with the nodes says where. */
+/* `targets.<name>`, as written; `tree` belongs to its nodes. */
 struct raw_target {
     const char *name;
     const struct as_yaml_tree *tree;
     const struct as_yaml_node *key, *node;
     struct as_target_defaults policy;
-    const struct as_target_kind *kind;      /* NULL: none is given */
-    const struct as_yaml_node *address;     /* the map under the kind's word; NULL: of no use */
+    const struct as_target_kind *kind;      /* NULL: not given */
+    const struct as_yaml_node *address;     /* the map under the kind's word; NULL: unusable */
     const char *values[AS_TARGET_KEYS_MAX]; /* of the kind's own keys; NULL: not given */
     struct raw_nodes nodes;
     struct raw_allow allow;
     const char **after;
     size_t after_count;
-    const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* the first that tracks each */
-    bool has_address;                                   /* a good one, without templates */
-    uint32_t number;                                    /* its place in the rule set */
+    const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* first rule to track each */
+    bool has_address;                                   /* valid, without templates */
+    uint32_t number;                                    /* its index in the rule set */
 };
 
-/* Queries are kept as nodes: they are compiled once everything is read. */
+/* Queries stay nodes: they are compiled once everything is read. */
 struct raw_source {
     const char *annotation, *label;
     const struct as_yaml_node *query;
@@ -59,12 +59,12 @@ struct raw_rule {
     const char **receivers;
     size_t receiver_count;
     const char *target;
-    struct as_action action; /* its steps lie in the loader's arena */
+    struct as_action action; /* its steps are in the loader's arena */
     struct raw_source source;
     const struct as_yaml_node *resource; /* of `of`; NULL: no utilization */
     enum as_guard_kind guard_kind;
     const struct as_yaml_node *guard; /* a query */
-    bool has_ending;                  /* on_resolved is there, and not `nothing` */
+    bool has_ending;                  /* on_resolved is given, and not `nothing` */
     struct as_ending ending;
     int64_t every_us;
     int32_t max_steps;
@@ -81,13 +81,13 @@ struct raw_rule_file {
 extern const struct schema schema_settings, schema_http_config, schema_provider, schema_policy,
     schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web;
 
-/* The tables that only the ones above refer to; up to NULL. */
+/* The tables used only by those above; end with NULL. */
 extern const struct schema *const schema_http_parts[],
     *const schema_settings_parts[], *const schema_receiver_parts[],
                                         *const schema_target_parts[],
                                             *const schema_web_parts[], *const schema_rule_parts[];
 
-/* For `parse` of the five actions and of `on_resolved` (rule_actions.c); `object` is the rule. */
+/* `parse` of the five actions and of `on_resolved` (rule_actions.c); `object` is the rule. */
 void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_scale_down(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object);
@@ -96,26 +96,26 @@ void parse_pass_through(struct loader *loader, const struct as_yaml_node *value,
 void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object);
 
-/* A list of matchers, not empty; their texts are checked where they are compiled. */
+/* A list of matchers, not empty; their texts are checked when they are compiled. */
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);
 
-/* One matcher into caller's memory. False, with an error reported at the place inside the text. */
+/* Compiles a matcher into caller's memory. False: an error was reported at its place inside. */
 bool compile_matcher(struct loader *loader, const struct as_yaml_node *node,
                      struct as_matcher *matcher);
 
-/* As loader_report, for an error whose text begins with "offset N: " where that is a place. */
+/* As loader_report, for an error text that may begin with "offset N: ": this becomes the place. */
 void report_in_text(struct loader *loader, const struct as_yaml_node *node, const char *text);
 
-/* Every type of provider that may be written, in order; a NULL at the end. */
+/* All provider types that a file may use, in order; a NULL at the end. */
 #define PROVIDER_TYPES_MAX 64
 void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1]);
 
-/* Which place a key of a group tells; without a kind, what the first kind says for which the key
- * is a place. */
+/* The place that a key of a group tells. Without a kind: by the first kind that uses the key as a
+ * place. */
 enum as_place provider_key_get_place(const struct as_provider_kind *kind, const char *key);
 
-/* Keys of a kind: whether it has one; the error for one it does not have (`others`: what may stand
- * there besides); and whether all are there that must be (errors are reported at `at`). */
+/* Keys of a kind: whether a key exists; the error for an unknown key (`others`: further valid
+ * keys); whether all required keys are there (errors go to `at`). */
 bool provider_key_find(const struct as_provider_key *keys, const char *key,
                        const struct as_provider_key **key_out);
 void provider_key_report(struct loader *loader, const struct as_provider_kind *kind,

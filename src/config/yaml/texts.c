@@ -1,6 +1,6 @@
 /*
- * Texts with a syntax of their own (matchers, templates): an error in one is shown at its very
- * place, as far as the text stands in the file as it is.
+ * Texts with their own syntax (matchers, templates): an error is shown at its place inside the
+ * text, if the text stands unchanged in the file.
  */
 #include <string.h>
 

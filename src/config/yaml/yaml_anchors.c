@@ -1,6 +1,6 @@
 /*
- * Anchors in a hash table, and what merge keys add to a map. Copies no node: an alias is the node
- * it stands for.
+ * Anchors in a hash table, and the pairs that merge keys add to a map. Copies no node: an alias is
+ * the same node as its anchor.
  */
 #include "yaml_anchors.h"
 

@@ -1,6 +1,6 @@
 /*
- * The anchors of a YAML document: names for nodes that aliases stand for. A name that is given
- * again means the new node from there on.
+ * The anchors of a YAML document: names that aliases refer to. A repeated name replaces the node
+ * from there on.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_ANCHORS_H
 #define ALERTSCALER_SRC_CONFIG_YAML_YAML_ANCHORS_H
@@ -10,9 +10,9 @@
 #include <alertscaler/config/yaml_tree.h>
 
 struct yaml_anchor {
-    const struct as_yaml_node *node; /* NULL while what it holds is being read */
-    size_t weight;                   /* nodes that it stands for, aliases written out */
-    unsigned height;                 /* levels of lists and maps in it */
+    const struct as_yaml_node *node; /* NULL while its content is being read */
+    size_t weight;                   /* nodes in it, aliases expanded */
+    unsigned height;                 /* its levels of lists and maps */
 };
 
 struct yaml_anchors {
@@ -23,11 +23,10 @@ void yaml_anchors_deinit(struct yaml_anchors *anchors);
 void yaml_anchors_put(struct yaml_anchors *anchors, const char *name,
                       const struct yaml_anchor *anchor);
 
-/* NULL where there is none of this name (yet). */
+/* NULL: no such name (yet). */
 const struct yaml_anchor *yaml_anchors_find(const struct yaml_anchors *anchors, const char *name);
 
-/* The pairs of maps under a map's merge keys, which are to be had where the map itself does not say
- * otherwise; a `<<` is a plain key. */
+/* Merge keys: their maps' pairs are added to a map, which overrides them; a `<<` is a plain key. */
 bool yaml_is_merge_key(const struct as_yaml_node *key);
 size_t yaml_count_merged(const struct as_yaml_node *value); /* SIZE_MAX: not a map or maps */
 size_t yaml_copy_merged(const struct as_yaml_node *value, struct as_yaml_pair *pairs_out);

@@ -1,5 +1,5 @@
 /*
- * Questions about one node of a YAML tree.
+ * Queries on one node of a YAML tree.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * What is to be said about a node of a tree, with its place.
+ * Reports about a node of a tree, with its place.
  */
 #include <stdarg.h>
 #include <stdio.h>

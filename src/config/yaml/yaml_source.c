@@ -1,6 +1,6 @@
 /*
- * Places and lines of a text. Lines are indexed once, and columns are counted only near the start
- * of a line, so that a thousand errors on one line of 16 MiB cost nothing.
+ * Places and lines of a text. Lines are indexed once. Columns are counted only near the start of a
+ * line, so that a thousand errors on one line of 16 MiB cost nothing.
  */
 #include "yaml_source.h"
 
@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#define COLUMN_MAX    4096 /* farther right, no excerpt is shown */
+#define COLUMN_MAX    4096 /* no excerpt further right */
 #define EXCERPT_MAX   120  /* characters */
 #define EXCERPT_FRONT 60   /* characters shown before the place, in a longer line */
 
@@ -85,7 +85,7 @@ struct as_yaml_place yaml_source_find_place(const struct yaml_source *source, si
     return (struct as_yaml_place){(uint32_t)low + 1, column, column + 1};
 }
 
-/* `count` characters on, but not over the line's end. */
+/* Skips `count` characters, but not the line's end. */
 static const char *skip_characters(const char *at, const char *end, size_t count)
 {
     while (count > 0 && at < end && match_break(at) == 0) {
@@ -118,7 +118,7 @@ static uint32_t count_characters(const char *text, size_t size)
     return count;
 }
 
-/* Behind `|` each line of the text is a line of the file, indented. */
+/* After `|` each line of the text is an indented line of the file. */
 static bool find_in_block(const struct yaml_source *source, const struct as_yaml_node *scalar,
                           size_t offset, struct as_yaml_place *place_out)
 {

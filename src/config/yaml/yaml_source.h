@@ -1,6 +1,6 @@
 /*
- * The text behind a YAML tree: from places to lines and back, for diagnostics. Lines end as libyaml
- * counts them: at LF, CR, CR LF, NEL, LS and PS.
+ * The text of a YAML tree: maps places to lines and back, for diagnostics. Line ends are libyaml's:
+ * LF, CR, CR LF, NEL, LS and PS.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_SOURCE_H
 #define ALERTSCALER_SRC_CONFIG_YAML_YAML_SOURCE_H
@@ -23,7 +23,7 @@ void yaml_source_deinit(struct yaml_source *source);
 
 struct as_yaml_place yaml_source_find_place(const struct yaml_source *source, size_t offset);
 
-/* The text from a place on; NULL where there is none, or it is too far right to be looked for. */
+/* The text from a place on; NULL: no such place, or too far right. */
 const char *yaml_source_find_text(const struct yaml_source *source, struct as_yaml_place place);
 
 /* As as_yaml_find_inside. */

@@ -1,13 +1,13 @@
 /*
- * libyaml's events into a tree. The tree lives in one arena; children are gathered on a stack and
- * copied behind each other when their collection ends. The recursion is as deep as the document,
+ * Builds a tree of libyaml's events. The tree lives in one arena; children are collected on a stack
+ * and copied in one piece when their collection ends. The recursion is as deep as the document,
  * which is bounded.
  *
- * What libyaml would let pass and these files must not have (anchors, tags, duplicate keys, ...) is
- * reported here and parsing goes on; what makes the rest unreadable ends it.
+ * libyaml accepts more than these files may have (anchors, tags, duplicate keys, ...): this is
+ * reported here and parsing goes on. If the rest is unreadable, parsing ends.
  *
- * In files of other programs an alias is the anchored node itself: nothing is copied, but what it
- * stands for counts as if it were, so that a walk over the tree is bounded too.
+ * In files of other programs an alias is the anchored node itself: nothing is copied, but the node
+ * counts again, so that a walk over the tree is bounded too.
  */
 #include <alertscaler/config/yaml_tree.h>
 
@@ -41,7 +41,7 @@ struct builder {
     const struct as_yaml_node **stack;
     size_t stack_count, stack_capacity;
     size_t node_count;
-    unsigned depth, reach; /* the deepest level so far, in what is being read */
+    unsigned depth, reach; /* reach: the deepest level so far, in the node being read */
     bool is_flawed;
     bool is_foreign;
     struct yaml_anchors anchors;
@@ -74,7 +74,7 @@ static int fail(struct builder *builder, struct as_yaml_place place, const char 
     return -EINVAL;
 }
 
-/* What libyaml says of a text it cannot read, and, of the two mistakes most often made, why. */
+/* libyaml's error for a text it cannot read; for the two most common mistakes also the reason. */
 static int fail_syntax(struct builder *builder)
 {
     const yaml_parser_t *parser = &builder->parser;
@@ -217,7 +217,7 @@ static int compare_keys(const void *left, const void *right)
     return status ? status : (*a > *b) - (*a < *b);
 }
 
-/* Of the pairs with one key, the first stays. Those from `merged` on give way without a word. */
+/* Of pairs with the same key the first is kept. Those from `merged` on are dropped silently. */
 static void drop_duplicates(struct builder *builder, struct as_yaml_node *map,
                             struct as_yaml_pair *pairs, size_t merged)
 {
@@ -253,7 +253,7 @@ static void drop_duplicates(struct builder *builder, struct as_yaml_node *map,
     free(is_dropped);
 }
 
-/* False where the pair cannot be used. */
+/* False: the pair is unusable. */
 static bool check_key(struct builder *builder, const struct as_yaml_node *key)
 {
     if (key->kind != AS_YAML_SCALAR) {
@@ -271,7 +271,7 @@ static bool check_key(struct builder *builder, const struct as_yaml_node *key)
     return !key->is_flawed;
 }
 
-/* What the merge keys of a map give, without the merge keys: behind its own pairs. */
+/* The pairs that a map's merge keys add, without the merge keys themselves: after its own pairs. */
 static size_t count_given(struct builder *builder, size_t base)
 {
     size_t count = 0;
@@ -313,7 +313,7 @@ static int finish_map(struct builder *builder, struct as_yaml_node *map, size_t 
     return 0;
 }
 
-/* The children of a list or map, up to the event that ends it. */
+/* Reads the children of a list or map, up to the event that ends it. */
 static int parse_children(struct builder *builder, struct as_yaml_node *node, yaml_event_type_t end)
 {
     size_t base = builder->stack_count;
@@ -371,7 +371,7 @@ static const char *get_anchor(const yaml_event_t *event)
                               : event->data.mapping_start.anchor);
 }
 
-/* A node that an alias can stand for from its end on. */
+/* A node that aliases can refer to once it is complete. */
 static int make_anchored(struct builder *builder, const yaml_event_t *event, const char *name,
                          struct as_yaml_node **node_out)
 {
@@ -412,7 +412,7 @@ static int parse_node(struct builder *builder, const yaml_event_t *event,
     return status;
 }
 
-/* One event of a kind that ends or begins something around the document's content. */
+/* An event that begins or ends something around the document's content. */
 static int parse_document(struct builder *builder)
 {
     unsigned documents = 0;
@@ -447,7 +447,7 @@ static int parse_document(struct builder *builder)
     return 0;
 }
 
-/* What is no text is not shown to libyaml. */
+/* libyaml only gets valid text. */
 static int check_bytes(struct builder *builder, const char *text, size_t size)
 {
     const char *nul = memchr(text, '\0', size);
@@ -457,7 +457,7 @@ static int check_bytes(struct builder *builder, const char *text, size_t size)
         return fail(builder, (struct as_yaml_place){1, 1, 1}, "the file is larger than 16 MiB");
     if (!nul && as_str_is_utf8(text, size))
         return 0;
-    /* The longest prefix that is valid, by bisection. */
+    /* Bisects for the longest valid prefix. */
     size_t good = 0, bad = offset;
     while (good < bad) {
         size_t middle = good + (bad - good + 1) / 2;
@@ -478,7 +478,7 @@ static int parse(const char *file, const char *text, size_t size, bool is_foreig
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = as_xcalloc(1, sizeof(*tree));
     struct builder builder = {.tree = tree, .diagnostics = diagnostics, .is_foreign = is_foreign};
 
-    static const char mark[] = "\xEF\xBB\xBF"; /* of byte order: means nothing in UTF-8 */
+    static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark: ignored in UTF-8 */
     if (size >= sizeof(mark) - 1 && memcmp(text, mark, sizeof(mark) - 1) == 0) {
         text += sizeof(mark) - 1;
         size -= sizeof(mark) - 1;

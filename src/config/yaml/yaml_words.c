@@ -1,5 +1,5 @@
 /*
- * libyaml speaks of its grammar; most often the fault is the indentation.
+ * libyaml's errors are about its grammar; the most common cause is indentation.
  */
 #include "yaml_words.h"
 

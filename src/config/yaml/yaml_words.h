@@ -1,13 +1,13 @@
 /*
- * What is said of a file that is no YAML, or cannot be read.
+ * Messages for files that are no valid YAML, or cannot be read.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
 #define ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
 
 #include <alertscaler/base/attr.h>
 
-/* libyaml's words for a problem as what to look for, with what to do; its own where it says
- * something else. */
+/* Rewrites libyaml's problem as what to look for and what to do; other problems stay as they
+ * are. */
 const char *yaml_words_explain(const char *problem);
 
 /* Why a file could not be read, from a negative errno; memory for free(). */
