@@ -1,7 +1,7 @@
 /*
- * What credentials may trigger (`rules` and `targets` of each), against the rules and targets that
- * there are: a pattern that matches none of them is a misspelling, or is left from before. It only
- * warns, as a rule may be about to come.
+ * The credentials' patterns (`rules` and `targets`) compared with the existing rules and targets: a
+ * pattern that matches nothing is misspelt or out of date. This is only a warning, as the rule may
+ * be added later.
  */
 #include "access_patterns.h"
 
@@ -11,7 +11,7 @@
 #include <alertscaler/core/scope.h>
 #include <alertscaler/core/target.h>
 
-#define COMPARED_MAX 2000000 /* a name with a pattern: about a second */
+#define COMPARED_MAX 2000000 /* name-pattern pairs: about a second */
 
 struct search {
     struct loader *loader;
@@ -52,7 +52,7 @@ static void suggest(const struct as_ruleset *ruleset, const char *pattern, bool 
     (void)suggestion_print(&suggestion, text_out);
 }
 
-/* False where one of them matches nothing, or it is not known. */
+/* False if a pattern matches nothing, or the search was given up. */
 static bool check_list(struct search *search, const struct as_yaml_node *list, bool is_rule)
 {
     bool is_whole = true;
@@ -93,7 +93,7 @@ static bool matches_target(const struct as_yaml_node *list, const struct as_targ
     return matches(list, target->name);
 }
 
-/* Each pattern matches something: so do both lists, for one rule at least? */
+/* Each pattern matches something: is there a rule that both lists match? */
 static void check_together(struct search *search, const struct as_yaml_node *credential)
 {
     const struct as_yaml_node *rules = as_yaml_find(credential, "rules");

@@ -1,5 +1,5 @@
 /*
- * Whether what credentials may trigger is there.
+ * Whether the credentials' patterns match anything.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_ACCESS_PATTERNS_H
 #define ALERTSCALER_SRC_CONFIG_ACCESS_PATTERNS_H
@@ -8,8 +8,8 @@
 
 #include "yaml/schema.h"
 
-/* Warns of patterns that match nothing. The loader's tree is that of a configuration without
- * errors, with which the rule set was loaded. */
+/* Warns of patterns that match nothing. The loader's tree is a configuration without errors, with
+ * which the rule set was loaded. */
 void check_access_patterns(struct loader *loader, const struct as_ruleset *ruleset);
 
 #endif

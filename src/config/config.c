@@ -1,6 +1,6 @@
 /*
- * Loading: the configuration, the rule files it names, and what is found when all of them are put
- * together. Nothing is kept of what is wrong.
+ * Loading: the configuration, the rule files it names, and checks over all of them. After an error
+ * nothing is kept.
  */
 #include <alertscaler/config/config.h>
 
@@ -19,12 +19,12 @@
 struct loading {
     struct as_config *config;
     struct as_diagnostics *diagnostics;
-    struct as_yaml_tree *settings_tree; /* NULL without a configuration */
+    struct as_yaml_tree *settings_tree; /* NULL: no configuration */
     struct as_yaml_tree **trees;        /* of the rule files */
     size_t tree_count, tree_capacity;
     struct rule_files files;
     char *folder;         /* of the configuration */
-    bool has_other_rules; /* than it names */
+    bool has_other_rules; /* different from the files it names */
 };
 
 static void loading_deinit(struct loading *loading)
@@ -47,7 +47,7 @@ static struct loader make_loader(const struct loading *loading, const struct as_
     };
 }
 
-/* Hashing in memory fails only where OpenSSL itself is broken. */
+/* Fails only if OpenSSL itself is broken. */
 static void hash(struct as_yaml_tree *const *trees, size_t count, char text_out[65])
 {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0};
@@ -68,7 +68,7 @@ static void hash(struct as_yaml_tree *const *trees, size_t count, char text_out[
         snprintf(text_out + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Every configuration has a cluster `default`, named or not. */
+/* Every configuration has a cluster `default`, even if not given. */
 static void add_default_cluster(struct as_config *config)
 {
     struct as_settings *settings = &config->settings;
@@ -136,7 +136,7 @@ static void *join_pointers(struct as_arena *arena, size_t count)
     return as_arena_alloc(arena, count, sizeof(void *));
 }
 
-/* All files' targets and rules behind each other. */
+/* Concatenates the targets and rules of all files. */
 static void join(struct resolver *resolver, struct raw_rule_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -167,7 +167,7 @@ static void keep_file_names(struct loading *loading)
 
 static void load_rules(struct loading *loading)
 {
-    struct as_arena arena = AS_ARENA_INIT; /* of what is not needed any more at the end */
+    struct as_arena arena = AS_ARENA_INIT; /* of what is freed at the end */
     struct raw_rule_file *files = as_arena_alloc(&arena, loading->tree_count, sizeof(*files));
     struct resolver resolver = {
         .loader = make_loader(loading, NULL),
@@ -217,7 +217,7 @@ static int load(struct loading *loading, struct as_config **config_out)
     return AS_CONFIG_OK;
 }
 
-/* The configuration at `path`, or an empty one; with rule files of its own, or with these. */
+/* Loads the configuration at `path`, or an empty one, with its own rule files or `rules`. */
 static int load_all(const char *path, const char *const *rules, size_t count,
                     struct as_config **config_out, struct as_diagnostics *diagnostics)
 {

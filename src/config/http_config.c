@@ -1,5 +1,5 @@
 /*
- * `http_config`, as in Prometheus' files, without what would put a secret into ours.
+ * `http_config`, as in Prometheus' files, without the keys that would put a secret into ours.
  */
 #include <string.h>
 #include <strings.h>
@@ -121,15 +121,14 @@ static const struct schema_field header_fields[] = {
     {0},
 };
 
-/* Not there, or an empty list. */
+/* Absent, or an empty list. */
 static bool is_left_out(const struct as_yaml_node *node, const char *key)
 {
     const struct as_yaml_node *value = as_yaml_find(node, key);
     return !value || (value->kind == AS_YAML_LIST && value->count == 0);
 }
 
-/* Those that Prometheus reserves too: the client sets them itself, or they have keys of their own.
- */
+/* Prometheus reserves them too: the client sets them, or they have their own keys. */
 static void finish_header(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {

@@ -1,6 +1,6 @@
 /*
- * `providers.<name>`: accounts for node groups. What a type needs besides is said by its kind
- * (config/provider_kind.h), and kept as texts for the provider to read.
+ * `providers.<name>`: accounts for node groups. The kind (config/provider_kind.h) says which
+ * further keys a type has; their values are kept as texts for the provider to read.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void parse_type(struct loader *loader, const struct as_yaml_node *value, 
         provider->type = words[index];
 }
 
-/* Whether a key by this name takes a secret itself, not the name of a file that holds it. */
+/* Whether the key's value is a secret itself, not the name of a file. */
 static bool is_secret_key(const char *key)
 {
     static const char *const words[] = {"password", "secret", "token", "credential", "private_key"};
@@ -36,8 +36,8 @@ static bool is_secret_key(const char *key)
     return is_secret;
 }
 
-/* Whether a URL may stay. One that no secret should go to is refused or told: who runs a cloud of
- * his own may have a network for it. */
+/* Whether a URL is accepted. One unsafe for secrets is refused or warned of: a private cloud may
+ * have its own safe network. */
 static bool check_privacy(struct loader *loader, const struct as_provider_key *key,
                           const struct as_yaml_node *value)
 {
@@ -68,7 +68,7 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
     }
     const struct as_provider_kind *kind = as_provider_kind_find(type->text);
     const struct as_provider_key *key = NULL;
-    if (!kind) /* told at its place */
+    if (!kind) /* reported elsewhere */
         return true;
     if (!provider_key_find(kind->account_keys, pair->key->text, &key)) {
         provider_key_report(loader, kind, kind->account_keys, usual_keys, pair->key);
@@ -106,7 +106,7 @@ static const struct schema_field provider_fields[] = {
     {0},
 };
 
-/* What would be passed over in silence. */
+/* Reports login keys that would be ignored. */
 static void refuse_logins(struct loader *loader, const struct as_provider_kind *kind,
                           const struct as_yaml_node *node)
 {

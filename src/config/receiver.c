@@ -68,7 +68,7 @@ static const struct schema_field access_fields[] = {
     {0},
 };
 
-/* An empty list reads as "nothing" and would mean "everything". */
+/* An empty list looks like "nothing" but would mean "everything". */
 static void check_access(struct loader *loader, const struct as_yaml_node *node)
 {
     static const char *const keys[] = {"rules", "targets"};
@@ -186,7 +186,7 @@ static bool is_field_name(const char *text)
            '\0';
 }
 
-/* A signature is made over a body, and only notifications have one. */
+/* A signature covers a body, and only notifications have a body. */
 static void finish_hmac(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
@@ -375,7 +375,7 @@ static const struct schema_field receiver_fields[] = {
     {0},
 };
 
-/* A name stands for one credential, of whatever kind: it is what rules and records know. */
+/* Names are unique over all kinds of credentials: rules and records refer to them. */
 static void check_names(struct loader *loader, const struct as_yaml_node *list,
                         const struct as_yaml_node *const *earlier, size_t earlier_count)
 {

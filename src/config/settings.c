@@ -1,5 +1,5 @@
 /*
- * The tables of alertscaler.yaml. A key with a fallback has its default there and nowhere else.
+ * The tables of alertscaler.yaml. A key's default is its `fallback` and nowhere else.
  */
 #include <alertscaler/config/settings.h>
 
@@ -152,7 +152,7 @@ static const struct schema_field lease_fields[] = {
     {0},
 };
 
-/* RFC 1123's subdomain, as the API takes it. */
+/* RFC 1123 subdomain, as the API requires. */
 static bool is_object_name(const char *text)
 {
     static const char inside[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
@@ -160,7 +160,7 @@ static bool is_object_name(const char *text)
     return strspn(text, inside) == size && !strchr("-.", text[0]) && !strchr("-.", text[size - 1]);
 }
 
-/* As client-go demands it: a term ends before the lease does, and can be renewed before it ends. */
+/* client-go's rule: a term ends before its lease, and can be renewed before it ends. */
 static void finish_lease(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {

@@ -1,5 +1,5 @@
 /*
- * Loading the web configuration. An empty file is right: it asks for nothing.
+ * Loads the web configuration. An empty file is valid.
  */
 #include <alertscaler/config/web_config.h>
 
@@ -60,7 +60,7 @@ static void append(struct as_diagnostics *to, const struct as_diagnostics *from)
 int as_web_config_load(const char *path, struct as_web_config **config_out,
                        struct as_diagnostics *diagnostics)
 {
-    struct as_diagnostics own = AS_DIAGNOSTICS_INIT; /* others may have errors already */
+    struct as_diagnostics own = AS_DIAGNOSTICS_INIT; /* `diagnostics` may have errors already */
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
     int status = as_yaml_load_foreign(path, &own, &tree);
     AS_CLEANUP(as_web_config_free_p) struct as_web_config *config = NULL;

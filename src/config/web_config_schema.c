@@ -12,7 +12,7 @@
 #include "yaml/tables.h"
 
 #define IN_TLS(member) offsetof(struct as_web_tls_settings, member)
-#define COST_HIGH      14 /* beyond it a login takes a second and more */
+#define COST_HIGH      14 /* above it a login takes a second or more */
 
 const char *const as_web_client_auth_words[] = {
     "NoClientCert",
@@ -151,7 +151,7 @@ static const struct schema tls_server = {
     .finish = finish_tls,
 };
 
-/* exporter-toolkit's set, and what each may say there; NULL: anything. */
+/* exporter-toolkit's headers, and their allowed values; NULL: any. */
 static const struct header_row {
     const char *name;
     const char *const *values;
@@ -239,7 +239,7 @@ static const struct schema http_server = {
     .fields = http_fields,
 };
 
-/* As crypt(5) has it: "$2b$", a cost of two digits, "$", 22 of salt and 31 of hash. */
+/* In crypt(5)'s form: "$2b$", a cost of two digits, "$", 22 of salt and 31 of hash. */
 static int find_cost(const char *hash)
 {
     static const char digits[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
