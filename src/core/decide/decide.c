@@ -1,8 +1,8 @@
 /*
- * The gates, in the order of docs/decision.md: each is one function, changes or holds the size, and
- * says so in the trail. Gates before "no change" work on a wish; those behind it hold back a change
- * that is made up. What a proposal wants is computed in decide_propose.c and decide_track.c;
- * windows and policies in decide_behavior.c.
+ * The gates, in the order of docs/decision.md. Each gate is one function: it changes or holds the
+ * size, and notes that in the trail. Gates before "no change" limit a wish; later gates hold back a
+ * decided change. decide_propose.c and decide_track.c compute what a proposal wants;
+ * decide_behavior.c computes windows and policies.
  */
 #include "decide_private.h"
 
@@ -14,12 +14,12 @@ struct run {
     const struct as_decide_input *input;
     const struct as_proposal_result *results;
     struct as_decision *decision;
-    int32_t size;                     /* as the gates have left it so far */
-    struct as_move move;              /* direction NONE: no change is wanted */
+    int32_t size;                     /* after the gates so far */
+    struct as_move move;              /* direction NONE: no change wanted */
     bool has_hold;                    /* a gate has turned the wish into "stay" */
-    enum as_reason hold;              /* why */
+    enum as_reason hold;              /* its reason */
     const struct as_proposal *winner; /* NULL: none */
-    bool within_tolerance;            /* a winning proposal says so */
+    bool within_tolerance;            /* a winning proposal has this reason */
     bool is_locked;                   /* by the cooldown */
     int64_t locked_until;
 };
@@ -78,7 +78,7 @@ static int32_t get_distance(const struct run *run)
     return (int32_t)as_decide_get_distance(run->input, run->move.direction, run->size);
 }
 
-/* A gate leaves less of the wish; where it leaves nothing, `why` is why. */
+/* A gate shortens the wish; if nothing is left, the reason is `why`. */
 static void cut(struct run *run, int32_t distance, enum as_limit limit, enum as_reason why)
 {
     run->size =
@@ -88,7 +88,7 @@ static void cut(struct run *run, int32_t distance, enum as_limit limit, enum as_
         hold(run, why);
 }
 
-/* The change is made up, but not to be done now. */
+/* The change is decided, but must not be done now. */
 static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
 {
     run->decision->has_would = true;
@@ -98,7 +98,7 @@ static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
     note(run, gate);
 }
 
-/* 1. A size of 0 where min is above it is somebody's switch, and is left alone. */
+/* 1. Size 0 with min above 0: somebody switched the target off, so it is left alone. */
 static bool gate_switched_off(struct run *run)
 {
     if (run->input->replicas > 0 || run->input->config.min == 0)
@@ -110,7 +110,7 @@ static bool gate_switched_off(struct run *run)
     return true;
 }
 
-/* 2. As HPA: a size outside the bounds is brought back before anything else is asked. */
+/* 2. As HPA: a size outside the bounds is corrected before anything else. */
 static bool gate_out_of_bounds(struct run *run)
 {
     const struct as_bounds_config *config = &run->input->config;
@@ -129,7 +129,7 @@ static bool gate_out_of_bounds(struct run *run)
 struct tally {
     const struct as_proposal *winner; /* the first with the highest size; NULL: no sizes */
     int32_t highest;
-    int32_t floor; /* nobody's decrease ends below it */
+    int32_t floor; /* no decrease ends below it */
     bool wants_down, is_missing, within_tolerance;
 };
 
@@ -157,9 +157,9 @@ static struct tally count_proposals(const struct run *run)
     return tally;
 }
 
-/* 4. The highest wins, because one rule's "enough" does not answer another's "too few". What cannot
- * be known never makes the size smaller, and is not remembered as an opinion. A floor is at most
- * the present size: it cuts decreases only. */
+/* 4. The highest wins, because one rule's "enough" does not answer another's "too few". An unknown
+ * value never lowers the size, and is not stored as a recommendation. A floor is at most the
+ * present size: it only limits decreases. */
 static void gate_combine(struct run *run)
 {
     const struct as_decide_input *input = run->input;
@@ -185,7 +185,7 @@ static void gate_combine(struct run *run)
     note(run, AS_GATE_COMBINE);
 }
 
-/* 5. A wish counts only as far as it has been one for the whole window. */
+/* 5. A wish counts only as far as it has lasted for the whole window. */
 static void gate_stabilize(struct run *run)
 {
     if (run->move.direction == AS_DIRECTION_NONE || !run->input->config.has_behavior)
@@ -209,7 +209,7 @@ static void gate_policies(struct run *run)
     note(run, AS_GATE_POLICIES);
 }
 
-/* 7. Only the bound ahead counts: a scale-up must not shrink what is already above max. */
+/* 7. Only the bound ahead counts: a scale-up must not shrink a size above max. */
 static void gate_bounds(struct run *run)
 {
     bool up = run->move.direction == AS_DIRECTION_UP;
@@ -220,7 +220,7 @@ static void gate_bounds(struct run *run)
     note(run, AS_GATE_BOUNDS);
 }
 
-/* 8. Nothing to be done: the reason is that of the gate that last held the size. */
+/* 8. No change: the reason is that of the gate that last held the size. */
 static bool gate_no_change(struct run *run)
 {
     if (run->size != run->input->replicas)
@@ -241,8 +241,8 @@ static void lock_after(struct run *run, as_maybe_time last, int64_t cooldown_us)
     run->is_locked = true;
 }
 
-/* 9. The target's lock. A surge right after a scale-down is answered at once, unless up_after_down
- * says otherwise; a scale-down always waits. */
+/* 9. The target's lock. A surge right after a scale-down may scale up at once, unless up_after_down
+ * forbids it; a scale-down always waits. */
 static bool gate_cooldown(struct run *run)
 {
     const struct as_decide_input *input = run->input;
@@ -260,7 +260,7 @@ static bool gate_cooldown(struct run *run)
     return run->is_locked;
 }
 
-/* What an alert said before the last step down says nothing about the next one. */
+/* A report from before the last step down does not confirm the next one. */
 static bool is_unconfirmed(const struct run *run)
 {
     const struct as_decide_input *input = run->input;
@@ -271,7 +271,7 @@ static bool is_unconfirmed(const struct run *run)
     return !winner->reported.set || winner->reported.at.us <= input->last_step_down.at.us;
 }
 
-/* 10. What others have to say about it. */
+/* 10. Holds from outside the decision. */
 static bool gate_holds(struct run *run)
 {
     const struct as_decide_input *input = run->input;
@@ -296,7 +296,7 @@ static bool gate_holds(struct run *run)
     return false;
 }
 
-/* 11. Everything but the change. */
+/* 11. All but the change itself. */
 static bool gate_dry_run(struct run *run)
 {
     if (run->input->dry_run)
@@ -321,8 +321,8 @@ static void pass_gates(struct run *run)
         (void)gate_dry_run(run);
 }
 
-/* Where a lock, a window or a policy's period held the size back: when the answer will first be
- * another. The end of a lock always changes the reason, if nothing else. */
+/* If a lock, a window or a policy's period held the size: when the answer will first differ. The
+ * end of a lock always changes at least the reason. */
 static void find_next_evaluation(struct run *run)
 {
     bool by_behavior =
@@ -346,7 +346,7 @@ void as_decide(const struct as_decide_input *input, struct as_proposal_result *r
         .input = input, .results = results, .decision = decision_out, .size = input->replicas};
 
     *decision_out = (struct as_decision){.replicas = input->replicas};
-    /* 3. Also where gate 1 or 2 ends it: the record shows what the rules ask for. */
+    /* 3. Also if gate 1 or 2 ends it: the record shows what the rules want. */
     for (size_t i = 0; i < input->proposal_count; i++)
         results[i] = as_decide_propose(input, &input->proposals[i]);
     pass_gates(&run);

@@ -1,6 +1,6 @@
 /*
- * HPA's `behavior`: stabilization windows, scaling policies, and when the two will next let the
- * size change. In distances (decide_private.h), and in integers but for percentages.
+ * HPA's `behavior`: stabilization windows, scaling policies, and when both will next allow a
+ * change. Computes distances (decide_private.h), in integers except for percentages.
  */
 #include "decide_private.h"
 
@@ -26,8 +26,8 @@ static const struct as_scaling_rules *get_rules(const struct as_decide_input *in
     return direction == AS_DIRECTION_UP ? &input->config.behavior.up : &input->config.behavior.down;
 }
 
-/* `lo` of a scale-up and `hi` of a scale-down are the same thing: the shortest of the distances
- * that were wanted within the window. */
+/* `lo` of a scale-up and `hi` of a scale-down are the same: the shortest distance wanted within the
+ * window. */
 int32_t as_decide_stabilize(const struct as_decide_input *input, const struct as_move *move)
 {
     int64_t window = get_rules(input, move->direction)->window_us, shortest = move->wanted;
@@ -41,8 +41,8 @@ int32_t as_decide_stabilize(const struct as_decide_input *input, const struct as
     return shortest > 0 ? (int32_t)shortest : 0;
 }
 
-/* When the last recommendation that holds the distance at `level` or below it leaves the window;
- * now, if there is none. */
+/* When the last recommendation with a distance of at most `level` leaves the window; now, if there
+ * is none. */
 static int64_t find_release(const struct as_decide_input *input, const struct as_move *move,
                             int64_t level)
 {
@@ -59,7 +59,7 @@ static int64_t find_release(const struct as_decide_input *input, const struct as
     return release;
 }
 
-/* The changes that one policy counts. Events are in order of time, so they leave in order too. */
+/* The changes that one policy counts. Events are in order of time, so they also leave in order. */
 struct period {
     size_t first; /* the oldest event in it */
     int64_t up, down;
@@ -82,8 +82,8 @@ static __int128 apply_percent(const struct as_decide_input *input, bool up, int6
     return (__int128)(up ? ceil(size) : size);
 }
 
-/* The distance that one policy allows. Saturation of the size it leads to cannot shorten a distance
- * that is wanted, which never leads beyond 0 or the largest size. */
+/* The distance that one policy allows. Saturating the size does not shorten a wanted distance,
+ * which never leads beyond 0 or the largest size. */
 static int32_t compute_allowance(const struct as_decide_input *input, enum as_direction direction,
                                  const struct as_policy *policy, const struct period *period)
 {
@@ -117,7 +117,7 @@ static void fill_period(const struct as_decide_input *input, enum as_direction d
     period->allowance = compute_allowance(input, direction, policy, period);
 }
 
-/* Drops the events that are no longer younger than the period at time `at`. */
+/* Drops the events that are as old as the period or older at time `at`. */
 static void advance_period(const struct as_decide_input *input, enum as_direction direction,
                            const struct as_policy *policy, struct period *period, int64_t at)
 {
@@ -162,7 +162,7 @@ int32_t as_decide_get_allowance(const struct as_decide_input *input, enum as_dir
     return select_allowance(get_rules(input, direction), periods);
 }
 
-/* The next moment at which an event leaves one of the periods; INT64_MAX: none will. */
+/* When the next event leaves one of the periods; INT64_MAX: never. */
 static int64_t find_next_leave(const struct as_decide_input *input,
                                const struct as_scaling_rules *rules, const struct period *periods)
 {
@@ -178,7 +178,7 @@ static int64_t find_next_leave(const struct as_decide_input *input,
     return next;
 }
 
-/* The first moment at which the policies allow less than `level`, or, from `release` on, more. */
+/* The first time when the policies allow less than `level`, or, from `release` on, more. */
 static int64_t find_other_allowance(const struct as_decide_input *input, const struct as_move *move,
                                     int32_t level, int64_t release)
 {
@@ -205,11 +205,10 @@ static int64_t find_other_allowance(const struct as_decide_input *input, const s
 }
 
 /*
- * What windows leave of a wish only grows with time; what policies allow may also shrink. The size
- * now stands at distance `level` (where the size stays at or beyond its bound, a distance of 1
- * stands for all above: only falling back to 0 would change the reason). It changes when the
- * policies allow less than that; or when both windows and policies give more, unless the bound
- * stops it.
+ * The distance that windows allow only grows with time; what policies allow may also shrink. The
+ * size is now at distance `level`. (A size that stays at or beyond its bound has distance 1, which
+ * stands for all above: only a fall to 0 would change the reason.) The size changes when the
+ * policies allow less, or when both windows and policies allow more, unless the bound stops it.
  */
 int64_t as_decide_find_relief(const struct as_decide_input *input, const struct as_move *move)
 {
@@ -218,7 +217,7 @@ int64_t as_decide_find_relief(const struct as_decide_input *input, const struct 
     int64_t top = move->bound > 1 ? move->bound : 1;
     int32_t level = stable < allowance ? stable : allowance;
 
-    if (stable == 0) /* the reason is `stabilized`: any other is another answer */
+    if (stable == 0) /* the reason is `stabilized`: any other reason is a new answer */
         return find_release(input, move, 0);
     if (level >= top || level == move->wanted)
         return find_other_allowance(input, move, level < top ? level : (int32_t)top, INT64_MAX);

@@ -1,13 +1,12 @@
 /*
- * The size that one proposal wants: steps, fixed sizes and values passed through. Integers stay
- * integers: a percentage is thousandths of a percent, so that 10 % of 30 is 3 and not a little
- * more.
+ * The size that one proposal wants: steps, fixed sizes and passed values. Integers stay integers: a
+ * percentage is in thousandths of a percent, so that 10 % of 30 is exactly 3.
  */
 #include "decide_private.h"
 
 #include <math.h>
 
-#define MILLI_PERCENT 100000 /* in 100 % */
+#define MILLI_PERCENT 100000 /* 100 % */
 
 static struct as_proposal_result propose(__int128 size)
 {
@@ -37,16 +36,15 @@ static __int128 compute_amount(const struct as_amount *amount, int32_t replicas,
     return size > amount->at_least ? size : amount->at_least;
 }
 
-/* The step that counts; NULL: none, or the value is missing. */
+/* The step that counts; NULL: none, or no value. */
 static const struct as_step *find_step(const struct as_proposal *proposal)
 {
     return has_finite_value(proposal) ? as_action_find_step(&proposal->action, proposal->value)
                                       : NULL;
 }
 
-/* Escalator's delta: n x (v - X) / X, rounded up, which is ceil(n x v / X) - n, and the mirror
- * image down. So n changes until n x v, shared by all, is at most X each; up from none, v is all
- * there is. */
+/* Escalator's delta: n x (v - X) / X, rounded up = ceil(n x v / X) - n; mirrored for down. So n
+ * changes until the shared value v is at most X per instance. Scaling up from 0 uses v alone. */
 static int64_t compute_delta(const struct as_decide_input *input, double value, double goal,
                              bool up)
 {
@@ -58,8 +56,8 @@ static int64_t compute_delta(const struct as_decide_input *input, double value, 
     return delta > 0 ? delta : 0;
 }
 
-/* `to: N` goes one way: at N or beyond it the size is left to others, as far as they do not undo a
- * scale-up. */
+/* `to: N` has one direction: at N or beyond it, others decide the size, as long as they do not undo
+ * a scale-up. */
 static struct as_proposal_result propose_to(const struct as_decide_input *input,
                                             const struct as_action *action, bool up)
 {

@@ -1,6 +1,6 @@
 /*
- * The arithmetic of `track`: HPA's (pkg/controller/podautoscaler/replica_calculator.go). HPA
- * divides integer thousandths, and so do we, so that sizes agree at the edges.
+ * The arithmetic of `track` is HPA's (pkg/controller/podautoscaler/replica_calculator.go). HPA
+ * divides integer thousandths. So does this code, so that sizes agree at the edges.
  */
 #include "decide_private.h"
 
@@ -48,7 +48,7 @@ static int64_t to_whole_milli(double number)
     return milli < -0x1p63 ? INT64_MIN : (int64_t)milli;
 }
 
-/* From v: 2 on as HPA computes what is a resource.Quantity of its API, AsApproximateFloat64. */
+/* From v: 2 on as in HPA, whose API has it as resource.Quantity: AsApproximateFloat64. */
 static double get_tolerance(const struct as_decide_input *input, double tolerance)
 {
     if (input->version < 2)
@@ -100,7 +100,7 @@ static struct as_proposal_result track_average(const struct as_decide_input *inp
 
 enum pod_class { POD_IGNORED, POD_UNREADY, POD_MISSING, POD_READY, POD_CLASS_COUNT };
 
-/* Whether a cpu sample says nothing yet: cpu is burnt while a pod starts. */
+/* Whether a cpu sample is void: a starting pod uses extra cpu. */
 static bool is_unready_for_cpu(const struct as_decide_input *input, const struct as_pod *pod,
                                const struct as_sample *sample)
 {
@@ -111,7 +111,7 @@ static bool is_unready_for_cpu(const struct as_decide_input *input, const struct
         int64_t taken = sample->at.set ? sample->at.at.us : input->now.us;
         return pod->ready == AS_FALSE || taken < as_time_add(since, sample->window_us);
     }
-    /* It never became ready. */
+    /* Never became ready. */
     return pod->ready == AS_FALSE &&
            since < as_time_add(start, input->config.initial_readiness_delay_us);
 }
@@ -131,7 +131,7 @@ static enum pod_class classify(const struct as_decide_input *input, const struct
 /* Sums over the pods of one class, in thousandths. */
 struct pod_sum {
     int64_t count;
-    __int128 usage;    /* of ready pods; of missing ones what they are taken to use at ratio < 1 */
+    __int128 usage;    /* of ready pods; for missing pods: their assumed usage at ratio < 1 */
     __int128 resource; /* utilization only */
 };
 
@@ -141,7 +141,7 @@ struct per_pod {
     struct pod_sum sums[POD_CLASS_COUNT];
 };
 
-/* Both lists are in ascending order: `at_io` walks along. NULL: the pod has no sample. */
+/* Both lists ascend; `at_io` moves along. NULL: the pod has no sample. */
 static const struct as_sample *find_sample(const struct as_proposal *proposal,
                                            const struct as_pod *pod, size_t *at_io)
 {
@@ -156,7 +156,7 @@ static const struct as_sample *find_sample(const struct as_proposal *proposal,
     return NULL;
 }
 
-/* What a missing pod is taken to use when the others use less than the goal: all it asks for. */
+/* A missing pod's assumed usage when the others are below the goal: the goal, at least 100 %. */
 static __int128 get_cautious_usage(const struct per_pod *sums, int64_t resource)
 {
     int64_t percent = sums->goal > FULL_UTILIZATION ? sums->goal : FULL_UTILIZATION;
@@ -192,7 +192,7 @@ static bool sum_pods(const struct as_decide_input *input, const struct as_propos
     return true;
 }
 
-/* Usage over goal. False: there is nothing to divide by. */
+/* Usage / goal. False: there is nothing to divide by. */
 static bool compute_ratio(const struct per_pod *sums, const struct pod_sum *counted,
                           double *ratio_out)
 {
@@ -215,7 +215,7 @@ static void count_in(struct pod_sum *counted, const struct pod_sum *more, bool w
         counted->usage += more->usage;
 }
 
-/* Missing and unready pods are taken to use what speaks against a change; if it is still one, it is
+/* Missing and unready pods are assumed to use what opposes a change; if a change remains, it is
  * done. */
 static struct as_proposal_result track_filled_in(const struct as_decide_input *input,
                                                  const struct per_pod *sums, double ratio)
