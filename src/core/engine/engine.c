@@ -1,9 +1,9 @@
 /*
- * The engine's steps: what each event leads to, its tickets and its deadlines.
+ * The engine's steps: the handling of each event, its tickets and its deadlines.
  *
- * Invariants after each step: a target in a phase other than idle has exactly one observation,
- * request or commit under way; a size is set only after the commit of its intent; commits are
- * answered in the order in which they were asked for.
+ * Invariants after each step: a target in any phase but idle has exactly one observation, request
+ * or commit under way; a size is set only after the commit of its intent; commits are answered in
+ * order.
  */
 #include <stdlib.h>
 
@@ -191,7 +191,7 @@ static void on_order(struct as_engine *engine, const struct as_order *order, uin
 {
     struct target *target = orders_handle(engine, order, request);
     if (target && target->phase == PHASE_IDLE)
-        target_settle_down(engine, target); /* it may have been made for this */
+        target_settle_down(engine, target); /* the target may exist only for this order */
 }
 
 static void on_halt(struct as_engine *engine, const struct as_halt *halt)

@@ -1,7 +1,6 @@
 /*
- * What the store remembers, before the first event. Earlier versions took one alert under two
- * fingerprints for two incidents, and two spellings of one object for two targets: what they stored
- * becomes one.
+ * Restores the stored state, before the first event. Earlier versions stored one alert with two
+ * fingerprints as two incidents, and two spellings of one object as two targets: these are united.
  */
 #include "engine_restore.h"
 
@@ -49,7 +48,7 @@ static void sort(struct incident_list *list, int (*compare)(const void *, const 
     free(incidents);
 }
 
-/* Kept by an earlier version, or the clock went back since. */
+/* Dates ahead of the clock: from an earlier version, or the clock went back. */
 static void date(struct as_engine *engine)
 {
     struct incident *incident;
@@ -61,7 +60,7 @@ static void date(struct as_engine *engine)
     }
 }
 
-/* What earlier versions kept twice, or in a way that nothing finds any more. */
+/* Deletes what earlier versions stored twice, or under keys not used any more. */
 static void store_united(struct as_engine *engine)
 {
     struct incident *incident;
@@ -77,8 +76,8 @@ static void store_united(struct as_engine *engine)
         effect_commit(engine);
 }
 
-/* Once all is there: the lists are in the order of their times, which the next deadline relies on;
- * the store gives another. */
+/* After everything is restored: sorts the lists by time, which the next deadline needs; the store
+ * has another order. */
 void restore_finish(struct as_engine *engine)
 {
     sort(&engine->open, compare_seen);
@@ -96,7 +95,7 @@ static void forget_former(struct as_engine *engine, const struct as_incident_key
     engine->former[engine->former_count++] = key->former;
 }
 
-/* Of two that are one alert, under two fingerprints in earlier versions. */
+/* Decides between two incidents of one alert, stored by earlier versions under two fingerprints. */
 static bool replaces(const struct incident *incident, const struct incident *same)
 {
     if (incident->is_open != same->is_open)
@@ -119,7 +118,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     if (same && !same->key.has_former && !state->key.has_former)
         return -EEXIST;
     if (state->key.has_former && !state->is_open && state->labels->count == 0) {
-        forget_former(engine, &state->key); /* nobody knows of which alert it was */
+        forget_former(engine, &state->key); /* its alert is unknown */
         return 0;
     }
     struct incident *incident = incident_of_state(engine, state);
@@ -136,7 +135,7 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     return 0;
 }
 
-/* False: it is there already. */
+/* False: the key exists already. */
 static bool add_key(struct store_keys *keys, const char *key)
 {
     for (size_t i = 0; i < keys->count; i++) {

@@ -1,5 +1,5 @@
 /*
- * What the store remembers, before the first event.
+ * Restores the stored state, before the first event.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_ENGINE_RESTORE_H
 #define ALERTSCALER_SRC_CORE_ENGINE_ENGINE_RESTORE_H

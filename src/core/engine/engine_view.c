@@ -1,5 +1,5 @@
 /*
- * A look at the engine from outside, for metrics and the API.
+ * Views of the engine for metrics and the API.
  */
 
 #include "engine/state/engine_groups.h"
@@ -7,7 +7,7 @@
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_growth.h"
 
-/* An incident is bound once a rule; it is counted by its first binding to the target. */
+/* An incident has one binding per rule; only its first binding to the target counts. */
 static size_t count_incidents(const struct target *target)
 {
     struct group *group;

@@ -1,15 +1,15 @@
 /*
- * What Alertmanager knows, read from its API: at start and then every resync_us, one list at a
- * time. And the watchdog: an alert that always fires, as proof that monitoring lives.
+ * Alertmanager's list of alerts, read from its API at start and then every resync_us, one list at a
+ * time. And the watchdog: an alert that always fires, as proof that monitoring works.
  *
- * The list makes good what notifications cannot say or what was lost of them: it opens what was
- * missed, closes what is gone, and holds what is silenced or inhibited, about which Alertmanager
- * says nothing, not even that it was resolved.
+ * The list repairs what notifications do not say or what was lost: it opens missed incidents,
+ * closes those whose alerts are gone, and holds silenced or inhibited ones, for which Alertmanager
+ * sends nothing, not even their resolved.
  *
- * A list is as old as its request. What a notification said since then is newer and stays.
+ * A list is as old as its request. A notification received since then is newer and wins.
  *
- * Nothing here is stored: a restart begins with a list of its own, counts anew what lists do not
- * name, and waits for the watchdog.
+ * Nothing here is stored: a restart begins with a list, counts missing incidents from 0, and waits
+ * for the watchdog.
  */
 #include "engine_alerts.h"
 
@@ -20,9 +20,8 @@
 #include "engine/state/engine_registry.h"
 #include "engine/state/engine_watchdog.h"
 
-/* How many lists in a row must not name an incident before it is closed. One proves nothing: an
- * Alertmanager keeps no alerts over a restart and lists none until Prometheus has sent them again.
- */
+/* An incident is closed after so many lists in a row without it. One list proves nothing: a
+ * restarted Alertmanager lists no alerts until Prometheus has sent them again. */
 #define LISTS_MISSED    2
 #define LIST_BACKOFF_US (5 * AS_US_PER_S) /* after an error; doubled up to resync_us */
 
@@ -39,7 +38,7 @@ static void request_list(struct as_engine *engine)
 /* At start, and when the configuration may have changed. */
 void alerts_resume(struct as_engine *engine)
 {
-    if (engine->list_ticket) /* its answer leads on */
+    if (engine->list_ticket) /* its answer continues */
         return;
     const int64_t due = as_time_add(engine->mono.us, engine->config.resync_us);
     if (engine->list_due.us == AS_MONO_NEVER.us || engine->config.resync_us == 0)
@@ -87,8 +86,8 @@ static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_
     }
 }
 
-/* What was named is seen later than the list was asked for, like what a notification named since.
- */
+/* No listed incident has a `seen_ticket` below the list's, nor has one with a notification
+ * since. */
 static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_t ticket)
 {
     struct incident *incident;
@@ -99,8 +98,8 @@ static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_
     }
 }
 
-/* Where there is a watchdog, a list without it misses what fires, as does one with alerts that
- * could not be read: it is no evidence that anything has ended. */
+/* With a watchdog configured, a list without it is incomplete, as is a list with unreadable alerts:
+ * then absence does not prove that an alert ended. */
 void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list)
 {
     if (ticket == 0 || ticket != engine->list_ticket)

@@ -1,9 +1,9 @@
 /*
  * Which open incident proposes something on which target.
  *
- * A binding is made when an incident opens, and made again for all incidents when the rules change;
- * what a rule has already done for an incident (steps, time of the last) is carried over by the
- * names of rule and target.
+ * Bindings are made when an incident opens, and again for all incidents when the rules change. What
+ * a rule has done for an incident (steps, time of the last) is then carried over by the names of
+ * rule and target.
  */
 #include "engine_bindings.h"
 
@@ -28,7 +28,7 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     *binding = (struct binding){
         .incident = incident, .group = group, .applied = AS_MOMENT_NEVER, .origin = -1};
     struct binding *before = TAILQ_LAST(&group->bindings, binding_list);
-    while (before && before->incident->serial > incident->serial) /* bound anew */
+    while (before && before->incident->serial > incident->serial) /* bound again */
         before = TAILQ_PREV(before, binding_list, in_group);
     if (before)
         TAILQ_INSERT_AFTER(&group->bindings, before, binding, in_group);
@@ -52,15 +52,14 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     owners_inherit(engine, binding);
 }
 
-/* The target that a rule leads to; NULL where the labels give none that is allowed, where it
- * belongs to another entry of the rule files, or where no credential of the incident may trigger
- * the rule there. */
+/* The target that a rule leads to. NULL: the labels give no allowed target, the target belongs to
+ * another entry of the rule files, or no credential of the incident may trigger the rule there. */
 static struct target *resolve(struct as_engine *engine, const struct incident *incident,
                               const struct as_rule *rule, const struct as_labels *labels,
                               const struct as_labels *annotations, bool *is_forbidden)
 {
     const struct as_target_config *config = &engine->ruleset->targets[rule->target];
-    /* whatever the labels, a plain address leads to the one target that is there from the start */
+    /* with a plain address, labels do not matter: its only target always exists */
     struct target *named = config->is_templated ? NULL : LIST_FIRST(&engine->members[rule->target]);
     struct as_target_ref *ref = NULL;
     if (!named && as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
@@ -142,7 +141,7 @@ static bool forget_sizes(struct incident *incident, const struct target *target)
     return changed;
 }
 
-/* The sizes before the first steps were those of another object. To be committed. */
+/* The sizes before the first steps were another object's. To be committed. */
 void bindings_forget_sizes(struct as_engine *engine, struct target *target)
 {
     struct incident *incident;
@@ -169,7 +168,7 @@ void bindings_drop(struct as_engine *engine, struct incident *incident)
     incident->bindings = NULL;
 }
 
-/* A change of the size by this rule is under way: it may become a step of the incident. */
+/* A size change by this rule is under way: it may become a step of the incident. */
 static bool is_awaited(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
@@ -181,7 +180,7 @@ static bool is_awaited(const struct binding *binding)
     return false;
 }
 
-/* Keeps by name what rules have done for an incident, then unbinds it. */
+/* Saves by name what rules have done for an incident, then unbinds it. */
 static void set_aside(struct as_engine *engine, struct incident *incident)
 {
     if (incident->binding_count > 0)
@@ -209,7 +208,7 @@ static void make_anew(struct as_engine *engine, struct incident *incident)
     room_account(engine, incident);
 }
 
-/* After something that the incident is matched by has changed. */
+/* Call it after a change of what rules are matched with. */
 void bindings_remake(struct as_engine *engine, struct incident *incident)
 {
     set_aside(engine, incident);
@@ -235,7 +234,7 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts the incidents: endings, what operators ordered, increases under way. */
+/* What outlasts incidents: endings, operators' orders, open increases. */
 static void remake_rest(struct as_engine *engine)
 {
     struct target *target;

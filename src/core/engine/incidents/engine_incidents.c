@@ -1,16 +1,15 @@
 /*
  * Incidents: opened by the first firing, kept open by repeats, held while Alertmanager suppresses
- * the alert, closed by resolved, by a newer start or by expiry. It makes no difference whether a
- * notification says so or the list of alerts: a firing alert of a notification is handled as one
- * that is listed with one receiver.
+ * the alert, closed by resolved, by a newer start or by expiry. Notifications and the list of
+ * alerts are handled alike: a notification's firing alert is like a listed alert with one receiver.
  *
- * Who may not trigger every rule of an alert has an incident of its own of it: what such a sender
- * says (that it began or ended, when, through which receiver, with which annotations) changes
- * nothing for rules beyond its reach. Of one alert's incidents each is bound to the rules that its
- * own senders may trigger; what a rule has done for one counts for all of them.
+ * A credential that may not trigger every rule of an alert has its own incident of it. What its
+ * sender says (start, end, receiver, annotations) changes nothing for rules beyond its reach. Each
+ * incident of an alert is bound to the rules that its own senders may trigger. What a rule has done
+ * for one of them counts for all of them.
  *
- * A resolved incident is remembered until the stale window has passed, also one whose firing never
- * came: a peer of Alertmanager that retries may deliver the old firing after the resolved.
+ * A resolved incident is remembered until the stale window has passed, even if its firing never
+ * came: a retrying peer of Alertmanager may deliver the old firing after the resolved.
  */
 #include "engine_incidents.h"
 
@@ -28,9 +27,9 @@
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_endings.h"
 
-#define RECEIVERS_MAX 64 /* that an incident remembers */
+#define RECEIVERS_MAX 64 /* per incident */
 
-/* The owner's, or else the one that all may speak of. */
+/* The owner's incident; if none, the shared one. */
 static const struct incident *find_known(const struct as_engine *engine,
                                          const struct as_digest *digest, const char *owner,
                                          const struct incident *own)
@@ -45,7 +44,7 @@ static void touch_targets(struct as_engine *engine, struct cause *cause,
         cause_touch(engine, cause, incident, incident->bindings[i].group->target);
 }
 
-/* False where there is none that the incident does not remember already, or can. */
+/* False: no new receivers, or no room for them. */
 static bool add_receivers(struct incident *incident, const struct as_listed_alert *alert)
 {
     const uint32_t before = incident->receiver_count;
@@ -95,7 +94,7 @@ static struct as_alert_outcome outcome_of(enum as_reason reason)
     return (struct as_alert_outcome){.reason = reason};
 }
 
-/* The rules are copied: a later alert of the same notification may unbind the incident. */
+/* Copies the rules: a later alert of the same notification may unbind the incident. */
 static struct as_alert_outcome outcome_bound(struct as_engine *engine,
                                              const struct incident *incident, bool is_queued,
                                              enum as_reason reason)
@@ -137,7 +136,7 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     return outcome;
 }
 
-/* Ends an open incident. What it vetoed may happen now, so its targets are asked again. */
+/* Ends an open incident. Its targets are evaluated again: its vetoes are gone. */
 static void incident_end(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          enum as_incident_event event)
 {
@@ -169,8 +168,8 @@ static bool is_annotated_anew(struct as_engine *engine, struct incident *inciden
     return true;
 }
 
-/* The same alert through more of Alertmanager's receivers, or from someone who may trigger more:
- * rules for those match it now. */
+/* The alert came through another Alertmanager receiver, or from a credential that may trigger more:
+ * so more rules match it. */
 static bool is_rerouted(struct as_engine *engine, struct cause *cause, struct incident *incident,
                         const struct as_listed_alert *alert)
 {
@@ -182,7 +181,7 @@ static bool is_rerouted(struct as_engine *engine, struct cause *cause, struct in
     return true;
 }
 
-/* Held from now on, or no longer: what it proposes is another thing either way. */
+/* Held, or no longer held: both change what it proposes. */
 static bool is_held_anew(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          bool is_suppressed)
 {
@@ -204,7 +203,7 @@ static void see_again(struct as_engine *engine, struct incident *incident)
     set_seen(engine, incident);
 }
 
-/* After `seen`, where something else has changed too or the store is too far behind. */
+/* Stores `seen`, if something else has changed too or the stored one is too old. */
 static void store_seen(struct as_engine *engine, struct incident *incident, bool is_changed)
 {
     const int64_t age = engine->mono.us - incident->seen_stored.us;
@@ -214,7 +213,7 @@ static void store_seen(struct as_engine *engine, struct incident *incident, bool
     effect_put_incident(engine, incident);
 }
 
-/* Alertmanager lists the alert of an incident that is a credential's own. */
+/* Alertmanager lists the alert of an incident owned by one credential. */
 void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          bool is_suppressed)
 {
@@ -242,9 +241,9 @@ static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *ca
                          is_used_up(incident) ? AS_REASON_MAX_STEPS : AS_REASON_DUPLICATE);
 }
 
-/* Peers of Alertmanager deliver out of order and retry: shortly after an alert was found to be
- * suppressed, a firing of it may have been sent before. It must not end the silence that an
- * operator has just set; if it is true, the next list says so. */
+/* Alertmanager's peers retry and deliver out of order: a firing that comes shortly after the alert
+ * was found suppressed may be older. It must not end a silence that an operator has just set. If it
+ * is true, the next list says so. */
 static bool is_older_than_silence(const struct as_engine *engine, const struct cause *cause,
                                   const struct incident *incident)
 {
@@ -252,9 +251,9 @@ static bool is_older_than_silence(const struct as_engine *engine, const struct c
            engine->mono.us < incident->late_until.us;
 }
 
-/* Whether a firing begins a later stretch than the incident's. One dated ahead of the clock goes on
- * with what is open. The date of an incident that was dated so is a guess, which outranks none: it
- * becomes the one that is given; and where the incident has ended, the alert fires again. */
+/* Whether a firing begins a later stretch of firing than the incident's. A start ahead of the clock
+ * continues an open incident. An undated incident has a guessed start, which any valid start
+ * replaces; if the incident has ended, the alert fires again. */
 static bool is_later_stretch(const struct as_engine *engine, struct incident *incident,
                              as_wall_time starts_at)
 {
@@ -278,7 +277,7 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
     struct incident *incident = incident_find(engine, &alert->digest, owner);
     const struct incident *known = find_known(engine, &alert->digest, owner, incident);
     const bool is_open = incident && incident->is_open;
-    if (alert->is_suppressed) /* nothing begins; what is open is held, whenever it began */
+    if (alert->is_suppressed) /* opens nothing; an open incident is held, whenever it began */
         return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
     if (known && !scope_reaches(engine, cause->credential, known, alert))
         return outcome_of(AS_REASON_FORBIDDEN);
@@ -300,15 +299,15 @@ struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cau
         incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED);
     incident_bury(engine, incident);
     struct as_alert_outcome outcome = incident_open(engine, cause, alert, owner);
-    if (!outcome.is_queued) /* else it was written anew */
+    if (!outcome.is_queued) /* else it was replaced */
         effect_delete_incident(engine, incident);
     else if (incident->key.has_former)
         effect_delete_former(engine, incident->key.former);
     return outcome;
 }
 
-/* Remembers that the alert was resolved, so that an old firing which comes later is known for what
- * it is. */
+/* Remembers that the alert was resolved, so that an older firing which comes later is
+ * recognized. */
 static struct as_alert_outcome remember_resolved(struct as_engine *engine,
                                                  const struct cause *cause,
                                                  const struct as_listed_alert *alert,
@@ -327,8 +326,8 @@ static struct as_alert_outcome remember_resolved(struct as_engine *engine,
     return outcome_of(AS_REASON_DUPLICATE);
 }
 
-/* Files the incident as resolved now. Of a later stretch than the one that was seen to begin: then
- * that one's firing is still on the way. */
+/* Marks the incident as resolved now. `starts_at` may be of a later stretch than the one seen: then
+ * its firing is still on the way. */
 static void set_resolved(struct as_engine *engine, struct incident *incident,
                          as_wall_time starts_at)
 {
@@ -351,7 +350,7 @@ static void set_resolved(struct as_engine *engine, struct incident *incident,
     effect_put_incident(engine, incident);
 }
 
-/* An open incident whose alert has ceased to fire. */
+/* The alert of an open incident has stopped firing. */
 void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
                     as_wall_time starts_at)
 {
@@ -376,7 +375,7 @@ static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct 
             set_resolved(engine, incident, alert->starts_at);
         return outcome_of(AS_REASON_DUPLICATE);
     }
-    /* the end of an earlier stretch, delivered late */
+    /* a late end of an earlier stretch */
     if (!incident->is_undated && alert->starts_at.us < incident->starts_at.us &&
         ends_at.us < incident->starts_at.us)
         return outcome_of(AS_REASON_STALE);
@@ -412,7 +411,7 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
     return incident_see(engine, cause, &seen);
 }
 
-/* Known already, each of them, and nothing comes of it. */
+/* All are known, and have no consequences. */
 static bool are_repeats(const struct as_alert_outcome *outcomes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -429,7 +428,7 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
 {
     struct as_alert_outcome *outcomes =
         as_arena_alloc(&engine->arena, notification->alert_count, sizeof(*outcomes));
-    /* first in the log; its outcomes are filled in below, before anybody reads the effects */
+    /* first in the log; its outcomes are filled in below, before the effects are read */
     struct as_notification_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     *record = (struct as_notification_record){.notification = notification, .outcomes = outcomes};
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);

@@ -6,13 +6,13 @@
 
 #include "engine/state/engine_causes.h"
 
-/* Alertmanager lists the alert of an incident that is a credential's own. */
+/* Alertmanager lists the alert of an incident owned by one credential. */
 void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          bool is_suppressed);
 /* The alert fires. */
 struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
                                      const struct as_listed_alert *alert);
-/* The alert of an open incident has ceased to fire. */
+/* The alert of an open incident has stopped firing. */
 void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
                     as_wall_time starts_at);
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,

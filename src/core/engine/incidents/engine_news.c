@@ -1,14 +1,14 @@
 /*
- * When an incident's alert was last reported as firing. A step down after the first one waits for
- * such a report: silence removes nothing.
+ * When an incident's alert was last reported as firing. Each further step down waits for such a
+ * report: silence removes nothing.
  *
- * A notification is one, for the rules that its credential may trigger. Alertmanager's list is one
- * where its `updatedAt` has moved on since an earlier list: Alertmanager lists alerts for minutes
- * after Prometheus has died. Its clock is compared with itself alone, so the report counts from
- * when the earlier list was asked for, the first moment at which it can have come.
+ * A notification is a report, for the rules that its credential may trigger. Alertmanager's list is
+ * a report if its `updatedAt` is later than in an earlier list: Alertmanager lists alerts for
+ * minutes after Prometheus has died. `updatedAt` values are only compared with each other. So the
+ * report counts from the request of the earlier list, the earliest time at which it can have come.
  *
- * All of it is kept in memory, in monotonic time: what was said to an earlier process is no report,
- * and clocks that are set change nothing.
+ * All this is in memory, in monotonic time: reports to an earlier process do not count, and changes
+ * of clocks have no effect.
  */
 #include "engine_news.h"
 
@@ -17,7 +17,7 @@
 #include "engine/state/engine_causes.h"
 #include "engine/state/engine_scopes.h"
 
-/* A credential of NULL: it is a report for everyone through whom the alert came. */
+/* credential NULL: a report for all credentials that sent the alert. */
 static void note(struct incident *incident, const char *credential, as_mono_time at)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
@@ -56,7 +56,7 @@ void news_note_listed(struct as_engine *engine, struct cause *cause, struct inci
 {
     const bool is_first = incident->listed.us == INT64_MIN;
     if (!is_first && alert->updated_at.us < incident->updated_at.us)
-        return; /* of another Alertmanager behind the same address: proves nothing */
+        return; /* from another Alertmanager behind the same address: no proof */
     if (!is_first && alert->updated_at.us > incident->updated_at.us) {
         note(incident, NULL, incident->listed);
         touch_those_who_wait(engine, cause, incident);

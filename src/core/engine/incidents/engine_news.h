@@ -9,8 +9,8 @@
 void news_note(struct as_engine *engine, struct cause *cause, struct incident *incident);
 void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
                       const struct as_listed_alert *alert);
-/* When someone who may trigger the rule last said that the alert fires; INT64_MIN: nobody since the
- * start. */
+/* When a credential that may trigger the rule last reported the alert as firing; INT64_MIN: never
+ * since the start. */
 as_mono_time news_get(const struct as_engine *engine, const struct binding *binding);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Several incidents of one alert: the one that is shared by all who may trigger every rule of the
- * alert, and those of credentials that may not (engine_incidents.c). A rule that one of them is
- * bound to has done for all of them what it has done for one: `once` is once.
+ * Several incidents of one alert: one that is shared by all credentials that may trigger every rule
+ * of the alert, and one for each other credential (engine_incidents.c). What a rule has done for
+ * one of them counts for all of them: `once` is once.
  */
 #include "engine_owners.h"
 
@@ -52,7 +52,7 @@ void owners_inherit(const struct as_engine *engine, struct binding *binding)
     struct incident *other = incident_find_first(engine, &binding->incident->key.digest);
     for (; other; other = incident_find_next(other)) {
         if (starts_later(binding->incident->starts_at, other->starts_at))
-            continue; /* another stretch */
+            continue; /* another stretch of firing */
         for (uint32_t i = 0; other != binding->incident && i < other->binding_count; i++) {
             const struct binding *same = &other->bindings[i];
             if (same->group != binding->group || same->steps <= binding->steps)
@@ -73,7 +73,7 @@ static bool is_configured(const struct as_engine *engine, const char *credential
     return credential[0] == '\0';
 }
 
-/* "" where one of its senders spans the alert; else the first of them. */
+/* "" if one of its senders spans the alert; else its first sender that is configured. */
 static const char *find_owner(const struct as_engine *engine, const struct incident *incident)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
@@ -84,7 +84,7 @@ static const char *find_owner(const struct as_engine *engine, const struct incid
         if (is_configured(engine, incident->credentials[i]))
             return incident->credentials[i];
     }
-    return incident->key.owner; /* nobody speaks for it any more: whose it was */
+    return incident->key.owner; /* no sender is left: keeps its owner */
 }
 
 static void change_owner(struct as_engine *engine, struct incident *incident, const char *owner)
@@ -124,7 +124,7 @@ static char **copy_texts(char *const *texts, uint32_t count)
     return copy;
 }
 
-/* What one of several senders has said, as an incident of that sender's own. */
+/* Gives one of several senders an incident of its own. */
 static void split_off(struct as_engine *engine, const struct incident *incident,
                       const char *credential, as_mono_time reported)
 {
@@ -151,7 +151,7 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
     effect_put_incident(engine, own);
 }
 
-/* No more than its owner's. */
+/* Leaves only the first credential. */
 static void split(struct as_engine *engine, struct incident *incident)
 {
     while (incident->credential_count > 1) {
@@ -161,8 +161,8 @@ static void split(struct as_engine *engine, struct incident *incident)
     }
 }
 
-/* Who spans its alert now speaks about the shared incident; its own would be heard of no more. And
- * where none of a shared incident's senders does so any more, it is their own. */
+/* A credential that now spans its alert uses the shared incident; its own one would get no more
+ * reports. A shared incident without such a sender becomes its senders' own. */
 void owners_find(struct as_engine *engine)
 {
     struct incident *incident, *next;

@@ -6,11 +6,11 @@
 
 #include "engine/state/engine_state.h"
 
-/* What rules have done for `from` counts for the incident as well. Neither is bound now. */
+/* What rules have done for `from` counts for `incident` too. Neither is bound now. */
 void owners_share_progress(struct incident *incident, const struct incident *from);
-/* The same for one binding, from the other incidents of its alert. */
+/* The same for one binding, from the alert's other incidents. */
 void owners_inherit(const struct as_engine *engine, struct binding *binding);
-/* After new rules or credentials, while no incident is bound: whose each is. */
+/* After new rules or credentials, while no incident is bound: finds each owner. */
 void owners_find(struct as_engine *engine);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * What a step leads to once it is committed: targets that are to be evaluated then, and what their
- * next decisions are an answer to.
+ * The targets to be evaluated once a step is committed, and the causes of their next decisions.
  */
 #include "engine_causes.h"
 
@@ -11,7 +10,7 @@
 
 #include "engine/state/engine_effects.h"
 
-/* Notes what the next decision is an answer to. */
+/* Notes the cause of the next decision. */
 static void ask(struct as_engine *engine, struct target *target, const char *notification,
                 as_wall_time starts_at)
 {
@@ -30,7 +29,7 @@ static void ask(struct as_engine *engine, struct target *target, const char *not
     }
 }
 
-/* Has the target evaluated once the waiter's commit is done. */
+/* Evaluates the target after the waiter's commit. */
 void target_touch(struct target *target, struct waiter *waiter)
 {
     target->dirty = true;
@@ -54,7 +53,7 @@ void cause_touch(struct as_engine *engine, struct cause *cause, const struct inc
     cause->touched[cause->touched_count++] = target;
 }
 
-/* Commits what came of the cause; its targets are evaluated then. */
+/* Commits the results of the cause; its targets are evaluated then. */
 struct waiter *cause_commit(struct as_engine *engine, struct cause *cause)
 {
     struct waiter *waiter = effect_commit_awaited(engine);

@@ -1,6 +1,6 @@
 /*
- * The effects of one step, in order. What they point to lives in the step's arena or in the engine,
- * and in both cases until the next step.
+ * The effects of one step, in order. They point into the step's arena or the engine, and are valid
+ * until the next step.
  */
 #include "engine_effects.h"
 
@@ -50,7 +50,7 @@ void effect_delete_former(struct as_engine *engine, uint64_t former)
         (struct as_incident_key){.has_former = true, .former = former};
 }
 
-/* What an earlier version stored of one target under several ids is one record from now on. */
+/* Earlier versions could store a target under several ids: it becomes one record. */
 static void delete_other_spellings(struct as_engine *engine, enum as_effect_kind kind,
                                    struct store_keys *keys, const char *key)
 {

@@ -1,5 +1,5 @@
 /*
- * What a rule may do for the incidents that it is bound to, and when.
+ * What a rule may do, and when, for the incidents that it is bound to.
  */
 #include "engine_groups.h"
 
@@ -48,8 +48,8 @@ bool binding_is_used_up(const struct binding *binding)
     return rule->max_steps && binding->steps >= rule->max_steps;
 }
 
-/* When the rule may act for this incident (again), as far as the incident goes and were it not
- * held; the target's lock is a matter of its own. */
+/* When the rule may act for this incident (again), if the incident is not held. Ignores the
+ * target's lock. */
 as_mono_time binding_get_due_unheld(const struct binding *binding)
 {
     const struct as_rule *rule = binding->group->rule;
@@ -71,7 +71,7 @@ as_mono_time binding_get_due(const struct binding *binding)
     return incident_is_held(binding->incident) ? AS_MONO_NEVER : binding_get_due_unheld(binding);
 }
 
-/* The earliest time at which one that is not due now will be. */
+/* The earliest time at which a binding that is not due now will be due. */
 as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target)
 {
     as_mono_time next = AS_MONO_NEVER;

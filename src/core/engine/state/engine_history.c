@@ -1,7 +1,6 @@
 /*
- * What a target remembers of itself: the changes that were ours, for HPA's policies and for the
- * limits over all targets; and what was recommended, for HPA's stabilization windows. Both are part
- * of the stored state: a restart forgets nothing.
+ * A target's history: our changes, for HPA's policies and for the limits over all targets; and
+ * recommendations, for HPA's stabilization windows. Both are stored: a restart forgets nothing.
  */
 #include "engine_history.h"
 
@@ -11,10 +10,10 @@
 
 /* HPA allows no longer periods; limits may be longer. */
 #define PERIOD_MAX_US (30 * AS_US_PER_MIN)
-/* A target with more changes than this within the span has its oldest two taken for one. */
+/* A target with more changes than this within the span has its oldest two merged. */
 #define EVENTS_MAX 1024
-/* Only as many recommendations can matter as there are steps between them; a window that would hold
- * more loses its oldest. */
+/* Only as many recommendations can matter as there are steps between them; above this number the
+ * oldest is dropped. */
 #define RECOMMENDATIONS_MAX 1024
 
 int64_t history_get_span(const struct as_engine *engine)
@@ -66,9 +65,9 @@ static int64_t get_window(const struct target *target)
 }
 
 /*
- * scaleDown's window asks for the highest, scaleUp's for the lowest recommendation in it. One that
- * has a later one at least as high and a later one at least as low behind it is neither, for as
- * long as it is in a window: it is left out.
+ * scaleDown's window asks for the highest recommendation in it, scaleUp's for the lowest. A
+ * recommendation that is followed by one at least as high and by one at least as low will never be
+ * either: it is dropped.
  */
 static void leave_out_covered(struct target *target)
 {
@@ -87,7 +86,7 @@ static void leave_out_covered(struct target *target)
             target->recommendation_count * sizeof(*target->recommendations));
 }
 
-/* False: there is no window that would ask for it. */
+/* False: no window needs it. */
 bool history_add_recommendation(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     const int64_t window = target->config->bounds.has_behavior ? get_window(target) : 0;
@@ -112,21 +111,21 @@ bool history_add_recommendation(struct as_engine *engine, struct target *target,
     return true;
 }
 
-/* As in an HPA, what a target has when it is first looked at counts as wanted then: the windows
- * hold from the beginning. */
+/* As in HPA, the first observed size counts as a recommendation: so windows hold from the
+ * beginning. */
 void history_begin(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     if (target->recommendation_count == 0)
         (void)history_add_recommendation(engine, target, replicas);
 }
 
-/* Of another object of the name: it counts in the limits over all targets, as it was done. */
+/* By another object of the same name: it counts only in the limits over all targets. */
 static bool is_of_former(const struct target *target, struct as_moment at)
 {
     return as_moment_is_set(target->born) && at.mono.us < target->born.mono.us;
 }
 
-/* What the decision's windows and policies may ask for. */
+/* Fills in what the decision's windows and policies need. */
 void history_fill(struct as_engine *engine, const struct target *target,
                   struct as_decide_input *input)
 {

@@ -1,12 +1,12 @@
 /*
- * The incidents that there are: found by their alert, filed and taken out.
+ * All incidents: found by their alert, added and removed.
  *
- * And how much memory they take, and whether one more notification may bring others. Counted is
- * what grows with what peers send: incidents with their texts and bindings, and the targets that
- * templates make for them.
+ * Also how much memory they use, and whether one more notification may add others. It counts what
+ * grows with peers' input: incidents with their texts and bindings, and the targets that templates
+ * make for them.
  *
- * A credential that is narrowed has half of the room: whoever holds one cannot take it all from
- * those who may everything.
+ * A restricted credential may use half of the memory: so its holder cannot take all of it from
+ * unrestricted credentials.
  */
 #include "engine_registry.h"
 
@@ -63,7 +63,7 @@ struct incident *incident_find(const struct as_engine *engine, const struct as_d
 {
     struct incident key = {.key = {.digest = *digest, .owner = owner}};
     struct incident_tree *tree = (struct incident_tree *)(uintptr_t)&engine->incidents;
-    return RB_FIND(incident_tree, tree, &key); /* changes nothing */
+    return RB_FIND(incident_tree, tree, &key); /* only searches */
 }
 
 bool incident_has_receiver(const struct incident *incident, const char *receiver)
@@ -87,7 +87,7 @@ void incident_insert(struct as_engine *engine, struct incident *incident)
     }
 }
 
-/* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
+/* Takes the incident out of the tree and the lists. It is freed at the next step, as effects point
  * to it. */
 void incident_bury(struct as_engine *engine, struct incident *incident)
 {
@@ -103,14 +103,14 @@ void incident_bury(struct as_engine *engine, struct incident *incident)
     TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
 }
 
-/* Targets with an address of their own do not count: the rule files say how many there are. */
+/* Targets with a plain address do not count: the rule files limit their number. */
 size_t room_get_used(const struct as_engine *engine)
 {
     const size_t templated = engine->target_count - engine->named_count;
     return engine->incident_bytes + templated * TARGET_BYTES;
 }
 
-/* Something would be remembered, or more of it. */
+/* Whether there would be something new or more to remember. */
 static bool brings_more(const struct as_engine *engine, const struct as_notification *notification,
                         const struct as_alert *alert)
 {

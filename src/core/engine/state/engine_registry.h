@@ -1,13 +1,13 @@
 /*
- * The incidents that there are, and the memory that they take.
+ * All incidents, and the memory that they use.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REGISTRY_H
 #define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REGISTRY_H
 
 #include "engine/state/engine_state.h"
 
-void room_account(struct as_engine *engine, struct incident *incident); /* after it has changed */
-/* All incidents of one alert: the first, and those behind it; NULL: there is no other. */
+void room_account(struct as_engine *engine, struct incident *incident); /* after its change */
+/* All incidents of one alert: the first, and the next ones; NULL: no more. */
 struct incident *incident_find_first(const struct as_engine *engine,
                                      const struct as_digest *digest);
 struct incident *incident_find_next(struct incident *incident);
@@ -15,7 +15,7 @@ struct incident *incident_find(const struct as_engine *engine, const struct as_d
                                const char *owner);
 bool incident_has_receiver(const struct incident *incident, const char *receiver);
 void incident_insert(struct as_engine *engine, struct incident *incident);
-/* Takes the incident out of the tree and the lists; it is freed at the next step, as effects point
+/* Takes the incident out of the tree and the lists. It is freed at the next step, as effects point
  * to it. */
 void incident_bury(struct as_engine *engine, struct incident *incident);
 size_t room_get_used(const struct as_engine *engine); /* bytes */

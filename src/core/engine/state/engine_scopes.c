@@ -1,10 +1,10 @@
 /*
- * What credentials reach. An incident keeps through which it came; a rule acts on it if one of them
- * may trigger that rule on that target. And what a credential may not trigger it may not speak
- * about either: of an alert with rules beyond its reach it has an incident of its own, and cannot
- * touch or end the one that the others share.
+ * What credentials reach. An incident stores the credentials that sent it. A rule acts on it if one
+ * of them may trigger that rule on that target. What a credential may not trigger it may not
+ * influence either: for an alert with rules beyond its reach it has its own incident, and cannot
+ * change or end the shared one.
  *
- * Alertmanager's own list and time have the credential "", which reaches everything.
+ * Alertmanager's list and time have the credential "", which reaches everything.
  */
 #include "engine_scopes.h"
 
@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#define CREDENTIALS_MAX 64 /* that an incident remembers */
+#define CREDENTIALS_MAX 64 /* per incident */
 
 bool scope_is_whole(const struct as_engine *engine, const char *credential)
 {
@@ -36,7 +36,7 @@ bool scope_allows(const struct as_engine *engine, const struct incident *inciden
     return false;
 }
 
-/* An order goes by no rule; one to all is for those that nothing is beyond. */
+/* An order has no rule. Orders to all targets need an unrestricted credential. */
 bool scope_allows_order(const struct as_engine *engine, const char *credential,
                         const struct target *target)
 {
@@ -57,7 +57,7 @@ static bool reaches_bound(const struct as_engine *engine, const char *credential
     return false;
 }
 
-/* True also where no rule matches: then it is said so. */
+/* True also if no rule matches: then the outcome says so. */
 bool scope_reaches(struct as_engine *engine, const char *credential,
                    const struct incident *incident, const struct as_listed_alert *alert)
 {
@@ -78,7 +78,7 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
             return true;
         beyond++;
     }
-    if (incident && incident->binding_count > 0) /* rules of other receivers, maybe */
+    if (incident && incident->binding_count > 0) /* they may be of other receivers */
         return reaches_bound(engine, credential, incident);
     return beyond == 0;
 }
@@ -102,7 +102,7 @@ static bool spans_rule(const struct as_engine *engine, const char *credential,
     static const struct as_labels no_annotations = {0};
     const struct as_target_config *config = &engine->ruleset->targets[rule->target];
     if (as_scope_allows(engine->config.scopes, engine->config.scope_count, credential, rule->name,
-                        config->name, "")) /* by its name: wherever the alert leads */
+                        config->name, "")) /* by the entry's name: any address */
         return true;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     if (is_by_annotations(config))

@@ -1,5 +1,5 @@
 /*
- * What the credentials reach through which incidents came.
+ * What credentials reach with their incidents.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_SCOPES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_SCOPES_H
@@ -13,17 +13,17 @@ bool scope_lets(const struct as_engine *engine, const char *credential, const st
 /* One of the incident's credentials may trigger the rule there. */
 bool scope_allows(const struct as_engine *engine, const struct incident *incident,
                   const struct as_rule *rule, const struct as_target_ref *ref);
-/* An operator's order for the target (NULL: all of them). */
+/* The credential may order something for the target (NULL: all). */
 bool scope_allows_order(const struct as_engine *engine, const char *credential,
                         const struct target *target);
 /* The credential may trigger some rule that the alert, or its incident (NULL: none), matches. */
 bool scope_reaches(struct as_engine *engine, const char *credential,
                    const struct incident *incident, const struct as_listed_alert *alert);
-/* It may trigger whatever rule these labels can match, through any receiver and with any
- * annotations: nothing that it says of the alert touches what is beyond it. */
+/* It may trigger every rule that these labels can match, through any receiver and with any
+ * annotations: nothing it says about the alert affects rules beyond its reach. */
 bool scope_spans(const struct as_engine *engine, const char *credential,
                  const struct as_labels *labels);
-/* Whose incident of the alert it is that the credential speaks about. */
+/* The owner of the alert's incident that the credential speaks about. */
 const char *scope_get_owner(const struct as_engine *engine, const char *credential,
                             const struct as_labels *labels);
 /* It may trigger every rule that the incident is bound to. */

@@ -1,5 +1,5 @@
 /*
- * The state's trees and lists, and what its parts own.
+ * The state's trees and lists, and the memory of its parts.
  */
 #include "engine_state.h"
 
@@ -9,7 +9,7 @@
 #include <alertscaler/base/alloc.h>
 
 #define CLOCK_JUMP_US AS_US_PER_S
-#define ENDINGS_MAX   64 /* of one target; the oldest goes for a new one */
+#define ENDINGS_MAX   64 /* per target; a new one replaces the oldest */
 
 static int incident_compare(const struct incident *a, const struct incident *b)
 {
@@ -36,7 +36,7 @@ static int ticket_compare(const struct target *a, const struct target *b)
 
 static int group_compare(const struct group *a, const struct group *b)
 {
-    /* rules of one set lie in one array: their order is that of the files */
+    /* the rules of one set are one array, in the order of the files */
     return (a->rule > b->rule) - (a->rule < b->rule);
 }
 
@@ -60,8 +60,8 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
     const as_mono_time end = {as_time_add(since.mono.us, lock_us)};
     if (end.us <= now.us)
         return AS_MOMENT_NEVER;
-    /* The two clocks are never read quite at once: unless the wall clock has jumped since, the end
-     * stays where it was said to be. */
+    /* The two clocks are not read at the same instant: unless the wall clock has jumped since, the
+     * first computed end stays. */
     const int64_t seen_now = wall.us + (end.us - now.us);
     const int64_t seen_then = as_time_add(since.wall.us, lock_us);
     const bool jumped = llabs(seen_now - seen_then) > CLOCK_JUMP_US;

@@ -1,8 +1,8 @@
 /*
- * The engine's state: the structs that its modules share. Which modules there are, and which may
- * use which, is in docs/architecture.md.
+ * The engine's state: the structs that its modules share. docs/architecture.md lists the modules,
+ * and which module may use which.
  *
- * Long because what a target, an incident and the engine are is read as one.
+ * Long because target, incident and engine are read as one.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STATE_H
 #define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STATE_H
@@ -18,8 +18,8 @@
 
 /* How long a request whose answer was lost may still be carried out by the other side. */
 #define MAYBE_US (90 * AS_US_PER_S)
-/* What is dated ahead of the clock by more has no date: it counts as begun when it came, until one
- * that can be true is given. Clocks are wrong by less. */
+/* A start further ahead of the clock is ignored: the time of arrival counts, until a valid start
+ * comes. Clocks are wrong by less. */
 #define CLOCK_OFF_US (5 * AS_US_PER_MIN)
 
 struct target;
@@ -31,7 +31,7 @@ struct binding { /* one open incident, one rule that matches it, one target */
     struct group *group;
     uint32_t steps;
     struct as_moment applied;
-    int32_t origin; /* the size before the first step; -1: not known */
+    int32_t origin; /* the size before the first step; -1: unknown */
 };
 TAILQ_HEAD(binding_list, binding);
 
@@ -47,33 +47,33 @@ RB_HEAD(group_tree, group);
 
 struct incident {
     RB_ENTRY(incident) by_digest;   /* and owner */
-    struct as_incident_key key;     /* with an owner of its own; beside what a search reads too */
+    struct as_incident_key key;     /* owns key.owner; placed beside what searches read */
     TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
-    uint64_t fingerprint;           /* shown */
+    uint64_t fingerprint;           /* for display */
     uint64_t serial;                /* in order of opening */
     bool is_open;
     as_wall_time starts_at;
     bool is_undated; /* as in as_incident_state */
     struct as_moment opened, seen, resolved;
     as_mono_time seen_stored;
-    size_t bytes; /* as they were last counted */
+    size_t bytes; /* as last counted */
     char **receivers;
     uint32_t receiver_count;
-    char **credentials;     /* through which it came */
-    as_mono_time *reported; /* of each credential: when it last was, since the start; INT64_MIN */
+    char **credentials;     /* that sent it */
+    as_mono_time *reported; /* of each credential: its last report since the start; INT64_MIN */
     uint32_t credential_count;
-    as_mono_time listed;       /* the last list that said `updated_at` was asked for; INT64_MIN */
+    as_mono_time listed;       /* request time of the last list that gave `updated_at`; INT64_MIN */
     as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
-    struct as_moment silenced; /* since when it is held; unset: not */
-    as_mono_time late_until;   /* a firing notification may be older than the silence until then */
-    uint64_t seen_ticket;      /* lists with later tickets were asked for after it was last seen */
-    unsigned missed;           /* of those, in a row, as many did not name it */
+    struct as_moment silenced; /* held since then; unset: not held */
+    as_mono_time late_until;   /* until then a firing notification may be older than the silence */
+    uint64_t seen_ticket;      /* lists with later tickets were requested after it was last seen */
+    unsigned missed;           /* so many of them, in a row, did not name it */
     struct as_labels *labels, *annotations;
     struct binding *bindings;
     uint32_t binding_count;
-    struct as_progress *kept; /* progress of rules that it is not bound to (yet, or any more) */
+    struct as_progress *kept; /* progress of rules that it is not bound to (now) */
     uint32_t kept_count;
-    bool is_united; /* of two incidents of earlier versions */
+    bool is_united; /* of two incidents stored by earlier versions */
 };
 RB_HEAD(incident_tree, incident);
 TAILQ_HEAD(incident_list, incident);
@@ -82,7 +82,7 @@ struct ask { /* a query for one target's next decision */
     RB_ENTRY(ask) by_ticket;
     TAILQ_ENTRY(ask) in_target;
     struct target *target;
-    const struct as_rule *rule; /* that asked first; good as long as the target's generation is */
+    const struct as_rule *rule; /* that asked first; valid while the target's generation is */
     uint64_t ticket;
     struct as_query query;
     bool is_answered;
@@ -92,14 +92,14 @@ struct ask { /* a query for one target's next decision */
 RB_HEAD(ask_tree, ask);
 TAILQ_HEAD(ask_list, ask);
 
-struct ending { /* what a rule still has to do because its incident was resolved */
+struct ending { /* what a rule still has to do after its incident was resolved */
     TAILQ_ENTRY(ending) in_target;
     const struct as_rule *rule;
     struct as_ending_state state;
 };
 TAILQ_HEAD(ending_list, ending);
 
-struct held { /* an observation while queries are not answered yet */
+struct held { /* an observation that waits for answers to queries */
     struct as_observation observation;
     struct as_arena arena;
 };
@@ -107,10 +107,10 @@ struct held { /* an observation while queries are not answered yet */
 enum phase {
     PHASE_IDLE,
     PHASE_OBSERVING,
-    PHASE_SAMPLING, /* observed; answers to queries are awaited */
-    PHASE_INTENT,   /* its commit is awaited */
-    PHASE_SCALING,  /* the answer is awaited */
-    PHASE_OUTCOME   /* its commit is awaited */
+    PHASE_SAMPLING, /* observed; waiting for answers to queries */
+    PHASE_INTENT,   /* waiting for its commit */
+    PHASE_SCALING,  /* waiting for the answer */
+    PHASE_OUTCOME   /* waiting for its commit */
 };
 
 struct pause { /* an operator's, or the kill switch */
@@ -120,68 +120,68 @@ struct pause { /* an operator's, or the kill switch */
     char *who, *reason;
 };
 
-struct ordered { /* a size that an operator ordered, and that is not set yet */
+struct ordered { /* a size ordered by an operator and not set yet */
     bool is_set;
     char id[AS_ULID_SIZE]; /* of the command */
     int32_t replicas;
-    bool force, is_stopped; /* by the kill switch, while its request is on its way */
+    bool force, is_stopped; /* by the kill switch, while its request is under way */
     struct as_moment at;
 };
 
-struct growth { /* of a node group: its last increase, while not all of it has come */
+struct growth { /* of a node group: its last increase, until all of it has arrived */
     bool is_open;
     bool is_ordered;       /* by an operator */
-    bool is_refused;       /* the provider said that it has no capacity */
+    bool is_refused;       /* the provider lacks capacity */
     char id[AS_ULID_SIZE]; /* of the decision, or the command */
     int32_t from, to;
-    int32_t missing; /* before it: instances that did not serve */
+    int32_t missing; /* instances that did not serve before it */
     struct as_moment since;
-    struct as_moment failed; /* when an increase last failed; unset: none, or one came since */
+    struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
     int64_t back_off_us;     /* after `failed` */
 };
 
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
-    bool is_ordered; /* by an operator: the decision's id is that of the command */
+    bool is_ordered; /* by an operator: decision_id is the command's */
     char *rule;
     int32_t from, to;
     char *version;
     struct as_moment at;
     as_mono_time sent, until;
     enum as_reason outcome;
-    uint64_t serial;      /* of the youngest incident when it was decided */
-    uint64_t generation;  /* of the rules that decided it */
-    bool restored;        /* from the store: nobody knows yet */
-    struct intent *older; /* restored under another spelling of the target; or NULL */
+    uint64_t serial;      /* of the newest incident at the decision */
+    uint64_t generation;  /* of the rules at the decision */
+    bool restored;        /* from the store: outcome unknown */
+    struct intent *older; /* restored from another spelling of the target; or NULL */
 };
 
-struct store_keys { /* under which the store has something, as an earlier version wrote it */
+struct store_keys { /* keys of earlier versions that the store still has */
     char **items;
     size_t count, capacity;
 };
 
-struct lock_cause { /* to be shown with the lock; not stored */
+struct lock_cause { /* shown with the lock; not stored */
     bool is_set, is_ordered;
     char id[AS_ULID_SIZE]; /* of the decision or the command */
     char *rule;
 };
 
-struct asked { /* what the next decision answers: notifications since the last */
+struct asked { /* what the next decision answers: notifications since the last one */
     char (*ids)[AS_ULID_SIZE];
     size_t count, capacity;
-    uint64_t total, told; /* told: as many have had a record of a failed observation */
+    uint64_t total, told; /* told: those already in a record of a failed observation */
     char last[AS_ULID_SIZE];
     as_mono_time first;    /* arrival of the oldest */
-    as_wall_time youngest; /* startsAt of the alert that started last */
+    as_wall_time youngest; /* the latest startsAt */
 };
 
-struct origin { /* what the change under way goes back to, over retries */
+struct origin { /* the cause of the change under way, over retries */
     bool set;
     as_mono_time notified;
     as_wall_time alert; /* startsAt */
 };
 
-struct verdict { /* what tells one decision from the next */
+struct verdict { /* what makes a decision differ from the last one */
     bool set;
     char id[AS_ULID_SIZE];
     enum as_direction direction;
@@ -191,7 +191,7 @@ struct verdict { /* what tells one decision from the next */
     uint64_t repeats;
 };
 
-/* Of limits over all targets. */
+/* For limits over all targets. */
 struct spent {
     as_mono_time at;
     int64_t amount;
@@ -201,18 +201,18 @@ struct window {
     size_t count, capacity;
     int64_t total;
 };
-struct turn { /* of one who waits for a place */
+struct turn { /* of a target that waits for a place */
     TAILQ_ENTRY(target) link;
     bool is_waiting;
-    bool is_current;    /* it was said so by the last decision, or the one being made */
-    bool lacks_removal; /* waits for others to have removed, whatever there is of actions */
+    bool is_current;    /* set by the last decision, or the present one */
+    bool lacks_removal; /* waits for the removal limit: needs no place for an action */
     int64_t removal;
 };
 
-struct turn_after { /* of one that names others in `after` */
+struct turn_after { /* of a target with `after` */
     TAILQ_ENTRY(target) link;
-    bool is_held, is_begun;       /* begun: `until` counts */
-    const struct target *blocker; /* the first that was found at work; may be gone by now */
+    bool is_held, is_begun;       /* is_begun: `until` counts */
+    const struct target *blocker; /* the first busy one found; may not exist any more */
     as_mono_time until;
 };
 
@@ -223,44 +223,43 @@ struct target {
     uint64_t ticket;
     enum phase phase;
     struct as_target_ref *ref;
-    const struct as_target_config *config; /* NULL: no rule leads to it */
+    const struct as_target_config *config; /* NULL: no rule uses it */
     struct group_tree groups;
     size_t open_bindings;
-    uint64_t generation; /* of the rules by which it is being evaluated */
+    uint64_t generation; /* of the rules in its present evaluation */
     unsigned pins;       /* waiters that point here */
     bool dirty;          /* something happened since the last decision */
-    bool is_ready;       /* in the engine's list of those to be evaluated */
+    bool is_ready;       /* in the engine's ready list */
     bool has_size;
     int32_t replicas, status_replicas, desired;
     struct as_moment observed;
     struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
     struct as_moment last_step_down;                                 /* of our decreases */
     int64_t keep_us;
-    bool is_stored;                                 /* the store has something of it */
-    struct store_keys stored_as, intents_stored_as; /* until they are written anew */
-    char uid[AS_UID_SIZE];        /* of the object that this is about; "": not known */
-    char former_uid[AS_UID_SIZE]; /* of the one before it, which does not come back */
-    struct as_moment born;        /* when it was first seen in the place of another */
-    bool is_untold;               /* no decision's record has said so yet */
+    bool is_stored;                                 /* the store has a record of it */
+    struct store_keys stored_as, intents_stored_as; /* until they are replaced */
+    char uid[AS_UID_SIZE];                          /* of the present object; "": unknown */
+    char former_uid[AS_UID_SIZE]; /* of its predecessor, which does not come back */
+    struct as_moment born;        /* when it was first seen in place of another */
+    bool is_untold;               /* no decision record says so yet */
     struct as_past_event *events; /* our changes, ascending by time */
     size_t event_count, event_capacity;
-    struct as_past_recommendation *recommendations; /* ascending by time; none that a later one
-                                                       makes meaningless */
+    struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
     size_t recommendation_count, recommendation_capacity;
     struct ask_list asks;
     size_t ask_count, asks_open;
-    bool with_pods; /* they are asked for with the size */
+    bool with_pods; /* pods are requested with the size */
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
-    char *entry;             /* the target's name in the rule files when an incident ended or a size
-                                was ordered; or NULL */
+    char *entry; /* the target's name in the rule files when an incident ended or an order came; or
+                    NULL */
     struct intent *intent;   /* being carried out */
-    struct intent *maybe;    /* answered by nobody, may still be carried out */
+    struct intent *maybe;    /* answer lost: may still be carried out */
     struct lock_cause cause; /* of the last change of the size */
     unsigned failures, conflicts;
     as_mono_time failed; /* the last time */
-    as_mono_time retry;  /* after that; not before, whatever comes */
+    as_mono_time retry;  /* no new try before */
     enum as_reason failure;
     uint64_t failure_repeats;
     struct pause pause;
@@ -273,11 +272,11 @@ struct target {
     struct verdict verdict, dry_verdict;
     char last_decision[AS_ULID_SIZE];
     as_wall_time decided_at;
-    LIST_ENTRY(target) of_entry; /* where there is a config: all targets of it */
+    LIST_ENTRY(target) of_entry; /* with a config: all its targets */
     struct turn turn;
     struct turn_after turn_after;
-    int32_t managed;  /* its size, as far as it counts in the budget */
-    int64_t removing; /* by an action under way, or of which nobody knows */
+    int32_t managed;  /* its size, if it counts in the budget */
+    int64_t removing; /* by an action under way or with unknown outcome */
 };
 RB_HEAD(target_tree, target);
 TAILQ_HEAD(target_list, target);
@@ -287,10 +286,10 @@ RB_HEAD(ticket_tree, target);
 
 struct budget {                                 /* over all targets */
     struct window begun;                        /* actions */
-    struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when it was done */
-    int64_t removing[AS_TARGET_KINDS_MAX];      /* the targets' sum */
-    int64_t managed[AS_TARGET_KINDS_MAX];       /* the targets' sum */
-    struct target_list waiting;                 /* the oldest first */
+    struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when removed */
+    int64_t removing[AS_TARGET_KINDS_MAX];      /* sum over the targets */
+    int64_t managed[AS_TARGET_KINDS_MAX];       /* sum over the targets */
+    struct target_list waiting;                 /* oldest first */
 };
 
 struct waiter { /* for a commit */
@@ -298,8 +297,8 @@ struct waiter { /* for a commit */
     uint64_t ticket;
     bool has_request;
     uint64_t request;
-    struct target *target; /* whose intent or outcome it is; or NULL */
-    struct target **kick;  /* to be evaluated then */
+    struct target *target; /* of the intent or outcome; or NULL */
+    struct target **kick;  /* evaluated then */
     size_t kick_count, kick_capacity;
 };
 STAILQ_HEAD(waiter_list, waiter);
@@ -316,7 +315,7 @@ struct as_engine {
     as_wall_time wall;
 
     struct incident_tree incidents;
-    uint64_t *former; /* keys of earlier versions whose incidents are gone; until the start */
+    uint64_t *former; /* keys of earlier versions' deleted incidents; until the start */
     size_t former_count, former_capacity;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
     size_t open_count;
@@ -328,23 +327,23 @@ struct as_engine {
     struct ticket_tree tickets;
     struct target_list gone;            /* freed at the next step */
     struct target_list ready;           /* evaluated at the end of this step */
-    struct as_target_ref **former_refs; /* likewise: of targets whose address is spelled anew */
+    struct as_target_ref **former_refs; /* freed at the next step: of targets with a new spelling */
     size_t former_ref_count, former_ref_capacity;
     size_t target_count, busy_count, named_count;
     struct budget budget;
-    struct member_list *members;  /* one an entry of the rule set */
-    struct target_list held_back; /* for those in their `after`; in the order in which they were */
+    struct member_list *members;  /* one per entry of the rule set */
+    struct target_list held_back; /* waiting for their `after`; in order of waiting */
 
-    struct pause pause, halt; /* of all targets: an operator's, the kill switch */
+    struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
     size_t paused_count;
     as_mono_time pause_due; /* the first end */
 
-    struct ask_tree asks;     /* that are not answered */
+    struct ask_tree asks;     /* not answered yet */
     struct ask_list answered; /* of the last decisions; freed at the next step */
 
-    uint64_t list_ticket;              /* of the list under way; 0: none is */
-    as_mono_time list_due, list_asked; /* asked: when the last one was asked for */
+    uint64_t list_ticket;              /* of the list under way; 0: none */
+    as_mono_time list_due, list_asked; /* asked: time of the last request */
     unsigned list_failures;            /* in a row */
     as_mono_time watchdog_seen;
 
@@ -366,8 +365,8 @@ static inline struct as_moment moment_get_later(struct as_moment a, struct as_mo
     return a.mono.us >= b.mono.us ? a : b;
 }
 
-/* The wall time that belongs to a moment on the timeline of the event being handled: ages stay
- * exact when the clock jumps. */
+/* The wall time of a moment, on the timeline of the present event: ages stay exact when the clock
+ * jumps. */
 static inline as_maybe_time moment_get_wall(const struct as_engine *engine, struct as_moment moment)
 {
     if (!as_moment_is_set(moment))
@@ -375,7 +374,7 @@ static inline as_maybe_time moment_get_wall(const struct as_engine *engine, stru
     return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
 }
 
-/* Alertmanager keeps its alert from being sent: the incident stays open, and moves nothing. */
+/* Alertmanager suppresses its alert: the incident stays open, without effect. */
 static inline bool incident_is_held(const struct incident *incident)
 {
     return as_moment_is_set(incident->silenced);
@@ -386,8 +385,8 @@ static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
     return start.us > as_time_add(engine->wall.us, CLOCK_OFF_US);
 }
 
-/* Alertmanager's API cuts startsAt to milliseconds, its notifications do not: one stretch of firing
- * has both. */
+/* Alertmanager's API truncates startsAt to milliseconds, its notifications do not: both belong to
+ * the same stretch of firing. */
 static inline bool starts_later(as_wall_time start, as_wall_time than)
 {
     return start.us - than.us >= AS_US_PER_MS;
@@ -411,7 +410,7 @@ void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
-/* NULL: the rule has none. */
+/* NULL: none of this rule. */
 struct ending *ending_find(struct target *target, const char *rule);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);

@@ -1,9 +1,9 @@
 /*
- * What the store has of the engine's state, piece by piece, in both directions: filled in, in the
- * step's memory, and taken back before the first event.
+ * Converts the engine's state, piece by piece: for the store, in the step's memory, and back,
+ * before the first event.
  *
- * An earlier version took two spellings of one object for two targets: what it stored of them
- * becomes one. The latest of each lock counts, and both histories.
+ * Earlier versions stored two spellings of one object as two targets. These are united: the latest
+ * of each lock counts, and both histories.
  */
 #include "engine_stored.h"
 
@@ -54,7 +54,7 @@ struct as_incident_state *incident_fill_state(struct as_engine *engine,
     struct as_progress *progress = as_arena_alloc(
         &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
     state->progress = progress;
-    for (uint32_t i = 0; i < incident->kept_count; i++) { /* bound in the same step, it is freed */
+    for (uint32_t i = 0; i < incident->kept_count; i++) { /* bound in the same step: it is freed */
         struct as_progress *kept = &progress[state->progress_count++];
         *kept = incident->kept[i];
         kept->rule = as_arena_strdup(&engine->arena, kept->rule);
@@ -86,7 +86,7 @@ static struct as_progress *copy_progress(const struct as_progress *progress, siz
     return copies;
 }
 
-/* Of the next serial; not filed yet. */
+/* With the next serial; not in the tree yet. */
 struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state)
 {
     struct incident *incident = as_xcalloc(1, sizeof(*incident));
@@ -169,7 +169,7 @@ static void take_uid(struct target *target, const char *uid)
         memcpy(target->uid, uid, strlen(uid) + 1);
 }
 
-/* The youngest comes first; each is looked for before anything is decided. */
+/* The newest comes first. All are looked for before the next decision. */
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state)
 {
@@ -213,7 +213,7 @@ static void fill_endings(struct as_engine *engine, const struct target *target,
     state->entry = target->ending_count > 0 ? as_arena_strdup(&engine->arena, target->entry) : "";
 }
 
-/* Of two of one rule, which another spelling of the target may have left, the later. */
+/* Another spelling of the target may have left an ending of the same rule: the later one counts. */
 static void take_ending(struct target *target, const struct as_ending_state *state)
 {
     struct ending *other = ending_find(target, state->rule);
@@ -333,7 +333,7 @@ static void take_recommendation(struct target *target, const struct as_past_reco
     target->recommendations[at] = *item;
 }
 
-/* Into what another spelling of the target has left, in order. */
+/* Merges the history with that of another spelling, in order. */
 static void take_history(struct target *target, const struct as_target_state *state)
 {
     for (size_t i = 0; i < state->event_count; i++)

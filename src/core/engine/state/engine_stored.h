@@ -1,12 +1,12 @@
 /*
- * What the store has of the engine's state: filled in for it, and taken back from it.
+ * Converts the engine's state: for the store, and back.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STORED_H
 #define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_STORED_H
 
 #include "engine/state/engine_state.h"
 
-/* `seen` of an incident is stored when it is older than this part of the expiry. */
+/* An incident's `seen` is stored when the stored one is older than this part of the expiry. */
 #define SEEN_STORE_PART 16
 
 struct as_incident_target binding_get_target(const struct binding *binding);
@@ -15,7 +15,7 @@ struct as_incident_state incident_get_state(const struct incident *incident);
 /* In the step's memory. */
 struct as_incident_state *incident_fill_state(struct as_engine *engine,
                                               const struct incident *incident);
-/* Of the next serial; not filed yet. */
+/* With the next serial; not in the tree yet. */
 struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state);
 struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
                                           const struct intent *intent, bool maybe);
@@ -23,8 +23,7 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state);
 struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
-/* Before the first event, on top of what another spelling of the target has left; all but its
- * pause. */
+/* Before the first event, united with that of another spelling of the target; without its pause. */
 void target_take_state(struct target *target, const struct as_target_state *state);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The targets that there are: found by their address, given to their entry of the rule files; their
- * phase, deadline and back-off, and the list of those that are to be evaluated in this step.
+ * All targets: found by their address, assigned to their entry of the rule files; their phase,
+ * deadline and back-off, and the list of those to be evaluated in this step.
  *
- * A target that failed waits for its deadline, whatever comes: a broken API server is not asked
- * more often because more alerts arrive. One that was not found waits shorter for a new incident.
+ * A failed target waits for its deadline, whatever comes: more alerts do not mean more requests to
+ * a broken API server. A target that was not found waits less for a new incident.
  */
 #include "engine_targets.h"
 
@@ -19,14 +19,14 @@
 #define BACKOFF_MAX_US   (60 * AS_US_PER_S)
 /* The first wait after forbidden, not found, rejected. */
 #define BACKOFF_REFUSED_US (15 * AS_US_PER_S)
-/* A new incident does not wait so long for a target that was not found: it may be there by now.
- * However many come, the target is not looked at more often than this. */
+/* For a new incident, a target that was not found is observed sooner: it may exist by now. This is
+ * the minimum between two observations, however many incidents come. */
 #define NOT_FOUND_LOOK_US  (5 * AS_US_PER_S)
 #define RETRY_AFTER_MAX_US (10 * AS_US_PER_MIN)
-#define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are answered without waiting */
+#define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are retried without waiting */
 #define KEEP_LOCKS_US      AS_US_PER_DAY
 
-/* Effects of this step may point to the former one. */
+/* Effects of this step may point to the old reference. */
 static void take_ref(struct as_engine *engine, struct target *target,
                      struct as_target_ref *ref_taken)
 {
@@ -61,8 +61,8 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
     return target;
 }
 
-/* A reference for an id alone: locks are found by it; the address comes with the first alert or
- * rule. */
+/* A reference with only an id, which is enough to find locks; the address comes with the first
+ * alert or rule. */
 struct as_target_ref *target_ref_of_id(const char *id)
 {
     const struct as_target_kind *kind = as_target_kind_find_of_id(id);
@@ -74,7 +74,7 @@ struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_ta
     struct target *target = find(engine, ref_taken);
     if (!target)
         return make(engine, ref_taken);
-    if (target->ref->field_count == 0) /* restored by its id alone */
+    if (target->ref->field_count == 0) /* restored with only its id */
         take_ref(engine, target, ref_taken);
     else
         as_target_ref_free(ref_taken);
@@ -102,7 +102,7 @@ struct target *target_claim(struct as_engine *engine, const struct as_target_con
     if (!target)
         target = make(engine, ref_taken);
     else if (is_free)
-        take_ref(engine, target, ref_taken); /* requests go to the address as it is written now */
+        take_ref(engine, target, ref_taken); /* requests use the address as written now */
     else
         as_target_ref_free(ref_taken);
     if (is_free)
@@ -132,8 +132,8 @@ void target_set_deadline_in(struct as_engine *engine, struct target *target, int
     target_set_deadline(engine, target, (as_mono_time){as_time_add(engine->mono.us, us)});
 }
 
-/* Each phase but idle waits for the answer to one ticket; the observing and scaling ones are found
- * by it. */
+/* Each phase but idle waits for the answer to one ticket; observing and scaling targets are found
+ * by their tickets. */
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase)
 {
     if (target->phase == PHASE_OBSERVING || target->phase == PHASE_SCALING)
@@ -169,8 +169,8 @@ const struct as_nodes_config *target_get_nodes(const struct target *target)
     return config && config->kind->has_nodes ? &config->nodes : NULL;
 }
 
-/* The locks are kept for as long as the longest of them may matter, and the last step down for as
- * long as an incident that was reported before it. */
+/* Locks are kept as long as the longest of them may matter. The last step down is kept as long as
+ * an incident that was reported before it. */
 void target_set_keep(const struct as_engine *engine, struct target *target)
 {
     if (!target->config)
@@ -185,8 +185,7 @@ void target_set_keep(const struct as_engine *engine, struct target *target)
     }
 }
 
-/* Exponential with jitter (half to whole), longer after answers that a quick retry will not change.
- */
+/* Exponential with jitter (50 to 100 %). Longer for failures that a quick retry will not change. */
 void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
                      int64_t retry_after_us)
 {
@@ -212,7 +211,7 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
     target->retry = target->deadline;
 }
 
-/* For a new incident, which is evaluated when it is committed. */
+/* For a new incident, whose commit evaluates the target. */
 void target_hasten(struct as_engine *engine, struct target *target)
 {
     const as_mono_time early = {as_time_add(target->failed.us, NOT_FOUND_LOOK_US)};
@@ -230,8 +229,8 @@ as_mono_time target_limit_look(const struct as_engine *engine, const struct targ
     return target->uid[0] && latest.us < next.us ? latest : next;
 }
 
-/* Targets with a plain address are there from the start: for metrics and the API, and because the
- * address is theirs, whatever a template elsewhere may give. */
+/* Targets with a plain address exist from the start: for metrics and the API, and because no
+ * template may claim their address. */
 static void make_named(struct as_engine *engine)
 {
     engine->named_count = 0;
@@ -244,7 +243,7 @@ static void make_named(struct as_engine *engine)
             continue; /* cannot happen: the configuration was checked */
         struct target *target = target_claim(engine, config, ref);
         if (!target)
-            continue; /* likewise: two entries of one address are an error */
+            continue; /* cannot happen: two entries with one address are an error */
         target->dirty = true;
         engine->named_count++;
     }

@@ -1,11 +1,11 @@
 /*
- * The watchdog: an alert that always fires, as proof that monitoring lives.
+ * The watchdog: an alert that always fires, as proof that monitoring works.
  */
 #include "engine_watchdog.h"
 
 #include <string.h>
 
-/* Prometheus evaluates and sends alerts of different groups so far apart (a minute each, unless
+/* Prometheus may evaluate and send alerts of different groups this far apart (a minute each, unless
  * configured otherwise). */
 #define WATCHDOG_SPREAD_US (2 * AS_US_PER_MIN)
 
@@ -32,9 +32,9 @@ bool watchdog_is_alive(const struct as_engine *engine)
 }
 
 /*
- * That monitoring lived on after `moment`. When Prometheus dies, all its alerts end at about the
- * same time, the watchdog too; so one that was seen before an alert ended proves nothing of the
- * end, nor does one that was seen just after it, as alerts are sent and end in no order.
+ * Whether monitoring still worked after `moment`. When Prometheus dies, all its alerts end at about
+ * the same time, also the watchdog. So seeing it before an alert ended proves nothing, nor just
+ * after: alerts are sent and end in no fixed order.
  */
 bool watchdog_proves(const struct as_engine *engine, struct as_moment moment)
 {

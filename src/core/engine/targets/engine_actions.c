@@ -1,12 +1,12 @@
 /*
- * Actions: the intent is committed before the size is set, the outcome with its lock after it.
+ * Actions: the intent is committed before the size is set, the outcome with its lock afterwards.
  *
- * A request whose answer was lost may have been carried out, or may still be. It is kept as the
- * target's `maybe` (also in the store): when the size is then found to be the one it asked for, it
- * is recorded as applied and starts its lock, so that the same incident does not act twice. It ends
- * when it is found, when what it was conditional on is gone, or after MAYBE_US. Meanwhile the
- * target is decided anew, but only the same size is asked for again: whichever request wins, it is
- * known.
+ * If the answer to a request is lost, the request may have been carried out, or may still be. It is
+ * stored as the target's `maybe`. If the size is then found as requested, the request is recorded
+ * as applied and starts its lock, so that the same incident does not act twice. `maybe` ends when
+ * it is found, when its condition cannot hold any more, or after MAYBE_US. Meanwhile the target is
+ * decided again, but only the same size may be requested: then it does not matter which request
+ * wins.
  */
 #include "engine_actions.h"
 
@@ -79,7 +79,7 @@ void actions_begin(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
-/* What an operator ordered: it is no rule's. */
+/* An operator's order: without a rule. */
 void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
@@ -88,7 +88,7 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
-/* It goes back to the decision or the command that asked for more than came; no rule counts it. */
+/* The cause is the decision or command that asked for more than came; no rule counts it. */
 void actions_begin_take_back(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation, int32_t to)
 {
@@ -160,7 +160,7 @@ static struct as_action_record *record_action(struct as_engine *engine, struct t
     return record;
 }
 
-/* After a scale: when the lock ends, else when a rule is due again. */
+/* After a scale: the end of the lock, else when a rule is due again. */
 static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
 {
     as_mono_time next = {as_time_add(engine->mono.us, REEVALUATE_US)};
@@ -171,15 +171,14 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
     const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
     if (lock > 0) {
         next.us = as_time_add(engine->mono.us, lock);
-        return sampled.us < next.us ? sampled
-                                    : next; /* windows want the samples of the lock, too */
+        return sampled.us < next.us ? sampled : next; /* windows need samples during the lock */
     }
     const as_mono_time due = decisions_get_next_due(engine, target);
     return due.us < next.us ? due : next;
 }
 
-/* The size is set, or a change to it was accepted: starts the lock, and has the outcome committed
- * before anything else happens to the target. */
+/* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
+ * target does anything else. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
                   struct as_action_record *record)
 {
@@ -187,7 +186,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     note_change(engine, target, is_up);
     set_cause(target, intent);
     history_add_event(engine, target, intent->to - intent->from);
-    if (!intent->is_ordered) /* else it is someone else's hand to them */
+    if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
     orders_on_applied(target, intent);
     target->replicas = target->desired = intent->to;
@@ -212,7 +211,7 @@ static void await_outcome(struct as_engine *engine, struct target *target)
     target_set_phase(engine, target, PHASE_OUTCOME);
 }
 
-/* The intent that was being carried out is none any more; an older one may still be in question. */
+/* The present intent is over; an older one may still be in question. */
 static void store_maybe(struct as_engine *engine, struct target *target)
 {
     if (target->maybe)
@@ -221,7 +220,8 @@ static void store_maybe(struct as_engine *engine, struct target *target)
         effect_delete_intent(engine, target);
 }
 
-/* The intent is committed: sends it, unless new rules or a pause have come since it was decided. */
+/* The intent is committed: sends the request, unless rules changed or a pause began after the
+ * decision. */
 void actions_on_intent(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
@@ -243,14 +243,14 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     await_outcome(engine, target);
 }
 
-/* Nothing but a person, or time, makes it another. */
+/* Only a person, or time, changes this outcome. */
 static bool is_final(enum as_reason outcome)
 {
     return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
            outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
 }
 
-/* It is done, or was accepted: then it may have failed afterwards, for `result->outcome`. */
+/* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
 static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
                     const struct as_scale_result *result, struct as_action_record *record)
 {
@@ -264,7 +264,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         growth_refuse(engine, target);
     if (is_taken_back && is_final(result->outcome))
         growth_give_up(engine, target);
-    /* an earlier request was conditional on an older version: it cannot win any more */
+    /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
     apply(engine, target, intent, record);
     intent_free(intent);
@@ -274,7 +274,7 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
                        const struct as_scale_result *result)
 {
     const bool was_ordered = orders_is_of(target, intent);
-    growth_begin(engine, target, intent); /* a part of it may come all the same */
+    growth_begin(engine, target, intent); /* a part of it may still come */
     if (result->is_shortage)
         growth_refuse(engine, target);
     if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
@@ -348,15 +348,15 @@ void actions_supersede_maybe(struct as_engine *engine, struct target *target, co
     if (!target->maybe)
         return;
     for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
-        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was told after a restart */
+        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
             record_superseded(engine, target, intent, why);
-        orders_on_applied(target, intent); /* told by this record */
+        orders_on_applied(target, intent); /* recorded here */
     }
     end_maybe(engine, target);
 }
 
-/* An API server's versions are numbers that grow: a smaller one is of before the request, from a
- * server that lacks the last changes, as after a fail-over. */
+/* An API server's versions are growing numbers. A smaller one is from before the request: the
+ * server lacks the last changes, e.g. after a fail-over. */
 static bool is_older(const char *version, const char *other)
 {
     const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
@@ -365,8 +365,8 @@ static bool is_older(const char *version, const char *other)
     return size != other_size ? size < other_size : strcmp(version, other) < 0;
 }
 
-/* The observation is newer than the request, so one for another version has lost. Of a node group
- * it may be older, from some cache. */
+/* The observation is newer than the request: if it has another version, the request has lost. A
+ * node group's observation may be older, from a cache. */
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
@@ -377,8 +377,8 @@ static bool has_lost(const struct target *target, const struct intent *intent,
 
 static const char not_found[] = "not found to be done after a restart; decided anew";
 
-/* Of the intents for several spellings of the target that an earlier version kept, the one found to
- * be done is left, else the youngest. True: the others are over, which is to be stored. */
+/* Earlier versions may have stored intents under several spellings of the target. Keeps the one
+ * that was carried out, else the newest. True: the others are over, which must be stored. */
 static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct intent *left = target->maybe, *kept = left;
@@ -398,7 +398,7 @@ static bool settle_spellings(struct as_engine *engine, struct target *target, in
     return is_less;
 }
 
-/* True: the request of which nobody knew was carried out, and its outcome is being committed. */
+/* True: the request with unknown outcome was carried out, and its outcome is being committed. */
 bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation)
 {
@@ -432,9 +432,8 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
     return false;
 }
 
-/* A target that cannot be observed and that nothing refers to any more is not waited for for ever.
- * Its lock starts all the same: the request may have been carried out, and who comes to the target
- * later must not be the second one too early. */
+/* Gives up a target that cannot be observed and is not needed any more. Its lock starts all the
+ * same: the request may have been carried out, and a later action must not follow it too early. */
 void actions_give_up_maybe(struct as_engine *engine, struct target *target)
 {
     struct intent *maybe = target->maybe;
@@ -452,8 +451,8 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
     drop_maybe(engine, target);
 }
 
-/* The target could not be observed. Recorded when it is news, or when a notification waits for an
- * answer. */
+/* The target could not be observed. Recorded if the failure is new, or if a notification waits for
+ * an answer. */
 void actions_record_failure(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {

@@ -1,5 +1,5 @@
 /*
- * Intents, results, and what may have been done unseen.
+ * Intents, results, and requests with unknown outcome.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ACTIONS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ACTIONS_H

@@ -1,11 +1,11 @@
 /*
- * `after`: a target that names others is not evaluated while one of those has open incidents and is
- * still at work on them. It is held back, and let go the moment they settle; nothing polls.
+ * `after`: a target is not evaluated while a target in its `after` has open incidents and is still
+ * busy with them. It is held back, and released when those settle; nothing polls.
  *
  * Invariants: a held target is idle and has a deadline, AFTER_MAX_US after it was first held, which
- * evaluates it whatever the others do. One that waits after a failure holds nobody up, nor does one
- * that a lock, a limit or its bounds keep where it is: it is settled. The configuration has refused
- * circles; were there one, the deadline would still end it.
+ * evaluates it whatever the others do. A target that waits after a failure holds nobody back, nor
+ * does a target that a lock, a limit or its bounds keep at its size: it is settled. The
+ * configuration has no cycles; even in a cycle the deadline would end the wait.
  */
 #include "engine_after.h"
 
@@ -13,7 +13,7 @@
 
 #include "engine/state/engine_targets.h"
 
-/* How long a target waits at most for those that it is to be scaled after. */
+/* The longest time that a target waits for the targets in its `after`. */
 #define AFTER_MAX_US (30 * AS_US_PER_S)
 
 static bool is_at_work(const struct as_engine *engine, const struct target *target)
@@ -43,7 +43,7 @@ static void let_go(struct as_engine *engine, struct target *target)
     target->turn_after.is_held = false;
 }
 
-/* True: the target was held back, and is to stay idle. */
+/* True: the target was held back, and must stay idle. */
 bool after_must_wait(struct as_engine *engine, struct target *target)
 {
     struct turn_after *turn = &target->turn_after;
@@ -65,7 +65,7 @@ bool after_must_wait(struct as_engine *engine, struct target *target)
     return true;
 }
 
-/* The target is idle: those that waited for it go on, or wait for the next. */
+/* The target is idle: targets that waited for it continue, or wait for the next one. */
 void after_release(struct as_engine *engine, struct target *target)
 {
     if (!target->turn_after.is_held)

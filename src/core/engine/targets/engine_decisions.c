@@ -1,8 +1,8 @@
 /*
- * From an observation and what the rules want to a decision and its record.
+ * From an observation and the rules' proposals to a decision and its record.
  *
- * Rules with `dry_run` are decided together with the live ones, but apart from them: what they
- * propose never moves or vetoes anything.
+ * Rules with `dry_run` are decided at the same time, but separately from live rules: their
+ * proposals never move or veto anything.
  */
 #include "engine_decisions.h"
 
@@ -23,8 +23,7 @@
 #include "engine/targets/engine_proposals.h"
 #include "engine/targets/engine_sources.h"
 
-/* The other side's own bounds narrow the configured ones; its maximum wins where they contradict.
- */
+/* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
 static void narrow_bounds(struct as_bounds_config *bounds, const struct as_observation *observation)
 {
     if (observation->max >= 0 && observation->max < bounds->max)
@@ -95,7 +94,7 @@ static void verdict_set(struct verdict *verdict, const struct as_decision *decis
     memcpy(verdict->id, id, AS_ULID_SIZE);
 }
 
-/* Ids since the last decision, and how long ago that was. */
+/* Ids of notifications since the last decision, and their age. */
 static void describe_cause(struct as_engine *engine, const struct target *target,
                            struct as_decision_record *record)
 {
@@ -148,17 +147,17 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
     return id;
 }
 
-/* Of two requests for different sizes the first could still be the one that is carried out, and
- * would not be recognized: until that is known, no other size is asked for. Where a request is for
- * so many more, not even the same. */
+/* If two requests ask for different sizes, the first one might still be carried out without
+ * being recognized. So while it is open, only its size may be requested; if requests are
+ * relative, none. */
 static bool contradicts_maybe(const struct target *target, const struct as_decision *decision)
 {
     return target->maybe && decision->desired != decision->replicas &&
            (target->is_relative || decision->desired != target->maybe->to);
 }
 
-/* Decides, and decides again where something holds back what was decided: the hold is part of the
- * input, so that the log explains itself. */
+/* Decides, and decides again if something holds the decision back: the hold is part of the input,
+ * so that the log explains itself. */
 static void decide(struct as_engine *engine, struct target *target,
                    const struct proposals *proposals, struct as_decide_input *input,
                    struct as_proposal_result *results, struct outcome *outcome)
@@ -179,8 +178,8 @@ static void decide(struct as_engine *engine, struct target *target,
     as_decide(input, results, decision);
 }
 
-/* Decides one set of proposals and records it, unless it only repeats the last decision and no
- * notification is behind it. */
+/* Decides one set of proposals. Records the decision, unless it repeats the last one and no
+ * notification caused it. */
 static bool decide_one(struct as_engine *engine, struct target *target,
                        const struct as_observation *observation, const struct proposals *proposals,
                        bool dry_run, struct verdict *verdict, struct outcome *outcome)
@@ -192,7 +191,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     decide(engine, target, proposals, input, results, outcome);
     if (proposals->count == 0 && decision->reason != AS_REASON_ABOVE_MAX &&
         decision->reason != AS_REASON_BELOW_MIN && !decision->has_would)
-        return false; /* nobody asked, nothing is enforced */
+        return false; /* no proposals, no bound enforced */
 
     const bool is_live = verdict == &target->verdict;
     if (is_live)
@@ -226,7 +225,7 @@ static as_mono_time get_earlier(as_mono_time a, as_mono_time b)
     return a.us < b.us ? a : b;
 }
 
-/* When the proof that a scale-down lacked may have come. */
+/* When the proof that a scale-down lacks may arrive. */
 static as_mono_time get_proof_time(const struct as_engine *engine, struct target *target,
                                    const struct as_decision *decision)
 {
@@ -235,7 +234,7 @@ static as_mono_time get_proof_time(const struct as_engine *engine, struct target
     return (as_mono_time){as_time_add(engine->mono.us, every)};
 }
 
-/* When a value or a rule may want something else without anything happening. */
+/* When a value or a rule may next want something else, without any event. */
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target)
 {
     const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};

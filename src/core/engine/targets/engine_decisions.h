@@ -8,10 +8,10 @@
 
 struct outcome { /* of deciding */
     struct as_decision decision;
-    const char *id;   /* of its record, which may be an earlier one that says the same */
-    bool is_decided;  /* else nothing was proposed, and no bound enforced */
+    const char *id;   /* of its record, which may be an earlier, equal one */
+    bool is_decided;  /* false: nothing was proposed, and no bound enforced */
     bool is_recorded; /* there are effects to commit */
-    as_mono_time due; /* when a proposal that is not due now will be */
+    as_mono_time due; /* when the next proposal will be due */
 };
 
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);

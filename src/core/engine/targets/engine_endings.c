@@ -1,8 +1,8 @@
 /*
- * What rules still have to do because an incident was resolved: `on_resolved`.
+ * `on_resolved`: what rules still have to do after an incident was resolved.
  *
- * An alert that ends is no proof that the load is gone, so each step of an ending needs one that
- * monitoring lives: the rule's guard, else the watchdog, else the rule's author waived it. Endings
+ * The end of an alert does not prove that the load is gone. So each step of an ending needs a proof
+ * that monitoring works: the rule's guard, else the watchdog, unless the rule waives it. Endings
  * are stored with their target, and last no longer than an incident that is not seen any more.
  */
 #include "engine_endings.h"
@@ -19,8 +19,8 @@
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_sources.h"
 
-/* The size before the rule's first action for the incident, also where that is still under way; -1:
- * there was none. */
+/* The size before the rule's first action for the incident, even if that is still under way; -1: no
+ * action. */
 static int32_t get_origin(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
@@ -63,7 +63,7 @@ static void begin(struct as_engine *engine, const struct binding *binding)
     effect_put_target(engine, target);
 }
 
-/* Before the incident's bindings are dropped; belongs to the commit of its end. */
+/* Call it before the incident's bindings are dropped; belongs to the commit of its end. */
 void endings_begin(struct as_engine *engine, const struct incident *incident)
 {
     for (uint32_t i = 0; i < incident->binding_count; i++)
@@ -76,8 +76,8 @@ static as_mono_time get_end(const struct as_engine *engine, const struct ending 
         as_time_add(ending->state.ended.mono.us, engine->config.incident_expiry_us)};
 }
 
-/* Someone else's hand on the size, and another incident, end a give-back: what it would return to
- * is no longer what was there without the incident. */
+/* A size change by someone else, or another incident, ends a give-back: the size to return to is
+ * out of date. */
 static bool is_over(const struct as_engine *engine, const struct target *target,
                     const struct ending *ending, int32_t replicas)
 {
@@ -89,14 +89,13 @@ static bool is_over(const struct as_engine *engine, const struct target *target,
            replicas <= ending->state.origin;
 }
 
-/* Drops what is over, at this size (-1: it cannot be read); true where the target is to be stored.
- */
+/* Drops endings that are over, at this size (-1: unknown). True: the target must be stored. */
 bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas)
 {
     struct ending *ending, *next;
     bool changed = false;
     TAILQ_FOREACH_SAFE (ending, &target->endings, in_target, next) {
-        if (ending->state.last < 0 && replicas >= 0) { /* the first look at it */
+        if (ending->state.last < 0 && replicas >= 0) { /* the first observation */
             ending->state.last = ending->state.peak = replicas;
             changed = true;
         }
@@ -115,7 +114,7 @@ static as_mono_time get_due(const struct ending *ending)
     return (as_mono_time){as_time_add(ending->state.ended.mono.us, after)};
 }
 
-/* The size of the next step back: at least one, and at the most the way to the origin. */
+/* The size of the next step back: by at least one, at most to the origin. */
 static int64_t get_next_size(const struct ending *ending, int32_t replicas)
 {
     const struct as_ending_state *state = &ending->state;
@@ -125,7 +124,7 @@ static int64_t get_next_size(const struct ending *ending, int32_t replicas)
     return replicas - step > state->origin ? replicas - step : state->origin;
 }
 
-/* What the ending does now; false where it is not due. */
+/* The ending's action now; false: not due. */
 bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
                        int32_t replicas, struct as_action *action_out)
 {
@@ -138,7 +137,7 @@ bool ending_get_action(const struct as_engine *engine, const struct ending *endi
     return true;
 }
 
-/* The target has what the ending asks for, or its bounds do not let it have more of it. */
+/* The target has the wanted size, or its bounds allow no more of it. */
 static bool is_done(const struct target *target, const struct as_action *action, int32_t replicas)
 {
     const struct as_bounds_config *bounds = &target->config->bounds;
@@ -149,16 +148,16 @@ static bool is_done(const struct target *target, const struct as_action *action,
                                : true;
 }
 
-/* In a dry run it would have been carried out now. */
+/* Without the dry run it would have been carried out now. */
 static bool is_done_dry(const struct ending *ending, const struct as_decision *decision)
 {
     return decision->reason == AS_REASON_DRY_RUN && decision->direction == AS_DIRECTION_DOWN &&
            decision->rule && strcmp(decision->rule, ending->state.rule) == 0;
 }
 
-/* After a decision: drops what is to happen once, and has happened as if, or has nothing to do. It
- * does not lie in wait for a size that somebody chooses later. True where the target is to be
- * stored. A decision ends nothing of rules that it is not for: live ones, or those in dry run. */
+/* After a decision: drops endings that act once, if they have acted (in a dry run: would have), or
+ * have nothing to do. They do not wait for a size that somebody sets later. True: the target must
+ * be stored. A live decision does not end those of rules in dry run, nor the reverse. */
 bool endings_finish(struct as_engine *engine, struct target *target,
                     const struct as_decision *decision, bool is_live)
 {
@@ -181,7 +180,7 @@ bool ending_is_proven(const struct as_engine *engine, const struct target *targe
                       const struct ending *ending)
 {
     switch (ending->rule->guard_kind) {
-    case AS_GUARD_QUERY: /* one that came with a reload cannot be filled in any more: not met */
+    case AS_GUARD_QUERY: /* a guard that came with a reload cannot be filled in any more: not met */
         return ending->state.guard[0] && sources_is_guard_met(target, ending->state.guard);
     case AS_GUARD_WAIVED: return true;
     case AS_GUARD_ABSENT: break;
@@ -204,7 +203,7 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
     return next;
 }
 
-/* A size was set by us. Before the target is stored. */
+/* We have set a size. Call it before the target is stored. */
 void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
                         int32_t from, int32_t to)
 {
@@ -230,9 +229,9 @@ static const struct as_rule *find_rule(const struct as_ruleset *ruleset, const c
     return NULL;
 }
 
-/* The rule, if it still says that something follows here: it leads to the entry that has the
- * address, whatever the entry is called now; where none is known to have it, to the entry of that
- * name, whose template may give it. */
+/* The rule, if it still has an `on_resolved` for this target: the rule's entry must have the
+ * address, under any name. If no entry is known to have it: the entry has the stored name, and its
+ * template can give the address. */
 static const struct as_rule *find_successor(const struct as_engine *engine,
                                             const struct target *target,
                                             const struct ending *ending)
@@ -247,7 +246,7 @@ static const struct as_rule *find_successor(const struct as_engine *engine,
     return is_same ? rule : NULL;
 }
 
-/* True where the entry has another name than is stored. */
+/* True: the entry's name differs from the stored one. */
 static bool note_entry(struct as_engine *engine, struct target *target, const struct as_rule *rule)
 {
     const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
@@ -260,8 +259,8 @@ static bool note_entry(struct as_engine *engine, struct target *target, const st
     return is_renamed;
 }
 
-/* After new rules, and after a restart: finds the rules again by their names, and drops the endings
- * of those that are gone. True where the target is to be stored. */
+/* After new rules or a restart: finds the rules again by name, and drops the endings of missing
+ * rules. True: the target must be stored. */
 bool endings_remake(struct as_engine *engine, struct target *target)
 {
     struct ending *ending, *next;

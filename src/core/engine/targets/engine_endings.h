@@ -1,5 +1,5 @@
 /*
- * What rules want because an incident was resolved.
+ * What rules want after an incident was resolved.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ENDINGS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ENDINGS_H

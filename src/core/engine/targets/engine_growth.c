@@ -1,11 +1,11 @@
 /*
- * Growth of node groups: an increase is open until what was asked for is there, or until the
- * group's ready_timeout has passed. Then what did not come is taken back, and the group backs off:
- * no increase for 5 minutes, doubling to 30, so that a group without capacity never ratchets up.
- * What the provider refuses for want of capacity backs off at once.
+ * Growth of node groups: an increase is open until everything requested has arrived, or the group's
+ * ready_timeout has passed. Then what is missing is taken back, and the group backs off: no
+ * increase for 5 minutes, doubling to 30, so that a group without capacity never ratchets up. If
+ * the provider refuses for lack of capacity, the group backs off at once.
  *
- * A back-off is a lock like a cooldown's, after the decrease that the taking back was. An increase
- * that comes in full ends it, and so do three hours.
+ * A back-off is a lock like a cooldown's, after the decrease by the taking back. It is forgotten
+ * when an increase arrives in full, or after three hours.
  */
 #include "engine_growth.h"
 
@@ -38,13 +38,13 @@ struct locks growth_get_locks(const struct target *target, as_mono_time now)
     if (end <= now.us)
         return locks;
     locks.down = moment_get_later(target->last_down, growth->failed);
-    const int64_t rest = end - locks.down.mono.us; /* whole seconds: people read it */
+    const int64_t rest = end - locks.down.mono.us; /* whole seconds, for display */
     if (rest > locks.cooldown.up_after_down_us)
         locks.cooldown.up_after_down_us = (rest + AS_US_PER_S - 1) / AS_US_PER_S * AS_US_PER_S;
     return locks;
 }
 
-/* A failure while the group backs off already (of an order, say) begins the time anew. */
+/* A failure during a back-off (of an order, say) restarts the time. */
 static void back_off(struct as_engine *engine, struct target *target)
 {
     struct growth *growth = &target->growth;
@@ -127,7 +127,7 @@ const char *growth_on_applied(struct as_engine *engine, struct target *target,
     if (!has_failed_since(growth, growth->since))
         back_off(engine, target);
     growth->to = intent->to;
-    growth->is_refused = false; /* what came all the same has its time */
+    growth->is_refused = false; /* the rest has its normal time */
     return explain_taking_back(engine, growth, intent->from - intent->to, why);
 }
 
@@ -138,7 +138,7 @@ static void close_growth(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-/* What serves, with what did not serve before either. */
+/* Instances that serve, and those that did not serve before either. */
 static int32_t count_there(const struct growth *growth, const struct as_observation *observation)
 {
     return observation->status_replicas + growth->missing;
@@ -149,14 +149,14 @@ static bool is_complete(const struct growth *growth, const struct as_observation
     return !observation->in_progress && count_there(growth, observation) >= observation->replicas;
 }
 
-/* Only of an increase of ours: an instance that failed long after must not hold up the group. */
+/* Only for our own increase: an instance that fails long afterwards must not block the group. */
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation)
 {
     return target->growth.is_open && !is_complete(&target->growth, observation);
 }
 
-/* True: there is nothing (more) to wait for. What looks smaller than it was asked to be may come
- * from a cache, for a while. */
+/* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
+ * cache. */
 static bool is_over(const struct as_engine *engine, const struct growth *growth,
                     const struct as_observation *observation)
 {
@@ -168,7 +168,7 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
     return false;
 }
 
-/* After a failure for want of capacity the provider's lists have a moment to catch up. */
+/* After a failure for lack of capacity, the provider's lists get time to catch up. */
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct growth *growth = &target->growth;
@@ -178,7 +178,7 @@ static bool is_overdue(const struct as_engine *engine, const struct target *targ
             as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);
 }
 
-/* What is there, and what was there before the increase, stays. */
+/* Keeps what is there, and what was there before the increase. */
 static int32_t get_size_to_keep(const struct growth *growth,
                                 const struct as_observation *observation)
 {
@@ -214,6 +214,6 @@ bool growth_remake(struct as_engine *engine, struct target *target)
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    target->growth.is_open = false; /* no rule leads to it: it is nobody's any more */
+    target->growth.is_open = false; /* no rule uses it: nobody is responsible */
     return true;
 }

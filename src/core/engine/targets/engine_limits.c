@@ -1,19 +1,19 @@
 /*
- * Limits over all targets: how many actions are begun in a window of time, and how much of all
- * replicas of a kind of target is removed in one. What would go beyond waits, the oldest first.
+ * Limits over all targets: how many actions begin in a window of time, and which share of all
+ * replicas of a kind of target is removed in one. Changes beyond a limit wait, the oldest first.
  *
  * What counts when:
- *   an action from when it is begun, whatever becomes of it: who refuses is not to be hammered;
- *   a removal from when it is begun, for as long as it is under way or in question, and from when
- *   it was done, for a window. One that was not done gives its place back.
+ *   an action from its beginning, whatever its outcome: a failing side is not to be hammered;
+ *   a removal from its beginning, while under way or in question, and for a window after it was
+ *   done. A removal that was not done gives its place back.
  * So neither limit is exceeded in any window, however long requests take. After a restart the
- * windows are made from the targets' stored changes and the open intents; attempts that failed
- * before it are forgotten.
+ * windows are built from the targets' stored changes and the open intents; failed attempts from
+ * before are forgotten.
  *
- * Those who wait are in the order in which they began to, and leave it when a decision of theirs
- * does not have to wait any more. A place is free for a target only if those before it, as far as
- * they can use one, have theirs too. A removal larger than the limit allows at all waits for other
- * sizes, not for a turn: it holds nobody up.
+ * Waiting targets are in the order in which they began to wait. A target leaves the queue when its
+ * decision does not have to wait any more. It gets a place only if all targets before it that can
+ * use one have theirs too. A removal larger than the whole limit waits for other sizes, not for its
+ * turn: it blocks nobody.
  */
 #include "engine_limits.h"
 
@@ -24,8 +24,8 @@
 
 #include "engine/state/engine_targets.h"
 
-/* A window with more items than this has pairs of them taken for one, at the time of the later: it
- * counts for a little longer, never shorter. */
+/* A window with more items than this merges pairs of them at the later time: they count a little
+ * longer, never shorter. */
 #define WINDOW_MAX 4096
 /* 100 % in thousandths of a percent. */
 #define WHOLE 100000
@@ -50,7 +50,7 @@ static void window_merge(struct window *window)
     window->count = kept;
 }
 
-/* `at` is not before that of any item. */
+/* `at` is not before any item's time. */
 static void window_add(struct window *window, as_mono_time at, int64_t amount)
 {
     if (window->count == WINDOW_MAX)
@@ -61,7 +61,7 @@ static void window_add(struct window *window, as_mono_time at, int64_t amount)
     window->total += amount;
 }
 
-/* Forgets what is as old as the window is long. */
+/* Forgets items as old as the window. */
 static void window_move(struct window *window, as_mono_time now, int64_t per_us)
 {
     size_t old = 0;
@@ -84,7 +84,7 @@ static size_t get_kind(const struct target *target)
     return as_target_kind_get_index(target->ref->kind);
 }
 
-/* What one kind of target has at the beginning of the window, and may remove in it. */
+/* What a kind of target may remove in the window: a share of its size at the window's beginning. */
 static int64_t get_allowance(const struct as_engine *engine, size_t kind, int64_t removed)
 {
     return get_share(engine->config.limits.scale_down_milli_percent,
@@ -101,7 +101,7 @@ static bool limits_removals(const struct as_engine *engine)
     return engine->config.limits.scale_down_milli_percent > 0;
 }
 
-/* What would be removed, as far as that is limited. */
+/* The removal, as far as it is limited. */
 static int64_t get_removal(const struct as_engine *engine, int32_t from, int32_t to)
 {
     return limits_removals(engine) && to < from ? (int64_t)from - to : 0;
@@ -112,11 +112,11 @@ static bool can_ever_fit(const struct as_engine *engine, size_t kind, int64_t re
     return removal <= get_allowance(engine, kind, 0);
 }
 
-struct claim { /* what is spoken for: by others' actions, and by who waits before the target */
+struct claim { /* places taken: by others' actions, and by targets that wait before this one */
     int64_t actions, removal;
 };
 
-/* No further than it takes to see that there is no place. */
+/* Stops when there certainly is no place. */
 static struct claim get_claim_before(const struct as_engine *engine, const struct target *target,
                                      int64_t removal)
 {
@@ -157,7 +157,7 @@ static void move_windows(struct as_engine *engine)
         window_move(&engine->budget.removed[i], engine->mono, limits->scale_down_per_us);
 }
 
-/* Keeps the sum of the known sizes of all targets that rules lead to. */
+/* Updates the sum of known sizes of all targets that rules use. */
 static void count_size(struct as_engine *engine, struct target *target)
 {
     const int32_t size = target->config && target->has_size ? target->replicas : 0;
@@ -172,7 +172,7 @@ static void stop_waiting(struct as_engine *engine, struct target *target)
     target->turn.is_waiting = false;
 }
 
-/* Somebody gave up a place: those who wait for one, and find it theirs, are evaluated. */
+/* A place has become free: evaluates the waiting targets that fit now. */
 static void call_waiting(struct as_engine *engine)
 {
     int64_t actions = 0, removal[AS_TARGET_KINDS_MAX];
@@ -227,7 +227,7 @@ void limits_note_begun(struct as_engine *engine, struct target *target, int32_t 
         move_windows(engine);
         window_add(&engine->budget.begun, engine->mono, 1);
     }
-    /* an older request of which nobody knows asks for the same size: only one of them is done */
+    /* an older request, outcome unknown, has the same size: only one counts */
     *removing -= target->removing;
     target->removing = get_removal(engine, from, to);
     *removing += target->removing;
@@ -252,8 +252,8 @@ void limits_note_ended(struct as_engine *engine, struct target *target, int32_t 
         call_waiting(engine);
 }
 
-/* When the window has lost what is too much in it; if that is more than there is, not before all
- * that is spoken for has gone through it. */
+/* When `too_much` has left the window. If the window has less, all claims must first pass through
+ * it. */
 static int64_t get_time_without(const struct as_engine *engine, const struct window *window,
                                 int64_t too_much, int64_t per_us)
 {
@@ -265,7 +265,7 @@ static int64_t get_time_without(const struct as_engine *engine, const struct win
     return too_much > 0 ? as_time_add(engine->mono.us, per_us) : engine->mono.us;
 }
 
-/* What leaves the window was also part of what the share is taken of. */
+/* What leaves the window also reduces the base of the share. */
 static int64_t get_removal_time(const struct as_engine *engine, size_t kind, int64_t removal,
                                 int64_t claim)
 {
@@ -302,13 +302,13 @@ as_mono_time limits_get_free_time(const struct as_engine *engine, const struct t
     return (as_mono_time){at};
 }
 
-/* The target is being evaluated: whether it has to wait is found anew. */
+/* The target is being evaluated: whether it must wait is computed again. */
 void limits_on_evaluate(struct target *target)
 {
     target->turn.is_current = false;
 }
 
-/* The target is idle: who did not have to wait any more has left its place to others. */
+/* The target is idle: if it does not wait any more, its place goes to others. */
 void limits_on_idle(struct as_engine *engine, struct target *target)
 {
     count_size(engine, target);
@@ -397,7 +397,7 @@ void limits_restore(struct as_engine *engine)
         fill(&engine->budget.removed[i], &removed[i]);
 }
 
-/* New rules: windows that have become longer, or come to be, know what the targets remember. */
+/* New rules: windows that are new or longer are built from the targets' history. */
 void limits_on_rules(struct as_engine *engine, const struct as_limits *old)
 {
     const struct as_limits *new = &engine->config.limits;

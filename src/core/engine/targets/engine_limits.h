@@ -1,5 +1,5 @@
 /*
- * How much may be begun and removed over all targets.
+ * Limits on actions and removals over all targets.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_LIMITS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_LIMITS_H
@@ -7,13 +7,13 @@
 #include "engine/state/engine_state.h"
 
 void limits_deinit(struct as_engine *engine);
-/* True: the change would exceed a limit now, and the target waits for its turn. */
+/* True: the change would exceed a limit now; the target waits for its turn. */
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
 void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
-/* With the new size and `maybe` in the target: it does not end while it may still be done. */
+/* With the new size and `maybe` in the target: while `maybe` is open, nothing has ended. */
 void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
                        bool applied);
-/* When one that was refused may fit; AS_MONO_NEVER: not by time alone. */
+/* When a refused change may fit; AS_MONO_NEVER: not by time alone. */
 as_mono_time limits_get_free_time(const struct as_engine *engine, const struct target *target,
                                   int32_t from, int32_t to);
 void limits_on_evaluate(struct target *target);

@@ -1,12 +1,12 @@
 /*
- * Another object under the same name: one was deleted, and another made (another UID). What is
- * known of the former says nothing of it: locks, the history that windows and policies go by, sizes
- * to give back, a request of which nobody knows, an ordered size. Pauses are the name's. What a
- * rule has done for an incident (`once`, max_steps, `every`) is the incident's, and what an alert's
- * last report was used for (last_step_down) is the alert's: these stay.
+ * Another object under the same name: the former was deleted, the new one has another UID. What
+ * belongs to the former is dropped: locks, the history for windows and policies, sizes to give
+ * back, a request with unknown outcome, an ordered size. The rest stays: pauses belong to the name,
+ * what a rule has done for an incident (`once`, max_steps, `every`) to the incident, and
+ * last_step_down to the alert's reports.
  *
- * What has no UID is the same for ever. So is a target that was stored without one. A UID that was
- * there before is an old view of the target.
+ * Objects without a UID count as the same for ever, as do targets stored without one. If an earlier
+ * UID comes back, it is an outdated view of the target.
  */
 #include "engine_objects.h"
 

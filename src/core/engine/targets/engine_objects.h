@@ -6,8 +6,8 @@
 
 #include "engine/state/engine_state.h"
 
-/* Before anything is made of an observation. What belongs to another object of the name is dropped,
- * recorded and committed. */
+/* Call it before an observation is used. Drops what belongs to the former object; records and
+ * commits that. */
 void object_see(struct as_engine *engine, struct target *target, const char *uid);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * Orders of operators: carried out, refused, and recorded either way before they are answered.
+ * Operators' orders: carried out or refused, and recorded before the answer.
  *
- * An ordered size is kept with its target, also in the state, until it is set or given up: the
- * answer that it will be set holds over a crash. It goes the way of every action: observed, the
- * intent committed, set, the outcome committed. Locks, limits, `after` and pauses do not stop it;
- * the kill switch ends it.
+ * An ordered size is stored with its target until it is set or given up: the promise to set it
+ * survives a crash. It is handled like every action: observed, the intent committed, set, the
+ * outcome committed. Locks, limits, `after` and pauses do not stop it; the kill switch ends it.
  */
 #include "engine_orders.h"
 
@@ -22,10 +21,10 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
-/* Targets that can be paused at a time: an order costs memory and state. */
+/* Targets that can be paused at once: an order costs memory and state. */
 #define PAUSED_MAX  10000
 #define MESSAGE_MAX 512
-/* An operator's size that could not be set for so long is given up: nobody expects it any more. */
+/* An ordered size is given up if it could not be set for so long: nobody expects it any more. */
 #define ORDER_MAX_US (10 * AS_US_PER_MIN)
 
 static const char stopped[] = "given up: the kill switch was set";
@@ -38,7 +37,7 @@ static struct target *find_by_id(struct as_engine *engine, const char *id)
     return RB_FIND(target_tree, &engine->targets, &key);
 }
 
-/* The only target of the entry with this name; NULL where there is none, or more. */
+/* The only target of the entry with this name; NULL: none, or several. */
 static struct target *find_by_name(struct as_engine *engine, const char *name, size_t *count_out)
 {
     struct target *found = NULL, *target;
@@ -54,7 +53,7 @@ static struct target *find_by_name(struct as_engine *engine, const char *name, s
     return *count_out == 1 ? found : NULL;
 }
 
-/* An id that a template of the rule files may give some day. */
+/* Whether a template of the rule files may give this id later. */
 static bool may_come(const struct as_engine *engine, const char *id)
 {
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
@@ -67,7 +66,7 @@ static bool may_come(const struct as_engine *engine, const char *id)
 struct deed { /* an order being carried out */
     struct as_order_record *record;
     struct target *target;
-    struct waiter *waiter; /* for what is to be evaluated then; made when it is needed */
+    struct waiter *waiter; /* evaluates targets after the commit; made when needed */
     bool wakes, wakes_all;
 };
 
@@ -140,7 +139,7 @@ static bool is_locked(const struct as_engine *engine, const struct target *targe
         return holds(engine, &locks.cooldown, locks.up, locks.down) ||
                holds(engine, &locks.cooldown, target->dry_last_up, target->dry_last_down);
     }
-    /* which locks there are is not known: all that is remembered may be one */
+    /* the present locks are unknown: any remembered one may count */
     const int64_t keep = target->keep_us;
     return lasts(engine, target->last_up, keep) || lasts(engine, target->last_down, keep) ||
            lasts(engine, target->dry_last_up, keep) || lasts(engine, target->dry_last_down, keep);
@@ -165,7 +164,7 @@ static bool is_dry(const struct as_engine *engine, const struct target *target)
     return engine->config.dry_run || target->config->dry_run;
 }
 
-/* Of an order that leads to no request. */
+/* For an order that leads to no request. */
 static struct as_action_record *record_end(struct as_engine *engine, struct target *target,
                                            enum as_reason outcome, int32_t from)
 {
@@ -198,7 +197,7 @@ static void drop(struct target *target)
     target->ordered = (struct ordered){0};
 }
 
-/* The order is over without what it asked for; the target is to be stored. */
+/* The order failed; the target is to be stored. */
 static void give_up(struct as_engine *engine, struct target *target, enum as_reason outcome,
                     const char *message)
 {
@@ -213,7 +212,7 @@ bool orders_is_of(const struct target *target, const struct intent *intent)
            strcmp(target->ordered.id, intent->decision_id) == 0;
 }
 
-/* The request for it is being carried out, or may have been: its record comes. */
+/* Its request is under way, or may have been carried out: a record will follow. */
 static bool is_on_its_way(const struct target *target)
 {
     const struct intent *const intents[] = {target->intent, target->maybe};
@@ -229,7 +228,7 @@ void orders_on_halt(struct as_engine *engine)
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
         target->ordered.is_stopped = target->ordered.is_set;
-        if (!target->ordered.is_set || is_on_its_way(target)) /* that is seen to its end */
+        if (!target->ordered.is_set || is_on_its_way(target)) /* it is seen to its end */
             continue;
         give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
         effect_put_target(engine, target);
@@ -267,7 +266,7 @@ static void scale(struct as_engine *engine, struct deed *deed)
         memcpy(target->ordered.id, deed->record->id, AS_ULID_SIZE);
         free(target->entry);
         target->entry = as_xstrdup(target->config->name);
-        target->retry.us = INT64_MIN; /* one try at once, whatever failed before */
+        target->retry.us = INT64_MIN; /* tries at once, whatever failed before */
         effect_put_target(engine, target);
         deed->wakes = true;
     }
@@ -291,7 +290,7 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
                "no such target: it goes by its id, or its name in the rule files");
 }
 
-/* NULL: there is none, or more than one of the name. One that has not come yet can be paused. */
+/* NULL: none, or several of this name. A target that does not exist yet can be paused. */
 static struct target *find(struct as_engine *engine, const struct as_order *order,
                            size_t *count_out)
 {
@@ -340,7 +339,7 @@ static bool is_too_old(const struct as_engine *engine, const struct ordered *ord
     return as_time_add(ordered->at.mono.us, ORDER_MAX_US) <= engine->mono.us;
 }
 
-/* Why it cannot be done any more; NULL where it can. */
+/* Why it cannot be done any more; NULL: it can. */
 static const char *find_reason_against(const struct as_engine *engine, const struct target *target,
                                        const struct as_observation *observation)
 {
@@ -385,7 +384,7 @@ bool orders_begin(struct as_engine *engine, struct target *target,
         return false;
     }
     if (target->maybe && (target->is_relative || target->maybe->to != ordered->replicas))
-        return false; /* what is in question is looked at again soon */
+        return false; /* a request in question is soon observed again */
     return true;
 }
 

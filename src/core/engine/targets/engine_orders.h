@@ -1,5 +1,5 @@
 /*
- * What operators order.
+ * Operators' orders.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ORDERS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_ORDERS_H
@@ -9,17 +9,17 @@
 bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
 /* The kill switch was set. To be committed. */
 void orders_on_halt(struct as_engine *engine);
-/* Returns the target that is to be settled if it is idle; or NULL. */
+/* Returns the target to settle if it is idle; or NULL. */
 struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
                              uint64_t request);
-/* The target is seen. True: what was ordered is to be begun; false: nothing is to be done now. */
+/* The target was observed. True: begin the ordered change; false: nothing to do now. */
 bool orders_begin(struct as_engine *engine, struct target *target,
                   const struct as_observation *observation);
-/* It could not be observed, or (told by a record already) a request failed; true: given up, and the
+/* The observation failed, or a request (`is_told`: recorded already). True: given up, and the
  * target is to be stored. */
 bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
                        bool is_told);
-bool orders_remake(struct as_engine *engine, struct target *target); /* true likewise */
+bool orders_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
 void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
 void orders_on_applied(struct target *target, const struct intent *intent);
 

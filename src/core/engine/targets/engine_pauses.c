@@ -1,13 +1,13 @@
 /*
- * Pauses: of one target or of all, ordered by an operator, kept in the state, ended by another
- * order or by time; and the kill switch, which comes from outside and is not kept.
+ * Pauses of one target or of all: ordered by an operator, stored, ended by another order or by
+ * time. And the kill switch, which comes from outside and is not stored.
  *
- * A paused target is observed and decided as ever, with the flag `paused`; so what it would do is
- * in the log. What was decided before the pause and is not sent yet is not sent any more.
+ * A paused target is observed and decided as usual, with the flag `paused`: so the log shows what
+ * it would do. A decision from before the pause is not sent any more.
  *
- * Invariants: the targets with a pause of their own are exactly those in the list of paused ones;
- * `pause_due` is not after the first end. Ends are counted from the moment of the order, so that a
- * restart does not make a pause longer.
+ * Invariants: the list of paused targets has exactly the targets with their own pause; `pause_due`
+ * is not after the first end. A pause is counted from its order, so that a restart does not make it
+ * longer.
  */
 #include "engine_pauses.h"
 
@@ -56,7 +56,7 @@ static void fill(struct pause *pause, struct as_moment since, int64_t for_us, co
     };
 }
 
-/* In the list, and with memory of its own for the texts. */
+/* Puts the target into the list; copies the texts. */
 static void set(struct as_engine *engine, struct target *target, struct as_moment since,
                 int64_t for_us, const char *who, const char *reason)
 {
@@ -134,7 +134,7 @@ void pauses_touch_all(struct as_engine *engine, struct waiter *waiter)
         target_touch(target, waiter);
 }
 
-/* A record of what no operator ordered: an end by time, the kill switch. */
+/* A record without an operator's order: an end by time, the kill switch. */
 static void record(struct as_engine *engine, enum as_order_kind kind, const struct target *target,
                    const char *who, const char *reason)
 {
@@ -149,7 +149,7 @@ static void record(struct as_engine *engine, enum as_order_kind kind, const stru
     (void)effect_order_record(engine, order, target, 0);
 }
 
-/* Told at every look; only what is new counts. */
+/* Called at every look at the switch; ignores repeats. */
 bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
 {
     struct pause *now = &engine->halt;

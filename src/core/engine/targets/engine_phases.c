@@ -2,17 +2,17 @@
  * A target's phases: what an event leads to, and which phase is next.
  *
  *   phase      event                               next       what is done
- *   idle       due, and something refers to it     observing  its size is asked for, and queries
+ *   idle       due, and used by something          observing  its size is requested, and queries
  *   idle       due, backing off or held back       idle       it waits for its deadline
- *   idle       due, nothing refers to it           idle       forgotten once its locks are over
- *   observing  seen, `maybe` is what is there      outcome    locks and steps of that request begin
+ *   idle       due, used by nothing                idle       forgotten once its locks are over
+ *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
  *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
  *   observing  seen, queries are not answered      sampling   the observation is held
  *   observing  seen, queries are answered          (decided)
- *   observing  could not be seen                   idle       recorded if it is news; backs off
+ *   observing  observation failed                  idle       recorded if it is new; backs off
  *   sampling   the last query is answered          (decided)
- *   sampling   new rules, or the stop              idle       dirty; what was held is dropped
+ *   sampling   new rules, or the stop              idle       dirty; the held one is dropped
  *   (decided)  another size is wanted              intent     the intent is committed
  *   (decided)  no other size, or it must wait      idle       a deadline for the next look
  *   (decided)  other rules, or held back meanwhile idle       dirty
@@ -24,15 +24,15 @@
  *   outcome    committed                           idle
  *
  * A target is due at its deadline, when a commit that touched it is done, when it is idle again and
- * dirty, and when it is in the ready list. What else comes while it is not idle marks it `dirty`.
+ * dirty, and when it is in the ready list. Other events while it is not idle mark it `dirty`.
  *
  *   dirty    something has happened since the last decision
- *   retry    after a failure: it stays idle until then, whatever comes, but for an operator's order
+ *   retry    after a failure: it stays idle until then; only an operator's order overrides this
  *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
- *            meanwhile no other size is asked for
- *   turn     it waits for a place within the limits, turn_after for others to settle; who gives up
- *            a place or settles puts it into the ready list
- *   ordered  an operator's size that is not set yet: comes before what rules want, asks no queries
+ *            meanwhile no other size is requested
+ *   turn     it waits for a place within the limits, turn_after for others to settle; a target that
+ *            gives up a place or settles puts it into the ready list
+ *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
 #include "engine_phases.h"
@@ -53,10 +53,10 @@
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_sources.h"
 
-/* Named targets without incidents are observed this often, fewer than this many a second in all. */
+/* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)
 #define REFRESH_PER_SECOND 50
-/* How often a request whose answer was lost is looked for, while others wait. */
+/* How often a request with a lost answer is looked for, while others wait. */
 #define MAYBE_LOOK_US     (5 * AS_US_PER_S)
 #define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
 
@@ -103,14 +103,14 @@ static int64_t get_refresh_us(const struct as_engine *engine)
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 
-/* When the locks of a target that nothing refers to can be forgotten. */
+/* When the locks of a target that nothing uses can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
     const struct as_moment moments[] = {target->last_up,       target->last_down,
                                         target->dry_last_up,   target->dry_last_down,
                                         target->growth.failed, target->last_step_down};
     as_mono_time forget = {INT64_MIN};
-    if (target->event_count > 0) /* also where the locks were ended by hand */
+    if (target->event_count > 0) /* also if the locks were ended by hand */
         forget.us =
             as_time_add(target->events[target->event_count - 1].at.mono.us, target->keep_us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
@@ -132,7 +132,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         return;
     }
     if (target->pins > 0 || target->pause.is_set)
-        return; /* the waiter's commit, or the end of the pause, brings it here again */
+        return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
     after_forget(engine, target);
@@ -155,8 +155,8 @@ void targets_evaluate_ready(struct as_engine *engine)
     }
 }
 
-/* The target is (again) idle: evaluates it if something happened meanwhile, else sees that it has a
- * deadline if it needs one. */
+/* The target is idle (again): evaluates it if something has happened, else sets its deadline if it
+ * needs one. */
 void target_settle_down(struct as_engine *engine, struct target *target)
 {
     target_set_phase(engine, target, PHASE_IDLE);
@@ -169,7 +169,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         return;
     limits_on_idle(engine, target);
     after_release(engine, target);
-    targets_evaluate_ready(engine); /* before what is settled, or this is forgotten */
+    targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
     if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
         target_set_deadline_in(engine, target, GROWTH_LOOK_US);
     if (target->deadline.us != AS_MONO_NEVER.us)
@@ -195,7 +195,7 @@ void target_on_deadline(struct as_engine *engine, struct target *target)
         target_settle_down(engine, target);
 }
 
-/* No proposal is due before `due`, the decision itself would change at `next_evaluation`. */
+/* No proposal is due before `due`; the decision itself would change at `next_evaluation`. */
 static void set_next_look(struct as_engine *engine, struct target *target,
                           const struct outcome *outcome)
 {
@@ -228,7 +228,7 @@ static void hold(struct target *target, const struct as_observation *observation
 static void decide(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation)
 {
-    if (after_must_wait(engine, target)) { /* those have come to work meanwhile */
+    if (after_must_wait(engine, target)) { /* the targets in its `after` have become busy */
         target->dirty = true;
         target_settle_down(engine, target);
         return;
@@ -251,7 +251,7 @@ static void decide(struct as_engine *engine, struct target *target,
     target_settle_down(engine, target);
 }
 
-/* The target is seen: decides, once all queries are answered too. */
+/* The target was observed: decides, once all queries are answered too. */
 static void go_on(struct as_engine *engine, struct target *target,
                   const struct as_observation *observation)
 {
@@ -262,7 +262,7 @@ static void go_on(struct as_engine *engine, struct target *target,
     }
     if (target->generation != engine->generation ||
         (sources_need_pods(target) && !target->with_pods)) {
-        target->dirty = true; /* other rules ask other questions */
+        target->dirty = true; /* other rules have other queries */
         target_settle_down(engine, target);
         return;
     }
@@ -328,7 +328,7 @@ void target_on_queried(struct as_engine *engine, uint64_t ticket,
     free(held);
 }
 
-/* At a stop and under new rules nobody wants the answers any more, and some may take long. */
+/* At a stop and after new rules the answers are useless, and some may take long. */
 void targets_stop_sampling(struct as_engine *engine)
 {
     struct target *target;

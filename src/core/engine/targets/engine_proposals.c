@@ -1,14 +1,13 @@
 /*
  * What a target's rules want now.
  *
- * Incidents of one rule on one target propose the same, so a rule proposes once, for its oldest
- * incident that may act now; but a rule with a source proposes once for each value that its
- * incidents give. A rule none of whose incidents may act now proposes to stay (`by: 0`) if it may
- * want up, and nothing if it wants down. An incident that Alertmanager holds back (silenced) never
- * may.
+ * All incidents of one rule on one target propose the same. So a rule proposes once, for its oldest
+ * incident that may act now; a rule with a source proposes once for each value of its incidents. If
+ * none of its incidents may act now, a rule that may scale up proposes to stay (`by: 0`), other
+ * rules nothing. A held (silenced) incident never acts.
  *
- * What rests on the alert alone, and could lower the size, says when the alert was last reported:
- * of all incidents that ask for the same, the latest report counts.
+ * A proposal that rests only on the alert, and could lower the size, says when the alert was last
+ * reported: the latest report of all incidents with this proposal.
  */
 #include "engine_proposals.h"
 
@@ -19,14 +18,14 @@
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_sources.h"
 
-#define VALUES_MAX 32 /* of one rule */
+#define VALUES_MAX 32 /* per rule */
 
 static bool is_due(const struct as_engine *engine, const struct binding *binding)
 {
     return binding_get_due(binding).us <= engine->mono.us;
 }
 
-/* The oldest incident for which the rule may act now; NULL where there is none. */
+/* The oldest incident for which the rule may act now; NULL: none. */
 static const struct binding *find_due(const struct as_engine *engine, const struct group *group)
 {
     const struct binding *binding;
@@ -37,7 +36,7 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
     return NULL;
 }
 
-/* A value that was asked for this decision is news itself. */
+/* Neither scale-ups nor values queried for this decision need a report. */
 static bool needs_news(const struct as_rule *rule)
 {
     return rule->source.kind != AS_SOURCE_QUERY && rule->action.kind != AS_ACTION_SCALE_UP;
@@ -104,7 +103,7 @@ static void propose_to_stay(struct as_engine *engine, struct proposals *proposal
     const struct as_action *action = &group->rule->action;
     const int32_t replicas = group->target->replicas;
     struct as_action stay = {.kind = AS_ACTION_SCALE_UP, .amount = {.at_least = 1}};
-    if (action->is_to) { /* nobody goes below what it asked for */
+    if (action->is_to) { /* no decrease goes below its size */
         stay.is_to = true;
         stay.size = action->size < replicas ? action->size : replicas;
     }
@@ -210,7 +209,7 @@ static size_t count_possible(const struct target *target)
         const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
         count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
     }
-    return count + 1; /* one is written to before it is known to count */
+    return count + 1; /* an item is written before it is known to count */
 }
 
 void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
@@ -233,7 +232,7 @@ void proposals_gather(struct as_engine *engine, struct target *target, bool with
     *proposals_out = proposals;
 }
 
-/* Who made the proposal that won; NULL where nobody's did (bounds are enforced for nobody). */
+/* Who made the winning proposal; NULL: nobody (bounds are enforced for nobody). */
 static const struct proposer *find_winner(const struct proposals *proposals,
                                           const struct as_proposal_result *results,
                                           const struct as_decision *decision)
@@ -250,7 +249,7 @@ static const struct proposer *find_winner(const struct proposals *proposals,
     return winner;
 }
 
-/* Whether a decision to scale down lacks the proof that its rule asks for. */
+/* Whether a decision to scale down lacks the proof that its rule requires. */
 bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
                           const struct proposals *proposals,
                           const struct as_proposal_result *results,
@@ -268,7 +267,7 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
            !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
 }
 
-/* Notes which rules wanted up: the action is an answer to them, too. */
+/* Notes which rules wanted up: the action answers them too. */
 void proposals_note_wishes(const struct proposals *proposals,
                            const struct as_proposal_result *results, int32_t replicas)
 {
@@ -282,8 +281,8 @@ void proposals_note_wishes(const struct proposals *proposals,
     }
 }
 
-/* The samples of the target's own pods: a decision ignores others, and the log would be full of
- * them. Both lists are ascending. */
+/* Keeps only the samples of the target's own pods: a decision ignores all others, which would fill
+ * the log. Both lists ascend. */
 static void join_samples(struct as_engine *engine, const struct as_observation *observation,
                          struct as_proposal *proposal)
 {
@@ -301,7 +300,7 @@ static void join_samples(struct as_engine *engine, const struct as_observation *
     proposal->sample_count = count;
 }
 
-/* Samples without pods to join them with are no value; the observation says why there are none. */
+/* Without pods, samples are no value; the error is the observation's. */
 void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
                           struct proposals *proposals)
 {

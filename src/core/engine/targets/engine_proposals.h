@@ -6,17 +6,16 @@
 
 #include "engine/state/engine_state.h"
 
-struct proposer { /* where a proposal comes from: an incident of a group (NULL: to stay), or an
-                     ending */
+struct proposer { /* source of a proposal: an incident of a group (NULL: to stay), or an ending */
     struct group *group;
     const struct incident *incident;
     const struct ending *ending;
 };
 struct proposals {
     struct as_proposal *items;
-    struct proposer *origins; /* one an item */
+    struct proposer *origins; /* one per item */
     size_t count;
-    bool has_dry;                /* a rule with dry_run is among the target's */
+    bool has_dry;                /* the target has a rule with dry_run */
     struct as_digest *incidents; /* the first AS_RECORD_LIST_MAX */
     size_t incident_count;
     uint64_t incident_total;

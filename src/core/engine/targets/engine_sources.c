@@ -1,10 +1,10 @@
 /*
- * What a target's rules want to know before it is decided: PromQL queries, asked together with the
- * target's size, and values that stand in labels and annotations.
+ * The inputs of a target's rules: PromQL queries, asked together with the target's size, and values
+ * in labels and annotations.
  *
- * A query is told by its text: rules and incidents that ask the same share one answer. Answers are
- * of use for one decision only. Nothing is decided before all that its rules ask is answered, also
- * what came up after the first asking: a value that nobody asked for is no reason to scale down.
+ * A query is identified by its text: rules and incidents that ask the same share one answer. An
+ * answer serves one decision only. The decision waits for all answers, also to queries that were
+ * added after the first ones: a value that nobody asked for is no reason to scale down.
  */
 #include "engine_sources.h"
 
@@ -18,9 +18,9 @@
 #include "engine/state/engine_groups.h"
 
 #define SOURCES_NO_GUARD                                                                           \
-    "# the guard's templates cannot be filled in" /* never met: it is not asked */
-#define ASKS_MAX         64                       /* queries of one target at a time */
-#define ASKS_OF_RULE_MAX 32                       /* of these, one rule's: others have room */
+    "# the guard's templates cannot be filled in" /* never asked, so never met */
+#define ASKS_MAX         64                       /* queries per target at a time */
+#define ASKS_OF_RULE_MAX 32                       /* of these per rule, so that others have room */
 #define SHOWN_MAX        64                       /* bytes of a foreign text in an error */
 
 /* Effects may still point to the samples: freed at the next step. */
@@ -80,7 +80,7 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
     effect->query = &ask->query;
 }
 
-/* With the templates filled in, in the step's memory; NULL with an error where that cannot be. */
+/* With the templates filled in, in the step's memory; NULL with an error if that fails. */
 static const char *expand(struct as_engine *engine, const struct as_template *template,
                           const struct incident *incident, struct as_error *error)
 {
@@ -102,7 +102,7 @@ static struct as_query query_of_source(const struct as_source *source, const cha
     };
 }
 
-/* Whatever the incident is, the rule asks the same. */
+/* The query does not depend on the incident. */
 bool sources_is_same_for_all(const struct as_rule *rule)
 {
     return rule->source.kind == AS_SOURCE_QUERY && as_template_is_plain(rule->source.query);
@@ -168,8 +168,7 @@ static void ask_for_rules(struct as_engine *engine, struct target *target, bool 
     }
 }
 
-/* Asks what has not been asked for this decision. Rules in dry run take what room the others leave.
- */
+/* Asks new queries of this decision. Rules in dry run get the remaining room. */
 void sources_ask(struct as_engine *engine, struct target *target)
 {
     ask_for_rules(engine, target, false);
@@ -186,7 +185,7 @@ static void copy_samples(struct ask *ask, const struct as_query_result *result)
     ask->result.samples = samples;
 }
 
-/* The target of the query that was answered; NULL where nobody waits for it any more. */
+/* The target of the answered query; NULL: nobody waits for it any more. */
 struct target *sources_answer(struct as_engine *engine, uint64_t ticket,
                               const struct as_query_result *result)
 {
@@ -213,7 +212,7 @@ bool sources_is_guard_met(const struct target *target, const char *text)
     return ask && ask->is_answered && !ask->result.error;
 }
 
-/* "the label is not a number: "..."" and the like, in the step's memory. */
+/* Formats texts like "the label is not a number: "..."", in the step's memory. */
 static const char *quote(struct as_engine *engine, const char *before, const char *what,
                          const char *between, const char *name)
 {
@@ -283,8 +282,8 @@ static bool has_negative(const struct as_proposal *proposal)
     return proposal->has_value && proposal->value < 0;
 }
 
-/* What a size follows is a quantity of something: a negative one is a mistake of the query, and no
- * reason to go down to the minimum. Steps without a goal may stand on either side of zero. */
+/* A size that follows a value cannot follow a negative one: the query is wrong, which is no reason
+ * to go down to the minimum. Steps without a goal may have negative values. */
 static void refuse_negative(struct as_proposal *proposal)
 {
     const struct as_action *action = &proposal->action;
@@ -299,7 +298,7 @@ static void refuse_negative(struct as_proposal *proposal)
     proposal->error = "the value is negative";
 }
 
-/* The rule's value for an incident; `text_out` tells one value from another. */
+/* The rule's value for an incident; `text_out` distinguishes values. */
 void sources_read(struct as_engine *engine, const struct target *target, const struct as_rule *rule,
                   const struct incident *incident, struct as_proposal *proposal,
                   const char **text_out)
@@ -325,8 +324,7 @@ bool sources_need_pods(const struct target *target)
     return false;
 }
 
-/* Which of requests and limits the rules of the target go by; the configuration sees to it that
- * they agree. */
+/* Whether the target's rules use limits or requests; the configuration ensures that they agree. */
 static bool goes_by_limits(const struct target *target, enum as_resource resource)
 {
     struct group *group;
@@ -366,7 +364,7 @@ void sources_fill_pods(struct as_engine *engine, const struct target *target,
     input->pod_count = observation->pod_count;
 }
 
-/* How soon values may be other ones, where the rules do not say it themselves. */
+/* How soon values may change, if the rules do not say `every`. */
 int64_t sources_get_interval(const struct target *target)
 {
     struct group *group;

@@ -6,7 +6,7 @@
 
 #include "engine/state/engine_state.h"
 
-#define ASK_AGAIN_US (15 * AS_US_PER_S) /* where a rule does not say `every` */
+#define ASK_AGAIN_US (15 * AS_US_PER_S) /* if a rule has no `every` */
 
 void sources_drop(struct as_engine *engine, struct target *target);
 bool sources_is_same_for_all(const struct as_rule *rule);

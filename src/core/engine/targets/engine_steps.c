@@ -1,6 +1,6 @@
 /*
- * For which incidents a change of the size was a step: those that took part in its decision. It is
- * what `once`, max_steps, `every` and give_back go by.
+ * Which incidents a size change was a step of: those that took part in its decision. `once`,
+ * max_steps, `every` and give_back use this.
  */
 #include "engine_steps.h"
 
@@ -10,12 +10,12 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 
-/* The winner's rule, and in a scale-up all that wanted up: the highest size is an answer to them
- * too. Which these were is known only of the rules in force. */
+/* The winner's rule took part; in a scale-up also all rules that wanted up: the highest size
+ * answers them too. They are known only while the rules are the same. */
 static bool group_took_part(const struct as_engine *engine, const struct group *group,
                             const struct intent *intent)
 {
-    if (group->rule->dry_run || intent->rule[0] == '\0') /* bounds are enforced for nobody */
+    if (group->rule->dry_run || intent->rule[0] == '\0') /* enforced bounds have no rule */
         return false;
     if (strcmp(group->rule->name, intent->rule) == 0)
         return true;
@@ -23,7 +23,7 @@ static bool group_took_part(const struct as_engine *engine, const struct group *
         return false;
     const struct as_action *action = &group->rule->action;
     if (group->rule->source.kind != AS_SOURCE_NONE)
-        return group->wants_up; /* by its value then; after a restart nobody knows */
+        return group->wants_up; /* by its value at the decision; unknown after a restart */
     if (action->kind == AS_ACTION_SCALE_TO || action->is_to)
         return action->kind != AS_ACTION_SCALE_DOWN && action->size > intent->from;
     return action->kind == AS_ACTION_SCALE_UP;
@@ -34,8 +34,8 @@ static bool incident_took_part(const struct incident *incident, const struct int
     return incident->serial <= intent->serial && incident->opened.mono.us <= intent->at.mono.us;
 }
 
-/* Whether the incident was due when it was decided. By rules that have changed since, that cannot
- * be told any more: then it was. */
+/* Whether the incident was due at the decision. After a change of rules this is unknown: then it
+ * was. */
 static bool binding_was_due(const struct as_engine *engine, const struct binding *binding,
                             const struct intent *intent)
 {
@@ -46,7 +46,7 @@ static bool binding_was_due(const struct as_engine *engine, const struct binding
            binding_get_due_unheld(binding).us <= intent->at.mono.us;
 }
 
-/* Its rule has gone meanwhile, and may come back: counts it for those that the rule was for. */
+/* The rule is gone, but may come back: counts the step for its incidents. */
 static void count_kept_step(struct as_engine *engine, const struct target *target,
                             const struct intent *intent)
 {
@@ -83,7 +83,7 @@ void steps_count(struct as_engine *engine, struct target *target, const struct i
             binding->applied = moment_now(engine);
             effect_put_incident(engine, binding->incident);
         }
-        TAILQ_FOREACH (binding, &group->bindings, in_group) { /* one that came meanwhile */
+        TAILQ_FOREACH (binding, &group->bindings, in_group) { /* for those that came meanwhile */
             const uint32_t steps = binding->steps;
             owners_inherit(engine, binding);
             if (binding->steps != steps)

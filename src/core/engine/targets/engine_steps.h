@@ -1,5 +1,5 @@
 /*
- * For which incidents a change was a step.
+ * Which incidents a change was a step of.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_STEPS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_STEPS_H
