@@ -1,6 +1,5 @@
 /*
- * Objects of a cluster that have a subresource `scale`. What is sized is no part of an id: that is
- * always the object's scale.
+ * Kubernetes objects with the subresource `scale`. An id names the object, not its scale.
  */
 #include <string.h>
 
@@ -38,7 +37,7 @@ static bool is_dns_label(const char *text, size_t size)
     return size <= 63 && is_dns_part(text, size);
 }
 
-/* RFC 1123 subdomain as Kubernetes reads it: parts of any length with dots between them. */
+/* RFC 1123 subdomain as Kubernetes checks it: parts of any length with dots between them. */
 static bool is_dns_subdomain(const char *text, size_t size)
 {
     if (size > 253)
@@ -93,7 +92,7 @@ static bool is_kind(const char *value)
 #define PARTS_MAX 6 /* cluster, group, version, kind, namespace, name */
 
 /* "default/apps/v1/Deployment/shop/web"; also a pattern of ids (core/target.c), where `*` is any
- * version of any group. False: it is nothing of this kind. */
+ * version of any group. False: not of this kind. */
 static bool append_key(const char *text, struct as_buf *out)
 {
     const char *parts[PARTS_MAX];
@@ -124,7 +123,7 @@ static bool append_key(const char *text, struct as_buf *out)
     return true;
 }
 
-/* kube-state-metrics' names. Several of its replicas may say the same: max() takes one. */
+/* kube-state-metrics' names. Several of its replicas may report the same: max() takes one. */
 static const struct {
     const char *kind, *metric, *label;
 } size_metrics[] = {

@@ -1,6 +1,6 @@
 /*
- * Groups of instances at a provider. Which keys an address has, and which of them tell where the
- * group is, the provider says (config/provider_kind.h).
+ * Groups of instances at a provider. The provider says which keys an address has, and which of them
+ * say where the group is (config/provider_kind.h).
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #include "values.h"
 
-/* Of a URL stays its normal form (base/url.h). Of other names there is one spelling. */
+/* A URL is normalized (base/url.h). Other names have only one spelling. */
 static bool append_key(const char *rest, struct as_buf *out)
 {
     const char *slash = strchr(rest, '/');

@@ -1,6 +1,5 @@
 /*
- * The table of kinds of targets: one row each. In a file of its own, so that a test may have one of
- * its own.
+ * The table of kinds of targets: one row each. In its own file, so that a test can replace it.
  */
 #include <alertscaler/core/target_kind.h>
 

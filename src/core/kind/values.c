@@ -1,5 +1,5 @@
 /*
- * What values of an address may be: what kinds have in common.
+ * Checks of address values that several kinds use.
  */
 #include "values.h"
 

@@ -1,5 +1,5 @@
 /*
- * What values of an address may be, for the rows of kinds.
+ * Checks of address values, for the rows of kinds.
  */
 #ifndef ALERTSCALER_SRC_CORE_KIND_VALUES_H
 #define ALERTSCALER_SRC_CORE_KIND_VALUES_H
@@ -8,7 +8,7 @@
 
 bool is_without_controls(const char *value); /* not empty; neither C0, DEL nor C1 */
 
-/* The name of something in the configuration; without '/' because it stands inside an id. */
+/* A name in the configuration; without '/', because it is part of an id. */
 bool is_configured_name(const char *value);
 
 #endif

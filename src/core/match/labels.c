@@ -1,8 +1,8 @@
 /*
- * Label sets: one block of memory that holds the sorted array and, behind it, the texts.
+ * Label sets: one block of memory with the sorted array, followed by the texts.
  *
- * Alertmanager writes its labels sorted, so that sorting is the exception: it is done only where a
- * pair is found out of order.
+ * Alertmanager sends its labels sorted. So sorting is the exception: it is done only if a pair is
+ * out of order.
  */
 #include <alertscaler/core/labels.h>
 
@@ -19,7 +19,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct as_label *)a)->name, ((const struct as_label *)b)->name);
 }
 
-/* Sorts if need be; -EEXIST when a name comes twice. */
+/* Sorts if necessary; -EEXIST if a name comes twice. */
 static int sort(struct as_label *items, size_t count)
 {
     int order = -1;
@@ -127,7 +127,7 @@ bool as_labels_equal(const struct as_labels *a, const struct as_labels *b)
     return true;
 }
 
-/* FNV-1a over the text and the separator behind it. */
+/* FNV-1a over the text and the separator after it. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     const uint64_t prime = UINT64_C(0x100000001b3);

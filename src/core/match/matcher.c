@@ -1,12 +1,12 @@
 /*
- * Matchers in the two syntaxes of Alertmanager. A plain name ([a-zA-Z_:][a-zA-Z0-9_:]*) is followed
- * by a value in the classic syntax: with or without quotes, where only \" \\ and \n are escapes and
- * any other backslash is itself. A name in quotes, or a bare one with other characters, is followed
- * by a value in the UTF-8 syntax: in quotes with Go's escapes, or bare without reserved characters.
- * That is what Alertmanager's default mode makes of a matcher.
+ * Matchers in Alertmanager's two syntaxes, as in its default mode. After a plain name
+ * ([a-zA-Z_:][a-zA-Z0-9_:]*) comes a value in the classic syntax: with or without quotes; only \"
+ * \\ and \n are escapes, any other backslash is literal. After a name in quotes, or an unquoted
+ * name with other characters, comes a value in the UTF-8 syntax: in quotes with Go's escapes, or
+ * unquoted without reserved characters.
  *
- * Stricter than Alertmanager in one place: a bare value with a comma, or braces around the matcher.
- * Alertmanager reads those as a list of matchers; here each matcher is an entry of its own.
+ * Stricter than Alertmanager in one place: commas in an unquoted value and braces around the
+ * matcher are errors. Alertmanager reads those as a list; here each matcher is an entry of its own.
  */
 #include <alertscaler/core/matcher.h>
 
@@ -22,7 +22,7 @@
 struct reader {
     const char *start;
     const char *at;
-    const char *end; /* behind the last character that is not white space */
+    const char *end; /* after the last character that is not white space */
     struct as_error *error;
 };
 
@@ -108,7 +108,7 @@ static bool parse_code(struct reader *reader, unsigned digits, unsigned base, ui
     return true;
 }
 
-/* One of Go's escapes, behind its backslash. Never writes more bytes than it reads. */
+/* One of Go's escapes, after its backslash. Never writes more bytes than it reads. */
 static bool parse_escape(struct reader *reader, char **out_io)
 {
     static const char letters[] = "abfnrtv\\\"", meanings[] = "\a\b\f\n\r\t\v\\\"";
@@ -135,7 +135,7 @@ static bool parse_escape(struct reader *reader, char **out_io)
     return true;
 }
 
-/* A text in double quotes as in Go; `reader` stands on the opening quote. */
+/* A text in double quotes as in Go; `reader` is at the opening quote. */
 static int parse_quoted(struct reader *reader, char **text_out)
 {
     const char *start = reader->at++;
@@ -164,7 +164,7 @@ static int parse_quoted(struct reader *reader, char **text_out)
     return 0;
 }
 
-/* Sets *is_plain_out where the value behind it is in the classic syntax. */
+/* Sets *is_plain_out if its value is in the classic syntax. */
 static int parse_name(struct reader *reader, char **name_out, bool *is_plain_out)
 {
     skip_space(reader);

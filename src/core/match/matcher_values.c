@@ -1,6 +1,6 @@
 /*
- * The values of a matcher that can only match so many: an equality, or a regular expression that is
- * nothing but words with `|` between them.
+ * The values of a matcher that allows only a few: an equality, or a regular expression of plain
+ * words with `|` between them.
  */
 #include <alertscaler/core/matcher.h>
 
@@ -21,7 +21,7 @@ void as_matcher_values_deinit(struct as_matcher_values *values)
     *values = (struct as_matcher_values){.text = NULL};
 }
 
-/* Undoes escapes of punctuation and cuts at '|'. False where it is more than an alternation. */
+/* Unescapes punctuation and cuts at '|'. False: more than an alternation. */
 static bool split(const char *pattern, char *out, size_t *count_out)
 {
     *count_out = 1;

@@ -1,11 +1,11 @@
 /*
- * The rule index: name -> value -> rules, two hash tables. Each rule stands under one of its
- * matchers, the key: an equality, or a regular expression that is a plain alternation and then
- * stands under each of its words. A key never matches the empty string: else the rule could match
- * an alert that does not have the label, and would not be found by it.
+ * The rule index: name -> value -> rules, two hash tables. Each rule is stored under one of its
+ * matchers, the key: an equality, or a regular expression that is a plain alternation; then the
+ * rule is stored under each of its words. A key never matches the empty string: otherwise the rule
+ * could match an alert without the label, which a lookup would not find.
  *
- * Looking up costs the alert's labels and the rules found under them; the rules without a key are
- * tried for every alert. A rule is found at most once, because an alert has one value for a name.
+ * A lookup costs the alert's labels and the rules found under them; rules without a key are tried
+ * for every alert. A rule is found at most once, because an alert has one value per name.
  */
 #include <alertscaler/core/rule_index.h>
 
@@ -24,13 +24,13 @@ struct rule_list {
 
 struct value_entry {
     char *value;
-    uint32_t sharers; /* rules with a usable matcher for it */
+    uint32_t sharers; /* rules that could use it as key */
     struct rule_list rules;
     UT_hash_handle hh;
 };
 
 struct name_entry {
-    const char *name; /* the matcher's */
+    const char *name; /* owned by the matcher */
     struct value_entry *values;
     UT_hash_handle hh;
 };
@@ -48,12 +48,12 @@ static void append(struct rule_list *list, uint32_t rule)
     list->items[list->count++] = rule;
 }
 
-/* A matcher's values, where it can be a key. */
+/* A matcher's values, if it can be a key. */
 static bool find_key(const struct as_matcher *matcher, struct as_matcher_values *values_out)
 {
     if (!as_matcher_find_values(matcher, values_out))
         return false;
-    if (*values_out->items[0]) /* sorted: the empty one would come first */
+    if (*values_out->items[0]) /* sorted: an empty one would be first */
         return true;
     as_matcher_values_deinit(values_out);
     return false;
@@ -91,7 +91,7 @@ static void count_sharers(struct as_rule_index *index, const struct as_rule *rul
     }
 }
 
-/* Puts the rule under its matcher whose most shared word is shared by the fewest rules. */
+/* Stores the rule under the matcher whose most common word has the fewest rules. */
 static void insert(struct as_rule_index *index, uint32_t number)
 {
     const struct as_rule *rule = &index->ruleset->rules[number];
@@ -142,7 +142,7 @@ static void free_name(struct as_rule_index *index, struct name_entry *name)
     free(name);
 }
 
-/* What was only counted and no rule stands under would cost every alert a look for nothing. */
+/* Removes words without rules: they would cost every alert a lookup. */
 static void prune(struct as_rule_index *index)
 {
     struct name_entry *name, *next_name;
@@ -185,7 +185,7 @@ struct as_rule_index *as_rule_index_free(struct as_rule_index *index)
     return NULL;
 }
 
-struct wanted { /* what is looked for */
+struct wanted { /* what a search compares with */
     const struct as_labels *labels;
     const char *const *receivers;
     size_t receiver_count;

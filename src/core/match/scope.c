@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Greedy from the left: a later `*` makes every earlier choice as good as any other, so only the
- * last one is ever taken back. */
+/* Greedy from the left: with a later `*`, earlier choices need no revision; so only the last choice
+ * is ever undone. */
 bool as_scope_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = text;
@@ -27,8 +27,8 @@ bool as_scope_match(const char *pattern, const char *text)
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-/* Two patterns with stars meet where one's beginning begins the other's, and likewise the ends:
- * what stands between may be anything in both. */
+/* Two patterns with stars meet if one's beginning is a prefix of the other's, and the same holds
+ * for the ends: both match anything between. */
 bool as_scope_may_meet(const char *left, const char *right)
 {
     const size_t left_head = strcspn(left, "*"), right_head = strcspn(right, "*");

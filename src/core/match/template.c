@@ -1,7 +1,7 @@
 /*
  * Templates of target addresses: a list of parts, each plain text or the name of a label or an
- * annotation. The syntax is a small corner of Go's text/template; what is outside it is an error
- * and never plain text.
+ * annotation. The syntax is a small part of Go's text/template; the rest of it is an error, never
+ * plain text.
  */
 #include "template_parts.h"
 
@@ -56,7 +56,7 @@ static bool take_map(struct reader *reader, enum template_part_kind *kind_out)
     return false;
 }
 
-/* A name in double quotes, with the escapes \" and \\; `reader` stands on the opening quote. */
+/* A name in double quotes, with the escapes \" and \\; `reader` is at the opening quote. */
 static int parse_quoted_name(struct reader *reader, char **name_out)
 {
     const char *start = reader->at++;
@@ -108,7 +108,7 @@ static int parse_reference(struct reader *reader, struct template_part *part)
     return 0;
 }
 
-/* `reader` stands behind "{{". */
+/* `reader` is after "{{". */
 static int parse_action(struct reader *reader, struct template_part *part)
 {
     skip_space(reader);

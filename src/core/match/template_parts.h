@@ -1,6 +1,6 @@
 /*
- * A template's inside, for template.c, for template_promql.c and for target.c, which must know what
- * of a result came from an alert.
+ * A template's parts, for template.c, for template_promql.c and for target.c, which must know which
+ * part of a result came from an alert.
  */
 #ifndef ALERTSCALER_SRC_CORE_MATCH_TEMPLATE_PARTS_H
 #define ALERTSCALER_SRC_CORE_MATCH_TEMPLATE_PARTS_H
@@ -14,7 +14,7 @@ enum template_part_kind { TEMPLATE_TEXT, TEMPLATE_LABEL, TEMPLATE_ANNOTATION };
 struct template_part {
     enum template_part_kind kind;
     char *text;    /* the plain text, or the name of the label or annotation */
-    size_t offset; /* of what was written in the template's text */
+    size_t offset; /* in the template's text */
 };
 
 struct as_template {
@@ -23,11 +23,11 @@ struct as_template {
     size_t part_count;
 };
 
-/* What a part contributes: its text, or the alert's value ("" where absent). */
+/* What a part contributes: its text, or the alert's value ("" if absent). */
 const char *template_part_get(const struct template_part *part, const struct as_labels *labels,
                               const struct as_labels *annotations);
 
-/* What as_template_expand says of a part without a value, and of a result that is too long. */
+/* The errors of as_template_expand for a part without a value, and for a too long result. */
 int template_fail_absent(const struct template_part *part, struct as_error *error);
 int template_check_size(const struct as_buf *out, struct as_error *error);
 

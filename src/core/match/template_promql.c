@@ -1,8 +1,8 @@
 /*
- * Templates of PromQL queries: where in a query a template may stand, and how the value that fills
- * it is written there, so that no label can be more than the value of a string. Reads PromQL only
- * as far as it takes to know what is inside a string literal (promql/parser/lex.go): the quotes,
- * the escapes and the comments. Everything else is Prometheus' business.
+ * Templates of PromQL queries: where in a query a template may stand, and how its value is escaped,
+ * so that a label can only be the value of a string. Reads just enough PromQL to know what is
+ * inside a string literal (promql/parser/lex.go): the quotes, the escapes and the comments.
+ * Prometheus checks all else.
  */
 #include "template_parts.h"
 
@@ -11,14 +11,14 @@
 #include <string.h>
 
 struct lexer {
-    char quote;        /* of the string literal we are in; NUL: in none */
+    char quote;        /* of the present string literal; NUL: none */
     size_t quote_at;   /* where it was opened */
     bool is_comment;   /* up to the end of the line */
-    bool is_escape;    /* behind a backslash */
-    unsigned expected; /* digits of an escape that are still to come */
+    bool is_escape;    /* after a backslash */
+    unsigned expected; /* digits of an escape still to come */
 };
 
-/* How many digits an escape takes behind the character that follows the backslash. */
+/* The number of digits after the character that follows a backslash. */
 static unsigned count_digits(char c)
 {
     switch (c) {
@@ -44,7 +44,7 @@ static void read_in_literal(struct lexer *lexer, char c)
     }
 }
 
-/* False at a line's end inside a literal in quotes, which PromQL does not have. */
+/* False at a line's end inside a literal in quotes: PromQL does not allow it. */
 static bool read_text(struct lexer *lexer, const struct template_part *part)
 {
     for (const char *at = part->text; *at; at++) {
