@@ -1,5 +1,5 @@
 /*
- * Actions: their words, as in rule files and decision documents, and which of their steps counts.
+ * Actions: their words, as in rule files and decision documents, and which step counts.
  */
 #include <alertscaler/core/action.h>
 
@@ -23,7 +23,7 @@ bool as_action_is_absolute(const struct as_action *action)
            (action->kind != AS_ACTION_SCALE_UP && action->kind != AS_ACTION_SCALE_DOWN);
 }
 
-/* cluster-proportional-autoscaler's ladder; below its first step, that one. */
+/* cluster-proportional-autoscaler's ladder; below its first step, the first step. */
 static const struct as_step *find_rung(const struct as_action *action, double value)
 {
     size_t i = action->step_count - 1;
@@ -33,7 +33,7 @@ static const struct as_step *find_rung(const struct as_action *action, double va
     return &action->steps[i];
 }
 
-/* But for scale_to as AWS step scaling: the last step whose bound the value strictly crosses. */
+/* Except for scale_to as AWS step scaling: the last step whose bound the value strictly crosses. */
 const struct as_step *as_action_find_step(const struct as_action *action, double value)
 {
     if (action->kind == AS_ACTION_SCALE_TO && action->step_count > 0)

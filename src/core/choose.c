@@ -1,7 +1,7 @@
 /*
- * Which instances leave: see the header. Each that may leave is ranked once: by its class, then by
- * a row of numbers that the strategy fills, then by its id. Within a class the best of the fullest
- * zone is taken, one by one, and the zone is emptier by it.
+ * Chooses which instances are removed: see the header. Each removable instance gets a rank once:
+ * its class, then the strategy's numbers, then its id. Within a class it repeatedly takes the best
+ * instance of the fullest zone, which then counts one less.
  */
 #include <alertscaler/core/choose.h>
 
@@ -17,7 +17,7 @@
 #define KEYS     5
 #define WHY_SIZE 768
 
-enum rank_class { /* who goes first */
+enum rank_class { /* in order of removal */
                   CLASS_FAILED,
                   CLASS_NEVER_A_NODE,
                   CLASS_COMING,
@@ -31,19 +31,19 @@ struct ranked {
     const struct as_candidate *candidate;
     enum rank_class class;
     size_t zone;
-    double keys[KEYS]; /* the smallest goes first */
+    double keys[KEYS]; /* the smallest is removed first */
 };
 
 struct zone {
     const char *name;
-    size_t count;    /* of those that count */
-    size_t next, to; /* its part of those of the class, in `order` */
+    size_t count;    /* instances that count */
+    size_t next, to; /* the zone's part of the class, in `order` */
 };
 
 struct choosing {
     const struct as_choose_request *request;
     struct as_arena *arena;
-    struct ranked *items; /* that may leave */
+    struct ranked *items; /* those that may be removed */
     size_t count;
     struct zone *zones; /* ascending by name */
     size_t zone_count;
@@ -113,14 +113,14 @@ static void count_zones(struct choosing *choosing)
 
 /* Ranks */
 
-/* The larger of the parts of CPU and of memory that its pods ask for. */
+/* The larger share of allocatable that pods request, of CPU and of memory. */
 static double get_utilization(const struct as_candidate_node *node)
 {
     double largest = 0;
     for (int i = 0; node && i < AS_RESOURCE_COUNT; i++) {
         const double part = node->requests[i] / node->allocatable[i];
         if (!(node->allocatable[i] > 0) || !(part >= 0))
-            return INFINITY; /* not known: as if it were full */
+            return INFINITY; /* unknown: counts as full */
         largest = part > largest ? part : largest;
     }
     return largest;
@@ -144,7 +144,7 @@ static enum rank_class get_class(const struct as_choose_request *request,
     return candidate->node && !candidate->node->is_ready ? CLASS_NOT_READY : CLASS_SERVING;
 }
 
-/* Of an age that is not known, as the last. */
+/* An unknown age counts as the last. */
 static void set_age(double keys[2], const struct as_candidate *candidate, bool newest_first)
 {
     const double created = (double)candidate->created.at.us;
@@ -177,7 +177,7 @@ static int compare_keys(const struct ranked *left, const struct ranked *right)
     return strcmp(left->candidate->id, right->candidate->id);
 }
 
-/* So that each zone's part of a class lies together, the best first. */
+/* Groups the members of a class by zone, the best first. */
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *left = a, *right = b;
@@ -188,9 +188,9 @@ static int compare_ranked(const void *a, const void *b)
     return compare_keys(left, right);
 }
 
-/* Who may not */
+/* Who may not be removed */
 
-/* Why it may not leave; NULL: it may. */
+/* Why the instance may not be removed; NULL: it may. */
 static const char *explain(const struct as_choose_request *request,
                            const struct as_candidate *candidate, bool is_twice, char why[WHY_SIZE])
 {
@@ -222,7 +222,7 @@ static bool has_id_of(const struct ranked *items, size_t count, size_t i, size_t
     return other < count && strcmp(items[i].candidate->id, items[other].candidate->id) == 0;
 }
 
-/* Parts those that may leave from those that may not. */
+/* Separates removable instances from the others. */
 static void sift(struct choosing *choosing, struct as_choice *choice)
 {
     const struct as_choose_request *request = choosing->request;
@@ -252,9 +252,9 @@ static void sift(struct choosing *choosing, struct as_choice *choice)
     qsort(choosing->items, choosing->count, sizeof(*choosing->items), compare_ranked);
 }
 
-/* The taking */
+/* The choice */
 
-/* The zone that gives the next one: the fullest that has one; NULL: none has. */
+/* The fullest zone that has an instance left; NULL: none. */
 static struct zone *find_fullest(const struct choosing *choosing)
 {
     struct zone *best = NULL;

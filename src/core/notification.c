@@ -1,5 +1,5 @@
 /*
- * What a notification takes, and its end; it is made by the payload's decoder.
+ * Size and release of a notification; the payload's decoder makes it.
  */
 #include <alertscaler/core/notification.h>
 

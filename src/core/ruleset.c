@@ -1,6 +1,6 @@
 /*
- * The end of a rule set's life; it is made by config from the rule files. Frees also what is only
- * partly filled in (zeroed memory elsewhere), for a loader that gives up halfway.
+ * Frees a rule set; config makes it from the rule files. Also frees a partial one (zeroed memory
+ * elsewhere), for a loader that gives up halfway.
  */
 #include <alertscaler/core/ruleset.h>
 

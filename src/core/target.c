@@ -1,10 +1,10 @@
 /*
- * From a target's configuration and an alert to one address. Labels are input, not commands: what
- * comes out is checked in full here, before it comes near a URL, a lock or a log.
+ * From a target's configuration and an alert to one address. Labels are untrusted input: the result
+ * is checked completely here, before it is used in a URL, a lock or a log.
  *
- * In a `url`, what an alert contributes may consist of [A-Za-z0-9._-] only, must stand behind the
- * host, and may not make a path segment of dots; so scheme, host and the author's path stay as
- * written. Other values are checked by what they may hold once the templates are filled in.
+ * In a `url`, an alert may contribute only [A-Za-z0-9._-], only after the host, and no path segment
+ * of dots; so scheme, host and the author's path stay as written. Other values are checked after
+ * the templates are filled in.
  */
 #include <alertscaler/core/target.h>
 
@@ -21,7 +21,7 @@
 
 #define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
 #define URL_CHARACTERS                                                                             \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-" /* of an alert's */
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-" /* from alerts */
 
 static int refuse(struct as_error *error, const char *key, const char *value, const char *why)
 {
@@ -32,7 +32,7 @@ static int refuse(struct as_error *error, const char *key, const char *value, co
     return AS_TARGET_NOT_ALLOWED;
 }
 
-/* Behind "scheme://host" and at a '/' or '?': there an alert may contribute. */
+/* After "scheme://host" comes a '/' or '?': from there an alert may contribute. */
 static bool has_host(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -57,7 +57,7 @@ static bool has_dot_segment(const char *url)
     return false;
 }
 
-/* What the alert adds to a templated url; `url` is the result. */
+/* Checks what the alert adds to a templated url; `url` is the result. */
 static int check_url(const struct as_template *template, const char *url,
                      const struct as_labels *labels, const struct as_labels *annotations,
                      struct as_error *error)
@@ -123,7 +123,7 @@ static const char *find_field(const struct as_target_ref *ref, const char *key)
     return NULL;
 }
 
-/* A list that is not given restricts nothing. */
+/* A missing list restricts nothing. */
 static bool is_allowed(char *const *globs, size_t count, const char *value)
 {
     for (size_t i = 0; i < count; i++) {
@@ -140,7 +140,7 @@ static const char *get_name(const struct as_target_ref *ref)
     return name ? name : as_target_ref_get(ref, "url");
 }
 
-/* What `allow` says of namespaces is for kinds that have a key for them. */
+/* `allow` limits namespaces only for kinds that have a key for them. */
 static size_t count_namespace_globs(const struct as_target_config *config)
 {
     return as_target_kind_has_key(config->kind, "namespace") ? config->allow_namespace_count : 0;
@@ -158,15 +158,15 @@ static int check_allow(const struct as_target_config *config, const struct as_ta
     return AS_TARGET_OK;
 }
 
-/* Without `allow`, what a template gives is never reached: config refuses such a target, and this
- * holds even if it did not. */
+/* Without `allow`, a template's result must never be used: config refuses such a target, and this
+ * check is independent of it. */
 static bool is_unrestricted(const struct as_target_config *config)
 {
     return config->is_templated && config->allow_name_count == 0 &&
            count_namespace_globs(config) == 0;
 }
 
-/* "*" for what a template gives. */
+/* "*" if a template gives it. */
 static const char *find_plain_value(const struct as_target_config *config, const char *key)
 {
     for (size_t i = 0; i < config->address_count; i++) {
@@ -200,8 +200,8 @@ static void append_place(const struct as_target_config *config, const struct as_
     }
 }
 
-/* Without `ref` the id with `*` for what a template gives. A name of the author's with a `*` in it
- * is taken for more than it is, which does no harm here. */
+/* Without `ref`: the id with `*` for what a template gives. A literal `*` in an author's name then
+ * matches too much, which does no harm here. */
 static void append_id(const struct as_target_config *config, const struct as_target_ref *ref,
                       struct as_buf *out)
 {
@@ -217,14 +217,14 @@ static void append_id(const struct as_target_config *config, const struct as_tar
     }
 }
 
-/* One block: the reference and a copy of `texts`, a key and a value for each field, the id and its
+/* One block: the reference and a copy of `texts`: a key and a value per field, the id and its
  * key. */
 static struct as_target_ref *assemble(const struct as_target_config *config,
                                       const struct as_buf *texts)
 {
     size_t fields = config->address_count * sizeof(struct as_target_field);
     if (as_buf_check(texts) < 0)
-        abort(); /* only without memory: each text has a limit of its own */
+        abort(); /* only if out of memory: each text is limited */
     struct as_target_ref *ref = as_xmalloc(sizeof(*ref) + fields + texts->size);
     const char *at = memcpy(&ref->fields[config->address_count], texts->data, texts->size);
 
@@ -259,7 +259,7 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
         if (status != AS_TARGET_OK)
             return status;
     }
-    /* The id is made of the fields and stands behind them: once without it, once with it. */
+    /* The id is made of the fields and placed after them: assembled without it, then with it. */
     size_t size = texts.size;
     as_buf_append(&texts, "\0", 2);
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *fields = assemble(config, &texts);

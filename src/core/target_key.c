@@ -1,8 +1,8 @@
 /*
- * What a target is, out of how it is written down: of all ids that lead to one object, one text.
+ * A target's key: the same text for all ids that lead to one object.
  *
- * How two ids of one object differ, its kind knows (core/target_kind.h). Of what is no id of any
- * kind, the text is its own key.
+ * The kind (core/target_kind.h) knows how ids of one object differ. A text that is no id of any
+ * kind is its own key.
  */
 #include <alertscaler/core/target.h>
 
@@ -24,7 +24,7 @@ char *as_target_key_make(const char *id)
         as_buf_append_str(&key, id);
     }
     if (as_buf_check(&key) < 0)
-        abort(); /* only without memory */
+        abort(); /* only if out of memory */
     return as_buf_take(&key, &size);
 }
 
