@@ -44,7 +44,7 @@ int as_config_load(const char *path, struct as_config **config_out,
  */
 int as_config_load_rules(const char *const *paths, size_t count, struct as_config **config_out,
                          struct as_diagnostics *diagnostics) AS_MUST_USE;
-/* Loads a configuration with these rule files in place of the ones it names. */
+/* Loads a configuration with these rule files in place of its own. */
 int as_config_load_with_rules(const char *path, const char *const *rules, size_t count,
                               struct as_config **config_out,
                               struct as_diagnostics *diagnostics) AS_MUST_USE;

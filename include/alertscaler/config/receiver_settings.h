@@ -38,7 +38,7 @@ struct as_user_settings { /* what a user of the web configuration may do */
 
 struct as_certificate_settings { /* a client's certificate, verified by TLS */
     const char *name;
-    const char *subject; /* pattern for the subject of the certificate */
+    const char *subject; /* pattern of the certificate's name */
     struct as_access_settings access;
 };
 
