@@ -32,7 +32,7 @@ struct as_order { /* all borrowed for the step */
     const char
         *target;     /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
     const char *who; /* the credential's name; "" if none is required */
-    const char *remote; /* the sender's address; "" if unknown */
+    const char *remote; /* the sender's address; "" if none */
     const char *reason; /* never empty */
     int64_t for_us;     /* pause: how long; 0: until resumed */
     int32_t replicas;   /* scale; 0 .. 2^31-1 */

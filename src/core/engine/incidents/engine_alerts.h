@@ -1,5 +1,5 @@
 /*
- * The list of what fires.
+ * The list of firing alerts.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_ALERTS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_INCIDENTS_ENGINE_ALERTS_H

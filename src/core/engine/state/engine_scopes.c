@@ -78,7 +78,7 @@ bool scope_reaches(struct as_engine *engine, const char *credential,
             return true;
         beyond++;
     }
-    if (incident && incident->binding_count > 0) /* they may be of other receivers */
+    if (incident && incident->binding_count > 0) /* its rules may name other receivers */
         return reaches_bound(engine, credential, incident);
     return beyond == 0;
 }

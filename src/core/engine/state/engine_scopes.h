@@ -19,14 +19,14 @@ bool scope_allows_order(const struct as_engine *engine, const char *credential,
 /* The credential may trigger some rule that the alert, or its incident (NULL: none), matches. */
 bool scope_reaches(struct as_engine *engine, const char *credential,
                    const struct incident *incident, const struct as_listed_alert *alert);
-/* It may trigger every rule that these labels can match, through any receiver and with any
- * annotations: nothing it says about the alert affects rules beyond its reach. */
+/* The credential may trigger every rule that these labels can match, through any receiver and with
+ * any annotations: nothing it says about the alert affects other rules. */
 bool scope_spans(const struct as_engine *engine, const char *credential,
                  const struct as_labels *labels);
 /* The owner of the alert's incident that the credential speaks about. */
 const char *scope_get_owner(const struct as_engine *engine, const char *credential,
                             const struct as_labels *labels);
-/* It may trigger every rule that the incident is bound to. */
+/* The credential may trigger every rule of the incident. */
 bool scope_covers(const struct as_engine *engine, const char *credential,
                   const struct incident *incident);
 bool incident_add_credential(struct incident *incident, const char *credential);

@@ -67,13 +67,13 @@ struct incident {
     struct as_moment silenced; /* held since then; unset: not held */
     as_mono_time late_until;   /* until then a firing notification may be older than the silence */
     uint64_t seen_ticket;      /* lists with later tickets were requested after it was last seen */
-    unsigned missed;           /* so many of them, in a row, did not name it */
+    unsigned missed;           /* later lists in a row that did not name it */
     struct as_labels *labels, *annotations;
     struct binding *bindings;
     uint32_t binding_count;
     struct as_progress *kept; /* progress of rules that it is not bound to (now) */
     uint32_t kept_count;
-    bool is_united; /* of two incidents stored by earlier versions */
+    bool is_united; /* made of two incidents of earlier versions */
 };
 RB_HEAD(incident_tree, incident);
 TAILQ_HEAD(incident_list, incident);
@@ -82,7 +82,7 @@ struct ask { /* a query for one target's next decision */
     RB_ENTRY(ask) by_ticket;
     TAILQ_ENTRY(ask) in_target;
     struct target *target;
-    const struct as_rule *rule; /* that asked first; valid while the target's generation is */
+    const struct as_rule *rule; /* that asked first; valid for the target's generation */
     uint64_t ticket;
     struct as_query query;
     bool is_answered;
@@ -259,7 +259,7 @@ struct target {
     struct lock_cause cause; /* of the last change of the size */
     unsigned failures, conflicts;
     as_mono_time failed; /* the last time */
-    as_mono_time retry;  /* no new try before */
+    as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
     struct pause pause;

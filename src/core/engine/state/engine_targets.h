@@ -17,12 +17,12 @@ void target_set_config(struct as_engine *engine, struct target *target,
  * address, else the one in use. */
 struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
                             struct as_target_ref *ref_taken);
-/* If idle, it is evaluated when the next target settles, or when the step ends. */
+/* If idle, the target is evaluated when the next target settles, or when the step ends. */
 void target_make_ready(struct as_engine *engine, struct target *target);
 void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline);
 void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us);
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
-/* It waits after a failure, whatever comes. */
+/* The target waits after a failure, despite any event. */
 bool target_is_backing_off(const struct as_engine *engine, const struct target *target);
 /* Finds its entry by name, after new rules and after a restart. False: none. */
 bool target_recover_config(struct as_engine *engine, struct target *target);

@@ -25,7 +25,7 @@ bool growth_is_taken_back(const struct target *target, const struct intent *inte
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent, const char *why);
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
-/* After an observation. Returns the size without what did not come, to be taken back to; -1:
+/* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */
 int32_t growth_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation);
