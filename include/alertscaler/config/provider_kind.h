@@ -43,7 +43,8 @@ struct as_provider_kind {
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides `provider`; a NULL key at the end */
-    bool has_http_login; /* `http_config` has the login; false: its login keys are refused */
+    bool
+        has_http_login; /* the login is set in `http_config`; false: login keys there are refused */
     /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"
      * (a file in that folder), "~/path" (in the user's home). Ends with a NULL; or NULL. */
     const char *const *files;

@@ -66,7 +66,8 @@ const char *as_target_check_value(const struct as_target_kind *kind, const char 
                                   const char *value);
 
 struct as_target_ref *as_target_ref_free(struct as_target_ref *ref);
-const char *as_target_ref_get(const struct as_target_ref *ref, const char *key); /* "" if absent */
+const char *as_target_ref_get(const struct as_target_ref *ref,
+                              const char *key); /* "" where absent */
 
 AS_DEFINE_CLEANUP(struct as_target_ref *, as_target_ref_free)
 

@@ -171,7 +171,8 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
     const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
     if (lock > 0) {
         next.us = as_time_add(engine->mono.us, lock);
-        return sampled.us < next.us ? sampled : next; /* windows need samples during the lock */
+        return sampled.us < next.us ? sampled
+                                    : next; /* windows need the samples of the lock, too */
     }
     const as_mono_time due = decisions_get_next_due(engine, target);
     return due.us < next.us ? due : next;
