@@ -59,3 +59,8 @@ struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)
     free(ruleset);
     return NULL;
 }
+
+bool as_source_is_asked(const struct as_source *source)
+{
+    return source->kind == AS_SOURCE_QUERY || source->kind == AS_SOURCE_NODES;
+}

@@ -17,6 +17,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
 #include <alertscaler/core/bounds.h>
+#include <alertscaler/core/nodes_seen.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/reason.h>
@@ -38,7 +39,8 @@ struct as_proposal {
     double value;
     const struct as_sample *samples; /* NULL if not given; ascending by pod, each pod once */
     size_t sample_count;
-    const char *error; /* why there is no value; NULL: there is a value */
+    enum as_nodes_word nodes; /* the value is this one of `observed.nodes`; NONE: it is given */
+    const char *error;        /* why there is no value; NULL: there is a value */
     /* After a scale-down the next one needs a newer `reported` time of the alert (unset: not
      * reported at all). False: the size rests on a value asked for this decision, or on another
      * kind of proof. */
@@ -72,6 +74,7 @@ struct as_decide_input {
     bool has_pods;
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;
+    const struct as_nodes_seen *nodes;   /* NULL: not asked for */
     as_maybe_time last_up, last_down;    /* of the locks */
     as_maybe_time last_step_down;        /* also after its lock was ended */
     const struct as_scale_event *events; /* ascending by time */
@@ -95,6 +98,8 @@ struct as_proposal_result {
     bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
     bool is_floor;   /* no opinion, but no decrease may end below `desired` */
     enum as_reason reason; /* when !has_size */
+    bool has_value; /* `nodes` of the proposal gave it */
+    double value;
 };
 
 /* X(enumerator, word, what the gate does, in a few words) */

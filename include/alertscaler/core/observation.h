@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/nodes_seen.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/reason.h>
 
@@ -45,6 +46,7 @@ struct as_observation {
     bool has_pods;                 /* pods were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
+    const struct as_nodes_seen *nodes;   /* NULL: not asked for */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
     char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
@@ -55,6 +57,7 @@ struct as_nodes_config; /* core/choose.h */
 
 struct as_observe_request {
     bool with_pods;
+    bool with_nodes; /* what the source `nodes` reads */
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
 };
 

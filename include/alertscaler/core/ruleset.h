@@ -46,15 +46,25 @@ struct as_target_config {
 };
 
 /* Where the value of `track`, `pass_through` and step tables comes from. */
-enum as_source_kind { AS_SOURCE_NONE, AS_SOURCE_ANNOTATION, AS_SOURCE_LABEL, AS_SOURCE_QUERY };
+enum as_source_kind {
+    AS_SOURCE_NONE,
+    AS_SOURCE_ANNOTATION,
+    AS_SOURCE_LABEL,
+    AS_SOURCE_QUERY,
+    AS_SOURCE_NODES
+};
 
 struct as_source {
     enum as_source_kind kind;
-    char *name;                /* of the annotation or label */
+    char *name; /* of the annotation or label; the word of `nodes` */
+    enum as_nodes_word nodes;
     struct as_template *query; /* PromQL; label values are filled in as quoted text */
     bool per_pod;              /* the query gives one sample a pod ... */
     char *pod_label;           /* ... identified by this label */
 };
+
+/* The value is asked for with each decision; else the alert has it. */
+bool as_source_is_asked(const struct as_source *source);
 
 /* What a rule does when its incident is resolved. */
 enum as_ending_kind { AS_ENDING_NOTHING, AS_ENDING_GIVE_BACK, AS_ENDING_SCALE };

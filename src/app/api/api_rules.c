@@ -73,6 +73,7 @@ static void write_source(struct as_json_writer *json, const struct as_source *so
     case AS_SOURCE_NONE: break;
     case AS_SOURCE_ANNOTATION: as_json_write_member(json, "annotation", source->name); break;
     case AS_SOURCE_LABEL: as_json_write_member(json, "label", source->name); break;
+    case AS_SOURCE_NODES: as_json_write_member(json, "nodes", source->name); break;
     case AS_SOURCE_QUERY:
         as_json_write_member(json, "query", as_template_get_text(source->query));
         if (!source->per_pod)

@@ -390,7 +390,7 @@ static int64_t get_pace(const struct lint_rule *rule)
     const struct as_rule *what = rule->rule;
     const int64_t lock = rule->target->bounds.cooldown.down_us;
     if (what->action.kind != AS_ACTION_SCALE_DOWN || what->action.is_to ||
-        what->source.kind == AS_SOURCE_QUERY || what->max_steps == 1)
+        as_source_is_asked(&what->source) || what->max_steps == 1)
         return 0;
     return what->every_us > lock ? what->every_us : lock;
 }

@@ -44,14 +44,19 @@ static struct as_template *compile_query(struct resolver *resolver, const struct
 static void resolve_source(struct resolver *resolver, const struct raw_source *raw,
                            struct as_source *source)
 {
-    const char *name = raw->annotation ? raw->annotation : raw->label;
+    const char *name = raw->annotation ? raw->annotation
+                       : raw->label    ? raw->label
+                                       : as_nodes_word_get_text(raw->nodes);
     if (raw->query) {
         source->kind = AS_SOURCE_QUERY;
         source->query = compile_query(resolver, raw->query);
         source->per_pod = raw->per_pod;
         source->pod_label = raw->per_pod ? as_xstrdup(raw->pod_label) : NULL;
     } else if (name) {
-        source->kind = raw->annotation ? AS_SOURCE_ANNOTATION : AS_SOURCE_LABEL;
+        source->kind = raw->annotation ? AS_SOURCE_ANNOTATION
+                       : raw->label    ? AS_SOURCE_LABEL
+                                       : AS_SOURCE_NODES;
+        source->nodes = raw->nodes;
         source->name = as_xstrdup(name);
     }
 }

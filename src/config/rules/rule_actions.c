@@ -61,14 +61,27 @@ static void check_at_most_all(struct loader *loader, const struct as_yaml_node *
 
 /* SOURCE */
 
+static void parse_nodes(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    const struct schema_field field = {.type = SCHEMA_WORD, .words = as_nodes_words};
+    unsigned word = 0;
+    if (schema_parse_scalar(loader, &field, value, &word))
+        ((struct raw_source *)object)->nodes = (enum as_nodes_word)(AS_NODES_UTILIZATION + word);
+}
+
 static const struct schema_field source_fields[] = {
     {.key = "annotation", .type = SCHEMA_STRING, .offset = offsetof(struct raw_source, annotation)},
     {.key = "label", .type = SCHEMA_STRING, .offset = offsetof(struct raw_source, label)},
+    {.key = "nodes",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes,
+     .words = as_nodes_words,
+     .expected = "one of utilization, count, cores"},
     {.key = "query", .type = SCHEMA_QUERY, .offset = offsetof(struct raw_source, query)},
     {0},
 };
 
-const char *const rule_source_keys[] = {"annotation", "label", "query", NULL};
+const char *const rule_source_keys[] = {"annotation", "label", "nodes", "query", NULL};
 
 static void finish_source(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)

@@ -47,6 +47,7 @@ struct raw_target {
 struct raw_source {
     const char *annotation, *label;
     const struct as_yaml_node *query;
+    enum as_nodes_word nodes;
     bool per_pod;
     const char *pod_label;
 };

@@ -45,11 +45,12 @@ static const struct as_step *find_step(const struct as_proposal *proposal)
 
 /* Escalator's delta: n x (v - X) / X, rounded up = ceil(n x v / X) - n; mirrored for down. So n
  * changes until the shared value v is at most X per instance. Scaling up from 0 uses v alone. */
-static int64_t compute_delta(const struct as_decide_input *input, double value, double goal,
-                             bool up)
+static int64_t compute_delta(const struct as_decide_input *input,
+                             const struct as_proposal *proposal, double goal, bool up)
 {
-    const int32_t count = as_decide_count_ready(input);
-    const double all = as_decide_to_milli(value) * (up && count == 0 ? 1 : count);
+    const int64_t count =
+        proposal->nodes ? input->nodes->open : (int64_t)as_decide_count_ready(input);
+    const double all = as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
     const int64_t needed = as_decide_saturate_ceil(all / as_decide_to_milli(goal));
     const int64_t delta = up ? needed - count : count - needed;
 
@@ -83,7 +84,7 @@ static struct as_proposal_result propose_step(const struct as_decide_input *inpu
         return propose_nothing(has_finite_value(proposal));
     const struct as_amount *amount = step ? &step->amount : &action->amount;
     const bool has_goal = step && step->to > 0;
-    __int128 change = has_goal ? compute_delta(input, proposal->value, step->to, up)
+    __int128 change = has_goal ? compute_delta(input, proposal, step->to, up)
                                : compute_amount(amount, input->replicas, up);
     if (has_goal && change == 0)
         return propose_nothing(true);
@@ -99,11 +100,10 @@ static struct as_proposal_result propose_fixed(const struct as_proposal *proposa
     return step ? propose(step->amount.size) : propose_nothing(false);
 }
 
-struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
-                                            const struct as_proposal *proposal)
+/* The proposal of a value that is there, or of none. */
+static struct as_proposal_result propose_action(const struct as_decide_input *input,
+                                                const struct as_proposal *proposal)
 {
-    if (proposal->error)
-        return propose_nothing(false);
     switch (proposal->action.kind) {
     case AS_ACTION_SCALE_UP: return propose_step(input, proposal, true);
     case AS_ACTION_SCALE_DOWN: return propose_step(input, proposal, false);
@@ -115,4 +115,21 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
     case AS_ACTION_KIND_COUNT: break;
     }
     return propose_nothing(false);
+}
+
+struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
+                                            const struct as_proposal *proposal)
+{
+    if (proposal->error)
+        return propose_nothing(false);
+    if (proposal->nodes == AS_NODES_NONE)
+        return propose_action(input, proposal);
+    struct as_proposal valued = *proposal;
+    if (!input->nodes || as_nodes_seen_get(input->nodes, proposal->nodes, &valued.value))
+        return propose_nothing(false);
+    valued.has_value = true;
+    struct as_proposal_result result = propose_action(input, &valued);
+    result.has_value = true;
+    result.value = valued.value;
+    return result;
 }

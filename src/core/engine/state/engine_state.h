@@ -248,7 +248,7 @@ struct target {
     size_t recommendation_count, recommendation_capacity;
     struct ask_list asks;
     size_t ask_count, asks_open;
-    bool with_pods; /* pods are requested with the size */
+    bool with_pods, with_nodes; /* they are requested with the size */
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;

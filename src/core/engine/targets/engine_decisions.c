@@ -67,6 +67,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     input->config.cooldown = locks.cooldown;
     narrow_bounds(&input->config, observation);
     history_fill(engine, target, input);
+    input->nodes = observation->nodes;
     sources_fill_pods(engine, target, observation, input);
     return input;
 }

@@ -86,8 +86,10 @@ static void evaluate(struct as_engine *engine, struct target *target)
     target_set_phase(engine, target, PHASE_OBSERVING);
     target->generation = engine->generation;
     target->with_pods = sources_need_pods(target);
+    target->with_nodes = sources_need_nodes(target);
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     request->with_pods = target->with_pods;
+    request->with_nodes = target->with_nodes;
     request->nodes = target_get_nodes(target);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
@@ -222,6 +224,12 @@ static void hold(struct target *target, const struct as_observation *observation
     }
     held->observation = *observation;
     held->observation.pods = pods;
+    if (observation->nodes) {
+        struct as_nodes_seen *nodes = as_arena_alloc(&held->arena, 1, sizeof(*nodes));
+        *nodes = *observation->nodes;
+        nodes->error = as_arena_strdup(&held->arena, nodes->error);
+        held->observation.nodes = nodes;
+    }
     target->held = held;
 }
 
@@ -261,7 +269,8 @@ static void go_on(struct as_engine *engine, struct target *target,
         return;
     }
     if (target->generation != engine->generation ||
-        (sources_need_pods(target) && !target->with_pods)) {
+        (sources_need_pods(target) && !target->with_pods) ||
+        (sources_need_nodes(target) && !target->with_nodes)) {
         target->dirty = true; /* other rules have other queries */
         target_settle_down(engine, target);
         return;

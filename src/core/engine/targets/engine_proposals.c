@@ -39,7 +39,7 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
 /* Neither scale-ups nor values queried for this decision need a report. */
 static bool needs_news(const struct as_rule *rule)
 {
-    return rule->source.kind != AS_SOURCE_QUERY && rule->action.kind != AS_ACTION_SCALE_UP;
+    return !as_source_is_asked(&rule->source) && rule->action.kind != AS_ACTION_SCALE_UP;
 }
 
 static void note_report(const struct as_engine *engine, struct as_proposal *proposal,

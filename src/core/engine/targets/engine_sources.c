@@ -105,7 +105,8 @@ static struct as_query query_of_source(const struct as_source *source, const cha
 /* The query does not depend on the incident. */
 bool sources_is_same_for_all(const struct as_rule *rule)
 {
-    return rule->source.kind == AS_SOURCE_QUERY && as_template_is_plain(rule->source.query);
+    return rule->source.kind == AS_SOURCE_NODES ||
+           (rule->source.kind == AS_SOURCE_QUERY && as_template_is_plain(rule->source.query));
 }
 
 const char *sources_get_guard(struct as_engine *engine, const struct as_rule *rule,
@@ -304,10 +305,18 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
                   const char **text_out)
 {
     const struct as_source *source = &rule->source;
-    if (source->kind == AS_SOURCE_QUERY)
+    switch (source->kind) {
+    case AS_SOURCE_NONE: break;
+    case AS_SOURCE_ANNOTATION:
+    case AS_SOURCE_LABEL: read_text(engine, source, incident, proposal, text_out); break;
+    case AS_SOURCE_QUERY:
         read_query(engine, target, source, incident, proposal, text_out);
-    else
-        read_text(engine, source, incident, proposal, text_out);
+        break;
+    case AS_SOURCE_NODES: /* as_decide reads the value out of what was seen */
+        proposal->nodes = source->nodes;
+        *text_out = source->name;
+        break;
+    }
     refuse_negative(proposal);
 }
 
@@ -316,9 +325,19 @@ bool sources_need_pods(const struct target *target)
     struct group *group;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
         const struct as_action *action = &group->rule->action;
-        if (as_action_has_goal(action) ||
+        if ((as_action_has_goal(action) && group->rule->source.kind != AS_SOURCE_NODES) ||
             (action->kind == AS_ACTION_TRACK &&
              (group->rule->source.per_pod || action->track.goal == AS_GOAL_VALUE)))
+            return true;
+    }
+    return false;
+}
+
+bool sources_need_nodes(const struct target *target)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        if (group->rule->source.kind == AS_SOURCE_NODES)
             return true;
     }
     return false;
@@ -370,7 +389,7 @@ int64_t sources_get_interval(const struct target *target)
     struct group *group;
     int64_t interval = INT64_MAX;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
-        if (group->rule->source.kind != AS_SOURCE_QUERY)
+        if (!as_source_is_asked(&group->rule->source))
             continue;
         const int64_t every = group->rule->every_us > 0 ? group->rule->every_us : ASK_AGAIN_US;
         if (every < interval)

@@ -20,6 +20,7 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
                   const struct incident *incident, struct as_proposal *proposal,
                   const char **text_out);
 bool sources_need_pods(const struct target *target);
+bool sources_need_nodes(const struct target *target);
 void sources_fill_pods(struct as_engine *engine, const struct target *target,
                        const struct as_observation *observation, struct as_decide_input *input);
 int64_t sources_get_interval(const struct target *target);

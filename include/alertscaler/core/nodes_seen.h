@@ -1,0 +1,42 @@
+/*
+ * What was seen of the nodes behind a target, as the source `nodes` reads it: of a node group its
+ * own nodes, of any other target those of its cluster. A node is open when it is neither cordoned
+ * nor leaving, ready or not.
+ */
+#ifndef ALERTSCALER_CORE_NODES_SEEN_H
+#define ALERTSCALER_CORE_NODES_SEEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/action.h>
+
+enum as_nodes_word { /* what of them is the value of a rule */
+                     AS_NODES_NONE,
+                     AS_NODES_UTILIZATION,
+                     AS_NODES_COUNT,
+                     AS_NODES_CORES,
+                     AS_NODES_WORD_COUNT
+};
+extern const char *const as_nodes_words[]; /* from AS_NODES_UTILIZATION on; a NULL at the end */
+const char *as_nodes_word_get_text(enum as_nodes_word word); /* NONE: NULL */
+
+/* Utilization where something is asked for, and no node is known that could be there for it. */
+#define AS_NODES_UTILIZATION_MAX 1000000
+
+struct as_nodes_seen {
+    const char *error; /* why nothing is known, in a user's words; NULL: all below is */
+    int64_t open;      /* open nodes */
+    /* In millicores and bytes: what their pods ask for, with the pending ones that select them; and
+     * what the nodes have. Without an open node `allocatable` is that of one new node
+     * (is_template), or 0 where nothing tells what a new one would be like. */
+    int64_t requests[AS_RESOURCE_COUNT], allocatable[AS_RESOURCE_COUNT];
+    bool is_template;
+};
+
+/* The value of the word; NULL, or why there is none. */
+const char *as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word,
+                              double *value_out) AS_MUST_USE;
+
+#endif
