@@ -1,9 +1,7 @@
 #include <alertscaler/core/nodes_seen.h>
 
-const char *const as_nodes_words[] = {[AS_NODES_UTILIZATION - 1] = "utilization",
-                                      [AS_NODES_COUNT - 1] = "count",
-                                      [AS_NODES_CORES - 1] = "cores",
-                                      [AS_NODES_WORD_COUNT - 1] = NULL};
+#define GET_WORD(enumerator, word) word,
+const char *const as_nodes_words[] = {AS_NODES_WORDS(GET_WORD) NULL};
 
 const char *as_nodes_word_get_text(enum as_nodes_word word)
 {

@@ -13,6 +13,8 @@
 
 #include "decision_private.h"
 
+#define CORES_MAX 1000000000 /* of all nodes */
+
 struct decoder {
     struct as_decide_document *document;
     struct as_arena *arena;
@@ -28,6 +30,9 @@ const struct as_read_word as_decision_policy_types[] = {
     {"Pods", AS_POLICY_PODS}, {"Percent", AS_POLICY_PERCENT}, {0}};
 const struct as_read_word as_decision_resources[] = {
     {"cpu", AS_RESOURCE_CPU}, {"memory", AS_RESOURCE_MEMORY}, {0}};
+
+#define READ_WORD(enumerator, word) {word, enumerator},
+static const struct as_read_word nodes_words[] = {AS_NODES_WORDS(READ_WORD){0}};
 
 static const struct as_bounds_config default_config = {
     .min = 1,
@@ -199,6 +204,48 @@ static void decode_pods(struct decoder *decoder, struct as_reader *observed)
     input->pod_count = count;
 }
 
+/* Cores and bytes; in whole millicores and bytes. */
+static void decode_resources(struct as_reader *parent, const char *name,
+                             int64_t amounts[AS_RESOURCE_COUNT])
+{
+    struct as_reader reader;
+    double cores = 0;
+
+    as_read_require(parent, name);
+    as_read_object(&reader, parent, name);
+    as_read_require(&reader, "cpu");
+    as_read_require(&reader, "memory");
+    as_read_positive(&reader, "cpu", &cores);
+    if (cores > CORES_MAX)
+        as_read_fail(&reader, "cpu", "above %d cores", CORES_MAX);
+    else
+        amounts[AS_RESOURCE_CPU] = llround(cores * 1000);
+    as_read_i64(&reader, "memory", 0, INT64_MAX, &amounts[AS_RESOURCE_MEMORY]);
+    as_read_end(&reader);
+}
+
+static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
+{
+    struct as_reader reader;
+
+    as_read_object(&reader, observed, "nodes");
+    if (!reader.object)
+        return;
+    struct as_nodes_seen *nodes = as_arena_alloc(decoder->arena, 1, sizeof(*nodes));
+    as_read_text(&reader, "error", &nodes->error);
+    if (!nodes->error) {
+        as_read_require(&reader, "open");
+        as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
+        decode_resources(&reader, "requests", nodes->requests);
+        decode_resources(&reader, "allocatable", nodes->allocatable);
+        as_read_bool(&reader, "template", &nodes->is_template);
+        if (nodes->is_template && nodes->open > 0)
+            as_read_fail(&reader, "template", "there are open nodes");
+    }
+    as_read_end(&reader);
+    decoder->document->input.nodes = nodes;
+}
+
 static void decode_observed(struct decoder *decoder, struct as_reader *root)
 {
     struct as_decide_input *input = &decoder->document->input;
@@ -211,6 +258,8 @@ static void decode_observed(struct decoder *decoder, struct as_reader *root)
     input->status_replicas = input->replicas;
     as_read_i32(&reader, "status_replicas", 0, &input->status_replicas);
     decode_pods(decoder, &reader);
+    if (input->version >= 2)
+        decode_nodes(decoder, &reader);
     as_read_end(&reader);
 }
 
@@ -365,6 +414,11 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
     as_decision_decode_action(reader, decoder->arena, version, &proposal->action);
     decode_samples(decoder, reader, proposal);
     as_read_text(reader, "error", &proposal->error);
+    if (version >= 2)
+        proposal->nodes =
+            (enum as_nodes_word)as_read_enum(reader, "nodes", nodes_words, AS_NODES_NONE);
+    if (proposal->nodes && (proposal->has_value || proposal->samples))
+        as_read_fail(reader, "nodes", "there is already a value");
     if (proposal->samples &&
         (proposal->action.kind != AS_ACTION_TRACK || proposal->action.track.goal == AS_GOAL_VALUE))
         as_read_fail(reader, "samples", "only for track with \"average_value\" or \"utilization\"");

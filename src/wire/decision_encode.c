@@ -162,9 +162,38 @@ static void write_pod(struct as_json_writer *json, const struct as_pod *pod)
     as_json_end_object(json);
 }
 
+static void write_resources(struct as_json_writer *json, const char *key,
+                            const int64_t amounts[AS_RESOURCE_COUNT])
+{
+    as_json_write_key(json, key);
+    as_json_begin_object(json);
+    write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
+    as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
+    as_json_end_object(json);
+}
+
+static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen *nodes)
+{
+    as_json_begin_object(json);
+    if (nodes->error) {
+        as_json_write_member(json, "error", nodes->error);
+    } else {
+        write_resources(json, "allocatable", nodes->allocatable);
+        as_json_write_member_i64(json, "open", nodes->open);
+        write_resources(json, "requests", nodes->requests);
+        if (nodes->is_template)
+            as_json_write_member_bool(json, "template", true);
+    }
+    as_json_end_object(json);
+}
+
 static void write_observed(struct as_json_writer *json, const struct as_decide_input *input)
 {
     as_json_begin_object(json);
+    if (input->nodes) {
+        as_json_write_key(json, "nodes");
+        write_nodes(json, input->nodes);
+    }
     if (input->has_pods) {
         as_json_write_key(json, "pods");
         as_json_begin_array(json);
@@ -329,6 +358,7 @@ static void write_proposal(struct as_json_writer *json, const struct as_proposal
     write_action(json, &proposal->action);
     write_string_if(json, "error", proposal->error);
     write_string_if(json, "incident", proposal->incident);
+    write_string_if(json, "nodes", as_nodes_word_get_text(proposal->nodes));
     if (proposal->needs_news)
         write_time(json, "reported", proposal->reported);
     write_string_if(json, "rule", proposal->rule);
@@ -405,6 +435,8 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
                              : result->within_tolerance ? "within_tolerance"
                                                         : "ok");
         write_string_or_null(json, "rule", input->proposals[i].rule);
+        if (result->has_value)
+            write_double(json, "value", result->value);
         as_json_end_object(json);
     }
     as_json_end_array(json);

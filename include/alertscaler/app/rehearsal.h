@@ -52,6 +52,9 @@ int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal,
  * <target>-1 and so on, that ask for nothing. */
 void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
                            const struct as_pod_seen *pods, size_t count);
+/* What the source `nodes` reads. Without a call nothing is known. */
+void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
+                            const struct as_nodes_seen *nodes);
 /* The answer to a query of this text, in which white space outside of quotes does not count; one
  * that was never set has no data. */
 void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,

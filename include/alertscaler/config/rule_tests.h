@@ -23,6 +23,7 @@
 enum as_rule_test_event_kind {
     AS_RULE_TEST_SIZE,  /* a target's size, also set by someone else */
     AS_RULE_TEST_PODS,  /* a target's pods */
+    AS_RULE_TEST_NODES, /* the nodes behind a target */
     AS_RULE_TEST_QUERY, /* what a query returns */
     AS_RULE_TEST_FIRE,
     AS_RULE_TEST_RESOLVE,
@@ -52,6 +53,7 @@ struct as_rule_test_event {
     int32_t replicas;     /* size */
     const struct as_pod_seen *pods;
     size_t pod_count;
+    struct as_nodes_seen nodes;
     const char *query;
     struct as_query_result result;
     struct as_rule_test_alert alert;       /* fire, resolve; expect_alert: only its labels */

@@ -98,7 +98,7 @@ struct as_proposal_result {
     bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
     bool is_floor;   /* no opinion, but no decrease may end below `desired` */
     enum as_reason reason; /* when !has_size */
-    bool has_value; /* `nodes` of the proposal gave it */
+    bool has_value;        /* `nodes` of the proposal gave it */
     double value;
 };
 

@@ -12,13 +12,14 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/action.h>
 
-enum as_nodes_word { /* what of them is the value of a rule */
-                     AS_NODES_NONE,
-                     AS_NODES_UTILIZATION,
-                     AS_NODES_COUNT,
-                     AS_NODES_CORES,
-                     AS_NODES_WORD_COUNT
-};
+/* What of them is the value of a rule. X(enumerator, word) */
+#define AS_NODES_WORDS(X)                                                                          \
+    X(AS_NODES_UTILIZATION, "utilization")                                                         \
+    X(AS_NODES_COUNT, "count")                                                                     \
+    X(AS_NODES_CORES, "cores")
+
+#define AS_NODES_ENUM(enumerator, word) enumerator,
+enum as_nodes_word { AS_NODES_NONE, AS_NODES_WORDS(AS_NODES_ENUM) AS_NODES_WORD_COUNT };
 extern const char *const as_nodes_words[]; /* from AS_NODES_UTILIZATION on; a NULL at the end */
 const char *as_nodes_word_get_text(enum as_nodes_word word); /* NONE: NULL */
 

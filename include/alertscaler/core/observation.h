@@ -57,7 +57,7 @@ struct as_nodes_config; /* core/choose.h */
 
 struct as_observe_request {
     bool with_pods;
-    bool with_nodes; /* what the source `nodes` reads */
+    bool with_nodes;                     /* what the source `nodes` reads */
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
 };
 

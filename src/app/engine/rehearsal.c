@@ -22,7 +22,7 @@ struct pending { /* an effect that is to be answered */
     enum call call;
     uint64_t ticket;
     struct world_target *target; /* NULL: there is none */
-    bool with_pods;
+    struct as_observe_request observe;
     int32_t size;
     const struct world_query *query; /* likewise */
     enum as_query_form form;
@@ -79,6 +79,12 @@ void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
     world_set_pods(world_get_target(&rehearsal->world, target), pods, count);
 }
 
+void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
+                            const struct as_nodes_seen *nodes)
+{
+    world_set_nodes(world_get_target(&rehearsal->world, target), nodes);
+}
+
 void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
                             const struct as_query_result *result)
 {
@@ -99,7 +105,8 @@ static void ask_target(struct as_rehearsal *rehearsal, enum call call,
                        .call = call,
                        .ticket = effect->ticket,
                        .target = world_find_target(&rehearsal->world, effect->call.ref->id),
-                       .with_pods = effect->call.observe && effect->call.observe->with_pods,
+                       .observe = effect->call.observe ? *effect->call.observe
+                                                       : (struct as_observe_request){0},
                        .size = effect->call.request ? effect->call.request->to : 0,
                    });
 }
@@ -177,7 +184,7 @@ static void answer(struct as_rehearsal *rehearsal, const struct pending *pending
     switch (pending->call) {
     case CALL_OBSERVE: {
         const struct as_observation seen =
-            world_observe(&rehearsal->world, pending->target, pending->with_pods);
+            world_observe(&rehearsal->world, pending->target, &pending->observe);
         step(rehearsal,
              (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
         break;

@@ -49,6 +49,7 @@ static struct world_target *add_target(struct world *world, const char *id)
     const char *slash = strrchr(target->id, '/');
     target->name = slash ? slash + 1 : target->id;
     target->size = -1;
+    target->nodes.error = as_xstrdup("nothing is said of its nodes");
     HASH_ADD_KEYPTR(by_key, world->targets, target->key, strlen(target->key), target);
     return target;
 }
@@ -93,6 +94,7 @@ void world_deinit(struct world *world)
     HASH_ITER (by_key, world->targets, target, next_target) {
         HASH_DELETE(by_key, world->targets, target);
         free_pods(target);
+        free((char *)(uintptr_t)target->nodes.error);
         free(target->id);
         free(target->key);
         free(target);
@@ -145,6 +147,13 @@ void world_set_pods(struct world_target *target, const struct as_pod_seen *pods,
         target->pods[i].name = as_xstrdup(pods[i].name);
     }
     sort_pods(target);
+}
+
+void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes)
+{
+    free((char *)(uintptr_t)target->nodes.error);
+    target->nodes = *nodes;
+    target->nodes.error = nodes->error ? as_xstrdup(nodes->error) : NULL;
 }
 
 static void make_pods(const struct world *world, struct world_target *target)
@@ -212,7 +221,7 @@ static struct as_observation fail(enum as_reason outcome, const char *message)
 }
 
 struct as_observation world_observe(const struct world *world, struct world_target *target,
-                                    bool with_pods)
+                                    const struct as_observe_request *request)
 {
     if (!target || target->size < 0) {
         struct as_observation observation =
@@ -220,7 +229,7 @@ struct as_observation world_observe(const struct world *world, struct world_targ
         observation.http_status = 404;
         return observation;
     }
-    if (with_pods && !target->is_told && target->size > AS_SAMPLES_MAX)
+    if (request->with_pods && !target->is_told && target->size > AS_SAMPLES_MAX)
         return fail(AS_REASON_REJECTED, "more pods than are read");
     struct as_observation observation = {
         .outcome = AS_REASON_APPLIED,
@@ -228,10 +237,11 @@ struct as_observation world_observe(const struct world *world, struct world_targ
         .status_replicas = target->size,
         .min = -1,
         .max = -1,
-        .has_pods = with_pods,
+        .has_pods = request->with_pods,
+        .nodes = request->with_nodes ? &target->nodes : NULL,
         .http_status = 200,
     };
-    if (with_pods) {
+    if (request->with_pods) {
         make_pods(world, target);
         observation.pods = target->pods;
         observation.pod_count = target->pod_count;

@@ -21,6 +21,7 @@ struct world_target {
     bool is_told;     /* of its pods; else they are as many as `size` */
     struct as_pod_seen *pods;
     size_t pod_count;
+    struct as_nodes_seen nodes; /* its error is owned */
 };
 
 struct world_query {
@@ -43,6 +44,7 @@ void world_deinit(struct world *world);
 struct world_target *world_find_target(const struct world *world, const char *name_or_id);
 struct world_target *world_get_target(struct world *world, const char *name_or_id); /* made */
 void world_set_pods(struct world_target *target, const struct as_pod_seen *pods, size_t count);
+void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes);
 
 /* White space in `text` does not count, but in quotes. */
 struct world_query *world_find_query(struct world *world, const char *text);
@@ -51,7 +53,7 @@ void world_set_query(struct world *world, const char *text, const struct as_quer
 /* What the engine is told. `target` and `query` may be NULL: there is no such thing. Good until the
  * world is changed or asked again. */
 struct as_observation world_observe(const struct world *world, struct world_target *target,
-                                    bool with_pods);
+                                    const struct as_observe_request *request);
 struct as_query_result world_answer(const struct world_query *query, enum as_query_form form);
 
 #endif

@@ -76,7 +76,7 @@ static int check_labels(const struct as_args *args, struct as_error *error)
     return 0;
 }
 
-/* Annotations are not in the history. */
+/* Annotations are not in the history, and of nodes it has other numbers. */
 static void warn_of_rules(struct backtest *backtest)
 {
     const struct as_ruleset *ruleset = backtest->config->ruleset;
@@ -89,6 +89,11 @@ static void warn_of_rules(struct backtest *backtest)
             backtest_warn(backtest,
                           "rule %s: its value is an annotation, which Prometheus does not keep: it "
                           "proposes nothing",
+                          rule->name);
+        if (rule->source.kind == AS_SOURCE_NODES)
+            backtest_warn(backtest,
+                          "rule %s: its value is of `nodes`, which Prometheus does not keep as "
+                          "they are counted here: it proposes nothing",
                           rule->name);
     }
 }

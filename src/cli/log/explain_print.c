@@ -195,11 +195,15 @@ static void put_step(FILE *out, const struct as_decide_document *document, size_
     const struct as_decide_input *input = document ? &document->input : NULL;
     if (!input || i >= input->proposal_count || input->proposals[i].action.step_count == 0)
         return;
-    const struct as_proposal *proposal = &input->proposals[i];
+    struct as_proposal valued = input->proposals[i];
+    const struct as_proposal *proposal = &valued;
+    if (valued.nodes && input->nodes)
+        valued.has_value = !as_nodes_seen_get(input->nodes, valued.nodes, &valued.value);
     const struct as_step *step =
         proposal->has_value ? as_action_find_step(&proposal->action, proposal->value) : NULL;
     const bool is_table = proposal->action.kind == AS_ACTION_SCALE_TO;
-    const int32_t count = as_decide_count_ready(input);
+    const int64_t count =
+        valued.nodes && input->nodes ? input->nodes->open : as_decide_count_ready(input);
     if (!step && proposal->has_value)
         fputs(", no step is crossed", out);
     if (!step)
@@ -210,9 +214,26 @@ static void put_step(FILE *out, const struct as_decide_document *document, size_
                              : "below",
             step->bound);
     if (step->to > 0 && count > 0)
-        fprintf(out, ": %" PRId32 " x %g / %g, rounded up", count, proposal->value, step->to);
+        fprintf(out, ": %" PRId64 " x %g / %g, rounded up", count, proposal->value, step->to);
     else if (step->to > 0)
         fprintf(out, ": %g / %g, rounded up", proposal->value, step->to);
+}
+
+/* The value that the source `nodes` gave, or why there is none. */
+static void put_nodes(FILE *out, const struct explanation *told, const char *word,
+                      const json_t *result)
+{
+    const json_t *observed = json_object_get(json_object_get(told->decision, "input"), "observed");
+    const char *error = log_get_text(json_object_get(observed, "nodes"), "error");
+    const json_t *value = json_object_get(result, "value");
+
+    if (!*word)
+        return;
+    put(out, ", nodes: ", word, "");
+    if (json_is_number(value))
+        fprintf(out, " is %g", json_number_value(value));
+    else
+        put(out, " is not known: ", *error ? error : "an allocatable is missing", "");
 }
 
 static void print_proposals(const struct explanation *told, FILE *out)
@@ -244,6 +265,7 @@ static void print_proposals(const struct explanation *told, FILE *out)
         put_action(out, json_object_get(item, "action"));
         if (json_is_number(json_object_get(item, "value")))
             fprintf(out, ", the value is %g", json_number_value(json_object_get(item, "value")));
+        put_nodes(out, told, log_get_text(item, "nodes"), result);
         put_step(out, document, i);
         if (json_array_size(json_object_get(item, "samples")) > 0)
             fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));

@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/template.h>
+#include <alertscaler/wire/decision.h>
 
 #include "log/log_filter.h"
 #include "log/log_walk.h"
@@ -234,16 +235,30 @@ static void take_pods(struct as_rehearsal *rehearsal, const char *target, const 
     free(pods);
 }
 
+/* Rules of today may ask for nodes where the decision of the log did not. */
+static void take_nodes(struct as_rehearsal *rehearsal, const char *target, json_t *input)
+{
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    const struct as_nodes_seen untold = {.error = "the log does not tell of nodes"};
+    const bool is_told = json_object_get(json_object_get(input, "observed"), "nodes") &&
+                         as_decision_decode_input_value(input, &document, &error) == 0;
+
+    as_rehearsal_set_nodes(rehearsal, target, is_told ? document->input.nodes : &untold);
+}
+
 void replay_values_take(struct replay_values *values, struct as_rehearsal *rehearsal,
                         const json_t *decision)
 {
-    const json_t *input = json_object_get(decision, "input"), *item;
+    json_t *input = json_object_get(decision, "input");
+    const json_t *item;
     const json_t *output = json_object_get(decision, "output");
     const json_t *pods = json_object_get(json_object_get(input, "observed"), "pods");
     size_t i;
 
     if (json_is_array(pods))
         take_pods(rehearsal, log_get_text(decision, "target"), pods);
+    take_nodes(rehearsal, log_get_text(decision, "target"), input);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
         take_proposal(values, rehearsal, item);
     const struct as_rule *rule = find_rule(values, log_get_text(output, "rule"));

@@ -27,10 +27,18 @@ struct raw_pod {
     struct raw_resources requests, limits;
 };
 
+struct raw_nodes_seen {
+    int32_t open;
+    struct raw_resources requests, allocatable;
+    bool is_template;
+    const char *error;
+};
+
 struct raw_state { /* of a target; `key` is the place of its name */
     const struct as_yaml_node *key;
     int32_t replicas; /* -1: not given */
-    bool has_pods;
+    bool has_pods, has_nodes;
+    struct raw_nodes_seen nodes;
     struct raw_pod *pods;
     size_t pod_count;
 };
@@ -91,7 +99,8 @@ struct raw_test_file {
 extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
 
 extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
-    schema_test_expect, schema_test_state, schema_test_pod, schema_test_resources;
+    schema_test_expect, schema_test_state, schema_test_pod, schema_test_nodes,
+    schema_test_resources;
 
 /* For a test without errors: its events in order. */
 void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,

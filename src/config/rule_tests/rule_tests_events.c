@@ -1,6 +1,7 @@
 /*
  * Makes the ordered events of a test.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,31 @@ static void add_pods(struct making *making, const struct as_yaml_node *node, int
     event->pod_count = state->pod_count;
 }
 
+#define AMOUNT_MAX 0x1p62 /* of a sum */
+
+/* In whole millicores and bytes: what is asked for rounded up, what there is rounded down. */
+static void scale(const struct raw_resources *raw, double (*round_it)(double),
+                  int64_t amounts[AS_RESOURCE_COUNT])
+{
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++) {
+        const double amount = i == AS_RESOURCE_CPU ? raw->of[i] * 1000 : raw->of[i];
+        amounts[i] = amount > AMOUNT_MAX ? (int64_t)AMOUNT_MAX : (int64_t)round_it(amount);
+    }
+}
+
+static void add_nodes(struct making *making, const struct as_yaml_node *node, int64_t at_us,
+                      const char *target, const struct raw_nodes_seen *raw)
+{
+    struct as_rule_test_event *event = add(making, node, at_us, AS_RULE_TEST_NODES);
+    event->target = target;
+    event->nodes = (struct as_nodes_seen){
+        .error = raw->error, .open = raw->open, .is_template = raw->is_template};
+    if (raw->error)
+        return;
+    scale(&raw->requests, ceil, event->nodes.requests);
+    scale(&raw->allocatable, floor, event->nodes.allocatable);
+}
+
 static void add_state(struct making *making, const struct as_yaml_node *node, int64_t at_us,
                       const char *target, const struct raw_state *state)
 {
@@ -71,6 +97,8 @@ static void add_state(struct making *making, const struct as_yaml_node *node, in
     }
     if (state->has_pods)
         add_pods(making, node, at_us, target, state);
+    if (state->has_nodes)
+        add_nodes(making, node, at_us, target, &state->nodes);
 }
 
 /* Names are unique: checked before. */
@@ -154,6 +182,7 @@ static int get_class(const struct as_rule_test_event *event)
     switch (event->kind) {
     case AS_RULE_TEST_SIZE:
     case AS_RULE_TEST_PODS:
+    case AS_RULE_TEST_NODES:
     case AS_RULE_TEST_QUERY: return 0;
     case AS_RULE_TEST_FIRE:
     case AS_RULE_TEST_RESOLVE: return 1;

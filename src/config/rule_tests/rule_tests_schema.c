@@ -103,6 +103,51 @@ const struct schema schema_test_pod = {
     .finish = finish_pod,
 };
 
+/* --- the nodes behind a target --- */
+
+#define IN_NODES(member) offsetof(struct raw_nodes_seen, member)
+
+static const struct schema_field nodes_fields[] = {
+    {.key = "open",
+     .type = SCHEMA_INT,
+     .offset = IN_NODES(open),
+     .min = 0,
+     .max = AS_SIZE_MAX,
+     .fallback = "0"},
+    {.key = "requests",
+     .type = SCHEMA_MAP,
+     .offset = IN_NODES(requests),
+     .map = &schema_test_resources},
+    {.key = "allocatable",
+     .type = SCHEMA_MAP,
+     .offset = IN_NODES(allocatable),
+     .map = &schema_test_resources},
+    {.key = "template", .type = SCHEMA_BOOL, .offset = IN_NODES(is_template), .fallback = "false"},
+    {.key = "error", .type = SCHEMA_STRING, .offset = IN_NODES(error)},
+    {0},
+};
+
+static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    struct raw_nodes_seen *nodes = object;
+    struct raw_resources *const both[] = {&nodes->requests, &nodes->allocatable};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(both); i++)
+        for (enum as_resource r = 0; r < AS_RESOURCE_COUNT; r++)
+            if (isnan(both[i]->of[r]))
+                both[i]->of[r] = 0;
+    if (nodes->is_template && nodes->open > 0)
+        loader_report(loader, as_yaml_find(node, "template"),
+                      "a new node is only counted where none is `open`");
+}
+
+const struct schema schema_test_nodes = {
+    .name = "nodes",
+    .size = sizeof(struct raw_nodes_seen),
+    .fields = nodes_fields,
+    .finish = finish_nodes,
+};
+
 /* --- the state of a target --- */
 
 #define STATE_FIELDS(start)                                                                        \
@@ -111,6 +156,10 @@ const struct schema schema_test_pod = {
      .offset = (start) + offsetof(struct raw_state, replicas),                                     \
      .min = 0,                                                                                     \
      .max = AS_SIZE_MAX},                                                                          \
+        {.key = "nodes",                                                                           \
+         .type = SCHEMA_MAP,                                                                       \
+         .offset = (start) + offsetof(struct raw_state, nodes),                                    \
+         .map = &schema_test_nodes},                                                               \
     {                                                                                              \
         .key = "pods", .type = SCHEMA_MAPS, .offset = (start) + offsetof(struct raw_state, pods),  \
         .count_offset = (start) + offsetof(struct raw_state, pod_count), .map = &schema_test_pod,  \
@@ -158,6 +207,7 @@ static void take_state(struct loader *loader, const struct as_yaml_node *node,
 {
     const struct as_yaml_node *pods = as_yaml_find(node, "pods");
     state->has_pods = pods != NULL;
+    state->has_nodes = as_yaml_find(node, "nodes") != NULL;
     check_pod_names(loader, pods);
 }
 
@@ -296,7 +346,7 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
 {
     static const char *const kinds[] = {"fire", "resolve", "target", NULL};
     static const char *const of_alerts[] = {"annotations", "starts", "receiver", NULL};
-    static const char *const of_targets[] = {"replicas", "pods", NULL};
+    static const char *const of_targets[] = {"replicas", "pods", "nodes", NULL};
     struct raw_input *input = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
     input->node = node;
@@ -306,8 +356,9 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
     check_companions(loader, node, of_alerts, !is_target, "`fire` or `resolve`");
     check_companions(loader, node, of_targets, is_target, "`target`");
     check_repeats(loader, node, input);
-    if (is_target && !input->state.has_pods && !schema_find_key(node, "replicas"))
-        loader_report(loader, at, "`replicas` or `pods` is needed");
+    if (is_target && !input->state.has_pods && !input->state.has_nodes &&
+        !schema_find_key(node, "replicas"))
+        loader_report(loader, at, "`replicas`, `pods` or `nodes` is needed");
     if (input->starts_us > input->at_us)
         loader_report(loader, as_yaml_find(node, "starts"), "later than `at`");
 }

@@ -75,11 +75,17 @@ static void resolve_action(const struct raw_rule *raw, struct as_rule *rule)
 static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
 {
     const struct as_settings *settings = resolver->settings;
-    if (settings && raw->has_ending && raw->guard_kind == AS_GUARD_ABSENT &&
-        settings->receiver.watchdog_count == 0)
+    if (!settings || raw->guard_kind != AS_GUARD_ABSENT || settings->receiver.watchdog_count > 0)
+        return;
+    if (raw->has_ending)
         loader_report(&resolver->loader, schema_find_key(raw->node, "on_resolved"),
                       "an alert that ends is no proof that the load is gone: this needs a `guard` "
                       "(or `guard: none`), or a `watchdog` under `receiver`");
+    if (raw->source.nodes && raw->action.kind != AS_ACTION_SCALE_UP)
+        loader_report(&resolver->loader, raw->node,
+                      "the nodes' requests do not tell whether monitoring lives, and it may be "
+                      "what has failed: scaling down by `nodes` needs a `guard` (or `guard: "
+                      "none`), or a `watchdog` under `receiver`");
 }
 
 /* Only Kubernetes has pods; and a decision has one number per resource and pod. */

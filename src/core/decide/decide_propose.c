@@ -50,7 +50,8 @@ static int64_t compute_delta(const struct as_decide_input *input,
 {
     const int64_t count =
         proposal->nodes ? input->nodes->open : (int64_t)as_decide_count_ready(input);
-    const double all = as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
+    const double all =
+        as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
     const int64_t needed = as_decide_saturate_ceil(all / as_decide_to_milli(goal));
     const int64_t delta = up ? needed - count : count - needed;
 

@@ -15,6 +15,7 @@
 
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_groups.h"
+#include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_sources.h"
 
@@ -263,8 +264,11 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
     if (winner->ending)
         return !ending_is_proven(engine, target, winner->ending);
     const struct as_rule *rule = winner->group->rule;
-    return winner->incident && rule->guard_kind == AS_GUARD_QUERY &&
-           !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
+    if (winner->incident && rule->guard_kind == AS_GUARD_QUERY)
+        return !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
+    /* No monitoring is asked about nodes: its being alive is proven by itself. */
+    return rule->source.kind == AS_SOURCE_NODES && rule->guard_kind == AS_GUARD_ABSENT &&
+           !watchdog_is_alive(engine);
 }
 
 /* Notes which rules wanted up: the action answers them too. */

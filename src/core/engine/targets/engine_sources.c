@@ -309,9 +309,7 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
     case AS_SOURCE_NONE: break;
     case AS_SOURCE_ANNOTATION:
     case AS_SOURCE_LABEL: read_text(engine, source, incident, proposal, text_out); break;
-    case AS_SOURCE_QUERY:
-        read_query(engine, target, source, incident, proposal, text_out);
-        break;
+    case AS_SOURCE_QUERY: read_query(engine, target, source, incident, proposal, text_out); break;
     case AS_SOURCE_NODES: /* as_decide reads the value out of what was seen */
         proposal->nodes = source->nodes;
         *text_out = source->name;
