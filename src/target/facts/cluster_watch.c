@@ -1,0 +1,239 @@
+/*
+ * Three watches, one store of facts. An answer comes once all three are synced, or after
+ * AS_CLUSTER_WATCH_SYNC_US with the reason why they are not.
+ */
+#include "cluster_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/access/kube_watch.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/wire/kube_facts.h>
+
+struct kind_watch {
+    struct as_cluster_watch *owner;
+    enum as_cluster_kind kind;
+    struct as_kube_watch *watch; /* NULL: nothing is watched */
+    struct as_error failure;     /* the last one since it was synced; "" */
+};
+
+struct as_cluster_watch {
+    struct as_kube_client *client;
+    struct as_cluster_facts *facts;
+    struct as_arena scratch;
+    struct kind_watch kinds[AS_CLUSTER_KIND_COUNT];
+    TAILQ_HEAD(, as_cluster_ask) asks;
+    struct as_timer *timer; /* the next answer that is due, or the end of watching */
+    as_mono_time keep_until;
+    as_mono_time closed_until; /* the cluster was too large */
+    struct as_error too_large;
+};
+
+struct as_cluster_ask {
+    TAILQ_ENTRY(as_cluster_ask) entry;
+    struct as_cluster_watch *owner;
+    as_cluster_watch_done_fn *done;
+    void *context;
+    as_mono_time deadline;
+};
+
+static const struct as_kube_watch_spec specs[AS_CLUSTER_KIND_COUNT] = {
+    [AS_CLUSTER_NODES] = {.path = "/api/v1/nodes",
+                          .list_operation = "list_nodes",
+                          .watch_operation = "watch_nodes",
+                          .wants_protobuf = true},
+    [AS_CLUSTER_PODS] = {.path = "/api/v1/pods",
+                         .field_selector = "status.phase!=Succeeded,status.phase!=Failed",
+                         .list_operation = "list_pods",
+                         .watch_operation = "watch_pods",
+                         .wants_protobuf = true},
+    [AS_CLUSTER_BUDGETS] = {.path = "/apis/policy/v1/poddisruptionbudgets",
+                            .list_operation = "list_budgets",
+                            .watch_operation = "watch_budgets",
+                            .wants_protobuf = true},
+};
+
+static as_mono_time get_mono(const struct as_cluster_watch *watch)
+{
+    struct as_clock *clock = watch->client->env->clock;
+    return clock->get_mono(clock);
+}
+
+static void settle(void *context);
+
+/* Looks again after `us`; what was planned before is dropped. */
+static void plan(struct as_cluster_watch *watch, int64_t us)
+{
+    struct as_loop *loop = watch->client->env->loop;
+    if (watch->timer)
+        loop->cancel_timer(loop, watch->timer);
+    watch->timer = loop->start_timer(loop, us > 0 ? us : 0, settle, watch);
+}
+
+/* ---- what the watches tell ---- */
+
+static void list_began(void *context)
+{
+    const struct kind_watch *kind = context;
+    as_cluster_facts_begin_list(kind->owner->facts, kind->kind);
+}
+
+static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form form,
+                       const char *bytes, size_t size, struct as_error *error)
+{
+    const struct kind_watch *kind = context;
+    struct as_cluster_watch *watch = kind->owner;
+    const struct as_kube_bytes object = {form, bytes, size};
+    if (verb == AS_KUBE_DELETED)
+        return as_kube_fact_delete(watch->facts, kind->kind, &object, error);
+    const int status = as_kube_fact_put(watch->facts, kind->kind, &object, &watch->scratch, error);
+    if (status == -E2BIG) {
+        watch->too_large = *error;
+        watch->closed_until.us = get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
+        plan(watch, 0);
+    }
+    return status;
+}
+
+static void list_ended(void *context, const char *resource_version)
+{
+    struct kind_watch *kind = context;
+    as_cluster_facts_end_list(kind->owner->facts, kind->kind);
+    kind->failure = AS_ERROR_INIT;
+    plan(kind->owner, 0);
+}
+
+static void has_failed(void *context, const char *message)
+{
+    as_error_set(&((struct kind_watch *)context)->failure, "%s", message);
+}
+
+static const struct as_kube_watch_listener listener = {list_began, take_object, list_ended,
+                                                       has_failed};
+
+/* ---- answers ---- */
+
+static void stop_watching(struct as_cluster_watch *watch)
+{
+    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++)
+        watch->kinds[i].watch = as_kube_watch_stop(watch->kinds[i].watch);
+    as_cluster_facts_clear(watch->facts);
+    as_arena_deinit(&watch->scratch);
+}
+
+static void start_watching(struct as_cluster_watch *watch)
+{
+    for (enum as_cluster_kind i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+        struct kind_watch *kind = &watch->kinds[i];
+        *kind = (struct kind_watch){.owner = watch, .kind = i, .failure = AS_ERROR_INIT};
+        struct as_kube_watch_spec spec = specs[i];
+        spec.seed = (uint64_t)get_mono(watch).us + i;
+        kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
+    }
+}
+
+static bool is_watching(const struct as_cluster_watch *watch)
+{
+    return watch->kinds[0].watch != NULL;
+}
+
+/* NULL with an error while they are not known, or no longer fresh. */
+static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct as_error *error)
+{
+    const as_mono_time now = get_mono(watch);
+    if (watch->closed_until.us > now.us) {
+        *error = watch->too_large;
+        return NULL;
+    }
+    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+        const struct kind_watch *kind = &watch->kinds[i];
+        const bool is_synced = as_kube_watch_is_synced(kind->watch);
+        if (is_synced &&
+            now.us - as_kube_watch_get_fresh_at(kind->watch).us < AS_CLUSTER_WATCH_FRESH_US)
+            continue;
+        as_error_set(error, "%s: %s", specs[i].path,
+                     *kind->failure.text ? kind->failure.text
+                     : is_synced         ? "nothing was heard for two minutes"
+                                         : "not listed yet");
+        return NULL;
+    }
+    return as_cluster_facts_view(watch->facts, error);
+}
+
+/* Answers whom it can, and plans when to look again. */
+static void settle(void *context)
+{
+    struct as_cluster_watch *watch = context;
+    const as_mono_time now = get_mono(watch);
+    struct as_error error = AS_ERROR_INIT;
+    struct as_cluster_ask *ask;
+    watch->timer = NULL;
+    if (watch->closed_until.us > now.us && is_watching(watch))
+        stop_watching(watch);
+    while ((ask = TAILQ_FIRST(&watch->asks))) {
+        const struct as_cluster *cluster = get_facts(watch, &error);
+        if (!cluster && ask->deadline.us > now.us && is_watching(watch)) {
+            plan(watch, ask->deadline.us - now.us);
+            return;
+        }
+        const struct as_cluster_ask told = *ask;
+        as_cluster_watch_cancel(ask);
+        told.done(told.context, cluster, &error);
+    }
+    if (watch->keep_until.us <= now.us)
+        stop_watching(watch);
+    else if (is_watching(watch) && !watch->timer)
+        plan(watch, watch->keep_until.us - now.us);
+}
+
+struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,
+                                            as_cluster_watch_done_fn *done, void *context)
+{
+    const as_mono_time now = get_mono(watch);
+    struct as_cluster_ask *ask = as_xmalloc(sizeof(*ask));
+    *ask = (struct as_cluster_ask){.owner = watch,
+                                   .done = done,
+                                   .context = context,
+                                   .deadline = {now.us + AS_CLUSTER_WATCH_SYNC_US}};
+    TAILQ_INSERT_TAIL(&watch->asks, ask, entry);
+    watch->keep_until.us = now.us + AS_CLUSTER_WATCH_KEEP_US;
+    if (!is_watching(watch) && watch->closed_until.us <= now.us)
+        start_watching(watch);
+    plan(watch, 0);
+    return ask;
+}
+
+void as_cluster_watch_cancel(struct as_cluster_ask *ask)
+{
+    TAILQ_REMOVE(&ask->owner->asks, ask, entry);
+    free(ask);
+}
+
+struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client)
+{
+    static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
+    struct as_cluster_watch *watch = as_xcalloc(1, sizeof(*watch));
+    watch->client = client;
+    watch->facts = as_cluster_facts_new(&limits);
+    watch->scratch = AS_ARENA_INIT;
+    watch->closed_until.us = INT64_MIN;
+    TAILQ_INIT(&watch->asks);
+    return watch;
+}
+
+struct as_cluster_watch *as_cluster_watch_free(struct as_cluster_watch *watch)
+{
+    if (!watch)
+        return NULL;
+    struct as_loop *loop = watch->client->env->loop;
+    if (watch->timer)
+        loop->cancel_timer(loop, watch->timer);
+    stop_watching(watch);
+    as_cluster_facts_free(watch->facts);
+    free(watch);
+    return NULL;
+}
