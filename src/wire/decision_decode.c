@@ -209,12 +209,11 @@ static void decode_resources(struct as_reader *parent, const char *name,
                              int64_t amounts[AS_RESOURCE_COUNT])
 {
     struct as_reader reader;
-    double cores = 0;
+    double cores = -0.001;
 
+    amounts[AS_RESOURCE_MEMORY] = -1;
     as_read_require(parent, name);
     as_read_object(&reader, parent, name);
-    as_read_require(&reader, "cpu");
-    as_read_require(&reader, "memory");
     as_read_positive(&reader, "cpu", &cores);
     if (cores > CORES_MAX)
         as_read_fail(&reader, "cpu", "above %d cores", CORES_MAX);
@@ -238,6 +237,7 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
         decode_resources(&reader, "requests", nodes->requests);
         decode_resources(&reader, "allocatable", nodes->allocatable);
+        as_read_text(&reader, "lacking", &nodes->lacking);
         as_read_bool(&reader, "template", &nodes->is_template);
         if (nodes->is_template && nodes->open > 0)
             as_read_fail(&reader, "template", "there are open nodes");

@@ -167,8 +167,10 @@ static void write_resources(struct as_json_writer *json, const char *key,
 {
     as_json_write_key(json, key);
     as_json_begin_object(json);
-    write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
-    as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
+    if (amounts[AS_RESOURCE_CPU] >= 0)
+        write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
+    if (amounts[AS_RESOURCE_MEMORY] >= 0)
+        as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
     as_json_end_object(json);
 }
 
@@ -179,6 +181,7 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
         as_json_write_member(json, "error", nodes->error);
     } else {
         write_resources(json, "allocatable", nodes->allocatable);
+        write_string_if(json, "lacking", nodes->lacking);
         as_json_write_member_i64(json, "open", nodes->open);
         write_resources(json, "requests", nodes->requests);
         if (nodes->is_template)

@@ -1,6 +1,6 @@
 /*
- * The source `nodes` (docs/nodes.md): sums over the nodes of a group or a cluster, and its values.
- * And how much of one node is asked for. Pure.
+ * What the source `nodes` sees of a group or a cluster (nodes_seen.h), and how much of one node is
+ * asked for. Pure.
  */
 #ifndef ALERTSCALER_CORE_NODE_SUMS_H
 #define ALERTSCALER_CORE_NODE_SUMS_H
@@ -15,18 +15,7 @@
 #include <alertscaler/core/cluster.h>
 #include <alertscaler/core/node_fit.h>
 #include <alertscaler/core/node_pods.h>
-
-enum as_nodes_value {
-    AS_NODES_UTILIZATION, /* 100 x requests / allocatable of open nodes: the larger of cpu, memory
-                           */
-    AS_NODES_COUNT,       /* of open nodes */
-    AS_NODES_CORES,       /* allocatable cpu of open nodes */
-    AS_NODES_VALUE_COUNT
-};
-const char *as_nodes_value_get_word(enum as_nodes_value value); /* "utilization", ... */
-
-/* The utilization where something is asked for and nothing is there. */
-#define AS_NODES_UTILIZATION_MAX 1000000
+#include <alertscaler/core/nodes_seen.h>
 
 struct as_pod_count {
     const struct as_pod_shape *shape;
@@ -43,27 +32,9 @@ struct as_node_sums_request {
     const struct as_node_shape *template_; /* of a new node; NULL: none */
 };
 
-#define AS_NODE_SUMS 2 /* AS_RES_CPU in millicores, AS_RES_MEMORY in bytes */
-
-struct as_node_sums {
-    uint64_t open; /* nodes */
-    /* By pods on the nodes, open or not, and by pending pods. Pods of DaemonSets and mirror pods do
-     * not count. */
-    int64_t requested[AS_NODE_SUMS];
-    int64_t allocatable[AS_NODE_SUMS]; /* of open nodes */
-    const char *lacking[AS_NODE_SUMS]; /* the first open node (borrowed from the cluster) whose
-                                          allocatable is missing or 0; NULL: none */
-    bool has_template;
-    int64_t template_[AS_NODE_SUMS]; /* allocatable of a new node */
-};
-
-void as_node_sums_init(struct as_node_sums *sums, const struct as_node_sums_request *request);
-
-/* 0; -ENODATA with an error that says why there is no value: an allocatable that the value needs is
- * missing or 0. Without an open node the utilization is that of one new node; without a template it
- * is AS_NODES_UTILIZATION_MAX where anything is asked for, else 0. */
-int as_node_sums_get_value(const struct as_node_sums *sums, enum as_nodes_value value,
-                           double *value_out, struct as_error *error) AS_MUST_USE;
+/* Pods count on open nodes and others; those of DaemonSets and mirror pods do not. Borrows from the
+ * cluster. */
+void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request);
 
 /* nodeSelector or required node affinity: it names nodes. */
 bool as_pod_has_selector(const struct as_pod_shape *shape);

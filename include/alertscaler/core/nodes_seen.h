@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/core/action.h>
 
 /* What of them is the value of a rule. X(enumerator, word) */
@@ -30,14 +31,16 @@ struct as_nodes_seen {
     const char *error; /* why nothing is known, in a user's words; NULL: all below is */
     int64_t open;      /* open nodes */
     /* In millicores and bytes: what their pods ask for, with the pending ones that select them; and
-     * what the nodes have. Without an open node `allocatable` is that of one new node
-     * (is_template), or 0 where nothing tells what a new one would be like. */
+     * what the open nodes have, or where none is open one new node (is_template); -1: not told. */
     int64_t requests[AS_RESOURCE_COUNT], allocatable[AS_RESOURCE_COUNT];
     bool is_template;
+    const char *lacking; /* the first node whose allocatable is missing or 0; NULL: none */
 };
 
-/* The value of the word; NULL, or why there is none. */
-const char *as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word,
-                              double *value_out) AS_MUST_USE;
+/* 0; -ENODATA with an error that says why there is no value. Without an open node the utilization
+ * is that of one new node; without a template it is AS_NODES_UTILIZATION_MAX where anything is
+ * asked for, else 0. */
+int as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word, double *value_out,
+                      struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -197,8 +197,10 @@ static void put_step(FILE *out, const struct as_decide_document *document, size_
         return;
     struct as_proposal valued = input->proposals[i];
     const struct as_proposal *proposal = &valued;
+    struct as_error error;
     if (valued.nodes && input->nodes)
-        valued.has_value = !as_nodes_seen_get(input->nodes, valued.nodes, &valued.value);
+        valued.has_value =
+            as_nodes_seen_get(input->nodes, valued.nodes, &valued.value, &error) == 0;
     const struct as_step *step =
         proposal->has_value ? as_action_find_step(&proposal->action, proposal->value) : NULL;
     const bool is_table = proposal->action.kind == AS_ACTION_SCALE_TO;
@@ -220,20 +222,20 @@ static void put_step(FILE *out, const struct as_decide_document *document, size_
 }
 
 /* The value that the source `nodes` gave, or why there is none. */
-static void put_nodes(FILE *out, const struct explanation *told, const char *word,
-                      const json_t *result)
+static void put_nodes(FILE *out, const struct as_decide_document *document, size_t i)
 {
-    const json_t *observed = json_object_get(json_object_get(told->decision, "input"), "observed");
-    const char *error = log_get_text(json_object_get(observed, "nodes"), "error");
-    const json_t *value = json_object_get(result, "value");
-
-    if (!*word)
+    const struct as_decide_input *input = document ? &document->input : NULL;
+    if (!input || i >= input->proposal_count || !input->proposals[i].nodes)
         return;
-    put(out, ", nodes: ", word, "");
-    if (json_is_number(value))
-        fprintf(out, " is %g", json_number_value(value));
+    struct as_error error = AS_ERROR_INIT;
+    double value;
+    put(out, ", the nodes' ", as_nodes_word_get_text(input->proposals[i].nodes), "");
+    if (!input->nodes)
+        fputs(" is not known", out);
+    else if (as_nodes_seen_get(input->nodes, input->proposals[i].nodes, &value, &error) == 0)
+        fprintf(out, " is %g", value);
     else
-        put(out, " is not known: ", *error ? error : "an allocatable is missing", "");
+        put(out, " is not known: ", error.text, "");
 }
 
 static void print_proposals(const struct explanation *told, FILE *out)
@@ -265,7 +267,7 @@ static void print_proposals(const struct explanation *told, FILE *out)
         put_action(out, json_object_get(item, "action"));
         if (json_is_number(json_object_get(item, "value")))
             fprintf(out, ", the value is %g", json_number_value(json_object_get(item, "value")));
-        put_nodes(out, told, log_get_text(item, "nodes"), result);
+        put_nodes(out, document, i);
         put_step(out, document, i);
         if (json_array_size(json_object_get(item, "samples")) > 0)
             fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));

@@ -126,7 +126,9 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
     if (proposal->nodes == AS_NODES_NONE)
         return propose_action(input, proposal);
     struct as_proposal valued = *proposal;
-    if (!input->nodes || as_nodes_seen_get(input->nodes, proposal->nodes, &valued.value))
+    struct as_error error;
+    if (!input->nodes ||
+        as_nodes_seen_get(input->nodes, proposal->nodes, &valued.value, &error) != 0)
         return propose_nothing(false);
     valued.has_value = true;
     struct as_proposal_result result = propose_action(input, &valued);

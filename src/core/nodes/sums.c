@@ -7,22 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const resource_words[AS_NODE_SUMS] = {
-    [AS_RES_CPU] = "cpu",
-    [AS_RES_MEMORY] = "memory",
-};
-
-const char *as_nodes_value_get_word(enum as_nodes_value value)
-{
-    static const char *const words[AS_NODES_VALUE_COUNT] = {
-        [AS_NODES_UTILIZATION] = "utilization",
-        [AS_NODES_COUNT] = "count",
-        [AS_NODES_CORES] = "cores",
-    };
-
-    assert((size_t)value < AS_NODES_VALUE_COUNT);
-    return words[value];
-}
+static const char *const resource_words[AS_RESOURCE_COUNT] = {"cpu", "memory"};
 
 /* The source `nodes` */
 
@@ -31,104 +16,56 @@ static bool goes_with_its_node(const struct as_pod_shape *shape)
     return shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR;
 }
 
-static void add_requests(struct as_node_sums *sums, const struct as_pod_shape *shape,
+static void add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
                          uint64_t count)
 {
-    for (size_t i = 0; i < AS_NODE_SUMS && !goes_with_its_node(shape); i++)
-        sums->requested[i] = as_amount_add(sums->requested[i], shape->requests.amount[i], count);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && !goes_with_its_node(shape); i++)
+        seen->requests[i] = as_amount_add(seen->requests[i], shape->requests.amount[i], count);
 }
 
-static void add_allocatable(struct as_node_sums *sums, const struct as_node_fact *node)
+static void add_allocatable(struct as_nodes_seen *seen, const struct as_node_fact *node)
 {
-    const bool has[AS_NODE_SUMS] = {
-        [AS_RES_CPU] = node->has_cpu,
-        [AS_RES_MEMORY] = node->has_memory,
-    };
+    const bool has[AS_RESOURCE_COUNT] = {node->has_cpu, node->has_memory};
 
-    sums->open++;
-    for (size_t i = 0; i < AS_NODE_SUMS; i++) {
+    seen->open++;
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++) {
         const int64_t amount = node->allocatable.amount[i];
+        const bool is_lacking = !has[i] || amount <= 0;
 
-        sums->allocatable[i] = as_amount_add(sums->allocatable[i], amount, 1);
-        if ((!has[i] || amount <= 0) && !sums->lacking[i])
-            sums->lacking[i] = node->name;
+        if (is_lacking && !seen->lacking)
+            seen->lacking = node->name;
+        seen->allocatable[i] = is_lacking || seen->allocatable[i] < 0
+                                   ? -1
+                                   : as_amount_add(seen->allocatable[i], amount, 1);
     }
 }
 
-void as_node_sums_init(struct as_node_sums *sums, const struct as_node_sums_request *request)
+void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request)
 {
     const struct as_cluster *cluster = request->cluster;
     const size_t count = request->nodes ? request->node_count : cluster->node_count;
 
-    *sums = (struct as_node_sums){.has_template = request->template_ != NULL};
+    *seen = (struct as_nodes_seen){.open = 0};
     for (size_t i = 0; i < count; i++) {
         const uint32_t node = request->nodes ? request->nodes[i] : (uint32_t)i;
         size_t pod_count;
         const uint32_t *pods = as_node_pods_get(request->pods, node, &pod_count);
 
         for (size_t j = 0; j < pod_count; j++)
-            add_requests(sums, cluster->pods[pods[j]].shape, 1);
+            add_requests(seen, cluster->pods[pods[j]].shape, 1);
         if (as_node_is_open(&cluster->nodes[node]))
-            add_allocatable(sums, &cluster->nodes[node]);
+            add_allocatable(seen, &cluster->nodes[node]);
     }
     for (size_t i = 0; i < request->pending_count; i++)
-        add_requests(sums, request->pending[i].shape, request->pending[i].count);
-    for (size_t i = 0; i < AS_NODE_SUMS && request->template_; i++)
-        sums->template_[i] = request->template_->allocatable.amount[i];
+        add_requests(seen, request->pending[i].shape, request->pending[i].count);
+    seen->is_template = seen->open == 0 && request->template_;
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && seen->is_template; i++)
+        seen->allocatable[i] = request->template_->allocatable.amount[i];
 }
 
-/* Whether every open node, or the new node where there is none, says this resource. */
-static bool is_known(const struct as_node_sums *sums, size_t resource, struct as_error *error)
-{
-    const char *word = resource_words[resource];
-
-    if (sums->lacking[resource])
-        as_error_set(error, "node %s: allocatable %s is missing or 0", sums->lacking[resource],
-                     word);
-    else if (sums->open == 0 && sums->template_[resource] <= 0)
-        as_error_set(error, "no node is open, and a new node would have no %s", word);
-    else
-        return true;
-    return false;
-}
-
-static int get_utilization(const struct as_node_sums *sums, double *value_out,
-                           struct as_error *error)
-{
-    const int64_t *allocatable = sums->open ? sums->allocatable : sums->template_;
-    double largest = 0;
-
-    if (sums->open == 0 && !sums->has_template) {
-        for (size_t i = 0; i < AS_NODE_SUMS; i++)
-            largest = sums->requested[i] > 0 ? AS_NODES_UTILIZATION_MAX : largest;
-        *value_out = largest;
-        return 0;
-    }
-    for (size_t i = 0; i < AS_NODE_SUMS; i++) {
-        if (!is_known(sums, i, error))
-            return -ENODATA;
-        const double percent = 100.0 * (double)sums->requested[i] / (double)allocatable[i];
-        largest = percent > largest ? percent : largest;
-    }
-    *value_out = largest;
-    return 0;
-}
-
-int as_node_sums_get_value(const struct as_node_sums *sums, enum as_nodes_value value,
-                           double *value_out, struct as_error *error)
-{
-    assert((size_t)value < AS_NODES_VALUE_COUNT);
-    if (value == AS_NODES_UTILIZATION)
-        return get_utilization(sums, value_out, error);
-    if (value == AS_NODES_COUNT) {
-        *value_out = (double)sums->open;
-        return 0;
-    }
-    if (sums->open > 0 && !is_known(sums, AS_RES_CPU, error))
-        return -ENODATA;
-    *value_out = (double)sums->allocatable[AS_RES_CPU] / 1000;
-    return 0;
-}
+static_assert((int)AS_RES_CPU == (int)AS_RESOURCE_CPU &&
+                  (int)AS_RES_MEMORY == (int)AS_RESOURCE_MEMORY,
+              "the first two amounts are cpu and memory");
 
 /* Whose pending pods are */
 
@@ -214,7 +151,7 @@ int as_node_get_utilization(const struct as_cluster *cluster, const struct as_no
                             struct as_error *error)
 {
     const struct as_node_fact *fact = &cluster->nodes[node];
-    const bool has[AS_NODE_SUMS] = {fact->has_cpu, fact->has_memory};
+    const bool has[AS_RESOURCE_COUNT] = {fact->has_cpu, fact->has_memory};
     struct look look = {.cluster = cluster, .ignore = ignore, .now = now};
     double largest = -1;
 
@@ -227,7 +164,7 @@ int as_node_get_utilization(const struct as_cluster *cluster, const struct as_no
         const double percent = get_percent(&look, i, allocatable);
         largest = percent > largest ? percent : largest;
     }
-    for (size_t i = 0; i < AS_NODE_SUMS && largest < 0; i++)
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && largest < 0; i++)
         if (!has[i] || fact->allocatable.amount[i] <= 0) {
             as_error_set(error, "node %s: allocatable %s is missing or 0", fact->name,
                          resource_words[i]);

@@ -91,11 +91,11 @@ struct row {
     const char *why;                  /* there is no utilization */
 };
 
-static void check_value(const struct row *row, const struct as_node_sums *sums,
-                        enum as_nodes_value value, double wanted)
+static void check_value(const struct row *row, const struct as_nodes_seen *sums,
+                        enum as_nodes_word value, double wanted)
 {
     double got = NAN;
-    const int status = as_node_sums_get_value(sums, value, &got, &error);
+    const int status = as_nodes_seen_get(sums, value, &got, &error);
 
     cr_assert_eq(status, isnan(wanted) ? -ENODATA : 0, "%s", row->cluster);
     cr_assert(isnan(wanted) ? isnan(got) : got == wanted, "%s: %s: %g", row->cluster,
@@ -104,7 +104,7 @@ static void check_value(const struct row *row, const struct as_node_sums *sums,
 
 static void check(const struct row *row)
 {
-    struct as_node_sums sums;
+    struct as_nodes_seen sums;
     struct as_node_shape template_;
     struct as_pod_count pending = {.count = row->pending_count};
 
@@ -119,7 +119,7 @@ static void check(const struct row *row)
                                                  .pending = &pending,
                                                  .pending_count = row->pending ? 1 : 0,
                                                  .template_ = row->template_ ? &template_ : NULL};
-    as_node_sums_init(&sums, &request);
+    as_nodes_seen_init(&sums, &request);
     check_value(row, &sums, AS_NODES_COUNT, row->count);
     check_value(row, &sums, AS_NODES_CORES, row->cores);
     check_value(row, &sums, AS_NODES_UTILIZATION, row->utilization);
@@ -177,33 +177,33 @@ Test(node_sums, values)
 Test(node_sums, of_a_group)
 {
     static const uint32_t group[] = {2, 0};
-    struct as_node_sums sums;
+    struct as_nodes_seen sums;
     struct as_node_sums_request request = {
         .cluster = &cluster, .pods = &by_node, .nodes = group, .node_count = 2};
 
     read_cluster("cpu:1000 memory:10; cpu:1|cpu:2000 memory:20; cpu:2|cpu:4000 memory:40; cpu:4");
-    as_node_sums_init(&sums, &request);
+    as_nodes_seen_init(&sums, &request);
     cr_assert_eq(sums.open, 2);
     cr_assert_eq(sums.requested[AS_RES_CPU], 5);
     cr_assert_eq(sums.allocatable[AS_RES_CPU], 5000);
     cr_assert_eq(sums.allocatable[AS_RES_MEMORY], 50);
     request.node_count = 0; /* no nodes, which is not all of them */
-    as_node_sums_init(&sums, &request);
+    as_nodes_seen_init(&sums, &request);
     cr_assert_eq(sums.open, 0);
     cr_assert_eq(sums.requested[AS_RES_CPU], 0);
 }
 
 Test(node_sums, large_sums_saturate)
 {
-    struct as_node_sums sums;
+    struct as_nodes_seen sums;
     const struct as_node_sums_request request = {.cluster = &cluster, .pods = &by_node};
     double value;
 
     read_cluster("cpu:4611686018427387904 memory:4611686018427387904; cpu:4611686018427387904|"
                  "cpu:4611686018427387904 memory:4611686018427387904; cpu:4611686018427387904");
-    as_node_sums_init(&sums, &request);
+    as_nodes_seen_init(&sums, &request);
     cr_assert_eq(sums.allocatable[AS_RES_CPU], AS_RES_AMOUNT_MAX);
-    cr_assert_eq(as_node_sums_get_value(&sums, AS_NODES_UTILIZATION, &value, &error), 0);
+    cr_assert_eq(as_nodes_seen_get(&sums, AS_NODES_UTILIZATION, &value, &error), 0);
     cr_assert_eq(value, 100);
 }
 
