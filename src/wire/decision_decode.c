@@ -236,6 +236,8 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         as_read_require(&reader, "open");
         as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
         decode_resources(&reader, "requests", nodes->requests);
+        for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+            nodes->requests[i] = nodes->requests[i] < 0 ? 0 : nodes->requests[i];
         decode_resources(&reader, "allocatable", nodes->allocatable);
         as_read_text(&reader, "lacking", &nodes->lacking);
         as_read_bool(&reader, "template", &nodes->is_template);
