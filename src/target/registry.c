@@ -32,10 +32,11 @@ struct row {
 struct registry {
     struct as_target_port port;
     const struct as_access_env *env;
-    struct as_clusters clusters; /* the clusters of node groups */
+    struct as_clusters clusters; /* whose nodes are watched and drained */
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
+    LIST_HEAD(, seeing) seeings;
 };
 
 /* A call that no adapter can take: answered in the next turn. */
@@ -48,6 +49,21 @@ struct refusal {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_outcome outcome;
+};
+
+/* An observation with the nodes of the whole cluster: these first, then the size. */
+struct seeing {
+    LIST_ENTRY(seeing) entry;
+    struct registry *owner;
+    struct as_cluster_link *cluster;
+    struct as_cluster_ask *ask; /* NULL: the size is read */
+    struct as_target_ref *ref;
+    bool with_pods;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    void *context;
+    struct as_arena texts;
+    struct as_nodes_seen seen;
 };
 
 static struct row *find_row(const struct registry *registry, const struct as_target_ref *ref)
@@ -88,13 +104,74 @@ static void refuse(struct registry *registry, const struct row *row, struct refu
     refusal->timer = registry->env->loop->start_timer(registry->env->loop, 0, tell, refusal);
 }
 
+static void free_seeing(struct seeing *seeing)
+{
+    if (seeing->ask)
+        as_cluster_watch_cancel(seeing->ask);
+    as_target_ref_free(seeing->ref);
+    as_arena_deinit(&seeing->texts);
+    LIST_REMOVE(seeing, entry);
+    free(seeing);
+}
+
+static void size_read(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    struct seeing *seeing = context;
+    struct as_observation observation = *result;
+    observation.nodes = &seeing->seen;
+    seeing->observed(seeing->context, ticket, &observation);
+    free_seeing(seeing);
+}
+
+static void nodes_known(void *context, const struct as_cluster *cluster,
+                        const struct as_error *error)
+{
+    struct seeing *seeing = context;
+    const struct row *row = find_row(seeing->owner, seeing->ref);
+    struct as_clock *clock = seeing->owner->env->clock;
+    const struct as_observe_request request = {.with_pods = seeing->with_pods};
+    seeing->ask = NULL;
+    if (cluster)
+        as_nodes_see(
+            seeing->cluster->seer,
+            &(struct as_nodes_see_request){.cluster = cluster, .now = clock->get_wall(clock)},
+            &seeing->seen);
+    else
+        seeing->seen.error = error->text;
+    /* The facts may change before the size is there. */
+    seeing->seen.error = as_arena_strdup(&seeing->texts, seeing->seen.error);
+    seeing->seen.lacking = as_arena_strdup(&seeing->texts, seeing->seen.lacking);
+    row->port->observe(row->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
+}
+
+static void see(struct registry *registry, struct as_cluster_link *cluster, struct seeing how)
+{
+    struct seeing *seeing = as_xmalloc(sizeof(*seeing));
+    *seeing = how;
+    seeing->owner = registry;
+    seeing->cluster = cluster;
+    seeing->texts = AS_ARENA_INIT;
+    LIST_INSERT_HEAD(&registry->seeings, seeing, entry);
+    seeing->ask = as_cluster_watch_ask(cluster->watch, nodes_known, seeing);
+}
+
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context)
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    if (row && row->port)
+    struct as_cluster_link *cluster = request->with_nodes && row && !row->kind->has_nodes
+                                          ? as_clusters_find(&registry->clusters, row->name)
+                                          : NULL;
+    if (row && row->port && cluster && cluster->access)
+        see(registry, cluster,
+            (struct seeing){.ref = as_target_ref_copy(ref),
+                            .with_pods = request->with_pods,
+                            .ticket = ticket,
+                            .observed = done,
+                            .context = context});
+    else if (row && row->port)
         row->port->observe(row->port, ticket, ref, request, done, context);
     else
         refuse(registry, row,
@@ -116,7 +193,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 static bool is_idle(const struct as_target_port *self)
 {
     const struct registry *registry = (const struct registry *)self;
-    bool is_any_busy = !LIST_EMPTY(&registry->refusals);
+    bool is_any_busy = !LIST_EMPTY(&registry->refusals) || !LIST_EMPTY(&registry->seeings);
     for (size_t i = 0; i < registry->row_count; i++) {
         const struct as_target_port *port = registry->rows[i].port;
         is_any_busy = is_any_busy || (port && !port->is_idle(port));
@@ -137,6 +214,9 @@ static void close_port(struct as_target_port *self)
         LIST_REMOVE(refusal, entry);
         free(refusal);
     }
+    struct seeing *seeing;
+    while ((seeing = LIST_FIRST(&registry->seeings)))
+        free_seeing(seeing);
     for (size_t i = 0; i < registry->row_count; i++)
         if (registry->rows[i].port)
             registry->rows[i].port->close(registry->rows[i].port);
@@ -190,7 +270,7 @@ static void open_node_groups(struct registry *registry, struct row *row,
                              const struct as_provider_settings *settings)
 {
     const char *name = as_account_get(settings, "cluster");
-    struct as_cluster *cluster = NULL;
+    struct as_cluster_link *cluster = NULL;
     if (provider->is_kubernetes) {
         name = name ? name : "default";
         cluster = as_clusters_find(&registry->clusters, name);
@@ -214,10 +294,8 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,
                    sizeof(*registry->rows));
     LIST_INIT(&registry->refusals);
-    for (size_t i = 0; i < settings->provider_count; i++) {
-        if (!registry->clusters.items && as_group_provider_find(settings->providers[i].type))
-            as_clusters_init(&registry->clusters, settings, env);
-    }
+    LIST_INIT(&registry->seeings);
+    as_clusters_init(&registry->clusters, settings, env);
     for (size_t i = 0; i < settings->cluster_count; i++) {
         int code = open_cluster(registry, &settings->clusters[i], error);
         if (code) {
@@ -242,7 +320,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
 /* The same failure is logged once, although recovery is tried every minute. */
 static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
 {
-    struct as_cluster *cluster = context;
+    struct as_cluster_link *cluster = context;
     const bool has_failed = outcome->reason != AS_REASON_APPLIED;
     if (has_failed && strcmp(cluster->told, outcome->message) != 0)
         as_log(AS_LOG_WARN, "nodes that a drain left cordoned cannot be given back yet",
@@ -257,7 +335,7 @@ void as_target_registry_recover(struct as_target_port *port)
 {
     struct registry *registry = (struct registry *)port;
     for (size_t i = 0; i < registry->clusters.count; i++) {
-        struct as_cluster *cluster = &registry->clusters.items[i];
+        struct as_cluster_link *cluster = &registry->clusters.items[i];
         if (cluster->drains)
             as_drain_recover(cluster->drains, recovered, cluster);
     }

@@ -17,8 +17,9 @@
 #define AS_CLUSTER_WATCH_KEEP_US  (10 * AS_US_PER_MIN)
 #define AS_CLUSTER_WATCH_SYNC_US                                                                   \
     (15 * AS_US_PER_S) /* how long an answer waits for the first lists */
-#define AS_CLUSTER_WATCH_LARGE_US (5 * AS_US_PER_MIN) /* until what was too large is tried again   \
-                                                       */
+#define AS_CLUSTER_WATCH_LARGE_US                                                                  \
+    (5 * AS_US_PER_MIN) /* until what was too large is tried again                                 \
+                         */
 
 struct as_cluster_watch;
 struct as_cluster_ask;

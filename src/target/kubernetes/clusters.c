@@ -41,7 +41,7 @@ void as_clusters_init(struct as_clusters *clusters, const struct as_settings *se
     for (size_t i = 0; i < clusters->count; i++) {
         const struct as_cluster_settings *given = &settings->clusters[i];
         const struct as_kube_access_config config = {given->kubeconfig, given->context};
-        struct as_cluster *cluster = &clusters->items[i];
+        struct as_cluster_link *cluster = &clusters->items[i];
         cluster->name = given->name;
         if (as_kube_access_new(&config, env, &cluster->access, &cluster->missing) != 0) {
             cluster->access = NULL;
@@ -49,16 +49,20 @@ void as_clusters_init(struct as_clusters *clusters, const struct as_settings *se
         }
         as_kube_client_init(&cluster->client, env, cluster->access);
         cluster->drains = as_drains_new(&cluster->client, owner);
+        cluster->watch = as_cluster_watch_new(&cluster->client);
+        cluster->seer = as_nodes_seer_new();
     }
 }
 
 void as_clusters_deinit(struct as_clusters *clusters)
 {
     for (size_t i = 0; i < clusters->count; i++) {
-        struct as_cluster *cluster = &clusters->items[i];
+        struct as_cluster_link *cluster = &clusters->items[i];
         if (!cluster->access)
             continue;
         as_drains_free(cluster->drains);
+        as_cluster_watch_free(cluster->watch);
+        as_nodes_seer_free(cluster->seer);
         as_kube_client_deinit(&cluster->client);
         as_kube_access_free(cluster->access);
     }
@@ -66,7 +70,7 @@ void as_clusters_deinit(struct as_clusters *clusters)
     *clusters = (struct as_clusters){0};
 }
 
-struct as_cluster *as_clusters_find(const struct as_clusters *clusters, const char *name)
+struct as_cluster_link *as_clusters_find(const struct as_clusters *clusters, const char *name)
 {
     for (size_t i = 0; i < clusters->count; i++) {
         if (strcmp(clusters->items[i].name, name) == 0)

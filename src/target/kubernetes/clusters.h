@@ -12,19 +12,23 @@
 #include <alertscaler/config/settings.h>
 
 #include "drain/drain.h"
+#include "facts/cluster_watch.h"
+#include "facts/nodes_see.h"
 #include "outcome.h"
 
-struct as_cluster { /* owned by as_clusters */
+struct as_cluster_link { /* owned by as_clusters */
     const char *name;
     struct as_kube_access *access; /* NULL: `missing` says why */
     struct as_kube_client client;
     struct as_drains *drains;
+    struct as_cluster_watch *watch; /* what is known of its nodes and pods */
+    struct as_nodes_seer *seer;
     struct as_error missing;
     char told[AS_MESSAGE_SIZE]; /* the last failure of a recovery; "" */
 };
 
 struct as_clusters {
-    struct as_cluster *items;
+    struct as_cluster_link *items;
     size_t count;
 };
 
@@ -34,6 +38,6 @@ void as_clusters_init(struct as_clusters *clusters, const struct as_settings *se
 void as_clusters_deinit(struct as_clusters *clusters); /* cancels everything */
 
 /* NULL if there is no cluster of this name. */
-struct as_cluster *as_clusters_find(const struct as_clusters *clusters, const char *name);
+struct as_cluster_link *as_clusters_find(const struct as_clusters *clusters, const char *name);
 
 #endif

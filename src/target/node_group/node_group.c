@@ -45,10 +45,17 @@ struct call {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_scale_request wanted; /* of a scale */
+    bool with_nodes;                /* of an observe */
     struct as_group_talk talk;      /* the present one */
     struct as_account_call *transfer;
     struct as_nodes_reading *reading;
     struct as_shrink *shrink;
+    struct as_cluster_link *cluster; /* whose nodes are asked for with the size; NULL: none */
+    struct as_cluster_ask *ask;
+    struct as_arena texts; /* of `names` and `seen` */
+    const char **names;    /* of the group's nodes */
+    size_t name_count;
+    struct as_nodes_seen seen;
     struct as_timer *timer;
     int32_t ready;   /* running instances; if the group has nodes, those with a ready node */
     char *operation; /* started by the change; NULL: none */
@@ -69,6 +76,9 @@ static void free_call(struct call *call)
         as_nodes_read_cancel(call->reading);
     if (call->shrink)
         as_shrink_cancel(call->shrink);
+    if (call->ask)
+        as_cluster_watch_cancel(call->ask);
+    as_arena_deinit(&call->texts);
     if (call->timer)
         call->owner->env->loop->cancel_timer(call->owner->env->loop, call->timer);
     as_talk_deinit(&call->talk.talk);
@@ -106,6 +116,7 @@ static void tell_observed(const struct call *call)
         observation.names_instances = true;
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
+        observation.nodes = call->with_nodes ? &call->seen : NULL;
     }
     call->observed(call->context, call->ticket, &observation);
 }
@@ -290,7 +301,7 @@ static bool find_obstacle(struct call *call)
 /* ---- nodes ---- */
 
 /* The cluster whose nodes are the instances; NULL: no cluster. False after refusing the call. */
-static bool find_cluster(struct call *call, struct as_cluster **cluster_out)
+static bool find_cluster(struct call *call, struct as_cluster_link **cluster_out)
 {
     const struct as_nodes_config *nodes = call->wanted.nodes;
     *cluster_out = NULL;
@@ -322,7 +333,7 @@ static void shrunk(void *context, const struct as_shrink_result *result)
 
 static void shrink(struct call *call)
 {
-    struct as_cluster *cluster;
+    struct as_cluster_link *cluster;
     if (!find_cluster(call, &cluster)) {
         finish(call);
         return;
@@ -360,30 +371,58 @@ static void take_back(struct call *call)
 
 /* ---- reading ---- */
 
+static void nodes_known(void *context, const struct as_cluster *cluster,
+                        const struct as_error *error)
+{
+    struct call *call = context;
+    struct as_clock *clock = call->owner->env->clock;
+    call->ask = NULL;
+    if (!cluster) {
+        call->seen.error = as_arena_strdup(&call->texts, error->text);
+        finish(call);
+        return;
+    }
+    const struct as_nodes_see_request request = {.cluster = cluster,
+                                                 .group = call->ref->key,
+                                                 .names = call->names,
+                                                 .name_count = call->name_count,
+                                                 .config = call->wanted.nodes,
+                                                 .now = clock->get_wall(clock)};
+    as_nodes_see(call->cluster->seer, &request, &call->seen);
+    finish(call);
+}
+
 static void nodes_read(void *context, const struct as_outcome *outcome,
                        const struct as_instance_node *nodes, size_t count)
 {
     struct call *call = context;
     call->reading = NULL;
     call->ready = 0;
-    for (size_t i = 0; i < count; i++)
+    call->names = as_arena_alloc(&call->texts, count, sizeof(*call->names));
+    for (size_t i = 0; i < count; i++) {
         call->ready += nodes[i].instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
                        nodes[i].node.is_ready;
+        if (nodes[i].is_found && !nodes[i].is_ambiguous)
+            call->names[call->name_count++] = as_arena_strdup(&call->texts, nodes[i].node.name);
+    }
     if (outcome->reason != AS_REASON_APPLIED)
         call->outcome = *outcome;
-    finish(call);
+    if (call->with_nodes && outcome->reason == AS_REASON_APPLIED)
+        call->ask = as_cluster_watch_ask(call->cluster->watch, nodes_known, call);
+    else
+        finish(call);
 }
 
 /* Counts the ready instances, for a caller that asks for the size. */
 static void count_ready(struct call *call)
 {
-    struct as_cluster *cluster;
     call->ready = as_group_count_running(&call->talk.view);
-    if (!find_cluster(call, &cluster) || !cluster)
+    call->seen.error = "the instances of the group are no nodes of a cluster";
+    if (!find_cluster(call, &call->cluster) || !call->cluster)
         finish(call);
     else
         call->reading =
-            as_nodes_read_start(&cluster->client, &call->talk.view, false, nodes_read, call);
+            as_nodes_read_start(&call->cluster->client, &call->talk.view, false, nodes_read, call);
 }
 
 static void was_read(void *context)
@@ -425,6 +464,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
 {
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;
+    call->with_nodes = request->with_nodes;
     as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
     talk(call, AS_GROUP_READ, was_read);
 }
@@ -458,7 +498,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
                                          const struct as_provider_settings *settings,
                                          const struct as_access_env *env,
                                          const struct as_clusters *clusters,
-                                         struct as_cluster *cluster)
+                                         struct as_cluster_link *cluster)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
     group->port = (struct as_target_port){observe, scale, is_idle, close_port};

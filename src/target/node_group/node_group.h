@@ -22,6 +22,6 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
                                          const struct as_provider_settings *settings,
                                          const struct as_access_env *env,
                                          const struct as_clusters *clusters,
-                                         struct as_cluster *cluster) AS_MUST_USE;
+                                         struct as_cluster_link *cluster) AS_MUST_USE;
 
 #endif
