@@ -1,0 +1,153 @@
+"""The source `nodes`, as Escalator and the cluster proportional autoscaler use theirs: the built binary reads nodes and pods of
+the real API server."""
+import pytest
+
+from harness.auto_scaling import REGION, AutoScaling
+from harness.nodes import make_pod
+from harness.notification import alert, notification
+from harness.wait import eventually
+
+ALWAYS = {"name": "full", "match": ['alertname="Watchdog"'], "every": "1s"}
+FULL = {**ALWAYS, "target": "workers", "scale_up": {"value": {"nodes": "utilization"}, "steps": [{"above": 70, "to": 70}]}}
+IDLE = {**ALWAYS, "name": "idle", "target": "workers",
+        "scale_down": {"value": {"nodes": "utilization"}, "steps": [{"below": 40, "by": 1}, {"below": 30, "by": 2}]}}
+
+
+@pytest.fixture
+def aws(started):
+    return started(AutoScaling("workers-a", 2, least=0, most=20))
+
+
+@pytest.fixture
+def cluster(control_plane, namespace, aws, make_nodes):
+    """Two nodes of the group, of two cores each."""
+    return Cluster(control_plane, namespace, aws, make_nodes)
+
+
+class Cluster:
+    def __init__(self, plane, namespace, group, make_nodes):
+        self.plane, self.namespace, self.group, self.make_nodes = plane, namespace, group, make_nodes
+        self.names, self.pod_count = [], 0
+        self.clusters = self.add_nodes(group.instances)
+
+    def add_nodes(self, instances):
+        new = {f"{self.namespace}-worker-{len(self.names) + i}": f"aws:///{REGION}a/{instance}"
+               for i, instance in enumerate(instances)}
+        clusters = self.make_nodes(new)
+        for name in new:
+            amounts = {"cpu": "2", "memory": "8Gi", "pods": "110"}
+            self.plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"allocatable": amounts, "capacity": amounts}})
+            self.plane.admin.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"pool": self.namespace}}})
+        self.names += new
+        return clusters
+
+    def add_pods(self, node, count):
+        """Each asks for half a core."""
+        for _ in range(count):
+            make_pod(self.plane, self.namespace, node, f"web-{self.pod_count}")
+            self.pod_count += 1
+
+    def add_waiting_pod(self, name):
+        """One that only these nodes could take, and that nobody places."""
+        self.plane.admin.create({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": self.namespace, "name": name},
+            "spec": {"schedulerName": "nobody", "nodeSelector": {"pool": self.namespace}, "containers": [
+                {"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}})
+
+    def delete_pods(self):
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        for item in self.plane.admin.get(path)["items"]:
+            self.plane.admin.request("DELETE", f"{path}/{item['metadata']['name']}?gracePeriodSeconds=0")
+
+
+@pytest.fixture
+def make(cluster, aws, make_daemon):
+    def make(rules, **nodes):
+        provider = {"type": "aws", "region": REGION, "endpoint": aws.url, "timeout": "5s"}
+        targets = {"workers": {"node_group": {"provider": "aws", "name": "workers-a"}, "min": 1, "max": 20,
+                               "cooldown": {"up": "1s", "down": "1s"}, "nodes": {"cluster": "default", "drain": False, **nodes}}}
+        receiver = {"watchdog": {"match": ['alertname="Watchdog"']}}
+        return make_daemon({"targets": targets, "rules": rules}, {"providers": {"aws": provider}, "receiver": receiver,
+                                                                  "clusters": cluster.clusters},
+                           env={"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "s3cret"})
+
+    return make
+
+
+def watchdog(daemon, *status):
+    return daemon.notify(notification(alert({"alertname": "Watchdog"}, *status)))
+
+
+def last_decision(daemon):
+    return daemon.records("decision")[-1]
+
+
+def test_escalators_delta(cluster, aws, make):
+    """Two nodes of 2 cores; 3.5 cores are asked for: 87.5 %. Escalator: ceil(2 x (87.5 - 70) / 70) = 1 more."""
+    cluster.add_pods(cluster.names[0], 4)
+    cluster.add_pods(cluster.names[1], 3)
+    daemon = make([FULL, IDLE])
+    watchdog(daemon)
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert (action["from"], action["to"], action["rule"]) == (2, 3, "full")
+    decision = next(d for d in daemon.records("decision") if d["id"] == action["decision"])
+    seen = decision["input"]["observed"]["nodes"]
+    assert seen == {"open": 2, "requests": {"cpu": 3.5, "memory": 0}, "allocatable": {"cpu": 4, "memory": 16 << 30}}
+    assert {p["rule"]: p.get("value") for p in decision["output"]["proposals"]} == {"full": 87.5, "idle": 87.5}
+
+
+def test_pods_that_wait_for_these_nodes_count(cluster, aws, make):
+    cluster.add_pods(cluster.names[0], 2)
+    daemon = make([FULL, IDLE])
+    watchdog(daemon)
+    eventually(lambda: daemon.records("decision"), 60, what="a decision")
+    assert not daemon.records("action")
+    for number in range(4):
+        cluster.add_waiting_pod(f"waits-{number}")
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert (action["from"], action["to"]) == (2, 3), "6 of 8 half cores: 75 %"
+
+
+def test_idle_nodes_leave_at_the_fast_rate_while_the_watchdog_fires(cluster, aws, make):
+    aws.grow(4)
+    cluster.add_nodes(aws.instances[2:])
+    cluster.add_pods(cluster.names[0], 2)
+    daemon = make([FULL, IDLE])
+    watchdog(daemon)
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert (action["from"], action["to"], action["rule"]) == (4, 2, "idle"), "12.5 % is below 30: two"
+
+
+def test_a_cluster_that_cannot_be_read_removes_nothing(cluster, aws, make, control_plane):
+    """Without the right to watch pods nothing is known: no decrease, and the record says why."""
+    role = control_plane.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/alertscaler-nodes")
+    keep = [r for r in role["rules"] if "pods" not in r["resources"] or "list" not in r["verbs"]]
+    control_plane.admin.patch("/apis/rbac.authorization.k8s.io/v1/clusterroles/alertscaler-nodes", {"rules": keep})
+    try:
+        daemon = make([FULL, IDLE])
+        watchdog(daemon)
+        decision = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
+                              what="a decision without a value")[-1]
+        assert "403" in decision["input"]["observed"]["nodes"]["error"]
+        assert not daemon.records("action") and not aws.removed
+    finally:
+        control_plane.admin.patch("/apis/rbac.authorization.k8s.io/v1/clusterroles/alertscaler-nodes", {"rules": role["rules"]})
+
+
+def test_nodes_in_proportion(cluster, make_daemon, control_plane):
+    """As the cluster proportional autoscaler: a replica for every so many nodes of the cluster."""
+    control_plane.admin.create({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": cluster.namespace, "name": "dns"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "dns"}}, "template": {
+            "metadata": {"labels": {"app": "dns"}}, "spec": {"containers": [{"name": "dns", "image": "dns"}]}}}})
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/dns"
+    count = len(control_plane.admin.get("/api/v1/nodes")["items"])
+    targets = {"dns": {"kubernetes": {"kind": "Deployment", "namespace": cluster.namespace, "name": "dns"}, "max": 100,
+                       "tolerance": "0%", "cooldown": {"up": "0s", "down": "1s"}}}
+    rules = [{**ALWAYS, "target": "dns", "track": {"average_value": 0.5, "nodes": "count"}, "guard": "none"}]
+    daemon = make_daemon({"targets": targets, "rules": rules}, {"clusters": cluster.clusters})
+    watchdog(daemon)
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert action["to"] >= 2 * len(cluster.names)
+    assert action["to"] == 2 * count or len(control_plane.admin.get("/api/v1/nodes")["items"]) != count
+    assert control_plane.admin.get(path)["spec"]["replicas"] == action["to"]
