@@ -1,6 +1,6 @@
 /*
- * Why the last attempt to read or set a target failed, in words: of each target the last one, of
- * 1,000 targets at most. In memory alone: the action log has them all.
+ * Why the last attempt to read or set a target failed, as text: the last failure per target, for at
+ * most 1,000 targets. In memory only: the action log has all.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void api_keep_failure(struct as_api *api, const struct as_action_record *record)
     if (record->outcome == AS_REASON_APPLIED || as_str_is_empty(record->message))
         return;
     if (HASH_COUNT(api->failures) >= FAILURES_MAX)
-        forget(api, api->failures); /* the oldest: a hash keeps the order */
+        forget(api, api->failures); /* the oldest: uthash keeps insertion order */
     failure = as_xcalloc(1, sizeof(*failure));
     failure->target = as_xstrdup(record->target);
     const size_t size = strlen(record->message);
