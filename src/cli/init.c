@@ -1,5 +1,5 @@
 /*
- * `alertscaler init`: a folder to begin with. Nothing that is there is ever written over.
+ * `alertscaler init`: a first folder with example files. It never overwrites anything.
  */
 #include "init.h"
 
@@ -19,7 +19,7 @@
 
 #define TOKEN_BYTES 32
 
-/* A folder that is made, or one that is there and empty. */
+/* Creates the folder, or accepts an existing empty one. */
 static int make_folder(const char *path, struct as_error *error)
 {
     if (mkdir(path, 0777) == 0)

@@ -25,7 +25,7 @@ static int run(const struct as_args *args)
     enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
     for (const char *word; (word = sandboxes[sandbox]); sandbox++) {
         if (strcmp(as_args_get(args, "sandbox"), word) == 0)
-            break; /* it is one of the choices */
+            break; /* one of the choices */
     }
     as_log_configure(level, format, STDERR_FILENO);
     const char *config_file = config_option_find(args);

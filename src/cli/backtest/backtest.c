@@ -1,6 +1,6 @@
 /*
- * `alertscaler backtest`: the alerts that Prometheus remembers, through a rehearsal of the engine,
- * beside the sizes that it remembers.
+ * `alertscaler backtest`: runs past alerts from Prometheus through a rehearsal of the engine, and
+ * compares with past sizes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static int read_times(struct backtest *backtest, struct as_error *error)
         as_error_set(error, "--step: at least 1ms is needed");
         return -EINVAL;
     }
-    backtest->from = from.us / STEP_MIN_US * STEP_MIN_US; /* Prometheus counts milliseconds */
+    backtest->from = from.us / STEP_MIN_US * STEP_MIN_US; /* Prometheus has milliseconds */
     backtest->to = to.us;
     if (backtest->to <= backtest->from) {
         as_error_set(error, "--to is not after --from");
@@ -76,7 +76,7 @@ static int check_labels(const struct as_args *args, struct as_error *error)
     return 0;
 }
 
-/* Annotations are not in the history. */
+/* The history has no annotations. */
 static void warn_of_rules(struct backtest *backtest)
 {
     const struct as_ruleset *ruleset = backtest->config->ruleset;
@@ -207,7 +207,7 @@ static int open_prometheus(struct backtest *backtest, const struct as_config *co
     return 0;
 }
 
-/* How Prometheus is reached may stand in a file of its own. */
+/* Access to Prometheus may be configured in a separate file. */
 static int load(struct backtest *backtest, const char *rules, struct as_config **other_out)
 {
     const char *http = as_args_get(backtest->args, "http.config.file");

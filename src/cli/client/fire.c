@@ -43,7 +43,7 @@ static int read_labels(const struct as_args *args, struct as_alert *alert, struc
     return status;
 }
 
-/* An alert that begins and ends with this command has one start. */
+/* Firing and resolved alert of this command have the same start. */
 static int read_times(const struct as_args *args, as_wall_time now, struct as_alert *alert,
                       struct as_error *error)
 {
@@ -108,7 +108,7 @@ static void print_outcome(const json_t *alert)
     putchar('\n');
 }
 
-/* What is not queued leads to nothing: why not. */
+/* Why an alert was not queued: it has no effect. */
 static void print_reason(const json_t *alert)
 {
     enum as_reason reason;
@@ -136,7 +136,7 @@ static int print_answer(const struct as_args *args, const struct http_answer *an
     return AS_EXIT_OK;
 }
 
-/* The answer's alert as a new reference; NULL after saying why not. */
+/* The answer's alert as a new reference; NULL after printing the problem. */
 static int send_alert(const struct as_args *args, enum as_alert_status status, as_wall_time now,
                       json_t **alert_out)
 {
@@ -151,7 +151,7 @@ static int send_alert(const struct as_args *args, enum as_alert_status status, a
     return print_answer(args, &answer, alert_out);
 }
 
-/* What follows an alert that was queued: decisions, and its end. */
+/* After an alert was queued: waits for decisions, and resolves it. */
 static int follow(const struct as_args *args, struct fire_after *after, const json_t *alert,
                   as_wall_time now, int64_t for_us)
 {
@@ -182,7 +182,7 @@ static int fire(const struct as_args *args, struct fire_after *after, int64_t fo
     if (!is_queued && !as_args_wants_json(args))
         print_reason(alert);
     if (!is_queued && as_args_has(args, "wait"))
-        status = AS_EXIT_NO; /* nothing follows */
+        status = AS_EXIT_NO; /* no effects to wait for */
     else if (is_queued && is_firing)
         status = follow(args, after, alert, now, for_us);
     json_decref(alert);

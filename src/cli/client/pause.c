@@ -1,5 +1,5 @@
 /*
- * `alertscaler pause`: nothing is scaled for a while.
+ * `alertscaler pause`: stops scaling for a while.
  */
 #include "order_call.h"
 

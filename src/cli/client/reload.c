@@ -1,5 +1,5 @@
 /*
- * `alertscaler reload`: has a running daemon load its configuration anew.
+ * `alertscaler reload`: makes a running daemon reload its configuration.
  */
 #include <stdio.h>
 

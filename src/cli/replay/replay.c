@@ -1,6 +1,6 @@
 /*
- * `alertscaler replay`: what the action log says, once more: by this program's arithmetic, or under
- * other rules.
+ * `alertscaler replay`: runs the action log again: by this program's arithmetic, or under other
+ * rules.
  */
 #include "check/config_option.h"
 #include "check/rules_option.h"

@@ -1,6 +1,6 @@
 /*
  * `alertscaler test`: unit tests of rules (docs/testing.md). All files are read and checked before
- * the first test is run.
+ * the first test runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void test_files_deinit(struct test_files *all)
     free(all->tests);
 }
 
-/* False, with everything that is wrong said, where a file is. */
+/* False after printing all problems, if any file has one. */
 static bool load(const struct as_args *args, struct test_files *all)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
@@ -55,7 +55,7 @@ static bool load(const struct as_args *args, struct test_files *all)
     return is_read;
 }
 
-/* `--run` may be given several times, and matches anywhere in a name, as promtool's. */
+/* `--run` may be given several times, and matches any part of a name, as in promtool. */
 static int make_patterns(const struct as_args *args, struct as_regex ***patterns_out,
                          size_t *count_out, struct as_error *error)
 {
@@ -66,7 +66,7 @@ static int make_patterns(const struct as_args *args, struct as_regex ***patterns
     while (status == 0 && (text = as_args_find_next(args, "run", &at))) {
         struct as_regex *alone = NULL;
         AS_CLEANUP(as_free_p) char *anywhere = as_xasprintf(".*(?:%s).*", text);
-        status = as_regex_new(text, &alone, error); /* says where in the text as it was given */
+        status = as_regex_new(text, &alone, error); /* its error quotes the user's text */
         if (status == 0)
             status = as_regex_new(anywhere, &patterns[count], error);
         if (status == 0)
