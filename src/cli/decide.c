@@ -117,10 +117,10 @@ static const struct as_option options[] = {{0}};
 const struct as_command as_command_decide = {
     .name = "decide",
     .operands = "",
-    .summary = "Computes decisions: inputs as JSON Lines on standard input, one answer a line.",
-    .help =
-        "An invalid line is answered with {\"error\": \"...\"} and told on standard error; the\n"
-        "exit status is then 2. The documents are explained in docs/decision.md.",
+    .summary = "Computes decisions: inputs as JSON Lines on standard input, one answer per line.",
+    .help = "An invalid line is answered with {\"error\": \"...\"} and reported on standard error; "
+            "the\n"
+            "exit status is then 2. The documents are explained in docs/decision.md.",
     .options = options,
     .run = run,
 };

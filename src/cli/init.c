@@ -131,12 +131,12 @@ static const struct as_option options[] = {{0}};
 const struct as_command as_command_init = {
     .name = "init",
     .operands = "DIR",
-    .summary = "Writes a folder to begin with: configuration, a rule, its tests, a route.",
-    .help = "DIR is a new folder, or an empty one. `check`, `test` and `serve` take what is in it "
-            "as it is.\n"
-            "alertmanager.yml is what Alertmanager's own configuration needs; people are still "
-            "paged.\n"
-            "practice.py is something to scale, without a cluster: it needs Python 3.",
+    .summary = "Writes a first folder: configuration, a rule, its tests, a route for Alertmanager.",
+    .help =
+        "DIR is a new folder, or an empty one. `check`, `test` and `serve` accept its files "
+        "unchanged.\n"
+        "alertmanager.yml is what Alertmanager's own configuration needs; people are still paged.\n"
+        "practice.py is a target to practice on, without a cluster: it needs Python 3.",
     .options = options,
     .operands_min = 1,
     .operands_max = 1,

@@ -259,8 +259,8 @@ static const struct as_option options[] = {
     {.name = "from",
      .value = "TIME",
      .help = "The beginning: 2026-11-20T14:03Z, or 7d for seven days ago"},
-    {.name = "to", .value = "TIME", .fallback = "now", .help = "The end, likewise"},
-    {.name = "step", .value = "DURATION", .fallback = "15s", .help = "How closely history is read"},
+    {.name = "to", .value = "TIME", .fallback = "now", .help = "The end, as --from"},
+    {.name = "step", .value = "DURATION", .fallback = "15s", .help = "Resolution of the history"},
     {.name = "rules",
      .value = "PATH",
      .help = "The rules to try: a folder, a file, or a configuration"},
@@ -272,17 +272,17 @@ static const struct as_option options[] = {
     {.name = "label",
      .value = "NAME=VALUE",
      .repeats = true,
-     .help = "A label that all alerts have besides, as Prometheus' external_labels"},
+     .help = "A label to add to all alerts, as Prometheus' external_labels does"},
     {.name = "receiver",
      .value = "NAME",
      .fallback = "alertscaler",
-     .help = "Alertmanager's receiver through which they would have come"},
-    {.name = "svg", .value = "DIR", .help = "Draws a chart of each target there"},
+     .help = "The alerts' receiver in Alertmanager"},
+    {.name = "svg", .value = "DIR", .help = "Draws a chart of each target into this folder"},
     AS_OPTION_CONFIG_FILE(
-        "Says how Prometheus is reached (`prometheus`); without --rules, also the rules"),
+        "Gives the access to Prometheus (`prometheus`); without --rules, also the rules"),
     {.name = "http.config.file",
      .value = "FILE",
-     .help = "Prometheus' http_config for it: credentials and TLS"},
+     .help = "http_config for Prometheus: credentials and TLS"},
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -290,10 +290,10 @@ static const struct as_option options[] = {
 const struct as_command as_command_backtest = {
     .name = "backtest",
     .operands = "",
-    .summary = "Tries rules on the alerts that Prometheus remembers.",
+    .summary = "Tries rules on past alerts from Prometheus.",
     .help =
-        "What would have happened: the alerts of the past under these rules, beside the sizes of "
-        "the past, as\na table and as charts.",
+        "Shows what the alerts of the past would have caused under these rules, compared with the\n"
+        "sizes of the past, as a table and as charts.",
     .options = options,
     .run = run,
 };

@@ -217,7 +217,7 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    AS_OPTION_CONFIG_FILE("the configuration, where no FILE is given"),
+    AS_OPTION_CONFIG_FILE("the configuration, if no FILE is given"),
     {.name = "web.config.file",
      .value = "FILE",
      .help = "the web configuration (TLS, users) to check too, or alone"},
@@ -234,7 +234,7 @@ static const struct as_option options[] = {
      .repeats = true,
      .help = "Prometheus' rule files to compare with; quote a pattern"},
     {.name = "syntax-only",
-     .help = "reads no other file that a configuration names: certificates, tokens, kubeconfig"},
+     .help = "ignores the files that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},
     {0},
 };
@@ -245,18 +245,20 @@ const struct as_command as_command_check = {
     .summary = "Checks configurations and rule files.",
     .help =
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
-        "checked together, without what only a configuration says (clusters, providers).\n"
-        "The file of --web.config.file is checked alone where there is no\n"
-        "configuration.\n"
-        "So are the files that a configuration names (tokens, certificates, kubeconfig): an error\n"
-        "where the daemon would not start, else a warning; --syntax-only leaves them out.\n"
-        "A path of state or action_log that you cannot write is a warning: the daemon may be\n"
+        "checked together, without the clusters and providers of a configuration.\n"
+        "The file of --web.config.file is checked alone if there is no configuration.\n"
+        "The files that a configuration names (tokens, certificates, kubeconfig) are checked too: "
+        "an\n"
+        "error if the daemon would not start, else a warning; --syntax-only skips them.\n"
+        "A path of state or action_log that you cannot write is a warning: the daemon may run as\n"
         "another user, or on another machine.\n"
-        "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
-        "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
-        "are not checked for anything else: amtool and promtool do that). Exit status 0: no "
-        "error;\n"
-        "1: errors; 2: a file cannot be read; 3: warnings only, with --lint-fatal.",
+        "All errors of all files are printed. There are warnings for correct parts that cannot "
+        "work\n"
+        "together, also with the files of --alertmanager and --prometheus-rules (which are not "
+        "checked\n"
+        "otherwise: amtool and promtool do that). Exit status 0: no error; 1: errors; 2: a file "
+        "cannot\n"
+        "be read; 3: warnings only, with --lint-fatal.",
     .options = options,
     .operands_max = SIZE_MAX,
     .run = run,

@@ -33,7 +33,7 @@ int rules_set_replicas(const struct as_args *args, const struct as_ruleset *rule
 #define AS_OPTION_REPLICAS                                                                         \
     {                                                                                              \
         .name = "replicas", .value = "NAME=N", .repeats = true,                                    \
-        .help = "A target's size at the beginning; NAME is its name in the rules, or its id",      \
+        .help = "A target's initial size; NAME is its name in the rules, or its id",               \
     }
 
 #endif

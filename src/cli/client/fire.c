@@ -207,9 +207,12 @@ static const struct as_option options[] = {
     {.name = "resolved", .help = "the alert has ended (default: it is firing)"},
     {.name = "for",
      .value = "DURATION",
-     .help = "Resolves the alert by itself after so long (2m), or at Ctrl-C"},
+     .help = "Resolves the alert automatically after this time (2m), or at Ctrl-C"},
     {.name = "wait", .help = "Prints the decisions that follow, with their reasons"},
-    {.name = "annotation", .value = "NAME=VALUE", .repeats = true, .help = "may be repeated"},
+    {.name = "annotation",
+     .value = "NAME=VALUE",
+     .repeats = true,
+     .help = "an annotation of the alert; may be repeated"},
     {.name = "starts-at",
      .value = "TIME",
      .help = "since when it fires (default: now); the same time again is a repeat"},
@@ -230,7 +233,7 @@ const struct as_command as_command_fire = {
     .summary = "Sends the notification of one alert with these labels to a daemon, to try rules.",
     .help =
         "For example: alertscaler fire alertname=CheckoutLatencyHigh severity=page\n"
-        "What it causes is as real as any alert: see dry_run. The alert stays open until it is\n"
+        "It has the same effects as a real alert (see dry_run). The alert stays open until it is\n"
         "resolved: by --for, or by the same command with --resolved.\n"
         "With --wait, exit status 1 if a target could not be read or set, or nothing was "
         "decided within 30s;\n"

@@ -53,8 +53,8 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
 #define AS_OPTION_CA_FILE                                                                          \
     {                                                                                              \
         .name = "ca-file", .value = "FILE",                                                        \
-        .help = "certificates of the CAs that the daemon's is of; default: $ALERTSCALER_CA_FILE, " \
-                "else the system's"                                                                \
+        .help = "CA certificates to verify the daemon's (default: $ALERTSCALER_CA_FILE, "          \
+                "else the system's)"                                                               \
     }
 
 #endif

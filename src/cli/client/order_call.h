@@ -22,11 +22,11 @@ int order_call_find_target(const struct as_args *args, const char **target_out);
 
 #define AS_OPTION_REASON                                                                           \
     {                                                                                              \
-        .name = "reason", .value = "TEXT", .help = "Why, for the action log; it is needed",        \
+        .name = "reason", .value = "TEXT", .help = "Why, for the action log; required",            \
     }
 #define AS_OPTION_ALL                                                                              \
     {                                                                                              \
-        .name = "all", .help = "Instead of a TARGET: all of them at once",                         \
+        .name = "all", .help = "All targets at once, instead of TARGET",                           \
     }
 
 #define ORDER_CALL_NEEDS                                                                           \

@@ -301,11 +301,11 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    {.name = "watch", .letter = 'w', .help = "Goes on and on, until it is interrupted"},
+    {.name = "watch", .letter = 'w', .help = "Refreshes the table until it is interrupted"},
     {.name = "interval",
      .value = "DURATION",
      .fallback = "2s",
-     .help = "With --watch: how long between two looks"},
+     .help = "With --watch: time between refreshes"},
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
     AS_OPTION_CA_FILE,
@@ -317,8 +317,9 @@ const struct as_command as_command_status = {
     .name = "status",
     .operands = "[TARGET]",
     .summary = "Shows a running daemon's targets: size, bounds, locks, pauses, last decision.",
-    .help = "TARGET is a name in the rule files, or an id. What holds all targets at once stands "
-            "above the\ntable.",
+    .help = "TARGET is a name in the rule files, or an id. What holds all targets, such as a pause "
+            "of all,\n"
+            "is shown above the table.",
     .options = options,
     .operands_max = 1,
     .run = run,

@@ -316,13 +316,12 @@ static const struct as_option options[] = {
      .help = "The moment: 2026-11-20T14:03Z, now, or 10m for ten minutes ago"},
     {.name = "payload",
      .value = "FILE",
-     .help = "Explains a notification that has not happened: Alertmanager's JSON"},
+     .help = "Explains a notification without sending it: Alertmanager's JSON"},
     {.name = "rules",
      .value = "PATH",
      .help = "With --payload or labels: a folder of rule files, a file, or a configuration"},
     AS_OPTION_REPLICAS,
-    AS_OPTION_CONFIG_FILE(
-        "Names the log where no FILE is given; with --payload or labels, the rules"),
+    AS_OPTION_CONFIG_FILE("Names the log if no FILE is given; with --payload or labels, the rules"),
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -331,19 +330,18 @@ const struct as_command as_command_explain = {
     .name = "explain",
     .operands = "[FILE...|LABEL=VALUE...]",
     .summary = "Says why a target has, or had, its size; or which rules match an alert.",
-    .help = "With --target: prints the decision in force on a target at a moment, with the way to "
-            "it, from the "
-            "action\n"
-            "log: FILEs in any order, '-' for standard input, or without FILE those of the "
-            "configuration.\n"
-            "Exit status 1 if there was none.\n"
-            "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
-            "match, on\n"
-            "which target, through which receivers and credentials, and which almost match. Exit "
-            "status 1 if\n"
-            "none matches.\n"
-            "With --payload: which rules match its alerts, which do not and why, and what would be "
-            "decided.",
+    .help =
+        "With --target: prints the decision in force on a target at a moment, and how it was made, "
+        "from\n"
+        "the action log: FILEs in any order, '-' for standard input, or without FILE those of the\n"
+        "configuration. Exit status 1 if there was no decision.\n"
+        "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
+        "match, on\n"
+        "which target, through which receivers and credentials, and which almost match. Exit "
+        "status 1 if\n"
+        "none matches.\n"
+        "With --payload: which rules match its alerts, which do not and why, and what would be "
+        "decided.",
     .options = options,
     .operands_max = 100000,
     .run = run,

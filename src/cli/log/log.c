@@ -159,8 +159,8 @@ static const char *const color_choices[] = {"auto", "always", "never", NULL};
 
 static const struct as_option options[] = {
     LOG_FILTER_OPTIONS,
-    {.name = "follow", .letter = 'f', .help = "Goes on with what is written from now on"},
-    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
+    {.name = "follow", .letter = 'f', .help = "Waits for new records and prints them, as tail -f"},
+    AS_OPTION_CONFIG_FILE("Names the log if no FILE is given"),
     {.name = "color",
      .value = "WHEN",
      .fallback = "auto",

@@ -39,17 +39,17 @@ const char *log_get_incident(const json_t *record);
 #define LOG_FILTER_OPTIONS                                                                         \
     {.name = "target",                                                                             \
      .value = "NAME",                                                                              \
-     .help = "Records of this target: its name in the rules or its id; * and ? stand for others"}, \
-        {.name = "rule", .value = "NAME", .help = "Records in which this rule has a part"},        \
+     .help = "Records of this target: its name in the rules or its id; * and ? are wildcards"},    \
+        {.name = "rule", .value = "NAME", .help = "Records that involve this rule"},               \
         {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
         {.name = "kind",                                                                           \
          .value = "KIND,...",                                                                      \
          .help = "Records of these kinds: notification, repeat, decision, action, ..."},           \
         {.name = "since",                                                                          \
          .value = "TIME",                                                                          \
-         .help = "From then on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},                   \
+         .help = "From this time on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},              \
     {                                                                                              \
-        .name = "until", .value = "TIME", .help = "Up to then, likewise"                           \
+        .name = "until", .value = "TIME", .help = "Up to this time, as --since"                    \
     }
 
 #endif

@@ -186,10 +186,9 @@ const struct as_command as_command_test = {
     .operands = "FILE...",
     .summary = "Runs unit tests of rules.",
     .help =
-        "A FILE names rule files, says what is so and which alerts fire when, and what is "
-        "expected\n"
+        "A FILE names rule files, the alerts and data over time, and the expected decisions\n"
         "(docs/testing.md). Time is virtual, nothing outside is touched. Exit status 0: all tests\n"
-        "passed; 1: one failed; 2: a file is wrong.",
+        "passed; 1: a test failed; 2: a file has errors.",
     .options = options,
     .operands_min = 1,
     .operands_max = SIZE_MAX,
