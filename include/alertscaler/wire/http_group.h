@@ -1,8 +1,8 @@
 /*
- * The documents of the generic HTTP node group: what `GET` answers and what `PUT` says.
+ * The documents of the generic HTTP node group: answer of `GET` (only size is required), body of
+ * `PUT`:
  *
- *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7"}      (all but size
- * optional)
+ *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7"}
  *   {"size": 6, "observed": 4}
  */
 #ifndef ALERTSCALER_WIRE_HTTP_GROUP_H

@@ -3,11 +3,11 @@
  * state and starts any thread: later openings, even after a failed disk or by a new leader, have
  * the same restrictions.
  *
- *   memory        no core dumps, not readable by processes of the same user (before secrets are
- * read) capabilities  none, and no_new_privs: none by executing a program either Landlock files:
- * reads what the configuration names and the system's libraries, writes only the folders of state
- * and action log; no new TCP listener; signals to nobody seccomp       an allow-list of system
- * calls; calls that only an intruder makes end the process
+ *   memory        no core dumps, unreadable for other processes (before secrets are read)
+ *   capabilities  none, and no_new_privs: none by executing a program either
+ *   Landlock      files: reads what the configuration names and the system's libraries, writes only
+ *                 the folders of state and action log; no new TCP listener; signals to nobody
+ *   seccomp       an allow-list of system calls; calls that only an intruder makes end the process
  *
  * A kubeconfig with a credential plugin needs to run that program, which inherits all of this: then
  * the filter is a deny-list, and everything may be read and executed.
