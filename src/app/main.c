@@ -1,5 +1,5 @@
 /*
- * Where the program begins, and the only place that knows the concrete adapters.
+ * The program's entry, and the only place that knows the concrete adapters.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -125,10 +125,10 @@ static struct as_source_port *new_source(struct as_outside *outside,
     return as_monitoring_new(settings, &env);
 }
 
-/* What the store in an API server waits on: a loop that nobody else turns. */
+/* Runs the store in an API server: an event loop that nothing else runs. */
 struct store_outside {
     struct event_base *base;
-    struct event *tick; /* so that a turn ends now and then */
+    struct event *tick; /* bounds the time of a turn */
     struct as_outside *outside;
 };
 
@@ -171,7 +171,7 @@ static void close_store_outside(void *context)
     free(own);
 }
 
-/* Targets of the cluster `default` lie where the state does. */
+/* Targets of the cluster `default` are in the cluster of the state. */
 static struct as_kube_access_config get_default_cluster(const struct as_settings *settings)
 {
     for (size_t i = 0; i < settings->cluster_count; i++)
@@ -220,7 +220,7 @@ static int open_store(const struct as_settings *settings, bool may_create,
         return as_store_sqlite_open(settings->state.path, may_create, store_out, error);
     case AS_STORE_KUBERNETES: return open_kubernetes(settings, patience, store_out, error);
     }
-    abort(); /* no other */
+    abort(); /* no other values */
 }
 
 static int open_audit(const struct as_action_log_settings *settings, struct as_audit **audit_out,
@@ -251,7 +251,7 @@ static int new_lease_leader(struct as_outside *outside, const struct as_settings
         as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
     if (status != 0)
         return status;
-    /* a client of its own: a renewal must not queue behind other requests */
+    /* its own client: a renewal must not queue behind other requests */
     outside->leader_client =
         as_http_client_new(outside->base, outside->observer, outside->observer_context);
     outside->leader_env = outside->env;
@@ -285,7 +285,7 @@ static int new_leader(struct as_outside *outside, const struct as_settings *sett
     case AS_STORE_KUBERNETES:
         return new_lease_leader(outside, settings, instance, leader_out, error);
     }
-    abort(); /* no other */
+    abort(); /* no other values */
 }
 
 static int new_lock_mirror(struct as_outside *outside, const struct as_settings *settings,
@@ -342,7 +342,7 @@ static void crypto_free(void *memory, const char *file, int line)
     free(memory);
 }
 
-/* Before anything else of theirs. curl gets the same from net/client.c. */
+/* Before any other call of them. curl gets the same from net/client.c. */
 static void give_libraries_memory(void)
 {
     event_set_mem_functions(as_library_malloc, as_library_realloc, free);
@@ -353,9 +353,9 @@ static void give_libraries_memory(void)
 int main(int argc, char **argv)
 {
     give_libraries_memory();
-    /* one heap for both threads: a second one would hold what the first could use */
+    /* one heap for both threads: a second one would keep memory that the first could use */
     (void)mallopt(M_ARENA_MAX, 1);
-    /* OpenSSL does not ask whether it had memory for its own context, and crashes without it */
+    /* OpenSSL does not check the allocation of its own context, and crashes without it */
     if (!OSSL_LIB_CTX_get0_global_default())
         abort();
     return as_cli_main(argc, argv, &adapters);

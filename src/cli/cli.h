@@ -1,6 +1,6 @@
 /*
- * How a command is written: one file a command, one row in the table of commands.c. Its options are
- * a const table, from which parsing, --help and shell completion come.
+ * Commands: one file per command, one row in the table of commands.c. Parsing, --help and shell
+ * completion all use its const table of options.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLI_H
 #define ALERTSCALER_SRC_CLI_CLI_H
@@ -18,15 +18,15 @@ enum as_exit {
     AS_EXIT_OK,
     AS_EXIT_NO,
     AS_EXIT_USAGE,
-    AS_EXIT_LINT /* of check --lint-fatal alone; promtool's number for it */
+    AS_EXIT_LINT /* only check --lint-fatal; promtool's number for it */
 };
 
 struct as_option {
     const char *name;           /* without "--"; may have dots */
     char letter;                /* 'o' for -o; 0: none */
-    const char *value;          /* what it takes, for help: "FILE"; NULL: it takes nothing */
-    const char *fallback;       /* its value where it is not given; NULL: none */
-    const char *const *choices; /* the only values it may have, up to a NULL; NULL: any */
+    const char *value;          /* name of its value, for help: "FILE"; NULL: takes no value */
+    const char *fallback;       /* default value; NULL: none */
+    const char *const *choices; /* all allowed values, ends with NULL; NULL: any */
     bool repeats;               /* may be given several times: as_args_find_next */
     const char *help;
 };
@@ -35,15 +35,15 @@ struct as_args;
 
 struct as_command {
     const char *name;                /* one word, or two: "log verify" */
-    const char *operands;            /* for help: "[FILE...]"; "" where there are none */
+    const char *operands;            /* for help: "[FILE...]"; "" for none */
     const char *summary;             /* one line */
-    const char *help;                /* what --help says besides; "" for nothing */
-    const struct as_option *options; /* up to one without name; without --help */
+    const char *help;                /* the rest of --help; "" for nothing */
+    const struct as_option *options; /* ends with one without name; without --help */
     size_t operands_min, operands_max;
     int (*run)(const struct as_args *args); /* returns the exit status */
 };
 
-struct as_given { /* an option that repeats */
+struct as_given { /* one value of an option that repeats */
     const struct as_option *option;
     const char *value;
 };
@@ -51,36 +51,36 @@ struct as_given { /* an option that repeats */
 struct as_adapters;
 
 struct as_args {
-    const struct as_adapters *adapters; /* what a daemon is made of */
+    const struct as_adapters *adapters; /* for the daemon and its ports */
     const struct as_command *command;
     bool wants_help;
-    const char *values[AS_OPTIONS_MAX]; /* row by row; NULL where not given; "" for a flag */
+    const char *values[AS_OPTIONS_MAX]; /* by table row; NULL: not given; "" for a flag */
     const char **operands;
     size_t operand_count;
     struct as_given *given; /* in order */
     size_t given_count;
 };
 
-/* Command-line arguments behind the command's name. Borrows argv. 0; -EINVAL with an error. */
+/* Parses the arguments after the command's name. Borrows argv. 0; -EINVAL with an error. */
 int as_args_parse(const struct as_command *command, int argc, char *const *argv,
                   struct as_args *args_out, struct as_error *error) AS_MUST_USE;
 void as_args_deinit(struct as_args *args);
 
-/* The value given, or else the option's fallback; NULL where there is neither. The option must be
- * in the command's table. */
+/* The given value, or the option's default; NULL if there is neither. The option must be in the
+ * command's table. */
 const char *as_args_get(const struct as_args *args, const char *name);
-bool as_args_has(const struct as_args *args, const char *name); /* it was given */
+bool as_args_has(const struct as_args *args, const char *name); /* given */
 
-/* The next value of an option that repeats; *at_io begins with 0. NULL: there is no other. */
+/* The next value of an option that repeats; *at_io starts with 0. NULL: no more. */
 const char *as_args_find_next(const struct as_args *args, const char *name, size_t *at_io);
 
 bool as_args_wants_json(const struct as_args *args); /* of AS_OPTION_OUTPUT */
 
-/* Says on standard error what is wrong, in the program's form, and returns AS_EXIT_USAGE. */
+/* Prints the problem on standard error in the program's form, and returns AS_EXIT_USAGE. */
 int as_cli_fail(const struct as_args *args, const char *format, ...) AS_PRINTF(2, 3);
 
 size_t as_command_get_all(const struct as_command *const **commands_out);
-const struct as_command *as_command_find(const char *name); /* NULL where there is none */
+const struct as_command *as_command_find(const char *name); /* or NULL */
 void as_command_print_help(const struct as_command *command, FILE *out);
 void as_commands_print(FILE *out); /* the list of all */
 
@@ -107,7 +107,7 @@ extern const struct as_command as_command_version;
 
 extern const char *const as_output_choices[]; /* text, json */
 
-/* For the table of a command that has something to read. */
+/* For the table of a command that prints results. */
 #define AS_OPTION_OUTPUT                                                                           \
     {                                                                                              \
         .name = "output", .letter = 'o', .value = "FORMAT", .fallback = "text",                    \

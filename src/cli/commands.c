@@ -1,5 +1,5 @@
 /*
- * The one table of commands, and the way from argv to one of them.
+ * The table of commands, and running one of them by argv.
  */
 #include <alertscaler/cli/main.h>
 
@@ -13,7 +13,7 @@
 #include "cli.h"
 
 /* In the order in which `alertscaler help` lists them. */
-/* one a line, so that two new ones do not touch each other */
+/* one per line, so that two new commands do not conflict in a merge */
 /* clang-format off */
 static const struct as_command *const commands[] = {
     &as_command_init,
@@ -68,7 +68,7 @@ int as_cli_fail(const struct as_args *args, const char *format, ...)
     return AS_EXIT_USAGE;
 }
 
-/* Of "log verify FILE" the command "log verify", of "log FILE" the command "log". */
+/* "log verify FILE" gives the command "log verify", "log FILE" the command "log". */
 static const struct as_command *find_in_arguments(int argc, char **argv, int *words_out)
 {
     if (argc >= 3) {
@@ -140,7 +140,7 @@ int as_cli_main(int argc, char **argv, const struct as_adapters *adapters)
     if (!command)
         return fail_unknown(argv[1]);
     int status = run_command(command, argc - 1 - words, argv + 1 + words, adapters);
-    /* What could not be written was not done. */
+    /* A failed write is a failed command. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "alertscaler %s: cannot write the output\n", command->name);
         return AS_EXIT_USAGE;

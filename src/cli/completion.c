@@ -1,9 +1,9 @@
 /*
- * `alertscaler completion`: scripts for bash, zsh and fish with the commands and options of the
- * tables.
+ * `alertscaler completion`: scripts for bash, zsh and fish, made from the tables of commands and
+ * options.
  *
- * All complete the first word with the commands (and the second, where a command has two), words
- * that begin with "--" with the command's options, the value of an option with its choices, and all
+ * All complete the first word with commands (also the second, for commands of two words), words
+ * that begin with "--" with the command's options, option values with their choices, and everything
  * else with file names.
  */
 #include <string.h>
@@ -22,7 +22,7 @@ static bool has_prefix_command(const char *name, size_t size)
     return false;
 }
 
-/* The first words of all commands, each once. */
+/* The first words of all commands, without duplicates. */
 static void print_first_words(void)
 {
     const struct as_command *const *commands;
@@ -121,7 +121,7 @@ static void print_bash(void)
           stdout);
 }
 
-/* Inside '...', where zsh's _arguments also reads [ ] and : */
+/* Inside '...', where zsh's _arguments gives [ ] and : a meaning. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {
@@ -189,7 +189,7 @@ static void print_zsh(void)
     fputs("    case $command in\n", stdout);
     for (size_t i = 0; i < count; i++)
         print_zsh_command(commands[i]);
-    /* An autoloaded file is called as the function it defines. */
+    /* zsh: an autoloaded file has the name of the function it defines */
     fputs("    esac\n}\n"
           "if [[ $funcstack[1] == _alertscaler ]]; then\n"
           "    _alertscaler \"$@\"\n"
@@ -210,7 +210,7 @@ static void print_fish_text(const char *text)
     putchar('\'');
 }
 
-/* When a command's options are offered: of "log", not behind "log verify". */
+/* Offers the options of "log" only if it is not "log verify". */
 static void print_fish_condition(const struct as_command *command)
 {
     const struct as_command *const *commands;

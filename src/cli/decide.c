@@ -1,6 +1,6 @@
 /*
- * `alertscaler decide`: decision inputs as JSON Lines in, decisions out (docs/decision.md).
- * Streams: holds one line, and answers all it has before it waits for more.
+ * `alertscaler decide`: decision inputs as JSON Lines in, decisions out (docs/decision.md). It
+ * streams: it holds one line, and prints all answers before it waits for more input.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 #define CHUNK_SIZE    (256 * 1024)
 
 struct stream {
-    struct as_buf line;   /* what has come of it so far; failed: too long */
-    struct as_buf answer; /* of one line, with its end */
+    struct as_buf line;   /* the part read so far; failed: too long */
+    struct as_buf answer; /* for one line, with its newline */
     uint64_t number;      /* of the line, from 1 */
     bool has_failed;
 };
@@ -87,7 +87,7 @@ static void take_chunk(struct stream *stream, const char *chunk, size_t size)
 static int run(const struct as_args *args)
 {
     static char chunk[CHUNK_SIZE];
-    /* Of a proposal, an answer repeats the rule and says no more than two short words. */
+    /* An answer adds only the rule and two short words per proposal. */
     struct stream stream = {.line = AS_BUF_INIT(LINE_MAX_SIZE),
                             .answer = AS_BUF_INIT((size_t)8 * LINE_MAX_SIZE)};
     ssize_t size;
@@ -100,7 +100,7 @@ static int run(const struct as_args *args)
             break;
         take_chunk(&stream, chunk, (size_t)size);
         if (fflush(stdout) != 0)
-            break; /* told at the end, by whoever runs the commands */
+            break; /* reported at the end, by commands.c */
     }
     int error = size < 0 ? errno : 0;
     if (stream.line.size > 0 || stream.line.failed)
@@ -117,10 +117,10 @@ static const struct as_option options[] = {{0}};
 const struct as_command as_command_decide = {
     .name = "decide",
     .operands = "",
-    .summary = "Computes decisions: inputs as JSON Lines on standard input, one answer a line.",
-    .help =
-        "An invalid line is answered with {\"error\": \"...\"} and told on standard error; the\n"
-        "exit status is then 2. The documents are explained in docs/decision.md.",
+    .summary = "Computes decisions: inputs as JSON Lines on standard input, one answer per line.",
+    .help = "An invalid line is answered with {\"error\": \"...\"} and reported on standard error; "
+            "the\n"
+            "exit status is then 2. The documents are explained in docs/decision.md.",
     .options = options,
     .run = run,
 };

@@ -1,11 +1,11 @@
 /*
- * `alertscaler help`, and --help of every command, from the tables.
+ * `alertscaler help`, and each command's --help, from the tables.
  */
 #include <string.h>
 
 #include "cli.h"
 
-#define INDENT 32 /* column of the explanations; a longer option has them on the next line */
+#define INDENT 32 /* column of explanations; after a longer option they begin on the next line */
 
 void as_commands_print(FILE *out)
 {

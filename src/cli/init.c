@@ -1,5 +1,5 @@
 /*
- * `alertscaler init`: a folder to begin with. Nothing that is there is ever written over.
+ * `alertscaler init`: a first folder with example files. It never overwrites anything.
  */
 #include "init.h"
 
@@ -19,7 +19,7 @@
 
 #define TOKEN_BYTES 32
 
-/* A folder that is made, or one that is there and empty. */
+/* Creates the folder, or accepts an existing empty one. */
 static int make_folder(const char *path, struct as_error *error)
 {
     if (mkdir(path, 0777) == 0)
@@ -131,12 +131,12 @@ static const struct as_option options[] = {{0}};
 const struct as_command as_command_init = {
     .name = "init",
     .operands = "DIR",
-    .summary = "Writes a folder to begin with: configuration, a rule, its tests, a route.",
-    .help = "DIR is a new folder, or an empty one. `check`, `test` and `serve` take what is in it "
-            "as it is.\n"
-            "alertmanager.yml is what Alertmanager's own configuration needs; people are still "
-            "paged.\n"
-            "practice.py is something to scale, without a cluster: it needs Python 3.",
+    .summary = "Writes a first folder: configuration, a rule, its tests, a route for Alertmanager.",
+    .help =
+        "DIR is a new folder, or an empty one. `check`, `test` and `serve` accept its files "
+        "unchanged.\n"
+        "alertmanager.yml is what Alertmanager's own configuration needs; people are still paged.\n"
+        "practice.py is a target to practice on, without a cluster: it needs Python 3.",
     .options = options,
     .operands_min = 1,
     .operands_max = 1,

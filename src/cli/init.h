@@ -1,12 +1,11 @@
 /*
- * The files that `alertscaler init` writes: those of src/cli/init, made part of the program by
- * embed.py.
+ * The files that `alertscaler init` writes: embed.py builds those in src/cli/init into the program.
  */
 #ifndef ALERTSCALER_SRC_CLI_INIT_H
 #define ALERTSCALER_SRC_CLI_INIT_H
 
 struct init_file {
-    const char *name; /* below the new folder, at most one folder deep; NULL: the end */
+    const char *name; /* in the new folder, at most one level below; NULL: the end */
     const char *text;
 };
 

@@ -1,5 +1,5 @@
 /*
- * Shorter forms are made whole and left to the one strict parser.
+ * Completes shorter forms for the one strict parser.
  */
 #include "moment.h"
 

@@ -1,7 +1,6 @@
 /*
- * A moment as people give it on the command line: RFC 3339, also without seconds
- * (2026-11-20T14:03Z) or as a day alone (2026-11-20, its begin in UTC), `now`, or how long ago
- * (2h30m).
+ * A moment on the command line: RFC 3339, also without seconds (2026-11-20T14:03Z) or as a day
+ * (2026-11-20: its start in UTC), `now`, or a duration ago (2h30m).
  */
 #ifndef ALERTSCALER_SRC_CLI_MOMENT_H
 #define ALERTSCALER_SRC_CLI_MOMENT_H

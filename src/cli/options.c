@@ -1,7 +1,7 @@
 /*
- * Reads options by a command's table: --name=value, --name value, --flag, -o value, -ovalue;
+ * Parses options by a command's table: --name=value, --name value, --flag, -o value, -ovalue;
  * options and operands in any order; "--" ends the options. An option given twice is an error
- * unless it repeats, because one of the two would be ignored.
+ * unless it repeats: one value would be ignored.
  */
 #include "cli.h"
 
@@ -183,7 +183,7 @@ static size_t get_row(const struct as_args *args, const char *name)
 {
     const struct as_option *option = find_option(args->command, name, strlen(name));
     if (!option)
-        abort(); /* the command asks for an option that its own table does not have */
+        abort(); /* the command requests an option that its table lacks */
     return (size_t)(option - args->command->options);
 }
 

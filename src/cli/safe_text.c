@@ -1,5 +1,5 @@
 /*
- * C0, DEL, and C1 in its UTF-8 form could be commands to the terminal.
+ * C0, DEL, and C1 in UTF-8 may be terminal commands.
  */
 #include "safe_text.h"
 

@@ -1,6 +1,6 @@
 /*
- * Texts from outside on a terminal: control characters are printed as \xNN, never as they are, so
- * that a label cannot command it.
+ * Prints texts from outside on a terminal: control characters become \xNN, so that a label cannot
+ * control the terminal.
  */
 #ifndef ALERTSCALER_SRC_CLI_SAFE_TEXT_H
 #define ALERTSCALER_SRC_CLI_SAFE_TEXT_H
@@ -9,7 +9,7 @@
 
 void safe_text_put(FILE *out, const char *text);
 
-/* Likewise as a text for free(); the one that is given is freed. */
+/* The same as a text for free(); frees the argument. */
 char *safe_text_take(char *text);
 
 #endif

@@ -25,7 +25,7 @@ static int run(const struct as_args *args)
     enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
     for (const char *word; (word = sandboxes[sandbox]); sandbox++) {
         if (strcmp(as_args_get(args, "sandbox"), word) == 0)
-            break; /* it is one of the choices */
+            break; /* one of the choices */
     }
     as_log_configure(level, format, STDERR_FILENO);
     const char *config_file = config_option_find(args);
@@ -51,7 +51,7 @@ static const struct as_option options[] = {
     {.name = "web.listen-address",
      .value = "ADDRESS",
      .fallback = ":9096",
-     .help = "Where to listen, as HOST:PORT or :PORT; port 0 takes a free one."},
+     .help = "Where to listen, as HOST:PORT or :PORT; port 0: any free port."},
     {.name = "web.config.file",
      .value = "FILE",
      .help = "TLS, users and passwords: Prometheus' web configuration file."},
@@ -62,19 +62,19 @@ static const struct as_option options[] = {
      .value = "LEVEL",
      .fallback = "info",
      .choices = levels,
-     .help = "What is logged on standard error."},
+     .help = "The lowest level that is logged on standard error."},
     {.name = "log.format",
      .value = "FORMAT",
      .fallback = "logfmt",
      .choices = formats,
-     .help = "How it is logged."},
+     .help = "The format of the log."},
     {.name = "sandbox",
      .value = "MODE",
      .fallback = "auto",
      .choices = sandboxes,
-     .help = "What the daemon gives up after its start: what the kernel can enforce, all of it or "
-             "no start, or nothing (also allows core dumps)."},
-    {.name = "dry-run", .help = "Decides and records everything, and changes no size."},
+     .help = "Restrictions after the start: auto: what the kernel supports; required: all, or no "
+             "start; off: none (also allows core dumps)."},
+    {.name = "dry-run", .help = "Decides and records everything, but changes no size."},
     {0},
 };
 
@@ -82,8 +82,8 @@ const struct as_command as_command_serve = {
     .name = "serve",
     .operands = "",
     .summary = "Receives notifications and scales: the daemon.",
-    .help = "Signals: HUP reloads the configuration, USR1 opens the action log again (logrotate), "
-            "TERM and INT stop\nwhen what is under way has ended.\n",
+    .help = "Signals: HUP reloads the configuration, USR1 reopens the action log (logrotate), "
+            "TERM and INT stop\nafter running work has ended.\n",
     .options = options,
     .run = run,
 };

@@ -414,12 +414,11 @@ static void settle(struct as_connection *connection)
 {
     if (connection->state == AS_CONNECTION_CLOSED)
         return;
-    if (connection->peer_gone && !is_handled(connection))
+    if ((connection->peer_gone && !is_handled(connection)) ||
+        (connection->peer_done && !owes(connection)))
         as_connection_enter(connection, AS_CONNECTION_CLOSED);
     else if (owes(connection) && connection->input.size >= connection->server->read_max)
         as_stream_pause(&connection->stream);
-    else if (!owes(connection) && connection->peer_done)
-        as_connection_enter(connection, AS_CONNECTION_CLOSED);
     else if (!owes(connection))
         go_on_reading(connection);
 }

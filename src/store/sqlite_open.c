@@ -164,7 +164,7 @@ static int quick_check(sqlite3 *db, const char *path, struct as_error *error)
 /* Checks that the file is ours, and reads its version. 0 and version_out 0: no tables yet. */
 static int check_owner(sqlite3 *db, const char *path, int64_t *version_out, struct as_error *error)
 {
-    int64_t application, version, tables;
+    int64_t application = 0, version = 0, tables = 0;
     int status = ask_number(db, path, "PRAGMA application_id", &application, error);
 
     if (!status)

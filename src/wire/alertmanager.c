@@ -1,6 +1,6 @@
 /*
- * The list of firing alerts: see the header. An alert that cannot be read is left out, and the list
- * says so: what it does not name may fire all the same.
+ * The list of firing alerts: see the header. An unreadable alert is left out and counted: an alert
+ * that the list lacks may still fire.
  */
 #include <alertscaler/wire/alertmanager.h>
 
@@ -95,7 +95,7 @@ static void free_labels(struct as_alertmanager_alert *alert)
     as_labels_free((struct as_labels *)(uintptr_t)alert->listed.annotations);
 }
 
-/* Left out; the first of them is told. */
+/* Leaves the alert out; the first problem is kept. */
 static int give_up(struct place *place, struct as_alertmanager_alert *alert,
                    struct as_alertmanager_alerts *alerts)
 {
@@ -183,7 +183,7 @@ struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanage
     return NULL;
 }
 
-struct told { /* an alert, and the how many-th of all that we were told of */
+struct told { /* an alert, and its position in all lists together */
     const struct as_alertmanager_alert *alert;
     size_t order;
 };
@@ -222,7 +222,7 @@ static void unite_receivers(const struct told *told, size_t count, struct as_are
     alert->receiver_count = kept;
 }
 
-/* Of the same alert. */
+/* Merges `count` entries of the same alert. */
 static struct as_listed_alert unite(const struct told *told, size_t count, struct as_arena *arena)
 {
     const struct as_alertmanager_alert *newest = told[0].alert;

@@ -1,6 +1,6 @@
 /*
- * Reads the action of a proposal: as in rule files, but without the source of its value, which
- * stands in the proposal.
+ * Reads the action of a proposal: as in rule files, but without the source of its value, which is
+ * in the proposal.
  */
 #include <string.h>
 
@@ -34,14 +34,14 @@ static void decode_amount(struct as_reader *reader, int64_t milli_percent_max,
     as_read_i64(reader, "at_least", 0, INT64_MAX, &amount->at_least);
 }
 
-/* What the steps of an action are held to. */
+/* Limits for the steps of an action. */
 struct step_rules {
     enum as_action_kind kind;
     int64_t milli_percent_max;
     bool has_goals;
 };
 
-/* `to: X` of a step, since v: 2: on this side of the bound, or the way would be none. */
+/* `to: X` of a step, since v: 2. It must not lie beyond the bound: the direction would be wrong. */
 static void decode_goal(struct as_reader *reader, bool is_up, struct as_step *step)
 {
     as_read_positive(reader, "to", &step->to);
@@ -105,8 +105,8 @@ static void decode_steps(struct as_reader *reader, struct as_arena *arena,
     action->step_count = count;
 }
 
-/* scale_up and scale_down; of the latter more than 100 % is refused since v: 2, as in rule files,
- * and since then there is `to: N` */
+/* scale_up and scale_down. Since v: 2, scale_down by more than 100 % is refused, as in rule files,
+ * and `to: N` is allowed. */
 static void decode_step_action(struct as_reader *reader, struct as_arena *arena, int32_t version,
                                struct as_action *action)
 {
@@ -188,7 +188,7 @@ static void decode_track(struct as_reader *reader, struct as_track *track)
     as_read_end(reader);
 }
 
-/* The one key of an action and its kind. */
+/* The kind of an action, from its only key. */
 static enum as_action_kind find_kind(struct as_reader *reader)
 {
     enum as_action_kind found = AS_ACTION_KIND_COUNT;

@@ -1,6 +1,6 @@
 /*
- * Reads decision inputs (docs/decision.md). Defaults are set first, then what is given replaces
- * them. Strings stay in the JSON document, which the result keeps.
+ * Reads decision inputs (docs/decision.md). Defaults are set first, given values replace them.
+ * Strings stay in the JSON document, which the result keeps.
  */
 #include <alertscaler/wire/decision.h>
 

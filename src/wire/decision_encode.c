@@ -246,7 +246,7 @@ static void write_flags(struct as_json_writer *json, const struct as_decide_inpu
     as_json_end_object(json);
 }
 
-/* `at_least` and `by`; "below" comes between the two. */
+/* `at_least` and `by`; "below" sorts between the two. */
 static void write_amount(struct as_json_writer *json, const struct as_amount *amount,
                          const struct as_step *step)
 {

@@ -1,5 +1,5 @@
 /*
- * The words that decision documents use for the enums of the core, for reading and writing.
+ * The words for the core's enums in decision documents, for reading and writing.
  */
 #ifndef ALERTSCALER_SRC_WIRE_DECISION_PRIVATE_H
 #define ALERTSCALER_SRC_WIRE_DECISION_PRIVATE_H
@@ -11,7 +11,7 @@ extern const struct as_read_word as_decision_selects[];
 extern const struct as_read_word as_decision_policy_types[];
 extern const struct as_read_word as_decision_resources[];
 
-/* Actions have a decoder of their own: decision_action.c. Steps lie in the arena. */
+/* Actions have their own decoder: decision_action.c. Steps are in the arena. */
 struct as_arena;
 struct as_action;
 void as_decision_decode_action(struct as_reader *proposal, struct as_arena *arena, int32_t version,

@@ -1,6 +1,6 @@
 /*
- * The generic HTTP node group's documents: see the header. Strict about what is there, forgiving
- * about what else is there: the other side is ten lines of somebody's script.
+ * The generic HTTP node group's documents: see the header. Known members are checked strictly,
+ * unknown members are ignored: the other side is often a short script.
  */
 #include <alertscaler/wire/http_group.h>
 

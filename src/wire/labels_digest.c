@@ -1,6 +1,6 @@
 /*
- * Digests of label sets: see the header. The texts of a set lie behind its array in just that form
- * (core/match/labels.c), so that one pass over them is all.
+ * Digests of label sets: see the header. The texts of a set are stored after its array in exactly
+ * that form (core/match/labels.c), so one pass hashes them.
  */
 #include <alertscaler/wire/labels_digest.h>
 
@@ -15,14 +15,14 @@ struct as_labels_hasher {
     EVP_MD_CTX *context;
 };
 
-/* Never changes and is kept for good: finding it takes longer than hashing an alert's labels. */
+/* Never changes and is never freed: fetching it takes longer than hashing an alert's labels. */
 static EVP_MD *sha256;
 
 static void fetch(void)
 {
     sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     if (!sha256)
-        abort(); /* without its own hash function OpenSSL is of no use */
+        abort(); /* without SHA-256 OpenSSL is useless here */
 }
 
 static const EVP_MD *get_sha256(void)

@@ -1,5 +1,5 @@
 /*
- * Orders, read strictly: what an operator meant and mistyped must not be taken for less.
+ * Orders, read strictly: a mistyped member must not be ignored.
  */
 #include <alertscaler/wire/order.h>
 
@@ -26,7 +26,7 @@ static void take_reason(struct as_reader *reader, struct as_order_document *docu
         as_read_fail(reader, "reason", "expected at most %d bytes", AS_ORDER_REASON_MAX - 1);
         return;
     }
-    for (size_t i = 0; i < size; i++) /* it stands in one line of logs and tables */
+    for (size_t i = 0; i < size; i++) /* it must fit one line of logs and tables */
         document->reason[i] = text[i] != '\0' && (unsigned char)text[i] < ' ' ? ' ' : text[i];
 }
 

@@ -1,6 +1,6 @@
 /*
- * The webhook payload. Decoding is one pass that makes a tree, and one walk over the tree; what
- * comes out holds nothing of it. Errors name the place by the path of members that leads there.
+ * The webhook payload. Decoding makes a tree in one pass, then walks it once; the result copies all
+ * it needs. Errors name the place by the path of members.
  */
 #include <alertscaler/wire/payload.h>
 
@@ -31,7 +31,7 @@ static int copy_receiver(const struct place *place, const struct tree_value *roo
     return status;
 }
 
-/* Labels of alerts are in it, however long they are. */
+/* It contains labels of alerts, which may be long. */
 static int copy_group_key(const struct place *place, const struct tree_value *root, char **text_out)
 {
     const struct tree_value *value = place_find(root, "groupKey");
@@ -88,7 +88,7 @@ static int read_alert(const struct place *place, const struct tree_value *object
     return r;
 }
 
-/* Its outcome says why; the others are taken. */
+/* Its outcome says why; the other alerts are accepted. */
 static int give_up(struct place *place, struct as_alert *alert)
 {
     char *problem = NULL;
@@ -119,7 +119,7 @@ static int read_alerts(struct place *place, const struct tree_value *array,
         return -ENOMEM;
     for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alert *alert = &result->alerts[result->alert_count];
-        place_enter(place, result->alert_count++); /* freed also when only half read */
+        place_enter(place, result->alert_count++); /* so that a half-read alert is freed too */
         int status = read_alert(place, object, alert);
         if (status == -EINVAL)
             status = give_up(place, alert);
@@ -159,7 +159,7 @@ static void unquote(char *text)
     *out = '\0';
 }
 
-/* A sender may be configured to send anything; what is no payload at all gets told what to do. */
+/* A sender may be configured to send anything: for another document the error says what to do. */
 static int check_kind(const struct tree_value *root, struct as_error *error)
 {
     const char *missing = NULL;
@@ -182,7 +182,7 @@ static int check_kind(const struct tree_value *root, struct as_error *error)
     return 0;
 }
 
-/* It is shown, nothing more: one that is no text refuses nothing. */
+/* Only displayed: a reason that is no text is ignored. */
 static const char *get_reason(const struct tree_value *root)
 {
     const struct tree_value *value = place_find(root, "notification_reason");
@@ -235,7 +235,7 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
     return 0;
 }
 
-/* The tree goes with the pool: nothing of it is freed one by one. */
+/* Freeing the pool frees the tree. */
 int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
                       struct as_error *error)
 {
@@ -298,7 +298,7 @@ static bool is_common(const struct as_notification *notification, const struct a
     return true;
 }
 
-/* What all alerts share; only the member `name` of it where one is given. */
+/* Labels or annotations that all alerts share; if `name` is given, only that one. */
 static void write_common(struct as_json_writer *json, const char *member,
                          const struct as_notification *notification, bool of_annotations,
                          const char *name)

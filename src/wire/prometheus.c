@@ -1,10 +1,10 @@
 /*
  * Answers to instant queries: see the header.
  *
- * A query that came with warnings is not used: Thanos and others warn when a part of the data could
- * not be asked for, and half of a sum looks like less load. What is merely informational (`infos`)
- * does no harm. One sample that is not a finite number spoils the answer: left out, it would count
- * as missing, which is something else.
+ * An answer with warnings is not used: Thanos and others warn when a part of the data was
+ * unavailable, and half of a sum looks like less load. `infos` are ignored. One sample that is not
+ * a finite number makes the answer unusable: left out, it would count as missing, which means
+ * something else.
  */
 #include <alertscaler/wire/prometheus.h>
 
@@ -26,7 +26,7 @@
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
 
-/* What is not a finite number, as Go writes it and as others do, and how we say it. */
+/* Values that are not finite, as Go and others write them, and our words for them. */
 static const struct {
     const char *text, *shown;
 } not_finite[] = {
@@ -43,7 +43,7 @@ void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as
     as_buf_append_str(out, timeout);
 }
 
-/* "errorType: error", of a document with status: error. */
+/* "errorType: error" of a document with status: error. */
 static void set_own_words(const json_t *root, struct as_error *error)
 {
     const char *text = as_json_find_text(root, "error");
@@ -87,7 +87,7 @@ static enum as_prometheus_outcome read_value(const json_t *pair, const char *of,
     return AS_PROMETHEUS_INVALID;
 }
 
-/* The value of one series of a vector. `of`: which, for errors; "" or " for pod ...". */
+/* The value of one series of a vector. `of`: names the series in errors; "" or " for pod ...". */
 static enum as_prometheus_outcome read_series(const json_t *series, const char *of,
                                               double *value_out, struct as_error *error)
 {
@@ -133,7 +133,7 @@ static int compare_samples(const void *a, const void *b)
     return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
 }
 
-/* A pod's name as it stands in an error. */
+/* A pod's name for an error. */
 static void quote(const char *pod, char text_out[QUOTED_MAX + 1])
 {
     as_str_copy_line(pod, text_out, QUOTED_MAX + 1);

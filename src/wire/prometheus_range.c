@@ -101,7 +101,7 @@ static int read_series(struct reading *reading, const json_t *series)
     AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
     size_t i;
 
-    if (!json_is_array(values)) /* native histograms alone */
+    if (!json_is_array(values)) /* only native histograms */
         return json_object_get(series, "histograms") ? AS_PROMETHEUS_ANSWERED
                                                      : fail(reading, "a series without values");
     int status = read_labels(reading, json_object_get(series, "metric"), &labels);

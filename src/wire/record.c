@@ -1,5 +1,5 @@
 /*
- * One function a kind of record; keys in ascending order, which the JSON writer asserts.
+ * One function per kind of record; keys in ascending order, which the JSON writer asserts.
  */
 #include <alertscaler/wire/record.h>
 
@@ -30,7 +30,7 @@ static void end(struct writer *writer)
     as_json_end_object(&writer->json);
 }
 
-/* A key of the record itself; notes where the chain's members belong. */
+/* A key of the record's top level; notes the places of the chain's members. */
 static void key(struct writer *writer, const char *name)
 {
     as_json_write_key(&writer->json, name);
@@ -299,7 +299,7 @@ static void write_cause(struct writer *writer, const struct as_decision_record *
     as_json_end_array(&writer->json);
 }
 
-/* A document that did not fit makes a record that does not fit. */
+/* A document that did not fit makes the record fail too. */
 static void write_document(struct writer *writer, const struct as_buf *document)
 {
     as_json_write_raw(&writer->json, document->data, document->size);

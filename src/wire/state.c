@@ -1,6 +1,6 @@
 /*
  * State documents: the rows of each (state_rows.h), written by the JSON writer, read by jansson. A
- * document of another shape is damage and is refused whole.
+ * document of another form is damage and is refused whole.
  */
 #include <alertscaler/wire/state.h>
 
@@ -12,7 +12,7 @@
 
 #include "state_rows.h"
 
-/* A whole document, with what is written otherwise than the struct has it. */
+/* A whole document; some members differ from the struct's. */
 struct document {
     const char *boot, *id, *key, *kind, *outcome, *uid, *version;
     struct state_pairs address;
@@ -118,7 +118,7 @@ static const struct state_row pause_document_rows[] = {
     {.name = NULL},
 };
 
-/* The key: left out where it is the id, which it was in earlier versions. */
+/* The key: omitted if equal to the id, as it was in earlier versions. */
 static const struct state_row target_rows[] = {
     {STATE_ROW("address", PAIRS, document, address)},
     {STATE_ROW("boot", TEXT, document, boot)},
@@ -233,7 +233,7 @@ static bool has(const struct reader *reader, const char *name)
     return json_object_get(reader->root, name);
 }
 
-/* Whatever comes of it, the reader is to be closed. */
+/* The reader must be closed even after a failure. */
 static int reader_open(struct reader *reader, const char *json, size_t size,
                        const struct as_state_clock *clock, const struct state_row *rows,
                        struct document *document, struct as_error *error)
@@ -258,7 +258,7 @@ static void reader_close(struct reader *reader)
     as_arena_deinit(&reader->rows.arena);
 }
 
-/* Earlier versions kept incidents by the fingerprint, without a digest. */
+/* Earlier versions identified incidents by the fingerprint, without a digest. */
 static void check_incident(struct reader *reader, struct as_incident_state *state)
 {
     if (!has(reader, "digest") && !has(reader, "owner"))
@@ -298,7 +298,7 @@ int as_state_decode_pause(const char *json, size_t size, const struct as_state_c
     return status;
 }
 
-/* The reference is made of the document; NULL where it has none, or none that can be. */
+/* The document's target reference; NULL if it is absent or invalid. */
 static struct as_target_ref *make_ref(struct reader *reader, const struct document *document)
 {
     if (!document->address.fields)
@@ -311,7 +311,7 @@ static struct as_target_ref *make_ref(struct reader *reader, const struct docume
                 : NULL;
 }
 
-/* The last decrease that an earlier version remembered. */
+/* The last decrease, as earlier versions stored it. */
 static struct as_moment find_step_down(const struct as_target_state *state)
 {
     struct as_moment last = state->last_down;

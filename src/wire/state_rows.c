@@ -123,7 +123,7 @@ void state_reader_damage(struct state_reader *reader, const char *name)
     reader->damaged = true;
 }
 
-/* Whose address the pointer at `pointer_at` becomes. */
+/* Allocates items; the pointer at `pointer_at` is set to them. */
 static void *add_items(struct state_reader *reader, void *pointer_at, size_t count, size_t size)
 {
     void *items = as_arena_alloc(&reader->arena, count, size);
@@ -168,7 +168,7 @@ static bool read_bool(const json_t *value, bool *value_out)
     return json_is_boolean(value);
 }
 
-/* Differences of times within this cannot overflow. */
+/* Within these limits differences of times cannot overflow. */
 static bool read_time(const json_t *value, int64_t *us_out)
 {
     return read_number(value, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, us_out);

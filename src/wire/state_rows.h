@@ -1,6 +1,6 @@
 /*
- * Structs as JSON objects and back: a member is one row, for both directions. Rows stand in the
- * order of their names, as the canonical form wants them. For state documents (state.c).
+ * Structs as JSON objects and back: one row describes a member for both directions. Rows are sorted
+ * by name, as the canonical form requires. For state documents (state.c).
  */
 #ifndef ALERTSCALER_SRC_WIRE_STATE_ROWS_H
 #define ALERTSCALER_SRC_WIRE_STATE_ROWS_H
@@ -43,11 +43,11 @@ struct state_row {
     const char *name;   /* NULL: the end */
     const char *former; /* its name in earlier versions */
     enum state_kind kind;
-    bool is_optional;             /* left out where NULL, unset or false */
-    bool is_needed;               /* of a moment: not null */
-    size_t at, count_at;          /* in the struct; the latter of STATE_TEXTS and STATE_LIST */
-    int64_t min, max;             /* of integers; I32 and U32 end with their type */
-    size_t size;                  /* of an item or object; of a text: less bytes, 0: any */
+    bool is_optional;    /* omitted if NULL, unset or false */
+    bool is_needed;      /* a moment that must not be null */
+    size_t at, count_at; /* offsets in the struct; count_at of STATE_TEXTS and STATE_LIST */
+    int64_t min, max;    /* of integers; I32 and U32 also have their type's limits */
+    size_t size;         /* of an item or object; of a text: must be shorter, 0: any length */
     const struct state_row *rows; /* of an item or object */
 };
 
@@ -63,7 +63,7 @@ struct state_row {
 #define STATE_TEXTS_TYPE  const char *const *
 #define STATE_PAIRS_TYPE  struct state_pairs
 
-/* A member whose type must be that of the kind; then other members of the row. */
+/* The member's type must match the kind; then other members of the row. */
 #define STATE_ROW(NAME, KIND, STRUCT, MEMBER)                                                      \
     .name = (NAME), .kind = STATE_##KIND,                                                          \
     .at = offsetof(struct STRUCT, MEMBER) +                                                        \
@@ -75,18 +75,18 @@ struct state_row {
 
 void state_rows_write(struct as_json_writer *json, const struct state_row *rows, const void *from);
 
-/* A document being read: the first thing that is not as expected is its damage. */
+/* A document that is being read; the first problem is its damage. */
 struct state_reader {
     const struct as_state_clock *clock;
     bool same_boot, damaged;
-    struct as_arena arena;       /* of lists and objects */
-    struct as_labels *labels[2]; /* for the caller to free */
+    struct as_arena arena;       /* for lists and objects */
+    struct as_labels *labels[2]; /* freed by the caller */
     size_t label_count;
     struct as_error *error;
 };
 
 void state_reader_damage(struct state_reader *reader, const char *name);
-/* Texts stay in the document. What is optional and absent is left alone. */
+/* Texts stay in the document. Optional absent members are left unchanged. */
 void state_rows_read(struct state_reader *reader, const struct state_row *rows,
                      const json_t *object, void *to);
 

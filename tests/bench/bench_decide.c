@@ -1,6 +1,6 @@
 /*
- * How many decisions a second one core makes: of a step rule and of the example of docs/decision.md
- * in memory, and of that example's JSON lines. The bounds: 1,000,000, 300,000 and 20,000.
+ * Decisions per second on one core: for a step rule, for the example of docs/decision.md in memory,
+ * and for that example's JSON lines. The bounds: 1,000,000, 300,000 and 20,000.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What jansson alone needs to parse a file: microseconds a parse, the mean of a second. The
- * yardstick of bench_daemon.py, which measures a mean, too.
+ * The time that jansson alone needs to parse a file: microseconds per parse, averaged over a
+ * second. bench_daemon.py, which also measures an average, compares with it.
  */
 #include <stdio.h>
 #include <stdlib.h>

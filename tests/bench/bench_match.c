@@ -1,6 +1,6 @@
 /*
  * Matching with 10 rules and with 10,000, of which the same ones can match: the cost of an alert
- * must not depend on the rest. Prints both and the ratio; the bound is 1.5.
+ * must not depend on the other rules. Prints both and the ratio; the bound is 1.5.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What decoding a group of 100 alerts costs beyond jansson's own parse of it.
- * Prints both; the bound: the conversion at most a quarter of the parse.
+ * The cost of decoding a group of 100 alerts beyond jansson's own parse. Prints both; the bound:
+ * the conversion takes at most a quarter of the parse.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * A simulated month of one alert a minute on 100 targets, once as one alert a minute in all and
- * once as one alert a minute on each. Prints how long it takes and how much memory it holds after a
- * day and at the end; the bounds are 10 s for each, and memory that does not grow.
+ * A simulated month with 100 targets: once with one alert a minute in all, once with one alert a
+ * minute on each. Prints the duration, and the memory after a day and at the end; the bounds are 10
+ * s for each, and memory that does not grow.
  */
 #include <malloc.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * How many changes a second become durable: many clients, each of which submits its next batch when
- * its last is acknowledged, as connections with one request at a time do. Real files, in the folder
- * given as the first argument.
+ * Durable changes per second: many clients, each of which submits its next batch after its last is
+ * acknowledged, as connections with one request at a time do. Real files, in the folder given as
+ * the first argument.
  */
 #include <alertscaler/app/storage.h>
 

@@ -1,5 +1,5 @@
 /*
- * The time that a benchmark's own thread has worked: other programs on the machine do not count.
+ * The processor time of a benchmark's own thread: other programs on the machine do not count.
  */
 #ifndef ALERTSCALER_TESTS_BENCH_CLOCK_H
 #define ALERTSCALER_TESTS_BENCH_CLOCK_H

@@ -1,6 +1,6 @@
 /*
- * Prints the tables of keys, for test_keys.py: table, key, type, default; those of providers as
- * "provider TYPE", key, type, "required" or nothing. Separated by tabs.
+ * Prints the tables of keys, for test_keys.py: table, key, type, default; for providers "provider
+ * TYPE", key, type, "required" or nothing. Separated by tabs.
  */
 #include <stdio.h>
 #include <string.h>

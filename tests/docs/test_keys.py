@@ -23,7 +23,7 @@ PLACES = {
     "tests.expect": (TESTING, "`expect[]`"),
     "web configuration": (CONFIGURATION, "`web configuration`"),
     "configuration": (CONFIGURATION, "The configuration: `alertscaler.yaml`"),
-    "rule file": (RULES, "The file itself"),
+    "rule file": (RULES, "Top level of the file"),
     "rule": (RULES, "`rules[]`"),
     "target": (RULES, "`targets.<name>`"),
     "scale": (RULES, "`scale_up`, `scale_down`"),

@@ -1,5 +1,5 @@
 /*
- * What adapters act through, in a fake world: for tests of the layers from access on.
+ * The environment of adapters in the fake world: for tests of the layers from access on.
  */
 #ifndef ALERTSCALER_TESTS_FAKES_ACCESS_ENV_H
 #define ALERTSCALER_TESTS_FAKES_ACCESS_ENV_H

@@ -1,7 +1,7 @@
 /*
  * The ConfigMaps of an API server, in the fake world: create, get, replace at a version, list page
- * by page, with Kubernetes' limits on sizes. Faults as they happen to a client: an answer that is
- * lost before or after the request was carried out, and refusals.
+ * by page, with Kubernetes' limits on sizes. Faults as a client sees them: an answer lost before or
+ * after the request was carried out, and refusals.
  */
 #ifndef ALERTSCALER_TESTS_FAKES_KUBE_API_H
 #define ALERTSCALER_TESTS_FAKES_KUBE_API_H

@@ -1,6 +1,6 @@
 /*
- * The fake world (access_env.h), in a pod of a cluster: with the service account that Kubernetes
- * mounts, of which only the token is there.
+ * The fake world (access_env.h) in a pod of a cluster, with the service account that Kubernetes
+ * mounts; only its token is there.
  */
 #ifndef ALERTSCALER_TESTS_FAKES_POD_H
 #define ALERTSCALER_TESTS_FAKES_POD_H

@@ -1,6 +1,6 @@
 /*
- * A store in a real API server, with the real HTTP client on a loop of its own: for the port's
- * suite and the integration tests.
+ * A store in a real API server, with the real HTTP client on its own loop: for the port's suite and
+ * the integration tests.
  */
 #ifndef ALERTSCALER_TESTS_FAKES_REAL_STORE_H
 #define ALERTSCALER_TESTS_FAKES_REAL_STORE_H

@@ -1,8 +1,8 @@
 /*
- * A world in which nothing happens unless the test says so: an HTTP client that answers by script,
- * programs that end by script, timers and clocks that move only when told to. It keeps the promises
- * of the ports it plays (later turn, exactly once, nothing after a cancel) and fails the test where
- * an adapter asks for what is not in the script.
+ * A world in which nothing happens unless the test says so: an HTTP client and programs that follow
+ * a script, timers and clocks that move only when told to. It keeps the promises of the ports it
+ * plays (later turn, exactly once, nothing after a cancel) and fails the test if an adapter makes a
+ * request that is not in the script.
  */
 #ifndef ALERTSCALER_TESTS_FAKES_WORLD_H
 #define ALERTSCALER_TESTS_FAKES_WORLD_H

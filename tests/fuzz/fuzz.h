@@ -1,6 +1,6 @@
 /*
- * What every fuzz target defines (libFuzzer's name), and what ends the run when a promise is
- * broken: unlike assert, in every kind of build.
+ * What every fuzz target defines (libFuzzer's name), and the check that ends the run when a promise
+ * is broken: unlike assert, in every kind of build.
  */
 #ifndef ALERTSCALER_TESTS_FUZZ_FUZZ_H
 #define ALERTSCALER_TESTS_FUZZ_FUZZ_H

@@ -1,6 +1,6 @@
 /*
- * Any bytes as lines of an action log: each is taken or refused with a text, and what is taken is
- * of the form that the chain promises. And any bytes inside a record: what is sealed verifies.
+ * Any bytes as lines of an action log: each is accepted, with the form that the chain promises, or
+ * refused with a text. And any bytes inside a record: what is sealed verifies.
  */
 #include <string.h>
 

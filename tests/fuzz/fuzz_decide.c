@@ -1,6 +1,6 @@
 /*
- * Any decision input: refused with a line of text, or decided within the promises. What was decoded
- * survives encoding and is decided alike.
+ * Any decision input: refused with a line of text, or decided within the promises. A decoded input
+ * survives encoding and gets the same decision.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Bodies, between bytes of 0xFF, through a small cache, twice: each is what decoding alone makes of
- * it. The first byte says how small. */
+/* Bodies, separated by bytes of 0xFF, through a small cache, twice: each result equals that of
+ * decoding alone. The first byte sets the cache's size. */
 #include <string.h>
 
 #include <alertscaler/wire/payload.h>

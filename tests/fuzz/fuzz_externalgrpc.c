@@ -1,6 +1,6 @@
-/* Any bytes as an answer of a gRPC driver: the first says which one of a reading it is, and whether
- * its frame is made right. The talk goes on or ends with a line for people; what was read has
- * names and sizes that may be used. */
+/* Any bytes as an answer of a gRPC driver. The first byte chooses the answer's position in a
+ * reading, and whether its frame is valid. The talk continues or ends with a line for people; names
+ * and sizes that were read are valid. */
 #include <string.h>
 
 #include <alertscaler/base/str.h>

@@ -1,5 +1,5 @@
-/* Any text as the value of a header that we read ourselves: Accept of a scrape, Retry-After of what
- * is asked. */
+/* Any text as the value of a header that we parse ourselves: Accept of a scrape, Retry-After of an
+ * answer. */
 #include <string.h>
 
 #include <alertscaler/access/retry_after.h>

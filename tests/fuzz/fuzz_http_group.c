@@ -1,5 +1,5 @@
-/* Any bytes as the answer of an HTTP node group: a size that may be used, or a text that names the
- * field; and a line for people out of any error document. */
+/* Any bytes as the answer of an HTTP node group: a valid size, or a text that names the field; and
+ * a line for people from any error document. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * Any bytes as a request: the first byte says where they are cut in two. Whole or cut, the head and
- * the chunked body come out the same; every span lies in the head and holds only what it may.
+ * Any bytes as a request, cut in two where the first byte says. Whole or cut, the head and the
+ * chunked body give the same result; every span lies in the head and contains only allowed
+ * characters.
  */
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* Any bytes as a page of nodes, as a page of the pods on one, and as one Node whose patches are
- * made: read or refused with a reason; what was read has names and sums that are numbers; patches
- * are JSON. */
+/* Any bytes as a page of nodes, as a page of a node's pods, and as one Node to be patched: read, or
+ * refused with a reason. What was read has names, and sums that are numbers; patches are JSON. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Any bytes as state in API objects: as a ConfigMap or a list of them, as a journal, as a record.
- * Each is taken or refused with a text; a record and a journal that are taken are written the same
- * way again. And any bytes as key and value: what is written is read back.
+ * Each is accepted, or refused with a text; an accepted record or journal is written the same way
+ * again. And any bytes as key and value: what is written can be read back.
  */
 #include <errno.h>
 #include <string.h>

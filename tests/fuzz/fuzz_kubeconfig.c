@@ -1,4 +1,4 @@
-/* Any text as a kubeconfig: read or refused with a reason; what is read can be used as it is. */
+/* Any text as a kubeconfig: refused with a reason, or read and usable. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Any bytes as each of the documents that targets answer with: read or refused with a reason; a
- * size that was read is one, and survives being written and read again. */
+/* Any bytes as each of the documents that targets answer with: read, or refused with a reason; a
+ * size that was read is valid, and survives writing and reading. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Any bytes as the two pages of a list of pods, as a Scale's selector and as a quantity: read or
- * refused with a reason; what was read is in order, no number of it is negative or infinite, and
- * what is JSON is so whether it is walked or read as a whole. */
+/* Any bytes as the two pages of a list of pods, as a Scale's selector and as a quantity: read, or
+ * refused with a reason. The result is sorted, without negative or infinite numbers; walking the
+ * JSON and reading it as a whole agree on what is valid. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>

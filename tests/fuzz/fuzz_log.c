@@ -1,6 +1,6 @@
 /*
- * Any bytes as an action log given to the commands that read one, which may be somebody else's:
- * each ends with one of its exit statuses. What they print goes nowhere.
+ * Any bytes as an action log, which may come from others, for the commands that read one: each ends
+ * with one of its exit statuses. Their output is discarded.
  */
 #include <stdio.h>
 #include <string.h>

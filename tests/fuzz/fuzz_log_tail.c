@@ -1,8 +1,8 @@
 /*
- * Any bytes as the file that a crash, or somebody else, left for an action log: what follows the
- * last good record is cut off or left as it is, nothing before it is touched, and a second look
- * finds nothing more to do. (Of a file that is larger than the window the second look, at a shorter
- * file, begins further in front: NULs that somebody put there are found then.)
+ * Any bytes as the action log's file after a crash or a foreign write: bytes after the last good
+ * record are cut off or left, bytes before it stay untouched, and a second look has nothing more to
+ * do. (If the file is larger than the window, the second look, at a shorter file, begins further in
+ * front and may find NULs there.)
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-/* Any text up to a NUL as a matcher, and what is behind it as a label's value. */
+/* Any text up to a NUL as a matcher, and the rest as a label's value. */
 #include <errno.h>
 #include <string.h>
 

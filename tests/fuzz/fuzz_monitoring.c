@@ -1,5 +1,5 @@
-/* Any bytes as what Prometheus and Alertmanager answer: read or refused with a reason; what was
- * read keeps the promises of core/query.h and core/alert_list.h. */
+/* Any bytes as answers of Prometheus and Alertmanager: read, or refused with a reason; the result
+ * keeps the promises of core/query.h and core/alert_list.h. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes as the body of an operator's order, of each kind: refused with a text, or an order that
- * the engine may carry out. */
+/* Any bytes as the body of an operator's order, of each kind: refused with a text, or a valid order
+ * for the engine. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Any body: decoded or refused with a line of text; what was decoded survives encoding. What is
- * JSON, and what its texts are, is what jansson says too. */
+/* Any body: decoded, or refused with a line of text; a decoded payload survives encoding. jansson
+ * agrees on what is JSON, and on its texts. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Any bytes as alertscaler.yaml, and as a file that is one http_config: loaded with everything that
- * the daemon takes for granted, or refused with errors that have places. */
+ * the daemon relies on, or refused with errors that have places. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

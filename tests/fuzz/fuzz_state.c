@@ -1,6 +1,6 @@
 /*
- * Any bytes as a kept incident, target or intent: refused with a text, or what is written of it
- * reads back as the same; on this run of the machine and on another.
+ * Any bytes as a stored incident, target or intent: refused with a text, or written and read back
+ * as the same, in this boot of the machine and in another.
  */
 #include <errno.h>
 #include <string.h>

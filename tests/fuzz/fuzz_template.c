@@ -1,6 +1,6 @@
 /*
- * Any text as a template: read or refused; filled in, it stays within the buffer's maximum. As a
- * query it is the same query whatever fills it: outside of its strings nothing changes.
+ * Any text as a template: read or refused; its expansion stays within the buffer's maximum. A query
+ * keeps its structure for all label values: only its strings change.
  */
 #include <errno.h>
 #include <string.h>

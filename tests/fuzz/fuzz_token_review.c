@@ -1,5 +1,5 @@
-/* Any bytes as the API server's answer to a TokenReview: refused with a text, or used once; whoever
- * is let through is named. */
+/* Any bytes as the API server's answer to a TokenReview: refused with a text, or used once; an
+ * authenticated user has a name. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * Any text as each of the small values that files, answers and options are made of: times,
- * durations, numbers, sizes, percentages, quantities. What is read and printed reads back as the
- * same; what libc or strict rules would not read is not read either.
+ * Any text as each of the small values in files, answers and options: times, durations, numbers,
+ * sizes, percentages, quantities. A value that was read and printed reads back as the same; nothing
+ * is accepted that libc or strict rules refuse.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Any bytes as the file of --web.config.file: refused with errors that have places, or settings
- * that the server may use. */
+/* Any bytes as the file of --web.config.file: refused with errors that have places, or valid
+ * settings for the server. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Any bytes as a YAML document; and what is said of them. */
+/* Any bytes as a YAML document; and its diagnostics. */
 #include <errno.h>
 #include <string.h>
 

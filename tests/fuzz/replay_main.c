@@ -1,8 +1,8 @@
 /*
- * Runs a fuzz target without libFuzzer: replay_NAME [--mutations=N] CORPUS-DIRECTORY... Each file
- * of the corpora as it is, then N mutations of it (5000; fewer where there are many files) from a
- * fixed seed, so that equal runs are equal. The input lies in memory of exactly its size, where a
- * sanitizer sees every byte read behind it.
+ * Runs a fuzz target without libFuzzer: replay_NAME [--mutations=N] CORPUS-DIRECTORY... Runs each
+ * file of the corpora unchanged, then N mutations of it (5000; fewer if there are many files) from
+ * a fixed seed, so that runs are reproducible. The input is in memory of exactly its size, so a
+ * sanitizer detects every read beyond it.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * print_ids FILE: of every target in a configuration, or in rule files alone: name, kind, id, key,
- * and the address, for one alert. And which targets could have that id, by the rules' reading and
- * by a scope's.
+ * print_ids FILE: for every target in a configuration, or in rule files alone: name, kind, id, key,
+ * and the address, for one alert. And which targets could have that id, by the rules and by a
+ * scope.
  */
 #include <stdio.h>
 #include <stdlib.h>

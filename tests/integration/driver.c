@@ -1,5 +1,5 @@
 /*
- * What the drivers of single layers share: see the header.
+ * Shared by the drivers of single layers: see the header.
  */
 #include "driver.h"
 

@@ -1,7 +1,7 @@
 /*
- * What the drivers of single layers share: the real HTTP client, timers, child processes and clock;
- * one JSON command a line on standard input, one JSON answer a line on standard output, in the
- * order in which they end; at the end of its input it closes.
+ * Shared by the drivers of single layers: the real HTTP client, timers, child processes and clock;
+ * one JSON command per line on standard input, one JSON answer per line on standard output, in the
+ * order in which they end; it closes at the end of its input.
  */
 #ifndef ALERTSCALER_TESTS_INTEGRATION_DRIVER_H
 #define ALERTSCALER_TESTS_INTEGRATION_DRIVER_H

@@ -1,4 +1,4 @@
-/* What every implementation of port/store.h promises. */
+/* The promises that every implementation of port/store.h keeps. */
 #include <alertscaler/port/store.h>
 
 #include <criterion/criterion.h>

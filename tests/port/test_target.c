@@ -1,7 +1,6 @@
 /*
- * What every implementation of port/target.h promises, whatever is behind it: here the Kubernetes
- * adapter and the HTTP node group's, alone and behind the registry, each with a small server of the
- * right kind on the other side.
+ * The promises that every implementation of port/target.h keeps: here the Kubernetes adapter and
+ * the HTTP node group's, alone and behind the registry, each with a small server of its kind.
  */
 #include <alertscaler/port/target.h>
 

@@ -1,7 +1,7 @@
 /*
- * What fires, and two peers that say so as Alertmanager does: whole groups, at least once, in
- * no order across peers, with retries of what was true when the flush began, and without a word
- * about what was silenced.
+ * Firing alerts, and two peers that report them as Alertmanager does: whole groups, at least once,
+ * in no order across peers, with retries of what was true when the flush began, and without
+ * silenced alerts.
  */
 #include "sim.h"
 

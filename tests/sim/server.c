@@ -1,6 +1,6 @@
 /*
- * Targets behind an API server: conditional on versions, slow, refusing, silent about what it did;
- * and other people, who change sizes too, take targets away and bring them back.
+ * Targets behind an API server: conditional on versions, slow, refusing, or silent about the
+ * outcome; and other people, who also change sizes, remove targets and create them again.
  */
 #include "sim.h"
 

@@ -1,6 +1,6 @@
 /*
  * Monitoring behind an unreliable network: values that change, queries that fail, and the list of
- * what fires, of which a peer that has just started may know only a part.
+ * firing alerts, of which a peer that has just started may know only a part.
  */
 #include "sim.h"
 

@@ -1,5 +1,5 @@
 /*
- * What went wrong in the worlds so far, counted: trouble that never comes tests nothing.
+ * Counts the troubles in the worlds so far: trouble that never happens tests nothing.
  */
 #include "sim.h"
 

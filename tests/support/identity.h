@@ -1,5 +1,5 @@
 /*
- * Keys and certificates for tests, made on the spot (P-256, good for an hour).
+ * Keys and certificates for tests, created at run time (P-256, valid for an hour).
  */
 #ifndef TESTS_IDENTITY_H
 #define TESTS_IDENTITY_H

@@ -1,5 +1,5 @@
 /*
- * Makes what the configuration's loader would make of the same rules.
+ * Builds what the configuration's loader would build from the same rules.
  */
 #include "rule_spec.h"
 

@@ -1,6 +1,6 @@
 /*
- * Rule sets written compactly in C, for tests of the engine and for the simulator. Times are in
- * seconds. What is not given is zero; a maximum of 0 is 10, so that a target needs little text.
+ * Compact rule sets in C, for tests of the engine and for the simulator. Times are in seconds.
+ * Omitted values are zero; a maximum of 0 means 10, so that a target needs little text.
  */
 #ifndef ALERTSCALER_TESTS_RULE_SPEC_H
 #define ALERTSCALER_TESTS_RULE_SPEC_H

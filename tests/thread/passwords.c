@@ -1,7 +1,7 @@
 /*
- * Passwords with their thread, for ThreadSanitizer (which Criterion's sandbox does not bear): asked
- * for while it computes, given up, asked for twice, and freed in the midst. Ends with 0 if all were
- * answered, and the right ones alone were right.
+ * Passwords with their thread, for ThreadSanitizer (which does not work in Criterion's sandbox):
+ * requested while it computes, cancelled, requested twice, and freed meanwhile. Ends with 0 if all
+ * were answered, and only the right ones were right.
  */
 #include "auth/auth_passwords.h"
 

@@ -1,6 +1,6 @@
 /*
- * The storage with its thread, for ThreadSanitizer (which Criterion's sandbox does not bear): every
- * function that the loop may call, while the thread works. Ends with 0 if all was answered in
+ * The storage with its thread, for ThreadSanitizer (which does not work in Criterion's sandbox):
+ * every function that the loop may call, while the thread works. Ends with 0 if all was answered in
  * order.
  */
 #include <alertscaler/app/storage.h>

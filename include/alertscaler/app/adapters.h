@@ -1,6 +1,6 @@
 /*
- * The concrete adapters behind the ports. Only app/main.c knows them and fills the one table; all
- * others reach them through it.
+ * The concrete adapters behind the ports. Only app/main.c knows them and fills the table; all other
+ * code uses the table.
  */
 #ifndef ALERTSCALER_APP_ADAPTERS_H
 #define ALERTSCALER_APP_ADAPTERS_H
@@ -25,18 +25,18 @@ struct event_base;
 typedef void as_transfer_fn(void *context, const char *client_name, const char *operation,
                             const char *code, int64_t duration_us);
 
-/* For metrics: one request to monitoring was answered, or not. */
+/* For metrics: one request to monitoring ended, answered or not. */
 typedef void as_source_answer_fn(void *context, const char *source, const char *outcome,
                                  int64_t duration_us);
 
-/* A file that is read, or a program that is run. */
+/* A file to read, or a program to run. */
 typedef void as_file_visitor_fn(void *context, const char *path, bool is_program);
 
-struct as_outside; /* HTTP client, timers, child processes: what ports act through */
+struct as_outside; /* HTTP client, timers, child processes: the ports' access to the world */
 
 struct as_adapters {
-    /* A state file that is not there is made, where that may be. `patience` is borrowed until the
-     * store is closed; NULL: it may take as long as it takes. From any thread, as open_audit. */
+    /* A missing state file is created if `may_create`. `patience` is borrowed until the store is
+     * closed; NULL: no time limit. Callable from any thread, as is open_audit. */
     int (*open_store)(const struct as_settings *settings, bool may_create,
                       const struct as_store_patience *patience, struct as_store **store_out,
                       struct as_error *error) AS_MUST_USE;
@@ -46,28 +46,29 @@ struct as_adapters {
                                       as_transfer_fn *observer, void *context)AS_MUST_USE;
     void (*free_outside)(struct as_outside *outside);
     struct as_http *(*get_http)(struct as_outside *outside);            /* borrowed */
-    const struct as_access_env *(*get_env)(struct as_outside *outside); /* likewise */
-    /* Every file that reaching the clusters reads, and the credential plugins; a cluster that
-     * cannot be used has none. */
+    const struct as_access_env *(*get_env)(struct as_outside *outside); /* borrowed */
+    /* All files and credential plugins needed to reach the clusters; an unusable cluster has
+     * none. */
     void (*visit_files)(struct as_outside *outside, const struct as_settings *settings,
                         as_file_visitor_fn *visit, void *context);
     /* Borrows outside and settings until the port is closed. */
     int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;
-    /* What a process that is no more has left half done is taken back: when a term begins, and
-     * after earlier ports were closed. */
+    /* Undoes what an earlier process left half done: when a term begins, and after earlier ports
+     * were closed. */
     void (*recover_targets)(struct as_target_port *targets);
-    /* What may be changed at a moment, for ports whose actions take long; before the first. */
+    /* For ports with long actions: tells what they may change at a moment. Call before
+     * new_targets. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit, void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;
-    /* Who of several replicas acts. `instance` is our name, for people. To be closed before outside
-     * is freed. */
+    /* Elects the replica that acts. `instance` is our name, for people. Close before freeing
+     * outside. */
     int (*new_leader)(struct as_outside *outside, const struct as_settings *settings,
                       const char *instance, struct as_leader **leader_out,
                       struct as_error *error) AS_MUST_USE;
-    /* Where locks are shown; NULL: nowhere. Borrows both until it is closed. */
+    /* Shows locks to people; NULL: not shown. Borrows both until it is closed. */
     int (*new_lock_mirror)(struct as_outside *outside, const struct as_settings *settings,
                            struct as_leader *leader, struct as_lock_mirror **mirror_out,
                            struct as_error *error) AS_MUST_USE;

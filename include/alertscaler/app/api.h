@@ -1,9 +1,9 @@
 /*
- * What can be read over HTTP: /-/healthy, /-/ready, /metrics, /api/v1/..., and the status page at
- * /. docs/api.md describes it for users. It changes nothing, and knows nothing of credentials:
- * those are checked before.
+ * The readable part of HTTP: /-/healthy, /-/ready, /metrics, /api/v1/..., and the status page at /.
+ * docs/api.md describes it for users. It changes nothing, and checks no credentials: that is done
+ * before.
  *
- * The last 1,000 decisions are kept in memory, as they stand in the action log.
+ * The last 1,000 decisions are kept in memory, as they are in the action log.
  */
 #ifndef ALERTSCALER_APP_API_H
 #define ALERTSCALER_APP_API_H
@@ -28,20 +28,20 @@ struct as_api_config {
 struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
 struct as_api *as_api_free(struct as_api *api);
 
-/* Keeps decisions, and why targets failed. Other effects are ignored. */
+/* Stores decisions, and why targets failed. Other effects are ignored. */
 void as_api_on_effect(struct as_api *api, const struct as_effect *effect);
 
 struct api_request;
 
 struct as_api_endpoint { /* one of api/api_answers.h */
     void (*answer)(struct api_request *request);
-    bool needs_leader; /* what a follower does not know; it answers 503 */
+    bool needs_leader; /* a follower cannot answer it: 503 */
 };
 
 /*
- * Answers a request, at once. `rest`: of the path, behind what the endpoint's paths have in common.
- * `who` asks, by the name of a credential ("": none is needed): one with `rules` or `targets` does
- * not see the names of others.
+ * Answers a request immediately. `rest`: the part of the path that matched `*`. `who`: the name of
+ * the asking credential ("": none needed); one with `rules` or `targets` does not see others'
+ * names.
  */
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
                    const struct as_api_endpoint *endpoint, const char *rest, const char *who);

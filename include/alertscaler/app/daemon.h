@@ -11,8 +11,8 @@
 struct as_adapters;
 
 enum as_sandbox_mode {
-    AS_SANDBOX_AUTO,     /* what the kernel has */
-    AS_SANDBOX_REQUIRED, /* all of it, or no start */
+    AS_SANDBOX_AUTO,     /* what the kernel supports */
+    AS_SANDBOX_REQUIRED, /* all of it, or do not start */
     AS_SANDBOX_OFF
 };
 
@@ -23,11 +23,11 @@ struct as_daemon_options {
     const char *web_config_file; /* NULL: none */
     bool enable_admin_api;
     enum as_sandbox_mode sandbox;
-    bool dry_run; /* whatever the configuration says */
+    bool dry_run; /* overrides the configuration */
 };
 
-/* Runs until SIGTERM or SIGINT. The exit status: 0 after an orderly stop, 1 when it could not start
- * or stop so. */
+/* Runs until SIGTERM or SIGINT. Returns the exit status: 0 after an orderly stop, 1 if start or
+ * stop failed. */
 int as_daemon_run(const struct as_daemon_options *options) AS_MUST_USE;
 
 #endif

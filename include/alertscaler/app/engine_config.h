@@ -1,6 +1,6 @@
 /*
- * What the engine is told of a configuration: the same for the daemon and for everything that tries
- * rules without it.
+ * The engine's part of a configuration: the same for the daemon and for commands that try rules
+ * without it.
  */
 #ifndef ALERTSCALER_APP_ENGINE_CONFIG_H
 #define ALERTSCALER_APP_ENGINE_CONFIG_H

@@ -1,10 +1,10 @@
 /*
- * The metrics of /metrics: counts what happens, reads what is, prints both. docs/metrics.md
+ * The metrics of /metrics: counts events, reads present values, prints both. docs/metrics.md
  * describes each for users.
  *
- * Label values are words of ours, names from the configuration, or bounded in number: what is
- * beyond a family's bound is counted under "other". Nothing from an alert's labels becomes one.
- * Counting something for the second time does not allocate.
+ * Label values are our own words, names from the configuration, or bounded in number: beyond a
+ * family's bound they are counted under "other". Label values of alerts are never used. Counting
+ * something for the second time does not allocate.
  */
 #ifndef ALERTSCALER_APP_METRICS_H
 #define ALERTSCALER_APP_METRICS_H
@@ -22,7 +22,7 @@ struct as_metrics;
 
 enum as_notification_result {
     AS_NOTIFICATION_OK,          /* 200 */
-    AS_NOTIFICATION_INVALID,     /* 400, 405, 413, ...: what was sent is at fault */
+    AS_NOTIFICATION_INVALID,     /* 400, 405, 413, ...: the sender's fault */
     AS_NOTIFICATION_DENIED,      /* 401, 403 */
     AS_NOTIFICATION_UNAVAILABLE, /* 503 */
     AS_NOTIFICATION_RESULT_COUNT
@@ -42,7 +42,7 @@ void as_metrics_on_http_drop(struct as_metrics *metrics, const char *reason);
 /* For as_http_client_observer_fn. */
 void as_metrics_on_client(struct as_metrics *metrics, const char *client_name,
                           const char *operation, const char *code, int64_t duration_us);
-/* A request to monitoring; both texts are few. */
+/* A request to monitoring; both texts have few values. */
 void as_metrics_on_source(struct as_metrics *metrics, const char *source, const char *outcome,
                           int64_t duration_us);
 /* For as_storage_callbacks.committed. */
@@ -56,7 +56,7 @@ enum as_metrics_format { AS_METRICS_TEXT, AS_METRICS_OPENMETRICS };
 void as_metrics_print(struct as_metrics *metrics, const struct as_view *view,
                       enum as_metrics_format format, struct as_buf *out);
 
-/* What a client that sends this Accept header (NULL: none) is given, and its content type. */
+/* The format for a client with this Accept header (NULL: none), and its content type. */
 enum as_metrics_format as_metrics_choose_format(const char *accept);
 const char *as_metrics_get_content_type(enum as_metrics_format format);
 

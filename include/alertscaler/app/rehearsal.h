@@ -1,7 +1,7 @@
 /*
- * A rehearsal: the engine in virtual time, with targets, pods and queries that are only said to be
- * so. What `alertscaler test`, `replay --rules` and `backtest` run rules in. Nothing is stored and
- * nothing outside is touched; a commit succeeds at once, an observation and a scaling likewise.
+ * A rehearsal: the engine in virtual time, with simulated targets, pods and queries. `alertscaler
+ * test`, `replay --rules` and `backtest` run rules in it. Nothing is stored and nothing outside is
+ * touched; commits, observations and scalings succeed at once.
  *
  * A size that was set is the observed size from then on. Times are wall-clock times that only move
  * forward.
@@ -19,21 +19,21 @@
 struct as_rehearsal;
 
 /* Called during as_rehearsal_notify and _advance, at the virtual time of the record; records are
- * good for the call. Each may be NULL. */
+ * valid for the call. Each may be NULL. */
 struct as_rehearsal_callbacks {
     void (*decision)(void *context, as_wall_time at, const struct as_decision_record *record);
     void (*action)(void *context, as_wall_time at, const struct as_action_record *record);
     void (*notification)(void *context, as_wall_time at,
                          const struct as_notification_record *record);
     void (*incident)(void *context, as_wall_time at, const struct as_incident_record *record);
-    /* A query that was never set was asked for. */
+    /* The engine asked for a query that was never set. */
     void (*no_data)(void *context, as_wall_time at, const struct as_query *query);
     void *context;
 };
 
 struct as_rehearsal_config {
     const struct as_ruleset *ruleset; /* borrowed, like what `engine` points to */
-    struct as_engine_config engine;   /* its resync_us is taken as 0 */
+    struct as_engine_config engine;   /* its resync_us is ignored: 0 */
     as_wall_time start;
     struct as_rehearsal_callbacks callbacks;
 };
@@ -42,31 +42,31 @@ struct as_rehearsal *as_rehearsal_new(const struct as_rehearsal_config *config) 
 struct as_rehearsal *as_rehearsal_free(struct as_rehearsal *rehearsal);
 
 /*
- * The world as it is from now on. `target` is a target's name in the rule files or its id; a size
- * of -1: it cannot be found (404), which is also how targets begin. Copied.
+ * Sets the simulated world from now on. `target` is a target's name in the rule files or its id;
+ * size -1: not found (404), the initial state of targets. Copied.
  */
 void as_rehearsal_set_size(struct as_rehearsal *rehearsal, const char *target, int32_t replicas);
 int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal,
                               const char *target); /* -1: none */
-/* Without a call, a target has as many pods as replicas, Running and ready for long, named
- * <target>-1 and so on, that ask for nothing. */
+/* By default a target has as many pods as replicas: Running, ready for long, named <target>-1 and
+ * so on, requesting nothing. */
 void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
                            const struct as_pod_seen *pods, size_t count);
-/* What the source `nodes` reads. Without a call nothing is known. */
+/* Sets what the source `nodes` reads. Without a call nothing is known. */
 void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
                             const struct as_nodes_seen *nodes);
-/* The answer to a query of this text, in which white space outside of quotes does not count; one
- * that was never set has no data. */
+/* Sets the answer to a query; white space outside of quotes is ignored. Without an answer a query
+ * has no data. */
 void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
                             const struct as_query_result *result);
 
-/* Goes to `to`, and through every deadline up to it. */
+/* Advances to `to`, running all deadlines up to and including it. */
 void as_rehearsal_advance(struct as_rehearsal *rehearsal, as_wall_time to);
-/* The same, but the deadlines of `to` itself are left to the next call: what is set and notified
- * now comes before them. */
+/* The same, but deadlines at `to` itself run in the next call: what is set and notified now comes
+ * before them. */
 void as_rehearsal_approach(struct as_rehearsal *rehearsal, as_wall_time to);
 
-/* Hands over a notification now, and carries out what comes of it. */
+/* Delivers a notification now, and carries out its effects. */
 void as_rehearsal_notify(struct as_rehearsal *rehearsal,
                          const struct as_notification *notification);
 

@@ -1,5 +1,5 @@
 /*
- * What this binary is made of.
+ * Versions: ours, and our libraries'.
  */
 #ifndef ALERTSCALER_APP_VERSION_H
 #define ALERTSCALER_APP_VERSION_H
@@ -8,7 +8,7 @@
 
 struct as_library {
     const char *name;
-    const char *version; /* the one that is loaded, not the one compiled against */
+    const char *version; /* of the loaded library, not of its headers */
 };
 
 const char *as_version_get(void); /* "0.1.0" */

@@ -1,6 +1,6 @@
 /*
- * What the daemon shows of itself: one look at its parts, for metrics and the API. Everything is
- * borrowed for the call it is passed to.
+ * A snapshot of the daemon's parts, for metrics and the API. Everything is borrowed for the call
+ * that gets it.
  */
 #ifndef ALERTSCALER_APP_VIEW_H
 #define ALERTSCALER_APP_VIEW_H
@@ -19,22 +19,22 @@
 struct as_view {
     as_mono_time mono;
     as_wall_time wall, started;
-    const struct as_engine *engine; /* NULL while there is none (the storage failed) */
-    struct as_storage *storage;     /* NULL likewise */
+    const struct as_engine *engine; /* NULL after a storage failure or without the lead */
+    struct as_storage *storage;     /* NULL in the same cases */
     const struct as_ruleset *ruleset;
     const struct as_scope *scopes; /* of all credentials */
     size_t scope_count;
     const char *config_digest;
-    const char *action_log_path; /* NULL: there is no such file */
-    const char *not_ready;       /* why requests are refused, in a few words; NULL: ready */
+    const char *action_log_path; /* NULL: no such file */
+    const char *not_ready;       /* why requests are refused, in short; NULL: ready */
     int64_t incident_expiry_us;
     bool dry_run;
     struct as_leader_view leader;
     bool shows_locks;
-    size_t locks_behind; /* of those that are shown */
+    size_t locks_behind; /* shown locks that are out of date */
     unsigned connections;
-    size_t unanswered;                 /* notifications that wait until they are durable */
-    uint64_t cache_hits, cache_misses; /* bodies of notifications that were known, and not */
+    size_t unanswered;                 /* notifications that are not durable yet */
+    uint64_t cache_hits, cache_misses; /* bodies of notifications found, or not, in the cache */
     size_t cache_bytes;
 };
 

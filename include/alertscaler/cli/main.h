@@ -6,7 +6,7 @@
 
 struct as_adapters;
 
-/* Returns the exit status: 0 done; 1 the answer is no; 2 wrong usage, unreadable input or
+/* Returns the exit status: 0 success; 1 the answer is no; 2 wrong usage, unreadable input or
  * unwritable output. */
 int as_cli_main(int argc, char **argv, const struct as_adapters *adapters);
 

@@ -1,8 +1,8 @@
 /*
- * The documents of the generic HTTP node group: what `GET` answers and what `PUT` says.
+ * The documents of the generic HTTP node group: answer of `GET` (only size is required), body of
+ * `PUT`:
  *
- *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7"}      (all but size
- * optional)
+ *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7"}
  *   {"size": 6, "observed": 4}
  */
 #ifndef ALERTSCALER_WIRE_HTTP_GROUP_H
@@ -33,7 +33,7 @@ void as_http_group_encode_change(int32_t size, int32_t observed, struct as_buf *
 /* The `message` or `error` of an error document, "" where there is none: what to tell a person. */
 void as_http_group_decode_message(const char *json, size_t size, char message_out[AS_MESSAGE_SIZE]);
 
-/* May stand in a header line as it is: printable ASCII, not too long. */
+/* Whether it fits into a header line unchanged: printable ASCII, not too long. */
 bool as_http_group_etag_is_valid(const char *etag) AS_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A streaming JSON writer over as_buf: compact, no spaces. The canonical form (flags 0) wants the
- * keys of an object in ascending order of their bytes and asserts it, so that equal content gives
- * equal bytes. Of the buffer's maximum: check once at the end with as_buf_check.
+ * A streaming JSON writer over as_buf: compact, no spaces. The canonical form (flags 0) asserts
+ * that the keys of an object ascend by their bytes, so that equal content gives equal bytes. If the
+ * buffer may reach its maximum, check once at the end with as_buf_check.
  *
  *   struct as_json_writer json;
  *   as_json_init(&json, &buf, 0);
@@ -13,8 +13,8 @@
  *   as_json_end_array(&json);
  *   as_json_end_object(&json);              {"from":4,"rules":["slow"]}
  *
- * Strings: only ", \ and control characters are escaped (\b \f \n \r \t, else \u00XX); UTF-8 goes
- * through; each byte that is not part of valid UTF-8 becomes U+FFFD.
+ * Strings: only ", \ and control characters are escaped (\b \f \n \r \t, else \u00XX). Valid UTF-8
+ * is copied; each byte that is not part of valid UTF-8 becomes U+FFFD.
  */
 #ifndef ALERTSCALER_WIRE_JSON_WRITER_H
 #define ALERTSCALER_WIRE_JSON_WRITER_H
@@ -26,16 +26,16 @@
 #include <alertscaler/base/buf.h>
 
 enum as_json_flags {
-    AS_JSON_ANY_ORDER = 1, /* keys come as they are written */
+    AS_JSON_ANY_ORDER = 1, /* the order of keys is not checked */
     AS_JSON_HTML = 2       /* <, >, &, U+2028 and U+2029 as \uXXXX too, as Go's encoder does */
 };
 
-#define AS_JSON_DEPTH_MAX 16 /* objects and arrays inside each other; more is a bug, asserted */
+#define AS_JSON_DEPTH_MAX 16 /* nested objects and arrays; more is a bug, asserted */
 
 struct as_json_level {
     bool is_object;
     bool has_items;
-    size_t key, key_size; /* where the last key stands in the buffer; 0: not comparable */
+    size_t key, key_size; /* where the last key is in the buffer; 0: not comparable */
 };
 
 struct as_json_writer {
@@ -46,7 +46,7 @@ struct as_json_writer {
     struct as_json_level levels[AS_JSON_DEPTH_MAX];
 };
 
-/* Borrows the buffer, which must outlive the writer; appends to what is in it. */
+/* Borrows the buffer, which must outlive the writer; appends to its content. */
 void as_json_init(struct as_json_writer *json, struct as_buf *buf, unsigned flags);
 
 void as_json_begin_object(struct as_json_writer *json);
@@ -62,7 +62,7 @@ void as_json_write_i64(struct as_json_writer *json, int64_t number);
 void as_json_write_double(struct as_json_writer *json, double number); /* null if not finite */
 void as_json_write_bool(struct as_json_writer *json, bool value);
 void as_json_write_null(struct as_json_writer *json);
-/* One value that is JSON already, as it is. */
+/* One value that is already JSON, unchanged. */
 void as_json_write_raw(struct as_json_writer *json, const char *text, size_t size);
 
 /* A key and its value. */

@@ -1,9 +1,9 @@
 /*
- * Codecs for the nodes of a cluster and the pods on them: what choosing and draining need. Pure.
- * What the other side adds and we do not need is ignored.
+ * Codecs for the nodes of a cluster and their pods: what choosing and draining nodes need. Pure.
+ * Unknown members are ignored.
  *
- * Decoders: 0, or -EBADMSG with an error that names object and field, or -E2BIG where a list has
- * more than the caller has room for. Lists are read page by page, as in kubernetes_pods.h.
+ * Decoders: 0, or -EBADMSG with an error that names object and field, or -E2BIG if a list is longer
+ * than the caller's limit. Lists are read page by page, as in kubernetes_pods.h.
  */
 #ifndef ALERTSCALER_WIRE_KUBE_NODES_H
 #define ALERTSCALER_WIRE_KUBE_NODES_H
@@ -20,27 +20,27 @@
 #include <alertscaler/core/action.h>
 
 #define AS_NODE_TAINT           "alertscaler.io/draining" /* NoSchedule */
-#define AS_NODE_MARK_ANNOTATION "alertscaler.io/drain"    /* a mark, as JSON */
+#define AS_NODE_MARK_ANNOTATION "alertscaler.io/drain"    /* the mark, as JSON */
 
-/* What we did to a node, and why; texts are never NULL. */
+/* What we did to a node, and why. Texts are never NULL. */
 struct as_kube_node_mark {
     const char *owner, *decision;
     as_wall_time at;
-    bool has_cordoned; /* it was not cordoned before */
+    bool has_cordoned; /* we cordoned it: it was not cordoned before */
 };
 
 struct as_kube_node {
     const char *name;
-    const char *provider_id; /* "" where it has none */
-    const char *zone;        /* by its labels; "" where they say none */
+    const char *provider_id; /* "": unknown */
+    const char *zone;        /* from its labels; "": unknown */
     as_maybe_time created;
     bool is_ready;
     bool is_cordoned;
-    bool is_marked; /* the mark is there, and can be read */
+    bool is_marked; /* it has a valid mark */
     struct as_kube_node_mark mark;
-    const char *keep; /* why it may not leave, by an annotation of its: Cluster Autoscaler's or
-                         ours, scale-down-disabled: "true"; NULL */
-    double allocatable[AS_RESOURCE_COUNT]; /* NaN: not told */
+    const char *keep; /* the annotation that forbids its removal, Cluster Autoscaler's or ours:
+                         scale-down-disabled: "true"; or NULL */
+    double allocatable[AS_RESOURCE_COUNT]; /* NaN: unknown */
 };
 
 struct as_kube_nodes {
@@ -52,19 +52,19 @@ struct as_kube_nodes {
 
 #define AS_KUBE_NODES_INIT(maximum) ((struct as_kube_nodes){.max = (maximum)})
 
-void as_kube_nodes_clear(struct as_kube_nodes *nodes); /* for a list that begins anew */
+void as_kube_nodes_clear(struct as_kube_nodes *nodes); /* before a list is read again */
 void as_kube_nodes_deinit(struct as_kube_nodes *nodes);
 int as_kube_nodes_decode(struct as_kube_nodes *nodes, const char *json, size_t size,
                          char **next_out, struct as_error *error) AS_MUST_USE;
 
-/* One Node; texts are memory of the arena. */
+/* One Node; its texts are in the arena. */
 int as_kube_node_decode(const char *json, size_t size, struct as_arena *arena,
                         struct as_kube_node *node_out, struct as_error *error) AS_MUST_USE;
 
 /*
- * JSON merge patches for a Node as it was read: cordon, taint and mark it (`mark.has_cordoned` is
- * found out here); take back what the mark says, no more. They name the resourceVersion, so that
- * the API server refuses them where the node has changed since.
+ * JSON merge patches for a Node as it was read: cordon, taint and mark it (computes the written
+ * `has_cordoned`); undo what the mark says, nothing else. They contain the resourceVersion, so that
+ * the API server refuses them if the node has changed since.
  */
 int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube_node_mark *mark,
                              struct as_buf *patch, struct as_error *error) AS_MUST_USE;
@@ -74,16 +74,17 @@ int as_kube_node_unmark_encode(const char *json, size_t size, struct as_buf *pat
 enum as_kube_pod_fate {
     AS_KUBE_POD_EVICT,
     AS_KUBE_POD_GOING, /* it is being deleted */
-    AS_KUBE_POD_STAYS  /* of a DaemonSet or annotated so, a mirror pod, or finished */
+    AS_KUBE_POD_STAYS  /* of a DaemonSet, a mirror pod, finished, or annotated to stay */
 };
 
 struct as_kube_node_pod {
     const char *namespace_, *name, *uid;
     enum as_kube_pod_fate fate;
-    as_maybe_time gone_at; /* GOING: when its grace is over */
-    /* Why it may not be evicted, as Cluster Autoscaler has it: "shop/db-0: annotated ..."; NULL */
+    as_maybe_time gone_at; /* GOING: end of its grace period */
+    /* Why it must not be evicted, by Cluster Autoscaler's rules: "shop/db-0: annotated ..."; or
+     * NULL */
     const char *blocking;
-    double requests[AS_RESOURCE_COUNT]; /* as the scheduler counts them; 0 where none is said */
+    double requests[AS_RESOURCE_COUNT]; /* as the scheduler counts them; 0 if it requests nothing */
 };
 
 struct as_kube_node_pods {
@@ -103,12 +104,12 @@ int as_kube_node_pods_decode(struct as_kube_node_pods *pods, const char *json, s
 #define AS_KUBE_EVICTION_VERSION_SIZE 32
 
 /* From the APIResourceList of v1: the apiVersion of Eviction, "policy/v1" or "policy/v1beta1"; ""
- * where pods have no such subresource. */
+ * if pods have no such subresource. */
 int as_kube_eviction_version_decode(const char *json, size_t size,
                                     char version_out[AS_KUBE_EVICTION_VERSION_SIZE],
                                     struct as_error *error) AS_MUST_USE;
 
-/* Of this very pod (by its uid); grace_s -1: the pod's own. */
+/* Evicts only the pod with this uid; grace_s -1: the pod's own grace period. */
 void as_kube_eviction_encode(const struct as_kube_node_pod *pod, const char *api_version,
                              int64_t grace_s, struct as_buf *out);
 

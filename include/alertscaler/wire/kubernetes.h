@@ -1,10 +1,10 @@
 /*
- * Codecs for the few objects of the Kubernetes API that scaling needs: Scale (autoscaling/v1 and
- * the group versions before it), discovery's APIResourceList, Status, Event, and the credential
- * plugins' ExecCredential. Pure. What the other side adds and we do not need is ignored.
+ * Codecs for the objects of the Kubernetes API that scaling needs: Scale (autoscaling/v1 and the
+ * group versions before it), discovery's APIResourceList, Status, Event, and the credential
+ * plugins' ExecCredential. Pure. Unknown members are ignored.
  *
- * Decoders: 0, or -EBADMSG with an error that names the field.
- * Encoders append one JSON document; `out` is `failed` when it does not fit.
+ * Decoders: 0, or -EBADMSG with an error that names the field. Encoders append one JSON document;
+ * `out` is `failed` when it does not fit.
  */
 #ifndef ALERTSCALER_WIRE_KUBERNETES_H
 #define ALERTSCALER_WIRE_KUBERNETES_H
@@ -21,7 +21,7 @@
 
 struct as_kube_scale {
     int32_t replicas;        /* spec.replicas; absent is 0, as the API leaves zeros out */
-    int32_t status_replicas; /* status.replicas; likewise */
+    int32_t status_replicas; /* status.replicas; absent is 0 */
     char uid[AS_UID_SIZE];
     char resource_version[AS_VERSION_SIZE]; /* never empty */
 };
@@ -43,7 +43,7 @@ void as_kube_scale_encode(const struct as_kube_scale_update *update, struct as_b
 struct as_kube_resource {
     char *kind;
     char *plural;
-    char *scale_version; /* apiVersion of its Scale; NULL where it has no scale subresource */
+    char *scale_version; /* apiVersion of its Scale; NULL: no scale subresource */
     bool is_namespaced;
 };
 
@@ -55,7 +55,7 @@ struct as_kube_resources {
 int as_kube_resources_decode(const char *json, size_t size, struct as_kube_resources **list_out,
                              struct as_error *error) AS_MUST_USE;
 struct as_kube_resources *as_kube_resources_free(struct as_kube_resources *list);
-/* The resource of a kind, one with a scale subresource first; NULL where there is none. */
+/* The resource of a kind, preferably one with a scale subresource; NULL if there is none. */
 const struct as_kube_resource *as_kube_resources_find(const struct as_kube_resources *list,
                                                       const char *kind);
 AS_DEFINE_CLEANUP(struct as_kube_resources *, as_kube_resources_free)
@@ -63,7 +63,7 @@ AS_DEFINE_CLEANUP(struct as_kube_resources *, as_kube_resources_free)
 struct as_kube_status {
     char message[AS_MESSAGE_SIZE];
     bool names_object;      /* details.name is given: the error is about an object, not a path */
-    int64_t retry_after_us; /* details.retryAfterSeconds; 0: not said */
+    int64_t retry_after_us; /* details.retryAfterSeconds; 0: absent */
 };
 
 int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *status_out,
@@ -78,7 +78,7 @@ struct as_kube_event {
 
 void as_kube_event_encode(const struct as_kube_event *event, struct as_buf *out);
 
-/* What a plugin is told in KUBERNETES_EXEC_INFO; `server` NULL: nothing about the cluster. */
+/* What KUBERNETES_EXEC_INFO tells a plugin; `server` NULL: nothing about the cluster. */
 struct as_kube_exec_info {
     const char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
     const char *server, *tls_server_name, *ca_base64, *proxy_url;
@@ -92,7 +92,7 @@ struct as_kube_exec_credential {
     as_maybe_time expires;
 };
 
-/* Also -EBADMSG when its apiVersion is not `api_version`, or when there is no credential in it. */
+/* Also -EBADMSG if its apiVersion is not `api_version`, or if it has no credential. */
 int as_kube_exec_credential_decode(const char *json, size_t size, const char *api_version,
                                    struct as_kube_exec_credential *credential_out,
                                    struct as_error *error) AS_MUST_USE;

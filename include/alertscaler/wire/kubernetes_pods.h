@@ -1,9 +1,9 @@
 /*
  * Codecs for the pods behind a target: the selector in its Scale, the pages of a PodList, and
- * resource quantities. Pure. What the other side adds and we do not need is ignored.
+ * resource quantities. Pure. Unknown members are ignored.
  *
- * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG where a list has
- * more than the caller has room for.
+ * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG if a list is longer
+ * than the caller's limit.
  */
 #ifndef ALERTSCALER_WIRE_KUBERNETES_PODS_H
 #define ALERTSCALER_WIRE_KUBERNETES_PODS_H
@@ -17,14 +17,14 @@
 
 #define AS_KUBE_POD_NAME_MAX 253 /* bytes: a DNS subdomain */
 
-/* Bytes of memory that reading one object of a list may take. The API refuses one of more than
- * about 1.5 MiB, and as values they take some fifteen times their size. */
+/* Bytes of memory for reading one object of a list. The API refuses objects of more than about 1.5
+ * MiB; parsed values take about fifteen times that. */
 #define AS_KUBE_ITEM_MEMORY_MAX ((size_t)32 * 1024 * 1024)
 
 /*
  * The label selector of a Scale, as one text: status.selector of autoscaling/v1,
- * status.targetSelector of the versions before it. *selector_out is to be freed; NULL where there
- * is none, or an empty one.
+ * status.targetSelector of the versions before it. *selector_out is to be freed; NULL if it is
+ * absent or empty.
  */
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error) AS_MUST_USE;
@@ -38,21 +38,20 @@ struct as_kube_pods {
 
 #define AS_KUBE_PODS_INIT(maximum) ((struct as_kube_pods){.max = (maximum)})
 
-void as_kube_pods_clear(struct as_kube_pods *pods); /* for a list that begins anew */
+void as_kube_pods_clear(struct as_kube_pods *pods); /* before a list is read again */
 void as_kube_pods_deinit(struct as_kube_pods *pods);
 
 /*
- * Adds the pods of one page. *next_out is to be freed: the token that continues the list, or NULL
- * where this was its last page. After a failure the pods are good for clear and deinit only.
+ * Adds the pods of one page. *next_out is to be freed: the token of the next page, or NULL if this
+ * was the last. After a failure only clear and deinit are allowed.
  *
- * requests and limits are sums over spec.containers and the restartable ones of
- * spec.initContainers, as in HPA; NaN where one of them does not say.
+ * requests and limits are sums over spec.containers and the restartable spec.initContainers, as in
+ * HPA; NaN if one of these has no value.
  */
 int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
                         struct as_error *error) AS_MUST_USE;
 
-/* After the last page: sorts by name (bytes); of several with the same name the last one read is
- * kept. */
+/* After the last page: sorts by name (bytes). Of duplicate names the last one read is kept. */
 void as_kube_pods_finish(struct as_kube_pods *pods);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * An alert's identity: the SHA-256 of its label set, sorted by name, each label `name NUL value
- * NUL`. No two label sets have the same one, whatever a sender makes up.
+ * NUL`. A sender cannot construct two label sets with the same digest.
  */
 #ifndef ALERTSCALER_WIRE_LABELS_DIGEST_H
 #define ALERTSCALER_WIRE_LABELS_DIGEST_H
@@ -11,7 +11,7 @@
 #include <alertscaler/base/digest.h>
 #include <alertscaler/core/labels.h>
 
-/* Takes longer to make than one digest does: one for a document. */
+/* Costs more to create than one digest: use one hasher for a whole document. */
 struct as_labels_hasher;
 
 struct as_labels_hasher *as_labels_hasher_new(void) AS_MUST_USE;

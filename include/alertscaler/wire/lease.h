@@ -1,9 +1,8 @@
 /*
- * Codec for a Lease (coordination.k8s.io/v1) as leader election uses it: the record that client-go
- * keeps in `spec`, and our kill switch among the annotations. Pure.
+ * Codec for a Lease (coordination.k8s.io/v1) as leader election uses it: client-go's record in
+ * `spec`, and our kill switch in an annotation. Pure.
  *
- * An update is written over the object as it was read, so that what others put into it (labels,
- * annotations, fields of newer versions) stays.
+ * An update starts from the object as it was read: labels, annotations and unknown fields stay.
  */
 #ifndef ALERTSCALER_WIRE_LEASE_H
 #define ALERTSCALER_WIRE_LEASE_H
@@ -20,21 +19,21 @@
 
 #define AS_LEASE_HOLDER_SIZE 256
 
-/* With any value, also an empty one, it stops all actions; its value is the reason. */
+/* Present with any value, even an empty one, it stops all actions. Its value is the reason. */
 #define AS_LEASE_PAUSED_ANNOTATION "alertscaler.io/paused"
 
 struct as_lease {                      /* spec */
     char holder[AS_LEASE_HOLDER_SIZE]; /* holderIdentity; "": nobody */
     int32_t duration_s;                /* leaseDurationSeconds; 0: not given */
     int32_t transitions;               /* leaseTransitions */
-    as_maybe_time acquired, renewed;   /* by the wall clock of whoever wrote it: for people */
+    as_maybe_time acquired, renewed;   /* by the writer's wall clock: for people */
 };
 
 struct as_lease_object {
     struct as_lease lease;
     char resource_version[AS_VERSION_SIZE]; /* never empty */
     bool is_paused;
-    char paused[AS_MESSAGE_SIZE]; /* the reason, one line */
+    char paused[AS_MESSAGE_SIZE]; /* the reason, on one line */
 };
 
 /* 0, or -EBADMSG with an error that names the field. */
@@ -43,11 +42,11 @@ int as_lease_decode(const char *json, size_t size, struct as_lease_object *objec
 
 bool as_lease_is_same(const struct as_lease *a, const struct as_lease *b);
 
-/* Append one document; `out` is `failed` where it does not fit. */
+/* Append one document; `out` is `failed` if it does not fit. */
 void as_lease_encode_new(const char *namespace_, const char *name, const struct as_lease *lease,
                          struct as_buf *out);
-/* Over `json`, which was decoded before and says in its resourceVersion what the update rests on.
- * 0, or -EBADMSG with an error. */
+/* Based on `json`, which was decoded before and contains the expected resourceVersion. 0, or
+ * -EBADMSG with an error. */
 int as_lease_encode_update(const char *json, size_t size, const struct as_lease *lease,
                            struct as_buf *out, struct as_error *error) AS_MUST_USE;
 

@@ -1,6 +1,6 @@
 /*
- * The body of an operator's order as the API takes it:
- * {"reason": "the big move", "for": "1h", "replicas": 5, "force": true}.
+ * The body of an operator's order to the API: {"reason": "the big move", "for": "1h", "replicas":
+ * 5, "force": true}.
  */
 #ifndef ALERTSCALER_WIRE_ORDER_H
 #define ALERTSCALER_WIRE_ORDER_H
@@ -19,9 +19,9 @@ struct as_order_document { /* owns its texts */
 };
 
 /*
- * Fills `kind`, `reason`, `for_us`, `replicas` and `force` of the order; the rest is the caller's.
- * A member that does not go with the kind is an error, and so is a reason that is empty or too
- * long. 0; -EBADMSG with an error for the client.
+ * Fills `kind`, `reason`, `for_us`, `replicas` and `force` of the order; the caller fills the rest.
+ * Errors: a member that the kind does not allow, a reason that is empty or too long. 0; -EBADMSG
+ * with an error for the client.
  */
 int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
                     struct as_order_document *document_out, struct as_error *error) AS_MUST_USE;

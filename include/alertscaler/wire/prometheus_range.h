@@ -16,14 +16,14 @@
 #include <alertscaler/wire/prometheus.h>
 
 #define AS_PROMETHEUS_RANGE_PATH "/api/v1/query_range"
-#define AS_PROMETHEUS_POINTS_MAX 11000 /* of one series that Prometheus gives in one answer */
+#define AS_PROMETHEUS_POINTS_MAX 11000 /* Prometheus' limit for one series of an answer */
 
 struct as_range {
-    as_wall_time from, to; /* both are asked for */
+    as_wall_time from, to; /* both inclusive */
     int64_t step_us;       /* whole milliseconds */
 };
 
-/* Appends the form that asks for `query` over `range`. */
+/* Appends the form that runs `query` over `range`. */
 void as_prometheus_encode_range(const char *query, const struct as_range *range, int64_t timeout_us,
                                 struct as_buf *out);
 
@@ -32,9 +32,9 @@ struct as_range_point {
     double value; /* may be NaN or infinite */
 };
 
-struct as_range_series { /* good for the call */
+struct as_range_series { /* valid for the call */
     const struct as_labels *labels;
-    const struct as_range_point *points; /* ascending; where there is a gap there is none */
+    const struct as_range_point *points; /* ascending; a gap has no points */
     size_t count;
 };
 
@@ -42,9 +42,9 @@ struct as_range_series { /* good for the call */
 typedef void as_range_visit_fn(void *context, const struct as_range_series *series);
 
 /*
- * Reads the body of a 200 and visits each series. NO_DATA: there was none. With every outcome but
- * ANSWERED and NO_DATA there is an error; series may have been visited before it was found.
- * Warnings do not count: a history may have gaps.
+ * Reads the body of a 200 and visits each series. NO_DATA: no series. All outcomes but ANSWERED and
+ * NO_DATA set the error; series may have been visited before. Warnings are ignored: a history may
+ * have gaps.
  */
 enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t size,
                                                       as_range_visit_fn *visit, void *context,

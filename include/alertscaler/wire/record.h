@@ -1,7 +1,7 @@
 /*
- * The action log's records as canonical JSON, still without `hash`, `prev` and `seq`: these come
- * when the record is sealed into the chain, at the places given here. docs/action-log.md describes
- * the fields for users.
+ * The action log's records as canonical JSON, without `hash`, `prev` and `seq`: sealing the record
+ * into the chain adds these at the places given here. docs/action-log.md describes the fields for
+ * users.
  */
 #ifndef ALERTSCALER_WIRE_RECORD_H
 #define ALERTSCALER_WIRE_RECORD_H
@@ -13,7 +13,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/record.h>
 
-/* A text from outside longer than this is cut, and ends in AS_RECORD_CUT. */
+/* Longer texts from outside are cut and end in AS_RECORD_CUT. */
 #define AS_RECORD_TEXT_MAX 4096
 #define AS_RECORD_CUT      "...(truncated)"
 
@@ -27,24 +27,24 @@ struct as_record_places {
     size_t at_hash, at_prev, at_seq;
 };
 
-struct as_start_record { /* also stop */
+struct as_start_record { /* for stop too */
     const char *version, *config_digest, *rules_digest;
     size_t targets, rules, incidents, intents;
 };
 
 struct as_reload_record {
-    const char *credential; /* who asked; "" for a signal */
-    const char *error;      /* NULL: it was done */
+    const char *credential; /* who requested it; "": a signal */
+    const char *error;      /* NULL: success */
     const char *old_config_digest, *old_rules_digest, *config_digest, *rules_digest;
 };
 
 struct as_denied_record {
     const char *remote, *handler, *error;
     int status;
-    uint64_t count; /* refusals since the record before, with this one */
+    uint64_t count; /* refusals since the previous record, including this one */
 };
 
-/* Each appends one object to the (empty) buffer; whether it fitted says as_buf_check. */
+/* Each appends one object to the (empty) buffer; check with as_buf_check that it fitted. */
 void as_record_encode_start(const struct as_record_header *header,
                             enum as_record_kind start_or_stop, const struct as_start_record *record,
                             struct as_buf *out, struct as_record_places *places_out);

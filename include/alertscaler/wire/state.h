@@ -1,9 +1,9 @@
 /*
  * What the engine remembers, as JSON documents for the store.
  *
- * A moment is kept in both clocks with the boot it belongs to: after a restart within the same boot
- * the monotonic time holds exactly, whatever the wall clock did meanwhile; after a reboot the wall
- * clock is all there is, and a time in the future counts as now.
+ * A moment is stored in both clocks, with its boot. Within the same boot the monotonic time is
+ * exact, even if the wall clock jumped. After a reboot only the wall clock is left, and a future
+ * time counts as now.
  */
 #ifndef ALERTSCALER_WIRE_STATE_H
 #define ALERTSCALER_WIRE_STATE_H
@@ -32,8 +32,8 @@ void as_state_encode_pause(const struct as_pause_state *state, const char *boot,
                            struct as_buf *out);
 
 /*
- * Decode one document and hand it to `use`, for whose duration it is good. Return what `use`
- * returns; or -EBADMSG with an error for a document that is not one of these.
+ * Decode one document and pass it to `use`; it is valid for that call. Return the result of `use`,
+ * or -EBADMSG with an error for a document of another form.
  */
 typedef int as_state_incident_fn(void *context, const struct as_incident_state *state);
 typedef int as_state_target_fn(void *context, const struct as_target_state *state);

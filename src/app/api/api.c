@@ -1,6 +1,5 @@
 /*
- * An API from its making to its end; the short answers. Everything is answered at once, from
- * memory.
+ * Creates and frees the API; the short answers. Everything is answered at once, from memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ void api_answer_unknown(struct api_request *request)
                    as_http_exchange_get_path(request->exchange));
 }
 
-/* False, after the answer, where another one has to be asked. */
+/* False after answering that another replica must be asked. */
 static bool check_leader(const struct api_request *request, const struct as_api_endpoint *endpoint)
 {
     const struct as_view *view = &request->view;

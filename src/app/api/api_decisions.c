@@ -1,5 +1,5 @@
 /*
- * The decisions of late. In memory alone: the action log has them all.
+ * The latest decisions, in memory only: the action log has all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ const struct kept_decision *api_find_decision(const struct as_api *api, const ch
     return NULL;
 }
 
-/* Nothing is before a decision that is not kept any more. */
+/* `before` a decision that is not kept any more: an empty list. */
 static const struct kept_decision *get_first(const struct as_api *api, const struct filter *filter)
 {
     if (!filter->before)

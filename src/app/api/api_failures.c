@@ -1,6 +1,6 @@
 /*
- * Why the last attempt to read or set a target failed, in words: of each target the last one, of
- * 1,000 targets at most. In memory alone: the action log has them all.
+ * Why the last attempt to read or set a target failed, as text: the last failure per target, for at
+ * most 1,000 targets. In memory only: the action log has all.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,12 @@
 
 #include "api_private.h"
 
-static struct kept_failure *forget(struct as_api *api, struct kept_failure *failure)
+static void forget(struct as_api *api, struct kept_failure *failure)
 {
     HASH_DEL(api->failures, failure);
     free(failure->target);
     free(failure->text);
     free(failure);
-    return NULL;
 }
 
 void api_keep_failure(struct as_api *api, const struct as_action_record *record)
@@ -24,11 +23,11 @@ void api_keep_failure(struct as_api *api, const struct as_action_record *record)
     struct kept_failure *failure = NULL;
     HASH_FIND_STR(api->failures, record->target, failure);
     if (failure)
-        failure = forget(api, failure);
+        forget(api, failure);
     if (record->outcome == AS_REASON_APPLIED || as_str_is_empty(record->message))
         return;
     if (HASH_COUNT(api->failures) >= FAILURES_MAX)
-        (void)forget(api, api->failures); /* the oldest: a hash keeps the order */
+        forget(api, api->failures); /* the oldest: uthash keeps insertion order */
     failure = as_xcalloc(1, sizeof(*failure));
     failure->target = as_xstrdup(record->target);
     const size_t size = strlen(record->message);
@@ -47,5 +46,5 @@ const char *api_find_failure(const struct as_api *api, const char *target)
 void api_free_failures(struct as_api *api)
 {
     while (api->failures)
-        (void)forget(api, api->failures);
+        forget(api, api->failures);
 }

@@ -35,7 +35,7 @@ static void write_targets(struct api_request *request, const struct as_incident_
     as_json_end_array(json);
 }
 
-/* Who opened it, then who else has told of it. */
+/* First who opened it, then who else reported it. */
 static void write_credentials(struct api_request *request, const struct as_incident_state *state)
 {
     const struct as_view *view = &request->view;

@@ -1,6 +1,6 @@
 /*
- * The status page: what somebody wants to see first. One document without scripts or anything from
- * elsewhere; whatever comes from outside is escaped.
+ * The status page: the most important facts first. One document without scripts or external
+ * resources; outside text is escaped.
  */
 #include <inttypes.h>
 #include <string.h>

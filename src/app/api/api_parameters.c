@@ -1,5 +1,5 @@
 /*
- * The query string, read by libevent's parser, and what its parameters may be.
+ * The query string, read by libevent's parser, and the limits of its parameters.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@
 
 #define DECISIONS_MAX       1000
 #define DECISIONS_BYTES_MAX ((size_t)16 * 1024 * 1024) /* of their records */
-#define DECISION_BYTES_MAX  ((size_t)1024 * 1024)      /* a longer one is kept without its record */
+#define DECISION_BYTES_MAX  ((size_t)1024 * 1024)      /* a longer record is not kept */
 
 struct kept_decision {
     TAILQ_ENTRY(kept_decision) next;
@@ -63,15 +63,15 @@ struct as_api {
     char *instance;
     struct kept_decision_list decisions; /* the newest first */
     size_t decision_count, decision_bytes;
-    struct kept_failure *failures; /* by target; the oldest first */
-    struct as_buf body;            /* of the answer being made */
+    struct kept_failure *failures; /* by target; oldest first */
+    struct as_buf body;            /* of the present answer */
 };
 
 struct api_request {
     struct as_api *api;
     struct as_http_exchange *exchange;
-    const char *who;  /* asks: the name of a credential */
-    const char *rest; /* of the path, where the row has its `*` */
+    const char *who;  /* the asking credential's name */
+    const char *rest; /* the path's part that matched `*` */
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
@@ -79,27 +79,27 @@ struct api_request {
 
 /* api_reply.c */
 
-/* Writes {"status":"success","data": up to the value, which the caller writes to request->json. */
+/* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
-void api_end(struct api_request *request); /* and sends it */
+void api_end(struct api_request *request); /* sends it too */
 void api_reply_body(struct api_request *request, const char *content_type, const char *headers);
 
-/* A list as the data: ends at its limit or where the answer would be too long, and says so. */
+/* A list as `data`: at its limit, or if the answer would be too long, it ends with a warning. */
 struct api_list {
     struct api_request *request;
     size_t limit, count;
     bool is_cut;
-    struct as_json_writer before; /* the item being written */
+    struct as_json_writer before; /* the present item */
     size_t size_before;
 };
 void api_list_begin(struct api_list *list, struct api_request *request, size_t limit);
 bool api_list_begin_item(struct api_list *list) AS_MUST_USE; /* false: write no more */
 void api_list_end_item(struct api_list *list);
-void api_list_end(struct api_list *list); /* and sends it */
+void api_list_end(struct api_list *list); /* sends it too */
 
 void api_write_time(struct api_request *request, const char *key, as_wall_time time);
 void api_write_moment(struct api_request *request, const char *key, struct as_moment moment);
-/* An object with who, reason, since, until and kill_switch; null where it is not set. */
+/* An object with who, reason, since, until and kill_switch; null if not paused. */
 void api_write_pause(struct api_request *request, const struct as_pause_view *pause);
 void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
 void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
@@ -112,7 +112,7 @@ int api_parameter_get_limit(const struct api_request *request, size_t fallback, 
                             struct as_error *error) AS_MUST_USE;
 int api_parameter_get_time(const struct api_request *request, const char *name,
                            as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
-/* request->rest, percent-decoded: memory for free(); NULL where that is not possible. */
+/* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 
 void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
@@ -121,7 +121,7 @@ struct kept_decision *api_decision_free(struct kept_decision *decision);
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
 
 void api_keep_failure(struct as_api *api, const struct as_action_record *record);
-const char *api_find_failure(const struct as_api *api, const char *target); /* NULL: not known */
+const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
 void api_free_failures(struct as_api *api);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Answers as Prometheus' API gives them: {"status":"success","data":...,"warnings":[...]}. Errors
+ * Answers in the form of Prometheus' API: {"status":"success","data":...,"warnings":[...]}. Errors
  * are in http/reply.h.
  */
 #include "api_private.h"
 
 #define KEPT_BODY ((size_t)1024 * 1024)
-#define TAIL_MAX  ((size_t)4096) /* what comes behind a list that has filled the answer */
+#define TAIL_MAX  ((size_t)4096) /* reserved for the end of the answer after a truncated list */
 #define JSON_TYPE "application/json"
 
 void api_reply_body(struct api_request *request, const char *content_type, const char *headers)

@@ -1,5 +1,5 @@
 /*
- * Rules, as the files say them.
+ * Rules as in the rule files.
  */
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
     write_source(json, source);
 }
 
-/* `{"scale_up": {...}}`; `source` is of an action that has one. */
+/* `{"scale_up": {...}}`; `source` only for actions that have one. */
 static void write_action(struct as_json_writer *json, const struct as_action *action,
                          const struct as_source *source)
 {

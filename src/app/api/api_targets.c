@@ -1,5 +1,5 @@
 /*
- * The status as a whole, and targets.
+ * The overall status, and targets.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -184,11 +184,11 @@ void api_answer_targets(struct api_request *request)
 
 struct target_search {
     struct api_request *request;
-    const char *wanted; /* name, or the key of the id */
+    const char *wanted; /* name, or the key of an id */
     bool by_name, is_found;
 };
 
-/* The first that fits: of a templated target's many the one whose id comes first is not meant. */
+/* The first match only. Targets from one template cannot be found by their common name. */
 static void write_if_wanted(void *context, const struct as_target_view *target)
 {
     struct target_search *search = context;

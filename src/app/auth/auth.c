@@ -1,12 +1,12 @@
 /*
- * The gate: finds the credential, at once or later, says what is wrong where there is none, and
- * keeps its name with the exchange.
+ * The gate: finds the credential, at once or later, explains what is wrong if there is none, and
+ * stores its name with the exchange.
  *
- * A credential that is given decides: with a wrong token a certificate beside it does not help.
- * What an address may have checked that costs something is limited (auth_limit.h); each counts as
- * wrong from its beginning until it is known to be right, so that many at once are no way around.
- * What costs nothing (a token that is compared, a header that is none) does not count: it would
- * only keep others of the address from being checked. Nor is who was right lately held up.
+ * A given credential decides: with a wrong token a valid certificate does not help. Expensive
+ * checks are limited per address (auth_limit.h); each counts as a failure from its start until it
+ * succeeds, so that many at once cannot bypass the limit. Cheap checks (comparing a token, a
+ * malformed header) do not count: that would only block others at the address. Credentials that
+ * were right lately are not delayed either.
  */
 #include "auth.h"
 
@@ -30,21 +30,21 @@
 #include "http/reply.h"
 
 #define HEADERS_MAX 256
-#define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of its base64 */
+#define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of the base64 */
 
-struct admission { /* kept with an exchange */
+struct admission { /* stored with an exchange */
     struct as_auth *auth;
     struct as_http_exchange *exchange;
     const char *handler;
     enum as_permission permission;
-    char *credential; /* "" while it is not known */
+    char *credential; /* "" until known */
     bool needs_signature;
-    char *user, *hash; /* whose password is being checked, and against what */
+    char *user, *hash; /* password's owner, and the hash it is checked against */
     struct as_password_wait *wait;
     struct as_review_wait *review;
     struct as_auth_digest digest; /* of the token that is being reviewed */
-    bool has_cost;                /* a check was made for it alone, */
-    bool is_counted;              /* and as a failure, until it is known to be none */
+    bool has_cost;                /* an expensive check ran only for it, */
+    bool is_counted;              /* and counts as a failure until it succeeds */
 };
 
 struct as_auth {
@@ -53,10 +53,10 @@ struct as_auth {
     struct as_auth_limit *limit;
     struct as_auth_trust *trust;
     struct as_reviewer *reviewer;
-    struct as_passwords *passwords; /* made when the first is to be checked */
+    struct as_passwords *passwords; /* created for the first check */
     /* refusals: a wrong password in a loop must fill neither log nor disk */
     struct as_throttle denied_log, denied_record;
-    const char *denied_handler; /* of the last one */
+    const char *denied_handler; /* of the last refusal */
     int denied_status;
 };
 
@@ -132,7 +132,7 @@ const struct as_credentials *as_auth_get_credentials(const struct as_auth *auth)
     return auth->credentials;
 }
 
-/* The exchange has ended: nobody waits for its password or token any more. */
+/* The exchange has ended: cancels its password check or token review. */
 static void admission_free(void *data)
 {
     struct admission *admission = data;
@@ -222,8 +222,8 @@ static void take_back_failure(struct admission *admission)
     admission->is_counted = false;
 }
 
-/* A credential that is none. It counts against its address where it cost a check: one that was only
- * compared keeps nobody else's from being checked. */
+/* An invalid credential counts against its address only if checking it was expensive. A cheap
+ * failure must not block others at the address. */
 static void refuse_wrong(struct admission *admission, const char *problem)
 {
     if (admission->has_cost)
@@ -256,7 +256,7 @@ static void refuse_missing(struct admission *admission)
     refuse(admission, 401, problem);
 }
 
-/* Too much to check now: whoever is right asks again. */
+/* Too much to check now: the client must retry. */
 static void refuse_busy(struct admission *admission, int64_t wait_us)
 {
     char headers[HEADERS_MAX];
@@ -289,7 +289,7 @@ static void on_password(void *context, bool is_right)
 {
     struct admission *admission = context;
     admission->wait = NULL;
-    /* looked for again: there may be other credentials now */
+    /* searched again: credentials may have been reloaded */
     const struct as_credential_user *user =
         as_credentials_find_user(admission->auth->credentials, admission->user);
     if (user && !as_str_equal(user->hash, admission->hash)) {
@@ -340,7 +340,7 @@ static enum as_http_admission check_password(struct admission *admission, const 
     return AS_HTTP_REPLIED;
 }
 
-/* "user:password" out of base64; false where it is none. */
+/* Decodes base64 "user:password"; false if malformed. */
 static bool decode_basic(const char *given, unsigned char *text_out, size_t *size_out)
 {
     const size_t size = strlen(given);
@@ -373,7 +373,7 @@ static enum as_http_admission check_basic(struct admission *admission, const cha
 
 /* The kinds */
 
-/* Whose token it is, as the API server says. */
+/* The API server's answer about the token's owner. */
 static enum as_http_admission use_review(struct admission *admission,
                                          const struct as_reviewed *reviewed)
 {
@@ -431,7 +431,7 @@ static enum as_http_admission review(struct admission *admission, const char *gi
     return AS_HTTP_REPLIED;
 }
 
-/* By RFC 6750, as every token of a cluster is: letters, digits and -._~+/, then `=`. */
+/* Syntax of RFC 6750: letters, digits and -._~+/, then `=`. All tokens of clusters have it. */
 static bool is_token(const char *given)
 {
     const size_t size = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -453,7 +453,7 @@ static enum as_http_admission check_bearer(struct admission *admission, const ch
     return AS_HTTP_REPLIED;
 }
 
-/* What follows the scheme; NULL where it is another. */
+/* The text after the scheme; NULL: another scheme. */
 static const char *find_given(const char *authorization, const char *scheme)
 {
     const size_t size = strlen(scheme);
@@ -463,7 +463,7 @@ static const char *find_given(const char *authorization, const char *scheme)
     return authorization + size + strspn(authorization + size, " ");
 }
 
-/* The first that was configured whose header is there; NULL: none. */
+/* The first configured signature whose header is present; NULL: none. */
 static struct as_credential_signature *find_signature(const struct as_auth *auth,
                                                       const struct as_http_exchange *exchange)
 {
@@ -503,7 +503,7 @@ static enum as_http_admission identify(struct admission *admission)
     return AS_HTTP_REPLIED;
 }
 
-/* NULL: the permission can be had by somebody. */
+/* Why nobody can have the permission; NULL: somebody can. */
 static const char *find_obstacle(const struct as_auth *auth, enum as_permission permission)
 {
     if (permission != AS_PERMISSION_ADMIN)
@@ -543,7 +543,7 @@ bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange
     const size_t count = as_credentials_count(auth->credentials).signatures;
     struct as_signed_request request = {0};
     request.body = as_http_exchange_get_body(exchange, &request.body_size);
-    for (size_t i = 0; i < count; i++) { /* several may name the same header */
+    for (size_t i = 0; i < count; i++) { /* several may use the same header */
         struct as_credential_signature *signature =
             as_credentials_get_signature(auth->credentials, i);
         request.signature = as_http_exchange_find_header(exchange, signature->header);

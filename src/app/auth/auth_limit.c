@@ -1,6 +1,6 @@
 /*
- * A leaky bucket for each address: how full it is is kept as the time at which it will be empty.
- * An array is enough: one look through it costs less than what it protects from.
+ * A leaky bucket per address, whose level is stored as the time when it will be empty. An array is
+ * enough: searching it costs less than the checks that it limits.
  */
 #include "auth_limit.h"
 
@@ -11,8 +11,8 @@
 #include <alertscaler/base/alloc.h>
 
 struct address {
-    unsigned char bytes[8]; /* of ::ffff:a.b.c.d the last eight, else the first eight */
-    int64_t empty_us;       /* when all failures will be forgotten */
+    unsigned char bytes[8]; /* the last eight of ::ffff:a.b.c.d, else the first eight */
+    int64_t empty_us;       /* when all failures are forgotten */
 };
 
 struct as_auth_limit {
@@ -31,7 +31,7 @@ struct as_auth_limit *as_auth_limit_free(struct as_auth_limit *limit)
     return NULL;
 }
 
-/* What is no address counts as one: all zeros. */
+/* Anything that is not an address counts as all zeros. */
 static void parse(const char *remote, unsigned char bytes_out[8])
 {
     char text[INET6_ADDRSTRLEN + 2] = "";

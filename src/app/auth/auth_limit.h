@@ -1,14 +1,13 @@
 /*
- * How many wrong credentials an address may give: after AS_AUTH_FAILURES of them what costs
- * something to check is not checked any more for that address until some have been forgotten, one
- * every AS_AUTH_FORGET_US. What is cheap to check (a token in a file, a password that is
- * remembered) is always checked and never counts, and so is a token that was right lately
- * (auth_trust.h): whoever shares the address with an attacker goes on being served. Only who comes
- * for the first time since the start, or with a new password or token, may have to wait until the
- * attack has ended.
+ * Limits wrong credentials per address: after AS_AUTH_FAILURES of them expensive checks stop for
+ * that address until some are forgotten, one every AS_AUTH_FORGET_US. Cheap checks (a token in a
+ * file, a remembered password) are always done and never count; neither does a token that was right
+ * lately (auth_trust.h). So known clients that share an attacker's address are still served. Only a
+ * client that is new since the start, or has a new password or token, may have to wait until the
+ * attack ends.
  *
- * Addresses are IPv4 addresses and IPv6 /64 networks. The table is bounded; beyond it the address
- * with the oldest failure is forgotten.
+ * Addresses are IPv4 addresses and IPv6 /64 networks. The table is bounded; when it is full, the
+ * address with the oldest failure is forgotten.
  */
 #ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_LIMIT_H
 #define ALERTSCALER_SRC_APP_AUTH_AUTH_LIMIT_H
@@ -28,15 +27,15 @@ struct as_auth_limit;
 struct as_auth_limit *as_auth_limit_new(void) AS_MUST_USE;
 struct as_auth_limit *as_auth_limit_free(struct as_auth_limit *limit);
 
-/* `remote` as "192.0.2.1:4711" or "[2001:db8::1]:4711". Microseconds until something may be checked
- * for this address; 0: now. */
+/* `remote` as "192.0.2.1:4711" or "[2001:db8::1]:4711". Microseconds until this address may have a
+ * check; 0: now. */
 int64_t as_auth_limit_get_wait(const struct as_auth_limit *limit, const char *remote,
                                as_mono_time now);
-/* Some have not been forgotten yet. */
+/* Whether some failures are not forgotten yet. */
 bool as_auth_limit_has_failures(const struct as_auth_limit *limit, const char *remote,
                                 as_mono_time now);
 void as_auth_limit_add_failure(struct as_auth_limit *limit, const char *remote, as_mono_time now);
-/* One that was added before it was known was none. */
+/* Removes a failure that was added before the result was known. */
 void as_auth_limit_take_back(struct as_auth_limit *limit, const char *remote);
 
 AS_DEFINE_CLEANUP(struct as_auth_limit *, as_auth_limit_free)

@@ -1,6 +1,6 @@
 /*
- * The loop owns everything but the three lists under the lock: jobs go to the thread by `queued`,
- * and come back by `ended` and a byte in the event's counter. A job is never touched by both.
+ * The loop owns everything but the three lists under the lock: jobs go to the thread through
+ * `queued`, and come back through `ended` and the eventfd. Only one of both uses a job at any time.
  */
 #include "auth_passwords.h"
 
@@ -37,12 +37,12 @@ struct as_password_wait {
 LIST_HEAD(wait_list, as_password_wait);
 
 struct job {
-    TAILQ_ENTRY(job) under_way; /* the loop's */
+    TAILQ_ENTRY(job) under_way; /* the loop's list */
     STAILQ_ENTRY(job) link;     /* under the lock */
     unsigned char key[KEY_SIZE];
     struct wait_list waits;
-    char *hash, *password; /* the thread's, between queued and ended */
-    bool is_user;          /* false: right or not, it is nobody's */
+    char *hash, *password; /* used by the thread between queued and ended */
+    bool is_user;          /* false: unknown user, never right */
     bool is_suspect;
     bool is_right;
 };
@@ -174,7 +174,7 @@ static void on_ended(evutil_socket_t fd, short what, void *context)
     struct as_passwords *passwords = context;
     uint64_t count;
     if (read(fd, &count, sizeof(count)) < 0)
-        return; /* somebody else has read it: a later turn has the rest */
+        return; /* already read: a later turn has the rest */
     for (;;) {
         pthread_mutex_lock(&passwords->lock);
         struct job *job = STAILQ_FIRST(&passwords->ended);
@@ -205,10 +205,10 @@ struct as_passwords *as_passwords_new(struct event_base *base)
         RAND_bytes(passwords->secret, KEY_SIZE) != 1 ||
         pthread_mutex_init(&passwords->lock, NULL) != 0 ||
         pthread_cond_init(&passwords->wake, NULL) != 0 ||
-        pthread_sigmask(SIG_SETMASK, &all, &before) != 0 || /* signals are the loop's */
+        pthread_sigmask(SIG_SETMASK, &all, &before) != 0 || /* only the loop handles signals */
         pthread_create(&passwords->thread, NULL, run, passwords) != 0 ||
         pthread_sigmask(SIG_SETMASK, &before, NULL) != 0)
-        abort(); /* at the start, and only without memory */
+        abort(); /* at the start, only without memory */
     return passwords;
 }
 
@@ -233,7 +233,7 @@ struct as_passwords *as_passwords_free(struct as_passwords *passwords)
     return NULL;
 }
 
-/* Each part with its NUL, so that they cannot run into each other. */
+/* Each part includes its NUL, so that parts cannot be confused. */
 static void make_key(const struct as_passwords *passwords, const char *user, const char *hash,
                      const char *password, unsigned char key_out[KEY_SIZE])
 {

@@ -1,12 +1,12 @@
 /*
- * bcrypt, off the event loop: one thread, two bounded queues, and a bounded memory of passwords
- * that were right, so that only a client's first request waits. Guesses from where others were
- * wrong lately have a queue of their own, and the thread takes from both in turn: many addresses
- * that guess, each within its limit, do not hold up one that comes for the first time.
+ * bcrypt, off the event loop: one thread, two bounded queues, and a bounded cache of passwords that
+ * were right, so that only a client's first request waits. Guesses from addresses with recent
+ * failures have their own queue, and the thread alternates between both: many guessing addresses,
+ * each within its limit, do not delay a new client.
  *
- * What is remembered is an HMAC of user, hash and password under a random key that lives as long as
- * the process, never a password; a changed hash is therefore another entry. A user that there is
- * not takes as long as the one whose hash is given in its place.
+ * The cache holds an HMAC of user, hash and password under a random key of this process, never a
+ * password; a changed hash is therefore another entry. The check of an unknown user takes as long
+ * as the one of the hash given instead.
  */
 #ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_PASSWORDS_H
 #define ALERTSCALER_SRC_APP_AUTH_AUTH_PASSWORDS_H
@@ -19,8 +19,8 @@ struct event_base;
 struct as_passwords;
 struct as_password_wait; /* for one answer */
 
-#define AS_PASSWORD_MAX       1024 /* bytes; bcrypt itself looks at 72 */
-#define AS_PASSWORDS_QUEUED   32   /* different ones that wait for the thread, in each queue */
+#define AS_PASSWORD_MAX       1024 /* in each queue, without duplicates */
+#define AS_PASSWORDS_QUEUED   32   /* waiting requests */
 #define AS_PASSWORDS_WAITING  4096 /* requests that wait for them */
 #define AS_PASSWORDS_REMEMBER 256
 
@@ -33,25 +33,25 @@ enum as_password_outcome {
 
 struct as_password_guess { /* borrowed for the call */
     const char *user;
-    const char *hash; /* NULL: there is no such user, and it is never right */
-    const char *like; /* without a hash: one whose cost is to be paid all the same */
+    const char *hash; /* NULL: unknown user, never right */
+    const char *like; /* without a hash: check this one anyway, for equal cost */
     const char *password;
-    bool is_suspect; /* somebody was wrong lately where it comes from */
+    bool is_suspect; /* its address had a wrong credential lately */
 };
 
 typedef void as_password_fn(void *context, bool is_right);
 
 struct as_passwords *as_passwords_new(struct event_base *base) AS_MUST_USE;
-/* Those who wait are not told any more. */
+/* Waiting callbacks are not called. */
 struct as_passwords *as_passwords_free(struct as_passwords *passwords);
 
-/* RIGHT where it is remembered, and false else; never waits. */
+/* True if the password is remembered as right; never waits. */
 bool as_passwords_remember(const struct as_passwords *passwords, const char *user, const char *hash,
                            const char *password) AS_MUST_USE;
 
 /*
- * Is it the password of the hash? PENDING: `done` comes once, in a later turn of the loop, unless
- * as_password_wait_cancel comes first; `wait_out` is set.
+ * Checks a password against the hash. PENDING: `wait_out` is set, and `done` comes once, in a later
+ * turn of the loop, unless as_password_wait_cancel comes first.
  */
 enum as_password_outcome as_passwords_check(struct as_passwords *passwords,
                                             const struct as_password_guess *guess,
@@ -59,7 +59,7 @@ enum as_password_outcome as_passwords_check(struct as_passwords *passwords,
                                             struct as_password_wait **wait_out) AS_MUST_USE;
 void as_password_wait_cancel(struct as_password_wait *wait);
 
-/* Whether the check is made for it; false: it joined another that asks for the same. */
+/* Whether this wait started its check; false: it joined an equal one. */
 bool as_password_wait_is_first(const struct as_password_wait *wait);
 
 AS_DEFINE_CLEANUP(struct as_passwords *, as_passwords_free)

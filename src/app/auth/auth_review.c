@@ -1,7 +1,6 @@
 /*
- * Who asks for a token that is being asked about already waits for the same answer. Whoever is told
- * may let the reviewer go (a reload that was asked for with such a token), so that what has ended
- * leaves it before anybody is told.
+ * Requests with the same token share one review. A callback may free the reviewer (a reload that
+ * used such a token), so an ended review is detached from it before the callbacks.
  */
 #include "auth_review.h"
 
@@ -33,11 +32,11 @@ struct as_review_wait {
 };
 LIST_HEAD(review_waits, as_review_wait);
 
-struct asking { /* one request under way */
+struct asking { /* one running review */
     LIST_ENTRY(asking) link;
     struct as_reviewer *reviewer;
     struct as_kube_request *request;
-    struct as_timer *timer; /* until it is given up */
+    struct as_timer *timer; /* its time-out */
     struct review_waits waits;
     size_t wait_count;
     unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -70,7 +69,7 @@ static as_mono_time get_now(const struct as_reviewer *reviewer)
     return reviewer->env->clock->get_mono(reviewer->env->clock);
 }
 
-/* Anybody can show tokens: many failures are one line once in a while. */
+/* Anybody can send tokens: many failures give one line at intervals. */
 static bool log_failures(const void *context, const struct as_throttle *failures)
 {
     as_log(AS_LOG_WARN, "token not reviewed", AS_F("error", failures->error),
@@ -78,7 +77,7 @@ static bool log_failures(const void *context, const struct as_throttle *failures
     return true;
 }
 
-/* That a request with the longest token has room. */
+/* Checks that a request with the longest token fits. */
 static int check_size(const struct as_token_review_settings *settings, struct as_error *error)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(REQUEST_MAX - AS_TOKEN_MAX);
@@ -130,7 +129,7 @@ static void tell(struct asking *asking, const struct as_reviewed *reviewed)
     }
 }
 
-/* It is not the reviewer's any more. */
+/* Separates it from the reviewer. */
 static void detach(struct asking *asking)
 {
     const struct as_access_env *env = asking->reviewer->env;
@@ -147,7 +146,7 @@ static void asking_free(struct asking *asking)
     free(asking);
 }
 
-/* Its request will not be answered. */
+/* Cancels its request. */
 static void give_up(struct asking *asking)
 {
     as_kube_request_cancel(asking->request);
@@ -232,9 +231,9 @@ void as_reviewer_look(struct as_reviewer *reviewer)
     as_throttle_look(&reviewer->failures, get_now(reviewer));
 }
 
-struct result { /* whom an answer is for */
+struct result { /* an answer and its review */
     struct asking *asking;
-    struct as_reviewer *reviewer; /* gone, perhaps, once somebody has been told */
+    struct as_reviewer *reviewer; /* may be freed by a callback */
 };
 
 static void on_reviewed(void *context, const struct as_reviewed *reviewed)
@@ -263,7 +262,7 @@ static void on_response(void *context, const struct as_http_response *response, 
     else
         r = as_token_review_decode(response->body, response->body_size, reviewer->audiences,
                                    reviewer->audience_count, on_reviewed, &result, &error);
-    if (r != 0) { /* then nobody has been told, and the reviewer is there */
+    if (r != 0) { /* no callback was called: the reviewer still exists */
         add_failure(reviewer, error.text);
         tell(asking, NULL);
     }
@@ -346,7 +345,7 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
 void as_review_wait_cancel(struct as_review_wait *wait)
 {
     struct asking *asking = wait->asking;
-    if (asking->reviewer) { /* else it is telling, and counted no more */
+    if (asking->reviewer) { /* else detached, and not counted any more */
         asking->wait_count--;
         asking->reviewer->wait_count--;
     }

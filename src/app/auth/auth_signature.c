@@ -1,6 +1,5 @@
 /*
- * The signature is computed and compared before the time is looked at, so that an answer tells
- * nothing of a time that was not signed.
+ * The signature is checked before the time, so that an answer reveals nothing about unsigned times.
  */
 #include "auth_signature.h"
 
@@ -26,7 +25,7 @@ static void print_hex(const unsigned char digest[DIGEST_SIZE], char text_out[2 *
     text_out[2 * DIGEST_SIZE] = '\0';
 }
 
-/* Without memory, or without SHA-256, there is no going on. */
+/* Aborts without memory or SHA-256. */
 static void sign(const char *secret, const struct as_signed_request *request, const char *timestamp,
                  char text_out[2 * DIGEST_SIZE + 1])
 {

@@ -1,5 +1,5 @@
 /*
- * An array is enough: it is looked through only for tokens that nothing else knows.
+ * An array is enough: it is searched only for tokens that no faster check knows.
  */
 #include "auth_trust.h"
 
@@ -42,7 +42,7 @@ struct as_auth_digest as_auth_trust_digest(const char *token)
     return digest;
 }
 
-/* Its place; AS_AUTH_TRUSTED: it has none. All are looked at, whatever is found. */
+/* Its index, or AS_AUTH_TRUSTED if absent. Always compares with all, for constant time. */
 static size_t find(const struct as_auth_trust *trust, const struct as_auth_digest *digest)
 {
     size_t found = AS_AUTH_TRUSTED;

@@ -1,9 +1,9 @@
 /*
- * Tokens that were right lately, as SHA-256 digests: they let nobody in, they are only checked
- * before others where the checks of an address or of all together are limited. So an attacker who
- * shares the address of somebody who is right, and knows no token, keeps nobody out.
+ * Tokens that were right lately, as SHA-256 digests. They grant no access; they only have priority
+ * where checks are limited per address or in total. So an attacker without a token cannot block
+ * valid tokens at the same address.
  *
- * The table is bounded; beyond it the one that was right for longest ago is forgotten.
+ * The table is bounded; when it is full, the token that was right longest ago is forgotten.
  */
 #ifndef ALERTSCALER_SRC_APP_AUTH_AUTH_TRUST_H
 #define ALERTSCALER_SRC_APP_AUTH_AUTH_TRUST_H
@@ -26,14 +26,14 @@ struct as_auth_digest {
     unsigned char bytes[32];
 };
 
-/* By which a token is known here. */
+/* The digest that identifies a token here. */
 struct as_auth_digest as_auth_trust_digest(const char *token);
 bool as_auth_trust_has(const struct as_auth_trust *trust, const struct as_auth_digest *digest,
                        as_mono_time now);
-/* It was just found right; */
+/* The token was found right */
 void as_auth_trust_add(struct as_auth_trust *trust, const struct as_auth_digest *digest,
                        as_mono_time now);
-/* ... or wrong. */
+/* or wrong. */
 void as_auth_trust_remove(struct as_auth_trust *trust, const struct as_auth_digest *digest);
 
 AS_DEFINE_CLEANUP(struct as_auth_trust *, as_auth_trust_free)

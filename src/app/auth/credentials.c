@@ -1,6 +1,6 @@
 /*
- * One table a kind. Of tokens each check looks at all digests, so that its time tells nothing of
- * which one came close.
+ * One table per kind. A check compares a token with all digests, so that its duration does not
+ * reveal which was close.
  */
 #include "credentials.h"
 
@@ -22,8 +22,8 @@
 struct token {
     struct as_credential credential;
     const char *name, *file;
-    struct as_file_stamp stamp; /* of what was read */
-    bool is_stale;              /* the file as it is now cannot be used, which was said */
+    struct as_file_stamp stamp; /* of the content in use */
+    bool is_stale;              /* the changed file is unusable, which was logged */
     unsigned char digest[SHA256_DIGEST_LENGTH];
 };
 
@@ -34,14 +34,14 @@ struct certificate {
 
 struct review {
     struct as_credential credential;
-    const char *user, *group; /* one of them */
+    const char *user, *group; /* exactly one is set */
 };
 
 struct as_credentials {
     struct as_arena arena;
-    struct as_scope *scopes; /* one a credential */
+    struct as_scope *scopes; /* one per credential */
     size_t scope_count;
-    unsigned permissions; /* of all together */
+    unsigned permissions; /* union of all */
     struct token *tokens;
     size_t token_count;
     struct as_credential_user *users;
@@ -80,7 +80,7 @@ static int token_read(struct token *token, struct as_error *error)
     return usable ? 0 : -EINVAL;
 }
 
-/* Looks before it reads: a change in between is then seen the next time. */
+/* Takes the stamp before reading: a change in between is then seen at the next look. */
 static int token_refresh(struct token *token, struct as_error *error)
 {
     struct as_file_stamp now;
@@ -105,7 +105,7 @@ static const char *const *copy_texts(struct as_arena *arena, const char *const *
     return copy;
 }
 
-/* The credential, after its scope has found its place. */
+/* Adds its scope too. */
 static struct as_credential add(struct as_credentials *credentials, const char *name,
                                 const struct as_access_settings *access)
 {
@@ -234,7 +234,7 @@ static void warn_users(const struct as_credentials *credentials,
     }
 }
 
-/* The configuration's own names differ; its users' come from another file. */
+/* A user of the web configuration may have the name of another credential. */
 static int check_names(const struct as_credentials *credentials, struct as_error *error)
 {
     for (size_t i = 0; i < credentials->user_count; i++) {
@@ -326,8 +326,7 @@ bool as_credentials_has_permission(const struct as_credentials *credentials,
     return credentials->permissions & 1U << permission;
 }
 
-/* A file that cannot be used is tried at each look: what keeps us from it may end without a trace
- * on it. */
+/* An unusable file is tried at each look: the cause may end without a change of the file. */
 static void look_at_files(struct as_credentials *credentials, as_mono_time now)
 {
     if (now.us - credentials->looked.us < LOOK_EVERY_US)

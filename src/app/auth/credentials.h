@@ -1,9 +1,8 @@
 /*
- * The credentials of one configuration: who there is, by what they prove it, and what each may do
- * and trigger.
+ * The credentials of one configuration: their names, proofs, and what each may do and trigger.
  *
- * Bearer tokens are in files that are read again when they change; while a changed file cannot be
- * read the old token stays. Tokens are kept and compared only as SHA-256, in constant time.
+ * Files of bearer tokens are read again when they change; while a changed file cannot be read, the
+ * old token stays valid. Tokens are stored and compared only as SHA-256, in constant time.
  */
 #ifndef ALERTSCALER_SRC_APP_AUTH_CREDENTIALS_H
 #define ALERTSCALER_SRC_APP_AUTH_CREDENTIALS_H
@@ -19,11 +18,11 @@
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/core/scope.h>
 
-#define AS_TOKEN_MAX 4096 /* bytes of a token; surrounding white space is not counted */
+#define AS_TOKEN_MAX 4096 /* bytes of a token without surrounding white space */
 
 struct as_credentials;
 
-struct as_credential {    /* immutable, of its set */
+struct as_credential {    /* immutable, owned by the set */
     const char *name;     /* in the action log */
     unsigned permissions; /* bits 1 << enum as_permission */
 };
@@ -35,47 +34,47 @@ struct as_credential_user { /* of the web configuration */
 
 struct as_credential_signature {
     struct as_credential credential;
-    const char *header, *timestamp_header; /* the latter NULL: none is signed */
+    const char *header, *timestamp_header; /* the latter NULL: the time is not signed */
     int64_t max_skew_us;
     struct as_secret_file secret;
 };
 
 /* Everything is copied; `web` may be NULL. 0; or a negative errno with an error that names the file
- * (also -EINVAL for an empty one), or the name that two credentials have. */
+ * (-EINVAL if empty), or a name that two credentials share. */
 int as_credentials_new(const struct as_receiver_settings *settings,
                        const struct as_web_settings *web, struct as_credentials **credentials_out,
                        struct as_error *error) AS_MUST_USE;
 struct as_credentials *as_credentials_free(struct as_credentials *credentials);
 
-/* None are configured: everyone may notify and read. */
+/* True: everyone may notify and read. */
 bool as_credentials_is_empty(const struct as_credentials *credentials);
-/* One of them has this permission. */
+/* Whether any credential has this permission. */
 bool as_credentials_has_permission(const struct as_credentials *credentials,
                                    enum as_permission permission);
 
-/* What each may trigger, for the engine; lives as long as they do. */
+/* What each credential may trigger, for the engine; owned by the credentials. */
 const struct as_scope *as_credentials_get_scopes(const struct as_credentials *credentials,
                                                  size_t *count_out);
 
-/* How many there are of each kind, for what a client is told that has none. */
+/* Number of each kind, to tell a client without a credential what it needs. */
 struct as_credential_counts {
     size_t tokens, users, certificates, signatures, reviews;
 };
 struct as_credential_counts as_credentials_count(const struct as_credentials *credentials);
 
-/* The credential that this token proves; NULL: none. */
+/* The credential with this token; NULL: none. */
 const struct as_credential *as_credentials_find_token(struct as_credentials *credentials,
                                                       const char *token, as_mono_time now);
 const struct as_credential_user *as_credentials_find_user(const struct as_credentials *credentials,
                                                           const char *name); /* NULL: none */
-/* The one that costs most to check; NULL: there are no users. */
+/* The most expensive hash; NULL: there are no users. */
 const char *as_credentials_find_dearest_hash(const struct as_credentials *credentials);
-/* For whom a verified certificate names; NULL: none. */
+/* The credential for a verified certificate's subject; NULL: none. */
 const struct as_credential *as_credentials_find_certificate(
     const struct as_credentials *credentials, const char *subject);
 struct as_credential_signature *as_credentials_get_signature(struct as_credentials *credentials,
                                                              size_t index);
-/* For whom the API server knows the owner of a token as; NULL: none. */
+/* The credential for a token's owner as the API server names it; NULL: none. */
 const struct as_credential *as_credentials_find_review(const struct as_credentials *credentials,
                                                        const char *user, const char *const *groups,
                                                        size_t group_count);

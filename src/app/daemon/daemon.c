@@ -1,6 +1,5 @@
 /*
- * Life cycle: start, signals, stop. Everything is owned by one structure and runs on one event
- * loop.
+ * Life cycle: start, signals, stop. One structure owns everything, and all runs on one event loop.
  */
 #include "daemon_private.h"
 
@@ -13,7 +12,7 @@
 
 #include "notify.h"
 
-#define STOP_GRACE_US (20 * AS_US_PER_S) /* for what is under way when the stop comes */
+#define STOP_GRACE_US (20 * AS_US_PER_S) /* for running work after a stop was requested */
 #define TIMER_MAX_US  (30 * AS_US_PER_S)
 
 void daemon_arm(struct event *timer, int64_t us)
@@ -56,13 +55,13 @@ static void on_drained(void *context)
     ((struct daemon *)context)->drained = true;
 }
 
-/* Looks again and again until nothing is under way, or for so long. */
+/* Checks at intervals until nothing is running, or the time is over. */
 static void on_stop_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     static const int64_t interval = 10 * AS_US_PER_MS;
     const bool idle = (!daemon->shell || as_shell_is_idle(daemon->shell)) &&
-                      daemon_are_ports_idle(daemon); /* nodes may be on their way back */
+                      daemon_are_ports_idle(daemon); /* nodes may still be restored */
     const bool in_time = as_system_clock.get_mono(&as_system_clock).us < daemon->stop_deadline.us;
     if (in_time && !(daemon->drained && idle)) {
         daemon_arm(daemon->stop_timer, interval);
@@ -161,14 +160,14 @@ static int start(struct daemon *daemon, struct as_error *error)
     if (status == 0)
         status = daemon_open_server(daemon, error);
     if (status == 0)
-        status = daemon_enter_sandbox(daemon, error); /* before there is another thread */
+        status = daemon_enter_sandbox(daemon, error); /* before other threads start */
     if (status == 0)
         daemon_start_leader(daemon);
     if (status == 0)
         daemon_web_watch(daemon);
     if (status != 0 || daemon->is_alone)
         return status;
-    /* One that stands by may wait for its term for ever: it is ready to. */
+    /* A standby may wait forever for its term, and still is ready. */
     daemon_tell_address(daemon);
     notify_send(daemon->notify, "READY=1");
     return 0;
@@ -179,7 +178,7 @@ static void release(struct daemon *daemon)
     daemon_close_state(daemon);
     as_http_server_free(daemon->server);
     as_receiver_free(daemon->receiver);
-    as_auth_free(daemon->auth); /* it asks outside */
+    as_auth_free(daemon->auth); /* it uses `outside` */
     as_operators_free(daemon->operators);
     as_waiting_free(daemon->waiting);
     as_kill_switch_free(daemon->halt.kill_switch);

@@ -1,5 +1,5 @@
 /*
- * The configuration: all of the new one or all of the old one.
+ * The configuration: a reload applies all of it or nothing.
  */
 #include "daemon_private.h"
 
@@ -16,7 +16,7 @@
 #include "auth/auth_review.h"
 #include "trim.h"
 
-/* Errors are for the person who has just made them; warnings stay in the log. */
+/* Errors go to the person at the console; warnings only to the log. */
 static void log_diagnostics(struct as_diagnostics *diagnostics)
 {
     as_diagnostics_sort(diagnostics);
@@ -67,7 +67,7 @@ int daemon_conclude_load(const struct daemon *daemon, const char *path,
     return r;
 }
 
-/* NULL with an error, after all that is wrong has been printed. */
+/* NULL with an error, after all problems were printed. */
 static struct as_config *load_config(const struct daemon *daemon, struct as_error *error)
 {
     const char *path = daemon->options->config_file;
@@ -115,7 +115,7 @@ static bool needs_restart(const struct as_settings *a, const struct as_settings 
            a->receiver.max_connections != b->receiver.max_connections;
 }
 
-/* NULL in `reviewer_out` where no tokens are reviewed. */
+/* `reviewer_out` NULL: no tokens are reviewed. */
 static int make_reviewer(const struct daemon *daemon, const struct as_settings *settings,
                          struct as_reviewer **reviewer_out, struct as_error *error)
 {
@@ -128,7 +128,7 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
                            error);
 }
 
-/* Everything new is made before anything old is let go: a failure on the way changes nothing. */
+/* Creates everything new before anything old is freed: a failure changes nothing. */
 static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
                           struct daemon_web_file *web_out, struct as_credentials **credentials_out,
                           struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
@@ -181,7 +181,7 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
                     daemon->source, credential);
 }
 
-/* A follower has no ports; these were made to see that they can be. */
+/* A follower has no ports; these were created only to check that it works. */
 static void forget_ports(const struct daemon *daemon, struct as_target_port *targets,
                          struct as_config *old)
 {
@@ -227,7 +227,7 @@ int daemon_reload(void *context, const char *credential, struct as_error *error)
         reload_shell(daemon, old, targets, credential);
     else
         forget_ports(daemon, targets, old);
-    as_credentials_free(old_credentials); /* their scopes were the engine's */
+    as_credentials_free(old_credentials); /* the engine used their scopes */
     as_trim_memory();
     as_log(AS_LOG_INFO, "configuration loaded", AS_F("digest", config->digest),
            AS_FI("targets", config->ruleset->target_count),
@@ -246,7 +246,7 @@ int daemon_check_writable(const char *key, const char *path, struct as_error *er
     return status;
 }
 
-/* Before anything is opened: both files may have to be made. */
+/* Before anything is opened: both files may have to be created. */
 static int check_places(const struct as_settings *settings, struct as_error *error)
 {
     const bool has_file = settings->state.store == AS_STORE_SQLITE;

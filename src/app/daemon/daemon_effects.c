@@ -1,6 +1,6 @@
 /*
- * Who hears of the engine's effects: metrics, the API, those who wait for an answer, the log. The
- * shell carries them out.
+ * Passes the engine's effects to metrics, the API, waiting requests and the log. The shell carries
+ * the effects out.
  */
 #include "daemon_private.h"
 

@@ -1,6 +1,6 @@
 /*
- * The kill switch, as the daemon looks at it: several times a second, and right before whatever may
- * lead to an action.
+ * Checks the kill switch: several times a second, and right before anything that may lead to an
+ * action.
  */
 #include "daemon_private.h"
 

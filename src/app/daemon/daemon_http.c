@@ -1,5 +1,5 @@
 /*
- * The server: what it is told of the program, and what the program is told of it.
+ * The HTTP server: its configuration, and the handlers it calls.
  */
 #include "daemon_private.h"
 

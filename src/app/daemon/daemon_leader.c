@@ -1,7 +1,6 @@
 /*
- * Who leads decides whether there is a state: a term begins with opening it and ends with closing
- * it. In between are all the others, who answer 503 and wait. One replica alone leads for ever, by
- * the same way.
+ * Leadership decides whether there is a state: a term opens it and ends with closing it. All other
+ * replicas answer 503 and wait. A single replica runs the same code, and leads forever.
  */
 #include "daemon_private.h"
 
@@ -19,7 +18,7 @@ bool daemon_is_leading(const struct daemon *daemon)
     return leader->look(leader).is_leader && leader->may_act(leader);
 }
 
-/* Why there is no shell, where the reason is that another leads. */
+/* Why there is no shell if another replica leads. */
 static const char *print_why_not(struct daemon *daemon)
 {
     const struct as_leader_view view = daemon->leader->look(daemon->leader);
@@ -36,7 +35,7 @@ void daemon_follow(struct daemon *daemon)
     as_receiver_set_shell(daemon->receiver, NULL, NULL, print_why_not(daemon));
 }
 
-/* What is being written can do nothing any more. */
+/* Pending writes have no effect any more: do not wait. */
 static void end_term(struct daemon *daemon)
 {
     evtimer_del(daemon->recover);
@@ -47,7 +46,7 @@ static void end_term(struct daemon *daemon)
     as_trim_memory();
 }
 
-/* One replica alone leads from the start, which is no news. */
+/* A single replica always leads: not worth a log line. */
 static void log_change(struct daemon *daemon, const struct as_leader_view *view)
 {
     if (daemon->is_alone)
@@ -95,7 +94,7 @@ enum as_permit daemon_get_permit(void *context)
     return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }
 
-/* Comes from within the shell: what has to be freed is freed in a later turn. */
+/* Called within the shell, so everything is freed in a later turn. */
 void daemon_on_fenced(void *context)
 {
     struct daemon *daemon = context;
@@ -133,10 +132,10 @@ void daemon_end(struct daemon *daemon, int status)
     daemon->stopping = daemon->ending = true;
     evtimer_del(daemon->recover);
     evtimer_del(daemon->stop_timer);
-    if (daemon->opener) { /* its end brings us here again */
+    if (daemon->opener) { /* called again when it ends */
         daemon_limit_patience(daemon, 0);
         return;
     }
-    daemon_close_state(daemon); /* all of it is written before another may begin */
+    daemon_close_state(daemon); /* writes everything before another replica may start */
     daemon->leader->release(daemon->leader, on_released, daemon);
 }

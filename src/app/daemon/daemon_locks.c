@@ -1,6 +1,6 @@
 /*
- * Locks are shown to people where replicas share the state: once a second the mirror is told what
- * the engine says is locked. The engine does not know of it, and nothing depends on it.
+ * Shows locks to people when replicas share the state: once a second the mirror gets the engine's
+ * locks. The engine does not know it, and nothing depends on it.
  */
 #include "daemon_private.h"
 

@@ -1,15 +1,15 @@
 /*
- * The daemon's one structure, and which file does what with it:
+ * The daemon's one structure, and what each file does:
  *
  *   daemon.c         start, signals, stop
- *   daemon_leader.c  who leads: when there is a state
- *   daemon_state.c   storage, shell and targets: opened, failed, recovered
- *   daemon_effects.c who hears of the engine's effects
- *   daemon_locks.c   what is locked, shown to people
+ *   daemon_leader.c  leadership: whether there is a state
+ *   daemon_state.c   storage, shell and targets: open, fail, recover
+ *   daemon_effects.c passes on the engine's effects
+ *   daemon_locks.c   shows locks to people
  *   daemon_halt.c    the kill switch
- *   daemon_config.c  configuration: loaded, reloaded as a whole
+ *   daemon_config.c  configuration: load, reload as a whole
  *   daemon_web.c     the file of --web.config.file
- *   daemon_http.c    the server, and what is shown
+ *   daemon_http.c    the server, and what it shows
  *
  * Long because all of them share one structure.
  */
@@ -41,7 +41,7 @@
 #include "sandbox/sandbox.h"
 #include "state_opener.h"
 
-struct retired { /* ports of an earlier configuration, whose answers may be on their way */
+struct retired { /* ports of an earlier configuration, whose answers may still come */
     STAILQ_ENTRY(retired) next;
     struct as_target_port *targets;
     struct as_source_port *source;
@@ -50,27 +50,27 @@ struct retired { /* ports of an earlier configuration, whose answers may be on t
 };
 STAILQ_HEAD(retired_list, retired);
 
-struct daemon_web_file { /* of --web.config.file; all NULL where there is none */
+struct daemon_web_file { /* --web.config.file; all NULL without it */
     struct as_web_config *config;
-    struct as_tls_server *tls; /* NULL: plain */
+    struct as_tls_server *tls; /* NULL: no TLS */
     struct as_file_stamp stamp;
 };
 
 struct daemon_web {
     struct daemon_web_file file; /* in force */
-    struct as_file_stamp tried;  /* the changed file, when it was tried last */
-    struct as_error error;       /* why it is not in force, which was said; or "" */
+    struct as_file_stamp tried;  /* the changed file at the last attempt */
+    struct as_error error;       /* why it is not in force (was logged); or "" */
     struct event *timer;
 };
 
 struct daemon_halt {
     struct as_kill_switch *kill_switch;
-    bool is_set; /* at the last look */
+    bool is_set; /* when last checked */
     struct event *timer;
 };
 
 struct daemon_locks {
-    struct as_lock_mirror *mirror; /* NULL: locks are shown nowhere */
+    struct as_lock_mirror *mirror; /* NULL: locks are not shown */
     struct event *timer;
 };
 
@@ -83,21 +83,21 @@ struct daemon {
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
-    bool is_alone; /* one replica: the state is a file of its own */
+    bool is_alone; /* single replica: the state is a local file */
     char why_not[AS_ERROR_SIZE], last_holder[AS_ERROR_SIZE];
     bool was_leader, has_led;
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
     struct daemon_locks locks;
-    struct state_opener *opener;            /* the state is being opened; no storage then */
-    const struct as_config *opening_config; /* with these settings, ours unless reloaded since */
-    struct as_store_patience patience;      /* of the state that is open or being opened */
+    struct state_opener *opener;            /* opening the state; there is no storage then */
+    const struct as_config *opening_config; /* its settings: ours unless reloaded since */
+    struct as_store_patience patience;      /* for the state that is open or being opened */
     struct as_storage *storage;
     struct as_shell *shell;
     struct as_auth *auth;
     struct daemon_web web;
-    struct as_waiting *waiting; /* requests, for the disk */
+    struct as_waiting *waiting; /* not durable requests */
     struct as_receiver *receiver;
     struct as_operators *operators;
     struct daemon_halt halt;
@@ -107,8 +107,8 @@ struct daemon {
     struct as_http_server *server;
     struct as_sandbox *sandbox;
     as_wall_time started;
-    bool failed;                /* the storage, until it is recovered */
-    as_mono_time failing_since; /* INT64_MAX: the state could be opened the last time */
+    bool failed;                /* the storage failed and is not recovered yet */
+    as_mono_time failing_since; /* INT64_MAX: the last attempt to open the state succeeded */
     bool stopping, drained, ending;
     as_mono_time stop_deadline;
     int status;
@@ -116,31 +116,30 @@ struct daemon {
 };
 
 /* daemon.c */
-void daemon_arm(struct event *timer,
-                int64_t us); /* sooner than asked for at times: look at the clock */
+void daemon_arm(struct event *timer, int64_t us); /* may fire early: check the clock */
 uint64_t daemon_get_seed(void);
 
 /* daemon_leader.c */
 int daemon_open_leader(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 void daemon_start_leader(struct daemon *daemon);
 bool daemon_is_leading(const struct daemon *daemon);
-void daemon_follow(struct daemon *daemon);       /* requests are told why there is no shell */
-bool daemon_may_act(void *context);              /* for the shell, */
-void daemon_on_fenced(void *context);            /* likewise */
-enum as_permit daemon_get_permit(void *context); /* for what targets do */
-/* The end: closes the state, gives the leadership back, and leaves the loop. Again, by whom the end
- * had to wait for. */
+void daemon_follow(struct daemon *daemon);       /* tells requests why there is no shell */
+bool daemon_may_act(void *context);              /* for the shell */
+void daemon_on_fenced(void *context);            /* for the shell */
+enum as_permit daemon_get_permit(void *context); /* for targets */
+/* Closes the state, releases the leadership, and leaves the loop. If that must wait, it is called
+ * again later. */
 void daemon_end(struct daemon *daemon, int status);
 
 /* daemon_state.c */
-void daemon_open_state(struct daemon *daemon); /* as a leader; nothing of it is there */
+void daemon_open_state(struct daemon *daemon); /* as leader, with no part of it open */
 void daemon_close_state(struct daemon *daemon);
-/* What the state waits for is waited for so long at most, from now. */
+/* From now on the state may wait this long at most. */
 void daemon_limit_patience(struct daemon *daemon, int64_t us);
 void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
-bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* the retired ones too */
+bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* including retired ones */
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
 void daemon_on_recover(evutil_socket_t fd, short what, void *context);
 void daemon_on_retire(evutil_socket_t fd, short what, void *context);
@@ -150,48 +149,47 @@ struct as_source_port *daemon_new_source(struct daemon *daemon,
                                          const struct as_settings *settings) AS_MUST_USE;
 
 /* daemon_effects.c */
-void daemon_on_effect(void *context, const struct as_effect *effect); /* for the shell */
+void daemon_on_effect(void *context, const struct as_effect *effect); /* shell callback */
 
 /* daemon_locks.c */
-void daemon_open_locks(struct daemon *daemon); /* when there is a shell */
+void daemon_open_locks(struct daemon *daemon); /* needs the shell */
 void daemon_close_locks(struct daemon *daemon);
 void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_halt.c */
 void daemon_look_at_kill_switch(struct daemon *daemon);
 void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context);
-/* The kill switch on the leader's Lease: its reason; NULL: not set. Whenever it may have changed.
- */
+/* The leader's Lease sets the kill switch: its reason; NULL: not set. Call it after each change. */
 void daemon_set_annotation(struct daemon *daemon, const char *reason);
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
-/* 0; or a negative errno, with what to do. `key`: `state` or `action_log`, whose `path` it is. */
+/* 0; or a negative errno, with advice. `key`: `state` or `action_log`; `path`: its value. */
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(void *context, const char *credential, struct as_error *error) AS_MUST_USE;
 
-/* 0 or `r`, with an error, after all that is wrong has been printed, unless it is a repeat of what
- * was; frees the diagnostics. */
+/* 0 or `r`, with an error. Prints all problems first, unless they only repeat; frees the
+ * diagnostics. */
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
                          struct as_diagnostics *diagnostics, bool is_repeat, int r,
                          struct as_error *error) AS_MUST_USE;
 
 /* daemon_web.c */
-/* `is_repeat`: the same file was tried before, and what is wrong in it printed. */
+/* `is_repeat`: this file was tried before, and its problems printed. */
 int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web_file *web_out,
                     struct as_error *error) AS_MUST_USE;
 void daemon_web_use(struct daemon *daemon, struct daemon_web_file web); /* takes it over */
 struct daemon_web_file daemon_web_free(struct daemon_web_file web);
 const struct as_web_settings *daemon_web_get_settings(const struct daemon_web_file *web);
-char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* for free(); or NULL */
-void daemon_web_warn_open(const struct daemon *daemon); /* where everyone may send and read */
+char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* or NULL; for free() */
+void daemon_web_warn_open(const struct daemon *daemon); /* if everyone may send and read */
 void daemon_web_watch(struct daemon *daemon);
 void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
-void daemon_tell_address(const struct daemon *daemon); /* once the start cannot fail any more */
+void daemon_tell_address(const struct daemon *daemon); /* when the start cannot fail any more */
 void daemon_look(void *context, struct as_view *view_out);
 void daemon_on_look_timer(evutil_socket_t fd, short what, void *context);
 bool daemon_on_denied(void *context, const struct as_denied_record *record);

@@ -1,7 +1,7 @@
 /*
- * When the storage fails (disk full, file gone), shell, storage and ports are thrown away and made
- * again from what is durable, as after a crash; until that works, all notifications are
- * answered 503 and nothing is scaled.
+ * When the storage fails (disk full, file gone), shell, storage and ports are freed and created
+ * again from the durable state, as after a crash. Until that works, all notifications are answered
+ * 503 and nothing is scaled.
  */
 #include "daemon_private.h"
 
@@ -17,8 +17,8 @@
 #include "trim.h"
 
 #define RECOVER_EVERY_US (2 * AS_US_PER_S)
-#define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any request of theirs takes */
-#define RETIRE_AGAIN_US  (30 * AS_US_PER_S)  /* but emptying nodes takes what it takes */
+#define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any of their requests */
+#define RETIRE_AGAIN_US  (30 * AS_US_PER_S)  /* but draining nodes may take longer */
 
 void daemon_on_transfer(void *context, const char *client_name, const char *operation,
                         const char *code, int64_t duration_us)
@@ -71,7 +71,7 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     if (status != 0 || daemon->failed || !daemon->shell)
         return;
     const bool was_ready = as_shell_is_ready(daemon->shell);
-    daemon_look_at_kill_switch(daemon); /* a size may be set now */
+    daemon_look_at_kill_switch(daemon); /* the engine may set sizes now */
     as_shell_on_durable(daemon->shell, ticket);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
         as_log(AS_LOG_INFO, "ready to receive notifications");
@@ -87,12 +87,12 @@ static void on_committed(void *context, int64_t duration_us, size_t batches, siz
                          log_bytes);
 }
 
-/* Comes from within the storage: what has to be freed is freed in a later turn. */
+/* Called within the storage, so everything is freed in a later turn. */
 static void on_storage_failed(void *context, int status, const char *error)
 {
     struct daemon *daemon = context;
     if (daemon->failed)
-        return; /* fenced in the same turn */
+        return; /* fenced in this turn */
     daemon->failed = true;
     if (status == -ESTALE) {
         as_log(AS_LOG_WARN, "another replica has taken the state over", AS_F("error", error));
@@ -151,7 +151,7 @@ static void close_retired(struct daemon *daemon, as_mono_time now)
     if (retired)
         daemon_arm(daemon->retire, retired->until.us - now.us);
     else if (was_any_closed && now.us != AS_MONO_NEVER.us && daemon->targets)
-        daemon->options->adapters->recover_targets(daemon->targets); /* what they left behind */
+        daemon->options->adapters->recover_targets(daemon->targets); /* unfinished work */
 }
 
 bool daemon_are_ports_idle(const struct daemon *daemon)
@@ -163,10 +163,10 @@ bool daemon_are_ports_idle(const struct daemon *daemon)
     return is_idle;
 }
 
-/* Answers to requests of theirs may be on their way; the engine waits for them. */
+/* The engine still waits for answers to their requests. */
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config)
 {
-    const int64_t query_us = old_config->settings.prometheus.timeout_us; /* without a limit */
+    const int64_t query_us = old_config->settings.prometheus.timeout_us; /* of any length */
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
     struct retired *retired = as_xcalloc(1, sizeof(*retired));
     retired->targets = daemon->targets;
@@ -207,11 +207,11 @@ void daemon_limit_patience(struct daemon *daemon, int64_t us)
 void daemon_forget_config(const struct daemon *daemon, struct as_config *old)
 {
     if (!daemon->opener || daemon->opening_config != old)
-        as_config_free(old); /* else when it is opened */
+        as_config_free(old); /* else freed when the opener ends */
 }
 
-/* A leader that cannot write keeps all others from it. One that cannot reach the API server loses
- * its lease without our doing. */
+/* A leader that cannot write blocks all others. One that cannot reach the API server loses its
+ * lease anyway. */
 static void yield_in_time(struct daemon *daemon)
 {
     struct as_leader *leader = daemon->leader;
@@ -226,7 +226,7 @@ static void yield_in_time(struct daemon *daemon)
         as_log(AS_LOG_WARN, "gave the lead up, as the state or the action log cannot be written");
 }
 
-/* What was never there is a mistake of the configuration rather than a fault that passes. */
+/* A state that was never open points to a wrong configuration, not to a temporary fault. */
 static void note_not_opened(struct daemon *daemon, const struct as_error *error)
 {
     if (!daemon->has_led) {
@@ -244,7 +244,7 @@ static void note_not_opened(struct daemon *daemon, const struct as_error *error)
     yield_in_time(daemon);
 }
 
-/* Ports and shell, from what is durable. */
+/* Creates ports and shell from the durable state. */
 static int open_rest(struct daemon *daemon, struct as_store *store, struct as_error *error)
 {
     int status = daemon->options->adapters->new_targets(daemon->outside, &daemon->config->settings,
@@ -270,8 +270,8 @@ static void go_on(struct daemon *daemon)
         as_log(AS_LOG_INFO, "state and action log can be written again");
 }
 
-/* The start has asked for the right to write already, but maybe with root's privileges, which the
- * sandbox gives up. */
+/* The start has checked write access already, but maybe with root's privileges, which the sandbox
+ * drops. */
 static void explain_not_opened(const struct daemon *daemon, const struct state_opened *opened,
                                struct as_error *error)
 {
@@ -311,8 +311,8 @@ static void on_opened(void *context, const struct state_opened *opened)
     if (daemon->ending)
         daemon_end(daemon, 0);
     else if (daemon->stopping)
-        return;                         /* the stop goes on */
-    else if (daemon_is_leading(daemon)) /* another term has begun meanwhile */
+        return;                         /* the stop continues */
+    else if (daemon_is_leading(daemon)) /* a new term has begun meanwhile */
         daemon_open_state(daemon);
     else
         daemon_follow(daemon);
@@ -344,12 +344,12 @@ void daemon_open_state(struct daemon *daemon)
 void daemon_on_recover(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    daemon_limit_patience(daemon, 0); /* of what has failed */
+    daemon_limit_patience(daemon, 0); /* for the failed state */
     daemon_close_state(daemon);
     if (daemon->stopping) {
         daemon_end(daemon, 1);
     } else if (!daemon_is_leading(daemon)) {
-        daemon->failed = false; /* it is opened when a term begins */
+        daemon->failed = false; /* opened when a term begins */
         daemon_follow(daemon);
     } else {
         daemon_open_state(daemon);

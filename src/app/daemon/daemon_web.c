@@ -1,8 +1,8 @@
 /*
- * The file of --web.config.file: loaded with the configuration, and again by itself when it has
- * changed, looked at once a second. Everything new is made before anything old is let go; while the
- * changed file, or one that it names, is wrong or cannot be read the old one holds, which is said
- * once, and is tried again at each look: what keeps us from it may end without a trace on the file.
+ * The file of --web.config.file: loaded with the configuration, and again when a check, once a
+ * second, finds it changed. Everything new is created before anything old is freed. While the
+ * changed file, or a file it names, is unusable, the old content stays in force. That is logged
+ * once and tried again at each check, since the cause may end without a change of the file.
  */
 #include "daemon_private.h"
 
@@ -41,7 +41,7 @@ int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_w
         *web_out = web;
         return 0;
     }
-    int status = as_file_stamp_take(path, &web.stamp); /* before it is read: see there */
+    int status = as_file_stamp_take(path, &web.stamp); /* before reading: see its header */
     if (status == 0)
         status = as_web_config_load(path, &web.config, &diagnostics);
     status = daemon_conclude_load(daemon, path, &diagnostics, is_repeat, status, error);
@@ -55,7 +55,7 @@ int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_w
     return 0;
 }
 
-/* The server says nosniff by itself. */
+/* The server sends nosniff itself. */
 static char *make_headers(const struct as_web_settings *settings)
 {
     struct as_buf text = AS_BUF_INIT(AS_WEB_HEADERS_MAX + 1);
@@ -69,7 +69,7 @@ static char *make_headers(const struct as_web_settings *settings)
         as_buf_append_str(&text, "\r\n");
     }
     as_buf_append_char(&text, '\0');
-    assert(as_buf_check(&text) == 0); /* else it was not loaded */
+    assert(as_buf_check(&text) == 0); /* checked when it was loaded */
     char *headers = text.size > 1 ? as_buf_take(&text, NULL) : NULL;
     as_buf_deinit(&text);
     return headers;
@@ -111,7 +111,7 @@ void daemon_web_use(struct daemon *daemon, struct daemon_web_file web)
     daemon_web_warn_open(daemon);
 }
 
-/* Its users, with what the configuration in force says of them. */
+/* Its users get their permissions from the present configuration. */
 static int reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
 {
     struct daemon_web_file web;
@@ -146,13 +146,13 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
     struct as_file_stamp now = {0};
     if (as_file_stamp_take(daemon->options->web_config_file, &now) == 0 &&
         as_file_stamp_is_same(&now, &daemon->web.file.stamp))
-        return; /* the one in force */
+        return; /* already in force */
     const bool is_repeat =
         daemon->web.error.text[0] && as_file_stamp_is_same(&now, &daemon->web.tried);
     daemon->web.tried = now;
     const int status = reload(daemon, is_repeat, &error);
     if (status != 0 && strcmp(error.text, daemon->web.error.text) == 0)
-        return; /* that was said */
+        return; /* already logged */
     as_metrics_on_reload(daemon->metrics, status == 0, as_system_clock.get_wall(&as_system_clock));
     daemon->web.error = error;
     if (status != 0)

@@ -1,6 +1,6 @@
 /*
- * The file is looked at by its name each time: it may be replaced, and its folder may come and go.
- * Its content is read again only when it has changed.
+ * Each check uses the file's name: it may be replaced, and its folder may come and go. Its content
+ * is read again only after a change.
  */
 #include "kill_switch.h"
 
@@ -22,7 +22,7 @@
 struct as_kill_switch {
     char *path; /* NULL: none */
     bool is_set, is_blind, was_seen;
-    struct as_file_stamp seen; /* when the content was read */
+    struct as_file_stamp seen; /* when the content was last read */
     char reason[AS_ORDER_REASON_MAX];
     char *annotation; /* NULL: none */
 };
@@ -51,7 +51,7 @@ void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *pat
     kill_switch->is_set = kill_switch->is_blind = kill_switch->was_seen = false;
 }
 
-/* One line, without what does not belong into one. */
+/* One line, without control characters. */
 static void set_reason(char reason_out[AS_ORDER_REASON_MAX], const char *text, size_t size)
 {
     size_t kept = as_str_cut_utf8(text, size, AS_ORDER_REASON_MAX - 1);
@@ -74,7 +74,7 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const cha
     set_reason(kill_switch->annotation, reason, strlen(reason));
 }
 
-/* A file that is too large or cannot be read, a folder, a pipe: it is there, and that is enough. */
+/* If it is unreadable, too large, a folder or a pipe: it exists, and that is enough. */
 static void read_reason(struct as_kill_switch *kill_switch, const struct as_file_stamp *now)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
@@ -85,7 +85,8 @@ static void read_reason(struct as_kill_switch *kill_switch, const struct as_file
     kill_switch->seen = *now;
 }
 
-/* As it was; and where nobody ever knew, it is set: whoever wants to stop everything is heard. */
+/* Keeps the last state. If the file was never seen or missed, the switch counts as set: stopping is
+ * safe. */
 static void on_blind(struct as_kill_switch *kill_switch, int code)
 {
     if (!kill_switch->was_seen && !kill_switch->is_set) {

@@ -1,7 +1,7 @@
 /*
  * The kill switch: a file whose mere existence stops all actions, and the annotation
- * alertscaler.io/paused of the leader's Lease, told by who reads that. What is written there is the
- * reason. It is looked at, never written.
+ * alertscaler.io/paused of the leader's Lease, passed in by its reader. The content of either is
+ * the reason. It is only read.
  */
 #ifndef ALERTSCALER_SRC_APP_DAEMON_KILL_SWITCH_H
 #define ALERTSCALER_SRC_APP_DAEMON_KILL_SWITCH_H
@@ -18,9 +18,9 @@ void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *pat
 void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch,
                                    const char *reason); /* NULL: there is none */
 
-/* As it is now: one look at the file system. Where the file cannot be looked at, it is as it was,
- * or set where no look at it has succeeded; which is logged once. The file goes first. Texts are
- * good until the next call. */
+/* The present state: one look at the file system. If the file cannot be checked, the last state
+ * stays; if it could never be checked, it counts as set; that is logged once. The file goes before
+ * the annotation. Texts are valid until the next call. */
 struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch);
 
 AS_DEFINE_CLEANUP(struct as_kill_switch *, as_kill_switch_free)

@@ -1,5 +1,5 @@
 /*
- * Without libsystemd: it is a connect and a send.
+ * Without libsystemd: the protocol is a connect and a send.
  */
 #include "notify.h"
 
@@ -42,7 +42,7 @@ int notify_open(void)
     if (fd < 0)
         as_log(AS_LOG_WARN, "systemd cannot be told", AS_F("socket", name),
                AS_F("error", strerror(-fd)));
-    unsetenv("NOTIFY_SOCKET"); /* not of the programs that it starts */
+    unsetenv("NOTIFY_SOCKET"); /* not for child processes */
     return fd < 0 ? -1 : fd;
 }
 

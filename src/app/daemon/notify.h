@@ -1,11 +1,11 @@
 /*
- * Tells systemd how far the daemon is: the protocol of sd_notify(3), one datagram a message.
+ * Tells systemd the daemon's status by the protocol of sd_notify(3): one datagram per message.
  */
 #ifndef ALERTSCALER_SRC_APP_DAEMON_NOTIFY_H
 #define ALERTSCALER_SRC_APP_DAEMON_NOTIFY_H
 
-/* The socket of $NOTIFY_SOCKET, which is taken out of the environment; -1: nobody wants to know, or
- * it cannot be reached (which is logged). Opened before the sandbox, which allows to send. */
+/* The socket of $NOTIFY_SOCKET, which is removed from the environment; -1: not wanted, or not
+ * reachable (logged). Open it before the sandbox, which allows sending. */
 int notify_open(void);
 
 /* "READY=1", "STOPPING=1". Does nothing with -1. */

@@ -1,6 +1,5 @@
 /*
- * See the header. Where there can be no thread (or no descriptor to tell of its end), it is done in
- * the loop.
+ * See the header. If there can be no thread (or no eventfd), the loop does the work.
  */
 #include "state_opener.h"
 
@@ -16,12 +15,12 @@
 
 struct state_opener {
     struct state_opening opening;
-    struct state_opened opened; /* the thread's, until it has ended */
+    struct state_opened opened; /* owned by the thread until it ends */
     state_opened_fn *done;
     void *context;
     pthread_t thread;
     bool has_thread;
-    int event_fd; /* written by the thread when it is done; -1: none could be had */
+    int event_fd; /* written by the thread at its end; -1: not available */
     struct event *event;
 };
 
@@ -84,7 +83,7 @@ struct state_opener *state_opener_start(const struct state_opening *opening,
     opener->event = event_new(base, opener->event_fd, EV_READ, on_event, opener);
     if (!opener->event || (opener->event_fd >= 0 && event_add(opener->event, NULL) != 0))
         abort();      /* only without memory */
-    sigfillset(&all); /* signals are the loop's */
+    sigfillset(&all); /* only the loop handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     opener->has_thread =
         opener->event_fd >= 0 && pthread_create(&opener->thread, NULL, run, opener) == 0;

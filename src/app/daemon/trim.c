@@ -1,8 +1,7 @@
 /*
- * Starting touches far more of the libraries than serving does: symbol tables, initializers, tables
- * of errors. Those pages are clean copies of files, mapped read-only: dropping them costs a fault
- * where one is needed again, and never data. Pages that were relocated are in writable segments and
- * are left alone.
+ * Starting touches far more of the libraries than serving: symbol tables, initializers, error
+ * tables. These pages are clean read-only file mappings: dropping them never loses data, and costs
+ * a page fault if one is needed again. Relocated pages are in writable segments and are kept.
  */
 #include "trim.h"
 
@@ -22,7 +21,7 @@ static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *contex
         const uintptr_t start = info->dlpi_addr + segment->p_vaddr;
         const uintptr_t from = start / page * page;
         const uintptr_t to = (start + segment->p_memsz + page - 1) / page * page;
-        /* the kernel's own mapping (vdso) refuses, and nothing is lost by that */
+        /* the kernel refuses for its own mapping (vdso): no harm */
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
     }
     return 0;

@@ -1,10 +1,10 @@
 /*
- * Gives back memory that only the start (or a reload) needed.
+ * Frees memory that only the start (or a reload) needed.
  */
 #ifndef ALERTSCALER_SRC_APP_DAEMON_TRIM_H
 #define ALERTSCALER_SRC_APP_DAEMON_TRIM_H
 
-void as_trim_memory(void); /* free heap, and the libraries' pages of code and constants; they are
-                              read again where needed */
+void as_trim_memory(void); /* free heap, and the libraries' pages of code and constants, which are
+                              read again if needed */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * From Go's words to OpenSSL's.
+ * Translates Go's words to OpenSSL's.
  */
 #include <alertscaler/app/web_tls.h>
 
@@ -57,7 +57,7 @@ const char *as_web_tls_find_curve(const char *go_name)
     return find(curves, AS_ARRAY_SIZE(curves), go_name);
 }
 
-/* "A:B"; NULL where none of them has a name. */
+/* "A:B"; NULL if no word has a translation. */
 static const char *join(const char *const *names, size_t count,
                         const char *(*find_name)(const char *go_name), struct as_buf *out)
 {
@@ -97,7 +97,7 @@ int as_web_tls_new(const struct as_web_tls_settings *settings, struct as_tls_ser
                        as_web_tls_find_curve, &curve_list),
         .prefer_server_ciphers = settings->prefer_server_cipher_suites,
     };
-    /* suites of TLS 1.3 alone leave none for what is older */
+    /* only suites of TLS 1.3: none is left for older versions */
     if (settings->cipher_suite_count > 0 && !config.ciphers)
         config.min_version = AS_TLS_1_3;
     return as_tls_server_new(&config, tls_out, error);

@@ -1,5 +1,5 @@
 /*
- * What the engine is told of a configuration.
+ * The engine's part of a configuration.
  */
 #include <alertscaler/app/engine_config.h>
 

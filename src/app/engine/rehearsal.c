@@ -1,10 +1,9 @@
 /*
- * The engine in virtual time: what the shell does with ports, this does at once with a world that
- * is only said to be so.
+ * The engine in virtual time. Where the shell uses ports, the rehearsal answers at once from a
+ * simulated world.
  *
- * What the engine asks for is answered in the order in which it asked, each in a step of its own,
- * until it asks for nothing more; only then does time go on. Nothing grows but the world: what the
- * engine wants stored is dropped.
+ * The engine's requests are answered in order, each in a step of its own, until none is left; only
+ * then time advances. Only the world grows: writes to the store are dropped.
  */
 #include <alertscaler/app/rehearsal.h>
 
@@ -14,17 +13,17 @@
 
 #include "rehearsal_world.h"
 
-#define MONO_START (1000 * AS_US_PER_S) /* any; moments lie behind it and before it */
+#define MONO_START (1000 * AS_US_PER_S) /* arbitrary; moments may be before it */
 
 enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE };
 
-struct pending { /* an effect that is to be answered */
+struct pending { /* an effect to be answered */
     enum call call;
     uint64_t ticket;
-    struct world_target *target; /* NULL: there is none */
+    struct world_target *target; /* NULL: not found */
     struct as_observe_request observe;
     int32_t size;
-    const struct world_query *query; /* likewise */
+    const struct world_query *query; /* NULL: not found */
     enum as_query_form form;
 };
 
@@ -34,7 +33,7 @@ struct as_rehearsal {
     struct world world;
     as_wall_time start, now;
     bool started;
-    struct pending *pending; /* from `head` on; given room once and used again */
+    struct pending *pending; /* from `head` on; the memory is reused */
     size_t head, count, capacity;
     uint64_t requests;
 };
@@ -207,7 +206,7 @@ static void answer(struct as_rehearsal *rehearsal, const struct pending *pending
     }
 }
 
-/* One step, and all that comes of it. */
+/* One step, and the answers to all its effects. */
 static void run(struct as_rehearsal *rehearsal, struct as_event event)
 {
     step(rehearsal, event);
@@ -219,7 +218,7 @@ static void run(struct as_rehearsal *rehearsal, struct as_event event)
     }
 }
 
-/* As late as possible: the sizes are known by then. */
+/* As late as possible, when sizes are known. */
 static void start(struct as_rehearsal *rehearsal)
 {
     if (rehearsal->started)
@@ -236,7 +235,7 @@ static as_wall_time get_next_deadline(const struct as_rehearsal *rehearsal)
     return (as_wall_time){as_time_add(deadline.us - MONO_START, rehearsal->start.us)};
 }
 
-/* Through every deadline before `end`. */
+/* Runs every deadline before `end`. */
 static void go(struct as_rehearsal *rehearsal, int64_t end)
 {
     start(rehearsal);

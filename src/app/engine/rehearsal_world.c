@@ -1,8 +1,8 @@
 /*
  * The world of a rehearsal: see the header.
  *
- * Pods that nobody described are made when the engine asks for them, and kept until the size
- * changes. An answer of a form other than the query's is an error, as it would be in Prometheus'.
+ * Default pods are created when the engine asks for them, and kept until the size changes. An
+ * answer whose form does not fit the query is an error, as with Prometheus.
  */
 #include "rehearsal_world.h"
 
@@ -14,8 +14,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/target.h>
 
-/* The text without white space, but for what stands in quotes: how a query is laid out does not
- * matter. Returns its size; it lies in world->packed. */
+/* Removes white space outside of quotes: a query's layout does not matter. Returns the size of
+ * world->packed, which holds the result. */
 static size_t pack(struct world *world, const char *text)
 {
     const size_t most = strlen(text) + 1;
@@ -195,7 +195,7 @@ void world_set_query(struct world *world, const char *text, const struct as_quer
     struct world_query *query = world_find_query(world, text);
     if (!query) {
         query = as_xcalloc(1, sizeof(*query));
-        query->text = as_xstrdup(world->packed); /* of the search */
+        query->text = as_xstrdup(world->packed); /* packed by the search */
         HASH_ADD_KEYPTR(by_text, world->queries, query->text, strlen(query->text), query);
     }
     struct as_query_result copy = {.value = result->value, .sample_count = result->sample_count};

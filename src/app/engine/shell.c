@@ -1,9 +1,9 @@
 /*
- * Carries out the engine's effects in order. What is to be committed gathers in one batch until the
- * commit that ends it.
+ * Carries out the engine's effects in order. Writes are collected in one batch until the effect
+ * that commits it.
  *
- * Targets and sources answer with the tickets they were given, and to this shell: its owner closes
- * their ports before it frees the shell.
+ * Targets and sources answer with the tickets they got, and to this shell: its owner closes their
+ * ports before it frees the shell.
  */
 #include <alertscaler/app/shell.h>
 
@@ -18,7 +18,7 @@
 #include "shell_restore.h"
 
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
-#define START_TICKET    (UINT64_MAX - 1) /* of the start record; the engine counts from 1 */
+#define START_TICKET    (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
 
 struct as_shell {
@@ -26,14 +26,14 @@ struct as_shell {
     char *instance, *boot, *version, *config_digest;
     struct as_engine *engine;
     const struct as_ruleset *ruleset;
-    struct as_storage_batch *batch; /* of the effects so far, or NULL */
+    struct as_storage_batch *batch; /* effects so far, or NULL */
     struct as_buf scratch, key;
     struct repeat_log log;
     as_mono_time mono;
     as_wall_time wall;
-    as_maybe_time dry_since; /* the dry run that lasts, or that ended when this process was away */
+    as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
     bool ready;
-    bool is_fenced; /* nothing is carried out any more */
+    bool is_fenced; /* nothing more is carried out */
 };
 
 static void run(struct as_shell *shell, struct as_event *event);
@@ -81,7 +81,7 @@ static struct as_buf *scratch_clear(struct as_shell *shell)
     return &shell->scratch;
 }
 
-/* What is in `scratch`. */
+/* Stores `scratch`. */
 static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
 {
     as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
@@ -98,7 +98,7 @@ static void delete_named(struct as_shell *shell, enum as_store_kind kind, const 
     as_storage_batch_delete(shell->batch, kind, name, strlen(name));
 }
 
-/* The digest and, behind it, the owner. */
+/* The digest, then the owner. */
 static void put_incident_key(const struct as_incident_key *key, struct as_buf *out)
 {
     as_buf_clear(out);
@@ -106,7 +106,7 @@ static void put_incident_key(const struct as_incident_key *key, struct as_buf *o
     as_buf_append_str(out, key->owner);
 }
 
-/* Where earlier versions kept it. */
+/* Deletes the key of earlier versions. */
 static void delete_former(struct as_shell *shell, const struct as_incident_key *key)
 {
     unsigned char former[8];
@@ -134,11 +134,11 @@ static void delete_incident(struct as_shell *shell, const struct as_incident_key
     delete_former(shell, key);
 }
 
-/* The record that is in `scratch`. */
+/* Appends the record in `scratch`. */
 static void append(struct as_shell *shell, const struct as_record_places *places)
 {
     if (as_buf_check(&shell->scratch) != 0) {
-        /* cannot happen below the limits on bodies; a record is never left out in silence */
+        /* impossible within the limits on bodies; a record is never dropped silently */
         as_log(AS_LOG_ERROR, "record too large for the action log",
                AS_FI("max_bytes", RECORD_SIZE_MAX));
         abort();
@@ -154,13 +154,14 @@ static void append(struct as_shell *shell, const struct as_record_places *places
     shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
 }
 
-/* Of the record that is in `scratch`. */
+/* For the record in `scratch`. */
 static uint64_t find_log_file(struct as_shell *shell)
 {
     return as_storage_find_log_file(shell->config.storage, shell->scratch.size);
 }
 
-/* Small where a whole record before says the rest; else it is whole, and that one for the next. */
+/* A small record, if an earlier whole record says the rest; else a whole one, the base of the
+ * next. */
 static void record_notification(struct as_shell *shell, const struct as_record_header *header,
                                 const struct as_notification_record *record)
 {
@@ -200,7 +201,7 @@ static void commit(struct as_shell *shell, const struct as_effect *effect)
     submit(shell);
 }
 
-/* Whether this effect may be carried out: what others see of us needs that we lead right now. */
+/* Whether this effect may be carried out: effects visible outside need the lead right now. */
 static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
 {
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
@@ -260,7 +261,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         break;
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
 
-    case AS_EFFECT_ANSWER: return; /* by who sees the effects */
+    case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
                          on_observed, shell);
@@ -286,7 +287,7 @@ static void stamp(struct as_shell *shell)
     shell->wall = clock->get_wall(clock);
 }
 
-/* Ports call back in a later turn, so that this is never entered while it runs. */
+/* Ports call back in a later turn, so this is never reentered. */
 static void run(struct as_shell *shell, struct as_event *event)
 {
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
@@ -306,7 +307,7 @@ static void run(struct as_shell *shell, struct as_event *event)
     callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
 }
 
-/* Appends one record of the shell's own as a batch. */
+/* Appends one of the shell's own records as a batch. */
 static void append_own(struct as_shell *shell, uint64_t ticket,
                        const struct as_record_places *places)
 {
@@ -334,7 +335,7 @@ static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kin
     append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
 }
 
-/* Remembers since when nothing is set, and forgets it when that is over. */
+/* Stores the start of a dry run, and deletes it at the end. */
 static void store_dry_run(struct as_shell *shell, bool is_dry)
 {
     char text[AS_RFC3339_SIZE];
@@ -352,7 +353,7 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
 }
 
-/* What acts although nothing happens now: who ends a dry run, or a long stop, should know. */
+/* Counts incidents that will act without a new alert: important after a dry run or a long stop. */
 static void tell_incidents(const struct as_shell *shell, const char *event)
 {
     static const as_wall_time never = {INT64_MAX};

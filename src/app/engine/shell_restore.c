@@ -1,5 +1,5 @@
 /*
- * Each kind of what the store keeps goes to its decoder, and from there into the engine.
+ * Passes each kind of stored document to its decoder, and the result to the engine.
  */
 #include "shell_restore.h"
 
@@ -76,7 +76,7 @@ static int visit_meta(void *context, const void *key, size_t key_size, const voi
                                  restoring->error);
 }
 
-/* Locks before intents: an intent may belong to a target that is not locked yet. */
+/* Locks come before intents: an intent may belong to an unlocked target. */
 int shell_restore(struct as_store *store, const struct as_state_clock *clock,
                   struct as_engine *engine, struct shell_restored *restored_out,
                   struct as_error *error)

@@ -1,5 +1,5 @@
 /*
- * What the store has kept, into a new engine.
+ * Restores a new engine from the store.
  */
 #ifndef ALERTSCALER_SRC_APP_ENGINE_SHELL_RESTORE_H
 #define ALERTSCALER_SRC_APP_ENGINE_SHELL_RESTORE_H
@@ -15,10 +15,10 @@
 
 struct shell_restored {
     size_t intents;
-    as_maybe_time dry_since; /* the dry run that lasted when the store was last written */
+    as_maybe_time dry_since; /* start of the dry run at the last write to the store */
 };
 
-/* Something that cannot be read: a negative errno, with the reason and the place. */
+/* A negative errno if something is unreadable, with reason and place. */
 int shell_restore(struct as_store *store, const struct as_state_clock *clock,
                   struct as_engine *engine, struct shell_restored *restored_out,
                   struct as_error *error) AS_MUST_USE;

@@ -1,5 +1,5 @@
 /*
- * Errors have the form that Prometheus' API gives them.
+ * Errors have the form of Prometheus' API.
  */
 #include "reply.h"
 

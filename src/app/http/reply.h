@@ -1,5 +1,5 @@
 /*
- * The forms of answers: a line of text, JSON, an error in JSON. All end their exchange.
+ * Forms of answers: a line of text, JSON, an error in JSON. All end their exchange.
  */
 #ifndef ALERTSCALER_SRC_APP_HTTP_REPLY_H
 #define ALERTSCALER_SRC_APP_HTTP_REPLY_H
@@ -11,7 +11,7 @@
 #define AS_REPLY_LATER    "Retry-After: 5\r\n"
 #define AS_REPLY_NO_STORE "Cache-Control: no-store\r\n"
 
-/* A line of text; its end is added. `headers` as in as_http_answer, here and below. */
+/* A line of text; adds the newline. `headers` as in as_http_answer, here and below. */
 void as_reply_text(struct as_http_exchange *exchange, int status, const char *headers,
                    const char *format, ...) AS_PRINTF(4, 5);
 

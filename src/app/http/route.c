@@ -1,7 +1,7 @@
 /*
- * The table. Its order counts: the first row whose path and method fit has the request. A path that
- * is only read answers other methods with 405, and so does a row with a text for that; the others
- * leave such a request to the rows below them.
+ * The table. Order matters: the first row with a fitting path and method gets the request. For
+ * other methods, a path that is only read answers 405, and so does a row with `refusal`; otherwise
+ * rows below are tried.
  */
 #include "route.h"
 
@@ -15,8 +15,8 @@
 #include "reply.h"
 
 struct as_route_methods {
-    const char *names[3]; /* up to a NULL; none: all */
-    const char *allow;    /* the header of a 405 */
+    const char *names[3]; /* ends with NULL; empty: all */
+    const char *allow;    /* header of the 405 */
 };
 
 static const struct as_route_methods any = {.allow = NULL};
@@ -45,7 +45,7 @@ static void reload(struct as_routes *routes, struct as_http_exchange *exchange,
         as_reply_text(exchange, 500, NULL, "reload failed, nothing is changed: %s", error.text);
 }
 
-/* What follows where the row has its `*`; "" without one. */
+/* The path's part that matched `*`; "" without a `*`. */
 static const char *find_rest(const struct as_route *route, const struct as_http_exchange *exchange)
 {
     return as_http_exchange_get_path(exchange) + strcspn(route->path, "*");
@@ -67,7 +67,7 @@ static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
     as_api_answer(routes->api, exchange, &route->api, find_rest(route, exchange), who);
 }
 
-/* Most likely a notification, by a `url` without our path; or Prometheus takes us for an
+/* Probably a notification with a `url` that lacks our path, or Prometheus that takes us for an
  * Alertmanager. */
 static void misdirect(struct as_routes *routes, struct as_http_exchange *exchange,
                       const struct as_route *route, const char *who)
@@ -98,8 +98,8 @@ static const struct as_route table[] = {
      .check = check_notification, .refusal = NO_NOTIFICATION},
     {"/-/reload", &sending, "reload", ADMIN, reload, .refusal = NO_RELOAD},
 
-    /* For load balancers and kubelets, which have no credential. The body of such a request is not
-     * read: it would take the room of requests with a credential. It costs the connection. */
+    /* For load balancers and kubelets, which have no credential. The body is not read, to save the
+     * room for requests with a credential. It costs the connection. */
     {"/-/healthy", &reading, "healthy", NONE, ask, .api = {api_answer_healthy, false}},
     {"/-/ready", &reading, "ready", NONE, ask, .api = {api_answer_ready, false}},
 
@@ -114,7 +114,7 @@ static const struct as_route table[] = {
     {"/api/v1/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
     {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
 
-    /* true: a follower does not know it */
+    /* true: a follower cannot answer it */
     {"/", &reading, "page", READ, ask, .api = {api_answer_page, false}},
     {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
     {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},

@@ -1,8 +1,8 @@
 /*
- * Which part of the program answers a request: one table (route.c), a row for each path and its
- * methods. A request is routed once, when its head is there, and keeps its row.
+ * Routing: one table (route.c), a row for each path and its methods. A request is routed once,
+ * after its head, and keeps its row.
  *
- * Adding an endpoint is a row, and a function that answers.
+ * To add an endpoint, add a row and a function that answers.
  */
 #ifndef ALERTSCALER_SRC_APP_HTTP_ROUTE_H
 #define ALERTSCALER_SRC_APP_HTTP_ROUTE_H
@@ -20,11 +20,11 @@ struct as_auth;
 struct as_receiver;
 struct as_route;
 
-struct as_routes { /* who answers; all borrowed */
+struct as_routes { /* all borrowed */
     struct as_auth *auth;
     struct as_receiver *receiver;
     struct as_api *api;
-    /* Answers an order. `target`: as it stands in the path; NULL: all targets. */
+    /* Answers an order. `target`: as in the path; NULL: all targets. */
     void (*order)(void *context, struct as_http_exchange *exchange, const char *who,
                   enum as_order_kind kind, const char *target);
     int (*reload)(void *context, const char *who, struct as_error *error);
@@ -34,24 +34,24 @@ struct as_routes { /* who answers; all borrowed */
 struct as_route_methods;
 
 struct as_route {
-    const char *path; /* `*` stands for anything, also for nothing */
+    const char *path; /* `*` matches anything, even nothing */
     const struct as_route_methods *methods;
     const char *handler;           /* the name in metrics and logs */
-    enum as_permission permission; /* AS_PERMISSION_COUNT: none, and answered on the head */
+    enum as_permission permission; /* AS_PERMISSION_COUNT: none needed, answered after the head */
     void (*answer)(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who);
-    /* Before the body is read. False: the request is answered. NULL: there is nothing to check. */
+    /* Before the body is read. False: already answered. NULL: no check. */
     bool (*check)(struct as_routes *routes, struct as_http_exchange *exchange);
-    struct as_api_endpoint api; /* of answers of the API */
-    enum as_order_kind order;   /* of orders */
-    /* The 405 for other methods, before anybody is asked for a credential. NULL: see route.c. */
+    struct as_api_endpoint api; /* if the API answers */
+    enum as_order_kind order;   /* if it is an order */
+    /* The 405 for other methods, sent before credentials are checked. NULL: see route.c. */
     const char *refusal;
 };
 
-/* The first row that fits: there is always one. */
+/* The first fitting row; one always fits. */
 const struct as_route *as_route_find(const char *method, const char *path) AS_MUST_USE;
 
-/* Answers as the row says, for the credential `who` ("": none is needed). */
+/* Answers by the row, for the credential `who` ("": none needed). */
 void as_route_answer(const struct as_route *route, struct as_routes *routes,
                      struct as_http_exchange *exchange, const char *who);
 

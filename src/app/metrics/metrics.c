@@ -1,6 +1,6 @@
 /*
- * Counts what happens. What is counted thousands of times a second (alerts, notifications, HTTP
- * answers) goes to series that are found once; the rest is found by its labels each time.
+ * Counts events. Series that change thousands of times a second (alerts, notifications, HTTP
+ * answers) are looked up once; others by their labels each time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct as_metrics *as_metrics_new(void)
     struct as_metrics *metrics = as_xcalloc(1, sizeof(*metrics));
     for (size_t i = 0; i < METRIC_COUNT; i++)
         TAILQ_INIT(&metrics->families[i].list);
-    /* There from the start, so that the first increase is seen as one. */
+    /* Present from the start: else the first increase would not be visible as one. */
     for (size_t i = 0; i < AS_NOTIFICATION_RESULT_COUNT; i++)
         metrics->notifications[i] =
             series_get(metrics, METRIC_NOTIFICATIONS, VALUES(result_words[i]));

@@ -1,6 +1,6 @@
 /*
- * Which format a client wants, by its Accept header (RFC 9110, section 12.5.1). Text unless
- * OpenMetrics is named and not less wanted than text.
+ * Chooses the format by the Accept header (RFC 9110, section 12.5.1): text, unless OpenMetrics is
+ * named with at least the same weight.
  */
 #include <string.h>
 #include <strings.h>
@@ -15,7 +15,7 @@ static bool span_is(const char *text, size_t size, const char *word)
     return strlen(word) == size && strncasecmp(text, word, size) == 0;
 }
 
-/* The next part of *text_io up to one of `ends`, without spaces around it. False: it is used up. */
+/* The next part of *text_io up to `separator`, without spaces around it. False: at the end. */
 static bool take_part(const char **text_io, const char *end, char separator, const char **part_out,
                       size_t *size_out)
 {

@@ -1,6 +1,6 @@
 /*
- * The table of metrics. Names, labels and types are fixed for users; docs/metrics.md has to name
- * each, and a test sees to it.
+ * The table of metrics. Names, labels and types are stable for users; a test checks that
+ * docs/metrics.md describes each.
  */
 #include "metrics_private.h"
 
@@ -16,10 +16,10 @@ static const double alert_buckets[] = {1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600,
 
 #define BUCKETS(array) .buckets = (array), .bucket_count = AS_ARRAY_SIZE(array)
 
-/* Rules and targets are as many as the configuration names; over reloads with ever new names their
- * number still has an end. */
+/* The configuration bounds the number of rules and targets, but reloads with new names could grow
+ * it forever. */
 #define RULE_SERIES_MAX     100000
-#define RECEIVER_SERIES_MAX 101 /* with "other" */
+#define RECEIVER_SERIES_MAX 101 /* including "other" */
 #define HTTP_SERIES_MAX     1000
 
 const struct metric_family metric_families[METRIC_COUNT] = {

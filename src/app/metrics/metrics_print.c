@@ -1,9 +1,9 @@
 /*
- * The exposition: what was counted comes out of its series, what simply is is read now.
+ * The exposition: counts come from their series, present values are read now.
  *
- * Both formats are the same but for a counter's name in HELP and TYPE (OpenMetrics leaves out
- * _total) and the end. `le` is written as OpenMetrics wants it ("1.0") in both, so that a histogram
- * has the same series however it is read.
+ * The formats differ only in a counter's name in HELP and TYPE (OpenMetrics omits _total) and in
+ * the end. Both write `le` as OpenMetrics requires ("1.0"), so that a histogram has the same series
+ * in either format.
  */
 #include <string.h>
 #include <strings.h>
@@ -51,7 +51,7 @@ static void print_name(struct printing *p)
     as_buf_append(p->out, family->name, size);
 }
 
-/* With the first sample, as a family without samples is left out. */
+/* With the first sample: a family without samples is omitted. */
 static void print_head(struct printing *p)
 {
     static const char *const type_words[] = {
@@ -96,7 +96,7 @@ static void print_sample(struct printing *p, const char *suffix, const struct la
     as_buf_append_char(p->out, '\n');
 }
 
-/* One without labels. */
+/* A sample without labels. */
 static void print_value(struct printing *p, double value)
 {
     print_sample(p, "", NULL, 0, value);
@@ -131,7 +131,7 @@ static void print_series(struct printing *p)
     const struct metric_family *family = &metric_families[p->metric];
     const struct series *series;
     TAILQ_FOREACH (series, &p->metrics->families[p->metric].list, in_family) {
-        struct label labels[METRIC_LABELS_MAX + 1]; /* with `le` */
+        struct label labels[METRIC_LABELS_MAX + 1]; /* including `le` */
         size_t count = 0;
         const char *value = series->key + 1;
         for (; family->labels[count]; count++) {
@@ -163,7 +163,7 @@ static void print_locks(struct printing *p, const char *name, const struct as_ta
     print_sample(p, "", labels, AS_ARRAY_SIZE(labels), get_seconds(target->down_locked_until));
 }
 
-/* A target's own figure for the family being printed. False: it has none. */
+/* A target's value in the present family. False: it has none. */
 static bool find_target_value(enum metric metric, const struct as_target_view *target,
                               double *value_out)
 {
@@ -182,7 +182,7 @@ static void print_target(void *context, const struct as_target_view *target)
     struct target_printing *targets = context;
     struct printing *p = targets->p;
     double value;
-    if (!target->config) /* no rule leads to it any more */
+    if (!target->config) /* no rule uses it any more */
         return;
     if (target->config->is_templated && targets->templated++ >= TEMPLATED_TARGETS_MAX)
         return;
@@ -307,7 +307,7 @@ static void print_process(struct printing *p)
 
 typedef void print_fn(struct printing *p);
 
-/* What is read rather than counted. */
+/* Families that are read, not counted. */
 static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_INCIDENTS_OPEN] = print_incidents_open,
     [METRIC_TARGET_REPLICAS] = print_targets,

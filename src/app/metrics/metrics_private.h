@@ -1,10 +1,10 @@
 /*
- * The table of metrics, and the store of what has been counted.
+ * The table of metrics, and the store of counts.
  *
  *   metrics_families.c  the table
- *   metrics_series.c    series: found or made by their label values
- *   metrics.c           what happens is counted
- *   metrics_print.c     what is, is read; and everything is printed
+ *   metrics_series.c    series: found or created by their label values
+ *   metrics.c           counts events
+ *   metrics_print.c     reads present values and prints everything
  */
 #ifndef ALERTSCALER_SRC_APP_METRICS_METRICS_PRIVATE_H
 #define ALERTSCALER_SRC_APP_METRICS_METRICS_PRIVATE_H
@@ -20,7 +20,7 @@
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/reason.h>
 
-enum metric { /* in the order in which they are printed */
+enum metric { /* in printing order */
               METRIC_NOTIFICATIONS,
               METRIC_ALERTS,
               METRIC_TRUNCATED_ALERTS,
@@ -71,17 +71,17 @@ enum metric { /* in the order in which they are printed */
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 #define METRIC_LABELS_MAX  3
-#define METRIC_VALUE_MAX   200 /* bytes of a label's value; the rest is cut */
+#define METRIC_VALUE_MAX   200 /* bytes of a label's value; longer ones are cut */
 #define METRIC_BUCKETS_MAX 14
 #define METRIC_OTHER       "other"
 
 struct metric_family {
-    const char *name; /* a counter's ends in _total */
-    const char *help; /* without ", \ and line ends */
+    const char *name; /* of a counter: ends in _total */
+    const char *help; /* contains no ", \ or newline */
     enum metric_type type;
-    const char *labels[METRIC_LABELS_MAX + 1]; /* up to a NULL */
-    size_t series_max; /* then the first label is "other"; 0: no label value comes from outside */
-    const double *buckets; /* ascending, of a histogram */
+    const char *labels[METRIC_LABELS_MAX + 1]; /* ends with NULL */
+    size_t series_max;     /* then the first label is "other"; 0: no value comes from outside */
+    const double *buckets; /* of a histogram, ascending */
     size_t bucket_count;
 };
 
@@ -90,16 +90,16 @@ extern const struct metric_family metric_families[METRIC_COUNT];
 struct series {
     UT_hash_handle hh;
     TAILQ_ENTRY(series) in_family;
-    const char *key;    /* the family's number as a byte, and each value with its NUL */
+    const char *key;    /* the family's number as a byte, then each value with its NUL */
     uint64_t count;     /* a histogram's observations */
     double value;       /* a histogram's sum, in microseconds */
-    uint64_t buckets[]; /* of a histogram: observations in each, not cumulated */
+    uint64_t buckets[]; /* of a histogram: observations per bucket, not cumulative */
 };
 TAILQ_HEAD(series_list, series);
 
 #define HTTP_CACHE_SIZE 64
 
-struct http_cache { /* the series of a handler and a status */
+struct http_cache { /* the series of a handler and status */
     const char *handler;
     int status;
     struct series *requests, *duration;
@@ -108,17 +108,17 @@ struct http_cache { /* the series of a handler and a status */
 struct as_metrics {
     struct series *by_key;
     struct {
-        struct series_list list; /* in the order of their first occurrence */
+        struct series_list list; /* in order of creation */
         size_t count;
     } families[METRIC_COUNT];
 
-    /* found once, for what is counted thousands of times a second */
+    /* looked up once, because they change thousands of times a second */
     struct series *notifications[AS_NOTIFICATION_RESULT_COUNT];
-    struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 1]; /* the last: queued */
+    struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 1]; /* last index: queued */
     struct http_cache http[HTTP_CACHE_SIZE];
 };
 
-/* The series with these label values, made if it is not there. */
+/* The series with these label values, created if new. */
 struct series *series_get(struct as_metrics *metrics, enum metric metric,
                           const char *const *values);
 void series_add(struct series *series, double amount);

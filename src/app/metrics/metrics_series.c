@@ -1,5 +1,5 @@
 /*
- * Series by their label values. A series once made stays: a counter must not start again.
+ * Series by their label values. A series stays forever: a counter must not restart.
  */
 #include "metrics_private.h"
 
@@ -56,7 +56,7 @@ struct series *series_get(struct as_metrics *metrics, enum metric metric, const 
     struct series *series = find(metrics, key, size);
     if (series)
         return series;
-    /* The series of "other" is one of the last that fit, so that there is always room for it. */
+    /* The last free place is reserved for the series of "other". */
     if (family->series_max > 0 && metrics->families[metric].count + 1 >= family->series_max) {
         const char *others[METRIC_LABELS_MAX];
         for (size_t i = 0; family->labels[i]; i++)
@@ -76,7 +76,7 @@ void series_observe(struct series *series, enum metric metric, int64_t us)
 {
     const struct metric_family *family = &metric_families[metric];
     assert(family->type == METRIC_HISTOGRAM);
-    const double duration_us = us > 0 ? (double)us : 0; /* whole numbers add up without error */
+    const double duration_us = us > 0 ? (double)us : 0; /* sums of whole numbers are exact */
     size_t bucket = 0;
     while (bucket < family->bucket_count && duration_us > family->buckets[bucket] * 1e6)
         bucket++;

@@ -1,5 +1,5 @@
 /*
- * Reads /proc/self. The time of the start is the boot's plus that of proc(5)'s starttime.
+ * Reads /proc/self. The start time is the boot time plus proc(5)'s starttime.
  */
 #include "process_stats.h"
 
@@ -16,7 +16,7 @@
 
 #define PROC_FILE_MAX ((size_t)1024 * 1024)
 
-/* The fields of /proc/self/stat that are of use, counted from the first behind the name. */
+/* The fields that we need of /proc/self/stat, counted from the first after the name. */
 enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_STARTTIME = 19, STAT_VSIZE = 20, STAT_RSS = 21 };
 
 static int read_stat(int64_t *fields_out, size_t count)
@@ -26,7 +26,7 @@ static int read_stat(int64_t *fields_out, size_t count)
     int status = as_file_read("/proc/self/stat", PROC_FILE_MAX, &text, &size);
     if (status != 0)
         return status;
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    const char *at = strrchr(text, ')'); /* the name may contain anything */
     if (!at || at[1] != ' ')
         return -EBADMSG;
     at += 2;
@@ -63,7 +63,7 @@ static int count_open_fds(double *count_out)
     DIR *directory = opendir("/proc/self/fd");
     if (!directory)
         return -errno;
-    double count = -1; /* without the one that reads it */
+    double count = -1; /* without the descriptor of this folder */
     const struct dirent *entry;
     while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';

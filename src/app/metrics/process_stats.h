@@ -1,5 +1,5 @@
 /*
- * What the kernel counts about this process, as every Prometheus client shows it.
+ * The kernel's counts for this process, as all Prometheus clients show them.
  */
 #ifndef ALERTSCALER_SRC_APP_METRICS_PROCESS_STATS_H
 #define ALERTSCALER_SRC_APP_METRICS_PROCESS_STATS_H
@@ -12,7 +12,7 @@ struct process_stats {
     double open_fds, max_fds;
 };
 
-/* 0, or a negative errno where /proc is not to be read. */
+/* 0, or a negative errno if /proc is unreadable. */
 int process_stats_read(struct process_stats *stats_out) AS_MUST_USE;
 
 #endif

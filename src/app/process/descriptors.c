@@ -1,6 +1,6 @@
 /*
- * The soft limit of open files is low (often 1024) for the sake of programs that call select();
- * this one does not.
+ * The soft limit of open files is low (often 1024) for programs that use select(); this one does
+ * not.
  */
 #include "descriptors.h"
 

@@ -4,8 +4,8 @@
 #ifndef ALERTSCALER_SRC_APP_PROCESS_DESCRIPTORS_H
 #define ALERTSCALER_SRC_APP_PROCESS_DESCRIPTORS_H
 
-/* Raises the soft limit to the hard one, and warns where that does not suffice for so many
- * connections and what else is open. */
+/* Raises the soft limit to the hard limit. Warns if that is too low for `max_connections` and other
+ * open files. */
 void as_descriptors_raise(unsigned max_connections);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Memory is wiped when it is freed, whoever frees it: what curl, OpenSSL, libevent, libyaml and we
- * have copied of tokens, passwords and keys is gone when the copy is, and not when something else
- * happens to need the memory. In release builds only: sanitizers have a heap of their own. What
- * surely holds none, and is much, is freed by as_release instead.
+ * All memory is wiped when it is freed: copies of tokens, passwords and keys by curl, OpenSSL,
+ * libevent, libyaml and ourselves disappear with the memory, not only when it is reused. In release
+ * builds only: sanitizers have their own heap. Large memory that surely holds no secret is freed by
+ * as_release instead.
  *
- * The C library takes free and realloc of the program for its own and all libraries' use, and
- * offers its own under other names. What realloc would leave behind when it moves is why it is here
- * too.
+ * The C library uses the program's free and realloc for itself and all libraries, and provides its
+ * own under other names. realloc is here too because it would leave the old copy when it moves
+ * memory.
  */
 #include <malloc.h>
 #include <stdlib.h>

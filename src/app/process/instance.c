@@ -1,6 +1,6 @@
 /*
- * POD_NAME comes from the Deployment's manifest (downward API); a pod's host name is its name too,
- * but a process id adds nothing there.
+ * POD_NAME comes from the Deployment's manifest (downward API); a pod's host name is the same name,
+ * but there a process id adds nothing.
  */
 #include "instance.h"
 

@@ -1,6 +1,6 @@
 /*
- * Who this process is, for the action log: the pod's name in Kubernetes, else host name and process
- * id.
+ * The name of this process in the action log: the pod's name in Kubernetes, else host name and
+ * process id.
  */
 #ifndef ALERTSCALER_SRC_APP_PROCESS_INSTANCE_H
 #define ALERTSCALER_SRC_APP_PROCESS_INSTANCE_H

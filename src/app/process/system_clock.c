@@ -1,6 +1,5 @@
 /*
- * CLOCK_BOOTTIME goes on while the machine sleeps, so that a cooldown is one of the clock on the
- * wall.
+ * CLOCK_BOOTTIME includes the machine's sleep, so that cooldowns agree with the wall clock.
  */
 #include "system_clock.h"
 
@@ -15,7 +14,7 @@ static int64_t read_clock(clockid_t clock)
 {
     struct timespec now;
     if (clock_gettime(clock, &now) != 0)
-        abort(); /* cannot happen on Linux */
+        abort(); /* impossible on Linux */
     return now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
 }
 

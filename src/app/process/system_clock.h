@@ -1,5 +1,5 @@
 /*
- * The system's clocks, and what tells one run of the machine from the next.
+ * The system's clocks, and the id of the present boot.
  */
 #ifndef ALERTSCALER_SRC_APP_PROCESS_SYSTEM_CLOCK_H
 #define ALERTSCALER_SRC_APP_PROCESS_SYSTEM_CLOCK_H
@@ -9,6 +9,6 @@
 extern const struct as_clock as_system_clock;
 
 #define AS_BOOT_ID_SIZE 64
-void as_boot_id_read(char text_out[AS_BOOT_ID_SIZE]); /* "unknown" where the kernel does not say */
+void as_boot_id_read(char text_out[AS_BOOT_ID_SIZE]); /* "unknown" if unavailable */
 
 #endif

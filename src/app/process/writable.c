@@ -1,6 +1,6 @@
 /*
- * Asks access(2), which counts the rights of the real user: after the sandbox also those of root
- * without its privileges.
+ * Uses access(2), which checks the rights of the real user; after the sandbox root has no
+ * privileges.
  */
 #include <alertscaler/app/writable.h>
 

@@ -1,6 +1,6 @@
 /*
- * A hash table by digest, and a list by last use. The notification that is lent is at the list's
- * head, whatever its size: it goes with the next call where it is too large to be kept.
+ * A hash table by digest, and a list by last use. The lent notification is the list's head,
+ * whatever its size: if it is too large to keep, the next call frees it.
  */
 #include "decoded.h"
 
@@ -17,11 +17,11 @@
 #include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/payload.h>
 
-#define REQUEST_BYTES 512 /* at most, of the texts from the request: who sent it */
+#define REQUEST_BYTES 512 /* maximum, for texts from the request: the sender */
 
 struct entry {
     UT_hash_handle hh;           /* by digest */
-    TAILQ_ENTRY(entry) in_order; /* the last used first */
+    TAILQ_ENTRY(entry) in_order; /* last used first */
     struct as_digest digest;
     struct as_notification *notification;
     struct as_record_base base; /* the notification's */
@@ -56,7 +56,7 @@ static void forget(struct as_decoded *decoded, struct entry *entry)
 static void shrink(struct as_decoded *decoded)
 {
     struct entry *lent = TAILQ_FIRST(&decoded->order);
-    if (lent && lent->bytes > decoded->max) /* not at the others' expense */
+    if (lent && lent->bytes > decoded->max) /* do not evict the others for it */
         forget(decoded, lent);
     while (decoded->counts.bytes > decoded->max)
         forget(decoded, TAILQ_LAST(&decoded->order, entry_list));
@@ -95,7 +95,7 @@ int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
 {
     const struct as_digest digest = as_digest_get(body, size);
     struct entry *entry;
-    shrink(decoded); /* the last one lent may be too large */
+    shrink(decoded); /* the last lent one may be too large */
     HASH_FIND(hh, decoded->entries, &digest, sizeof(digest), entry);
     if (entry) {
         decoded->counts.hits++;

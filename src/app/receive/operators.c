@@ -1,5 +1,5 @@
 /*
- * From a request to an order and back.
+ * Requests to orders, outcomes to answers.
  */
 #include "operators.h"
 
@@ -47,7 +47,7 @@ static void reply_unavailable(struct as_http_exchange *exchange, const char *why
                    "alertscaler cannot store commands now (%s): nothing was done", why);
 }
 
-/* The order's target, decoded, for free(). False after answering. */
+/* The order's target, decoded, for free(). False if it has answered. */
 static bool decode_target(struct as_http_exchange *exchange, const char *encoded, char **target_out)
 {
     size_t size = 0;

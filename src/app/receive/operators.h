@@ -2,9 +2,8 @@
  * Operators' orders over HTTP: POST /api/v1/targets/{id}/pause, /resume, /scale, /unlock and, for
  * all targets, /api/v1/pause and /api/v1/resume. docs/api.md describes them.
  *
- * Who may order is decided before (auth.h, the permission `admin`). An order is answered when it is
- * durable, also one that is refused: it is in the action log then. What cannot be made durable is
- * answered 503.
+ * Authorization comes before (auth.h, the permission `admin`). An order, even a refused one, is
+ * answered when it is durable in the action log; if that fails, the answer is 503.
  */
 #ifndef ALERTSCALER_SRC_APP_RECEIVE_OPERATORS_H
 #define ALERTSCALER_SRC_APP_RECEIVE_OPERATORS_H
@@ -23,18 +22,18 @@ struct as_operators;
 struct as_operators *as_operators_new(struct as_waiting *waiting) AS_MUST_USE;
 struct as_operators *as_operators_free(struct as_operators *operators);
 
-struct as_operators_way {   /* where orders go */
+struct as_operators_way {   /* to the shell */
     struct as_shell *shell; /* NULL: 503 with `why_not` */
     struct as_storage *storage;
     const char *why_not;
 };
 
-/* `encoded_target`: as it stands in the path; NULL: all targets. */
+/* `encoded_target`: as in the path; NULL: all targets. */
 void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
                          const char *who, enum as_order_kind kind, const char *encoded_target,
                          const struct as_operators_way *way);
 
-/* What became of an order: AS_EFFECT_RECORD_COMMAND. */
+/* The outcome of an order: AS_EFFECT_RECORD_COMMAND. */
 void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
                              const struct as_order_record *record);
 

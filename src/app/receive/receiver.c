@@ -1,5 +1,5 @@
 /*
- * From a body to a notification, and what is said of the bodies that are none.
+ * Decodes bodies to notifications, and reports the bodies that are not notifications.
  */
 #include "receiver.h"
 
@@ -18,10 +18,10 @@
 #define TRACEPARENT_MAX 128
 
 enum complaint {
-    REFUSED, /* bodies that are no notification: anybody may send them */
-    INVALID, /* alerts that cannot be read, of notifications that were taken */
+    REFUSED, /* bodies that are not notifications: anybody may send them */
+    INVALID, /* unreadable alerts in accepted notifications */
     AHEAD,   /* alerts dated ahead of the clock */
-    CROWDED, /* notifications that there was no room for */
+    CROWDED, /* notifications refused for lack of room */
     COMPLAINT_COUNT
 };
 static const struct complaint_row {
@@ -183,7 +183,7 @@ void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchan
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange)
 {
     if (!as_auth_verify_body(receiver->config.auth, exchange) ||
-        !as_receiver_check(receiver, exchange)) /* again: the body may have taken its time */
+        !as_receiver_check(receiver, exchange)) /* again: the body may have taken long */
         return;
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);

@@ -1,8 +1,8 @@
 /*
  * The webhook: from an HTTP request to a durable notification and its answer.
  *
- * `200` is sent when the notification is durable, never before. What cannot be made durable is
- * answered `503` and keeps nothing, so that Alertmanager sends it again.
+ * `200` is sent after the notification is durable, never before. If it cannot be made durable, the
+ * answer is `503` and nothing is kept, so that Alertmanager sends it again.
  */
 #ifndef ALERTSCALER_SRC_APP_RECEIVE_RECEIVER_H
 #define ALERTSCALER_SRC_APP_RECEIVE_RECEIVER_H
@@ -36,29 +36,27 @@ struct as_receiver_config {
 struct as_receiver *as_receiver_new(const struct as_receiver_config *config) AS_MUST_USE;
 struct as_receiver *as_receiver_free(struct as_receiver *receiver);
 
-/* Where notifications go; both borrowed. Without a shell every request is
- * answered 503 with `why` (static memory). */
+/* Both are borrowed. Without a shell every request is answered 503 with `why` (static memory). */
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
                            struct as_storage *storage, const char *why);
 
-/* Bytes of memory for what has been decoded (decoded.h); none before it is set. */
+/* Bytes of memory for the cache (decoded.h); 0 until set. */
 void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
 
-/* Whether a notification can be taken now; false after answering 503. */
+/* Whether a notification can be accepted now; false if it has answered 503. */
 bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *exchange) AS_MUST_USE;
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
-/* For a POST to another path: says where notifications go, to the sender and, throttled, in the
- * log. */
+/* For a POST to another path: tells the sender and, throttled, the log where to send
+ * notifications. */
 void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
-/* What became of a notification: AS_EFFECT_RECORD_NOTIFICATION. */
+/* The outcome of a notification: AS_EFFECT_RECORD_NOTIFICATION. */
 void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record);
 
-/* Once a second or so: logs how many bodies were refused since it was said last, when it is time.
- */
+/* Call about once a second: logs the number of refused bodies since the last time, if due. */
 void as_receiver_look(struct as_receiver *receiver);
 
 size_t as_receiver_count_waiting(const struct as_receiver *receiver);

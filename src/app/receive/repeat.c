@@ -1,8 +1,8 @@
 /*
- * Alerts of the same body have the same labels; what may differ from one time to the next is what
- * became of them, and under which rules. Rules are told apart by where their names are, which holds
- * as long as the rule set does: hence the epoch. The digest is short: nobody can aim at it who does
- * not know the epoch, which is random.
+ * Alerts of the same body have the same labels; only their outcomes and rules may change from one
+ * time to the next. Rules are compared by the addresses of their names, which are valid as long as
+ * the rule set: hence the epoch. The digest is short, but cannot be forged without the epoch, which
+ * is random.
  */
 #include "repeat.h"
 

@@ -1,5 +1,5 @@
 /*
- * The list of what waits for the disk.
+ * The list of requests that wait for the disk.
  */
 #include "waiting.h"
 
@@ -58,7 +58,7 @@ uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind
     return entry->request;
 }
 
-/* It is the last: it came in this step. */
+/* It is the last: it was added in this step. */
 struct as_waiting_answer *as_waiting_find(struct as_waiting *waiting, uint64_t request)
 {
     struct entry *last = TAILQ_LAST(&waiting->entries, entry_list);

@@ -1,9 +1,8 @@
 /*
- * Requests that wait for the disk: notifications and orders. The engine's effects say what becomes
- * of a request, and then that it is durable; only then it is answered.
+ * Requests that wait for the disk: notifications and orders. The engine's effects first give the
+ * outcome of a request, then say that it is durable; only then it is answered.
  *
- * They wait in the order in which they came, which is the order in which they become durable: a
- * list is enough.
+ * Requests become durable in the order in which they came: a list is enough.
  */
 #ifndef ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
 #define ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
@@ -17,31 +16,31 @@
 
 struct as_waiting;
 
-struct as_waiting_kind { /* the caller's, for as long as its requests wait */
+struct as_waiting_kind { /* owned by the caller, for as long as its requests wait */
     /* Answers a request that will not become durable. */
     void (*lose)(void *context, struct as_http_exchange *exchange);
     void *context;
-    size_t count; /* how many of its requests wait; all zero at the beginning */
+    size_t count; /* number of its waiting requests; all zero at first */
 };
 
 struct as_waiting_answer {
     int status;          /* 200, or an error whose text is in `body` */
-    const char *headers; /* of a 200 */
-    struct as_buf body;  /* of a 200: JSON */
+    const char *headers; /* for a 200 */
+    struct as_buf body;  /* for a 200: JSON */
 };
 
 struct as_waiting *as_waiting_new(void) AS_MUST_USE;
-struct as_waiting *as_waiting_free(struct as_waiting *waiting); /* nothing waits any more */
+struct as_waiting *as_waiting_free(struct as_waiting *waiting); /* only if nothing waits */
 
-/* The number of the request, by which effects name it; never 0. */
+/* The number of the request in effects; never 0. */
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
                         struct as_http_exchange *exchange) AS_MUST_USE;
 
-/* What the request is answered once it is durable, to be filled: an empty 200. NULL: it does not
- * wait. */
+/* The answer to be sent when the request is durable, to be filled; initially an empty 200. NULL: it
+ * does not wait. */
 struct as_waiting_answer *as_waiting_find(struct as_waiting *waiting, uint64_t request);
 
-void as_waiting_end(struct as_waiting *waiting, uint64_t request); /* it is durable */
-void as_waiting_lose(struct as_waiting *waiting);                  /* nothing becomes durable */
+void as_waiting_end(struct as_waiting *waiting, uint64_t request); /* now durable */
+void as_waiting_lose(struct as_waiting *waiting);                  /* all of them */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The sandbox as a whole: what is put in force, in which order, and what is said about it.
+ * The sandbox as a whole: which parts are enabled, in which order, and what is logged.
  */
 #include "sandbox_private.h"
 
@@ -25,13 +25,13 @@
 #define HAS_SANITIZER 1
 #endif
 #ifndef HAS_SANITIZER
-#define HAS_SANITIZER 0 /* their runtimes fork, trace and map as they like */
+#define HAS_SANITIZER 0 /* their runtimes fork, trace and map freely */
 #endif
 
 struct as_sandbox {
-    struct sandbox_files files; /* what is allowed */
-    int landlock;               /* its level, 0: not in force */
-    bool is_strict;             /* no program may be run */
+    struct sandbox_files files; /* allowed files */
+    int landlock;               /* its level, 0: disabled */
+    bool is_strict;             /* no program may run */
 };
 
 int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
@@ -47,7 +47,7 @@ int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
     return 0;
 }
 
-/* Who has none may not be allowed to give up any: service managers forbid the call besides. */
+/* Without capabilities the call to drop them may be forbidden: service managers block it too. */
 static bool has_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -61,7 +61,7 @@ static bool has_capabilities(void)
     return false;
 }
 
-/* The bounding set needs a right that only root has, and counts for nobody else. */
+/* Only root may change the bounding set, and only root is affected by it. */
 static int drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -74,7 +74,7 @@ static int drop_capabilities(void)
     return 0;
 }
 
-/* What the mode asks for and is not to be had. */
+/* Fails because the mode requires something unavailable. */
 static int refuse(const char *what, int code, struct as_error *error)
 {
     as_error_set_errno(error, code, "--sandbox=required: %s", what);
@@ -174,7 +174,7 @@ int as_sandbox_check(const struct as_sandbox *sandbox, const struct as_sandbox_c
     }
     for (size_t i = 0; sandbox->landlock > 0 && i < files.count; i++) {
         const struct sandbox_place *place = &files.places[i];
-        /* a new state is not opened before the next start */
+        /* the new state's file is opened only after a restart */
         if (!place->is_ours || place->access & SANDBOX_WRITE ||
             sandbox_files_cover(&sandbox->files, place->path, place->access))
             continue;
@@ -187,7 +187,7 @@ int as_sandbox_check(const struct as_sandbox *sandbox, const struct as_sandbox_c
     return 0;
 }
 
-/* Where it may not be read; its folder where it is not there, as making it may be refused. */
+/* The unreadable path; its folder if it is missing, as creating it may be refused; else NULL. */
 static char *find_refused(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

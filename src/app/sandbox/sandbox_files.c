@@ -1,9 +1,9 @@
 /*
- * Which files the daemon needs: those that the configuration names, and those of the system that
- * name resolution, TLS and the loader read at any time.
+ * The files that the daemon needs: those named in the configuration, and the system's for name
+ * resolution, TLS and the loader.
  *
- * Of a file its folder counts: what rotates is replaced by another file of that name. Where a path
- * goes through symbolic links, the folder that it leads to now counts too.
+ * The rule for a file covers its folder: rotation replaces a file by another of the same name. If a
+ * path has symbolic links, the folder that it leads to now is covered too.
  */
 #include "sandbox_private.h"
 
@@ -18,8 +18,8 @@
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/provider/talk.h>
 
-/* Not /etc/resolv.conf and so on one by one: they are replaced by others of their names, and then
- * a rule for the old one allows nothing. */
+/* Folders, not /etc/resolv.conf and others one by one: when such a file is replaced, a rule for the
+ * old one is useless. */
 static const char *const system_places[] = {
     "/etc", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
     "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/zoneinfo",
@@ -33,7 +33,7 @@ static void add(struct sandbox_files *files, const char *path, unsigned access, 
     char *real = realpath(path, NULL);
     struct stat st = {0};
     if (!real)
-        return; /* not there: opening it would fail anyway */
+        return; /* missing: opening it would fail anyway */
     (void)stat(real, &st);
     files->places = as_xgrow(files->places, files->count, &files->capacity, sizeof(*files->places));
     files->places[files->count++] = (struct sandbox_place){
@@ -53,7 +53,7 @@ static char *get_folder(const char *path)
     return as_xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* The folder of a file; and the one of the file that it is a link to. */
+/* The folder of a file, and that of its link target. */
 static void add_file(struct sandbox_files *files, const char *path, unsigned access)
 {
     if (as_str_is_empty(path))
@@ -96,7 +96,7 @@ static void add_needed(void *context, const char *path, bool is_program)
         files->program = as_xstrdup(path);
 }
 
-/* A file that a kind of provider reads, and what it names. */
+/* A file that a kind of provider reads, and the files named in it. */
 static void add_kinds_file(struct sandbox_files *files, const struct as_provider_kind *kind,
                            const char *path)
 {
@@ -105,12 +105,12 @@ static void add_kinds_file(struct sandbox_files *files, const struct as_provider
     add_file(files, path, SANDBOX_READ);
     if (!kind->read_names || as_str_is_empty(path) ||
         as_file_read(path, AS_TALK_FILE_MAX, &content, &size) != 0)
-        return; /* who reads it tells what is wrong with it */
+        return; /* its reader reports the problem */
     kind->read_names(content, size, add_needed, files);
     as_wipe_free(content);
 }
 
-/* What the row of a kind says: $VARIABLE, $VARIABLE/name, ~/path. NULL: there is none. */
+/* Expands a kind's row: $VARIABLE, $VARIABLE/name, ~/path. NULL: no such file. */
 static char *find_kinds_file(const char *file)
 {
     const size_t size = strcspn(file, "/");
@@ -136,7 +136,7 @@ static void add_provider(struct sandbox_files *files, const struct as_provider_s
     }
 }
 
-/* The folder in which a pattern begins to be one. */
+/* The last folder of a pattern before its first wildcard. */
 static void add_pattern(struct sandbox_files *files, const char *config_file, const char *pattern)
 {
     AS_CLEANUP(as_free_p) char *fixed = as_xstrndup(pattern, strcspn(pattern, "*?[\\"));
@@ -181,7 +181,7 @@ void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_
     config->adapters->visit_files(config->outside, &loaded->settings, add_needed, files);
 }
 
-/* A plugin is a program like others: it may be anywhere, and keeps its caches where programs do. */
+/* Plugins are ordinary programs: they and their caches may be anywhere. */
 static void add_for_programs(struct sandbox_files *files)
 {
     const char *const scratch[] = {getenv("HOME"), getenv("TMPDIR"), "/tmp", "/var/tmp"};

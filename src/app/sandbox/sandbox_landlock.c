@@ -1,9 +1,9 @@
 /*
- * Landlock by its system calls: the C library knows none of them, and the distribution's header
- * only the first two levels. Numbers are those of <linux/landlock.h>, which are for ever.
+ * Landlock by its system calls: the C library has none of them, and the distribution's header only
+ * the first two levels. Numbers are those of <linux/landlock.h>, which never change.
  *
- * Listing folders stays allowed: names tell little, and a reload can then say which rule file it
- * could not read. Which metadata a file has, Landlock does not hide anyway.
+ * Listing folders stays allowed: names reveal little, and a reload can then name the rule file that
+ * it could not read. Landlock does not hide a file's metadata anyway.
  */
 #include "sandbox_private.h"
 
@@ -34,7 +34,7 @@
 enum { NET_LEVEL = 4, SCOPE_LEVEL = 6 };
 enum { QUERY_VERSION = 1, RULE_PATH_BENEATH = 1 };
 
-struct ruleset { /* struct landlock_ruleset_attr of level 6; older ones take it when the rest is 0
+struct ruleset { /* struct landlock_ruleset_attr of level 6; older levels accept it if the rest is 0
                   */
     uint64_t fs, net, scoped;
 };
@@ -47,7 +47,7 @@ struct __attribute__((packed)) path_rule { /* struct landlock_path_beneath_attr 
 int sandbox_landlock_get_level(void)
 {
     const long level = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, QUERY_VERSION);
-    return level > 0 ? (int)level : 0; /* not built in, switched off, or denied by a container */
+    return level > 0 ? (int)level : 0; /* not built in, disabled, or denied by a container */
 }
 
 static uint64_t get_handled(int level)
@@ -79,7 +79,7 @@ static int allow(int ruleset, uint64_t handled, const struct sandbox_place *plac
     struct stat info;
     const int fd = open(place->path, O_PATH | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* not there, so there is nothing to allow */
+        return 0; /* missing: nothing to allow */
     struct path_rule rule = {.allowed = get_rights(place->access) & handled, .folder = fd};
     int code = fstat(fd, &info) == 0 ? 0 : -errno;
     if (code == 0 && !S_ISDIR(info.st_mode))
@@ -90,8 +90,8 @@ static int allow(int ruleset, uint64_t handled, const struct sandbox_place *plac
     return code;
 }
 
-/* A folder of /proc/self is another one for the kernel each time that it has forgotten it; it does
- * not while somebody has it open, which is for as long as the process lives. */
+/* The kernel may forget a folder of /proc/self, and then creates another one. Keeping it open for
+ * the life of the process prevents that. */
 static int pin_process_folder(void)
 {
     const int fd = open("/proc/self", O_PATH | O_CLOEXEC);

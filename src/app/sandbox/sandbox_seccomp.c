@@ -1,13 +1,12 @@
 /*
- * Which system calls there are, for libc, libevent, curl, OpenSSL, SQLite, threads and ourselves.
+ * The allowed system calls, for libc, libevent, curl, OpenSSL, SQLite, threads and ourselves.
  *
- * Strict: what is not on the list "is not implemented" (ENOSYS), because that is what libraries
- * expect of a call that is newer than the kernel, and fall back on an older one. What no library of
- * ours has a reason for and an intruder does, ends the process: a crash is a tested path, and the
- * kernel's log says which call it was.
+ * Strict: a call that is not on the list fails with ENOSYS; libraries expect that of calls newer
+ * than the kernel, and fall back to older ones. Calls that only an intruder makes end the process:
+ * a crash is a tested path, and the kernel's log names the call.
  *
- * Where credential plugins run, the filter is inherited by programs we know nothing of: everything
- * is allowed but what no such program needs, which is refused (EPERM).
+ * Credential plugins inherit the filter, and may be any program: then everything is allowed except
+ * calls that no plugin needs, which fail with EPERM.
  */
 #include "sandbox_private.h"
 
@@ -23,8 +22,7 @@
 
 #include <linux/netlink.h>
 
-/* Of two names for one purpose, the older is what x86-64 has besides; aarch64 knows only the newer.
- */
+/* Of two names for one purpose, x86-64 also has the older; aarch64 has only the newer. */
 static const char *const allowed[] = {
     /* memory */
     "brk", "munmap", "mremap", "madvise", "mincore", "msync",
@@ -32,13 +30,13 @@ static const char *const allowed[] = {
     "futex", "set_robust_list", "get_robust_list", "rseq", "membarrier", "sched_yield",
     "sched_getaffinity", "getcpu", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack",
     "restart_syscall", "exit", "exit_group",
-    /* who and what we are */
+    /* our identity */
     "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
     "getresgid", "uname", "getrusage", "times", "sysinfo", "getrlimit", "getcwd", "capget",
-    /* time and chance */
+    /* time and random numbers */
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
     "getrandom", "timerfd_create", "timerfd_settime", "timerfd_gettime",
-    /* files; which of them is Landlock's business */
+    /* files; Landlock decides which */
     "open", "openat", "close", "close_range", "read", "readv", "pread64", "preadv", "write",
     "writev", "pwrite64", "pwritev", "lseek", "fstat", "newfstatat", "stat", "lstat", "statx",
     "statfs", "fstatfs", "access", "faccessat", "faccessat2", "getdents64", "readlink",
@@ -48,17 +46,17 @@ static const char *const allowed[] = {
     /* waiting */
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll",
     "select", "pselect6",
-    /* the network; the listening socket is there already */
+    /* the network; the listening socket exists already */
     "connect", "bind", "accept", "accept4", "shutdown", "getsockname", "getpeername", "getsockopt",
     "setsockopt", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg",
-    /* what it is about to end with */
+    /* at exit */
     "wait4"};
 
-/* Takes over another process, the kernel or the machine, or leaves the sandbox. */
+/* Calls that take over another process, the kernel or the machine, or leave the sandbox. */
 static const char *const forbidden[] = {
     /* other processes */
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
-    /* the file system as others see it */
+    /* other processes' view of the file system */
     "mount", "umount2", "umount", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen",
     "fsconfig", "fsmount", "fspick", "mount_setattr", "setns", "unshare", "mknod", "mknodat",
     "open_by_handle_at", "swapon", "swapoff", "quotactl", "quotactl_fd", "acct",
@@ -67,10 +65,10 @@ static const char *const forbidden[] = {
     "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "iopl", "ioperm",
     "modify_ldt", "lookup_dcookie", "nfsservctl", "syslog", "personality", "io_uring_setup",
     "io_uring_enter", "io_uring_register", "uselib", "vhangup",
-    /* the clock and the names */
+    /* the clock and host names */
     "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname"};
 
-/* Forbidden besides where no program is to be run. */
+/* Also forbidden if no program may run. */
 static const char *const forbidden_strictly[] = {
     "execve",    "execveat",  "setuid",   "setgid",   "setreuid", "setregid", "setresuid",
     "setresgid", "setgroups", "setfsuid", "setfsgid", "capset",   "listen"};
@@ -80,7 +78,7 @@ static const char *const forbidden_strictly[] = {
      CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define SOCKET_TYPE ((scmp_datum_t)0xf) /* without SOCK_NONBLOCK and SOCK_CLOEXEC */
 
-/* A name that the library does not know is newer than it: the default is right for it. */
+/* Skips names that libseccomp does not know: such calls are newer, and the default is right. */
 static int add_all(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t count)
 {
     int code = 0;
@@ -98,8 +96,8 @@ static int allow_if(scmp_filter_ctx filter, int number, const struct scmp_arg_cm
     return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, number, count, arguments);
 }
 
-/* Memory is writable or executable, never both, and becomes executable by being mapped so: what the
- * loader does for a library, and an intruder's code is not. */
+/* Memory is writable or executable, never both. It becomes executable only by mapping it so, as the
+ * loader does for a library; an intruder's code is written first. */
 static int allow_memory(scmp_filter_ctx filter)
 {
     static const scmp_datum_t kinds[] = {0, PROT_WRITE, PROT_EXEC};
@@ -113,8 +111,8 @@ static int allow_memory(scmp_filter_ctx filter)
                            &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), 1);
 }
 
-/* Threads, not processes. clone3 has its flags in memory, where no filter sees them: "not
- * implemented" has libc take clone. */
+/* Threads, not processes. Filters cannot see clone3's flags, which are in memory: ENOSYS makes libc
+ * use clone. */
 static int allow_threads(scmp_filter_ctx filter, int pid)
 {
     const scmp_datum_t flags = CLONE_THREAD | NAMESPACES;
@@ -126,7 +124,7 @@ static int allow_threads(scmp_filter_ctx filter, int pid)
 
 static int allow_sockets(scmp_filter_ctx filter)
 {
-    static const scmp_datum_t families[] = {AF_INET, AF_INET6, AF_UNIX}; /* the last: NSS */
+    static const scmp_datum_t families[] = {AF_INET, AF_INET6, AF_UNIX}; /* the last: for NSS */
     static const scmp_datum_t types[] = {SOCK_STREAM, SOCK_DGRAM};
     int code = 0;
     for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(families); i++) {
@@ -139,7 +137,7 @@ static int allow_sockets(scmp_filter_ctx filter)
         }
     }
     const struct scmp_arg_cmp addresses[] = {
-        /* getaddrinfo asks which addresses we have */
+        /* getaddrinfo reads our addresses */
         SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
         SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
     };
@@ -188,11 +186,11 @@ int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid, scmp_filter
         if (code == 0)
             code = seccomp_arch_add(filter, arch);
     }
-    if (code == 0) /* a 32-bit call has other numbers */
+    if (code == 0) /* 32-bit calls have other numbers */
         code = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    if (code == 0) /* for all threads at once */
+    if (code == 0) /* all threads at once */
         code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    if (code == 0) /* a binary tree: the list is long */
+    if (code == 0) /* a binary tree, because the list is long */
         code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (code == 0 && runs_programs)
         code = add_all(filter, SCMP_ACT_ERRNO(EPERM), forbidden, AS_ARRAY_SIZE(forbidden));

@@ -1,7 +1,7 @@
 /*
- * See journal.h. A commit that fails leaves `head` and `rows` as they were, so that no number is
- * ever given to two records; what the failed transaction left in the store is found out by opening
- * it anew, not here.
+ * See journal.h. A failed commit leaves `head` and `rows` unchanged, so no number is ever used for
+ * two records. What the failed transaction left in the store is determined when it is opened again,
+ * not here.
  */
 #include "journal.h"
 
@@ -15,10 +15,10 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/number.h>
 
-#define LINES_MAX  (UINT64_C(900) << 20) /* SQLite takes values up to 10^9 bytes */
+#define LINES_MAX  (UINT64_C(900) << 20) /* SQLite's limit for a value is 10^9 bytes */
 #define LINES_KEEP (UINT64_C(256) << 10) /* scratch memory kept between commits */
 #define HEAD_KEY   "action_log_head"
-#define OPENED_KEY "opened" /* when, RFC 3339; for people who look into the file */
+#define OPENED_KEY "opened" /* the time, RFC 3339; for people who read the file */
 #define HEAD_SIZE  (20 + 1 + AS_AUDIT_HASH_SIZE) /* "1234 <hash>" */
 
 static void encode_seq(uint64_t seq, unsigned char bytes_out[8])
@@ -71,8 +71,8 @@ static int commit_changes(struct journal *journal, size_t done_rows, struct as_e
     return status;
 }
 
-/* Begins a transaction with the deletion of the rows that are done; `keys` holds their keys until
- * the commit. */
+/* Begins a transaction with the deletion of finished rows; `keys` holds their keys until the
+ * commit. */
 static unsigned char *begin_with_done_rows(struct journal *journal)
 {
     unsigned char *keys = as_xmalloc(journal->synced_rows * 8 + 1);
@@ -96,7 +96,7 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
     journal->line_count = 0;
     STAILQ_FOREACH (batch, batches, link)
         size += as_storage_batch_bound_lines(batch);
-    (void)as_buf_reserve(&journal->lines, size); /* at once, not in steps */
+    (void)as_buf_reserve(&journal->lines, size); /* at once, instead of in steps */
     STAILQ_FOREACH (batch, batches, link) {
         if (batch->bytes.failed) {
             as_error_set(error, "a change of more than 256 MiB");
@@ -153,9 +153,9 @@ static bool may_all_lag(const struct as_storage_batches *batches)
     return true;
 }
 
-/* Records alone need no transaction: in the log, and synced there, they are as durable as they can
- * be. The store's head stays behind; at opening the log's is the one that counts. Not so where
- * another replica, with a log file of its own, may go on from the store. */
+/* Records alone need no transaction: synced in the log they are durable. The store's head stays
+ * behind; after a restart the log's head counts. Not so if another replica, with its own log file,
+ * may continue from the store. */
 static int write_through(struct journal *journal, const struct as_audit_head *head, bool may_lag,
                          struct as_error *error)
 {
@@ -179,7 +179,7 @@ static int write_through(struct journal *journal, const struct as_audit_head *he
 int journal_commit(struct journal *journal, const struct as_storage_batches *batches,
                    struct as_error *error)
 {
-    /* what the store has goes on from these lines */
+    /* these lines precede those in the store */
     int status = journal->lags && have_changes(batches) ? journal_sync(journal, error) : 0;
     if (status)
         return status;
@@ -300,15 +300,15 @@ int as_storage_read_head(struct as_store *store, struct as_audit_head *head_out,
 
 struct replay {
     struct journal *journal;
-    struct as_audit_head log; /* where the log stands */
+    struct as_audit_head log; /* the log's head */
     struct as_error *error;
 };
 
-/* The lines of a row, as they are gone through. */
+/* The lines of a row, during the walk. */
 struct row {
     uint64_t first, last;      /* numbers of its lines */
-    const char *end, *at_last; /* its last line */
-    const char *rest;          /* the lines that the log does not have */
+    const char *end, *at_last; /* at_last: its last line */
+    const char *rest;          /* lines that the log lacks */
     uint64_t rest_seq;
 };
 
@@ -343,8 +343,8 @@ static int check_line(struct replay *replay, const char *line, const char *end,
                : 0;
 }
 
-/* Where the log is one of several replicas' and does not stand right before these lines: another
- * one wrote what is between, and a new part begins. */
+/* If replicas share the store and the log does not end right before these lines, another replica
+ * wrote the lines between: begins a new part. */
 static int begin_part(struct replay *replay, const struct as_audit_head *before)
 {
     struct as_audit *audit = replay->journal->audit;
@@ -360,7 +360,7 @@ static int begin_part(struct replay *replay, const struct as_audit_head *before)
     return audit->begin_part(audit, before, replay->error);
 }
 
-/* Appends those lines of a row that the log does not have. */
+/* Appends the lines of a row that the log lacks. */
 static int replay_row(void *context, const void *key, size_t key_size, const void *value,
                       size_t value_size)
 {
@@ -399,7 +399,7 @@ static int replay_row(void *context, const void *key, size_t key_size, const voi
     return status;
 }
 
-/* After the replay the log must stand where the state does; says so where it does not. */
+/* After the replay the heads of log and state must be equal; logs a difference. */
 static void compare_heads(struct journal *journal, const struct as_audit_head *log)
 {
     if (log->seq > 0 && journal->head.seq == 0) {
@@ -409,7 +409,7 @@ static void compare_heads(struct journal *journal, const struct as_audit_head *l
                AS_FI("log_seq", log->seq));
         journal->head = *log;
     } else if (log->seq > journal->head.seq) {
-        /* records without changes of the state were the last, or the state is an old copy */
+        /* the last records did not change the state, or the state is an old copy */
         as_log(AS_LOG_INFO, "the action log is ahead of the state: going on from the log",
                AS_FI("log_seq", log->seq), AS_FI("state_seq", journal->head.seq));
         journal->head = *log;
@@ -422,8 +422,7 @@ static void compare_heads(struct journal *journal, const struct as_audit_head *l
     }
 }
 
-/* Empties the outbox, and writes in any case: what cannot be written must not look as if it could.
- */
+/* Empties the outbox. It always writes, so that an unwritable store is detected. */
 static int commit_opening(struct journal *journal, struct as_error *error)
 {
     AS_CLEANUP(as_free_p) unsigned char *keys = begin_with_done_rows(journal);

@@ -1,7 +1,7 @@
 /*
- * The queue in front of the journal. Completions are made where the work is done and handed out by
- * as_storage_deliver in the loop's thread, in the order of submission: also those of a failure, for
- * which the waiting batches are answered in one go under the mutex.
+ * The queue before the journal. Completions are created by the worker and delivered by
+ * as_storage_deliver in the loop's thread, in the order of submission. After a failure the waiting
+ * batches are completed all at once under the mutex.
  */
 #include <alertscaler/app/storage.h>
 
@@ -45,7 +45,7 @@ static void complete_batches(struct as_storage *storage, struct as_storage_batch
     }
 }
 
-/* The end of it: `taken` are the batches that were being committed. */
+/* Final failure; `taken` are the batches of the failed commit. */
 static void fail(struct as_storage *storage, struct as_storage_batches *taken, int status,
                  const struct as_error *error)
 {
@@ -62,9 +62,9 @@ static void fail(struct as_storage *storage, struct as_storage_batches *taken, i
     storage_thread_notify(storage);
 }
 
-/* The oldest batches, as many as go into one transaction: those of which it is said that they are
- * in the log's present file without the ones that may not fit there. In the thread none while the
- * loop's turn lasts. False: none. */
+/* Takes the oldest batches, as many as fit one transaction. After the first, batches that may not
+ * fit the present log file are left: their file was promised. With a thread, none during the loop's
+ * turn. False: none. */
 static bool take(struct as_storage *storage, struct as_storage_batches *taken_out)
 {
     struct as_storage_batch *batch;
@@ -121,7 +121,7 @@ static as_mono_time find_deadline(const struct as_storage *storage)
     return (as_mono_time){lag < due ? lag : due};
 }
 
-/* Says where the journal stands now; `lines` bytes are in the log's file at last. */
+/* Publishes the journal's state; `lines` bytes have reached the log's file. */
 static void publish(struct as_storage *storage, uint64_t lines)
 {
     struct as_audit *audit = storage->journal.audit;
@@ -131,7 +131,7 @@ static void publish(struct as_storage *storage, uint64_t lines)
     storage->unplaced -= lines;
     storage->place = audit->get_place(audit);
     if (storage->is_direct && deadline.us < storage->deadline.us)
-        pthread_cond_signal(&storage->work); /* the thread has a sync to do */
+        pthread_cond_signal(&storage->work); /* the thread must sync */
     storage->deadline = deadline;
     pthread_mutex_unlock(&storage->mutex);
 }
@@ -175,7 +175,7 @@ static bool is_sync_due(const struct as_storage *storage)
            clock->get_mono(clock).us >= find_deadline(storage).us;
 }
 
-/* Flush and reopen, once nothing waits any more. True if one was wanted. */
+/* Flush and reopen, when nothing waits. True if one was requested. */
 static bool serve_requests(struct as_storage *storage, int *status_out, struct as_error *error)
 {
     pthread_mutex_lock(&storage->mutex);
@@ -204,7 +204,7 @@ static bool serve_requests(struct as_storage *storage, int *status_out, struct a
     return true;
 }
 
-/* After work, when nothing waits. */
+/* After work, if nothing waits. */
 static void tidy(struct as_storage *storage)
 {
     struct as_store *store = storage->journal.store;
@@ -384,7 +384,7 @@ void as_storage_reopen_log(struct as_storage *storage)
     pthread_mutex_unlock(&storage->mutex);
 }
 
-/* Until nothing waits and all is flushed, or it failed. */
+/* Until nothing waits and all is flushed, or the storage fails. */
 static void flush(struct as_storage *storage)
 {
     pthread_mutex_lock(&storage->mutex);

@@ -1,6 +1,6 @@
 /*
- * Filling a batch. Everything is copied into one buffer; offsets instead of pointers, since it
- * moves as it grows.
+ * Filling a batch. Everything is copied into one buffer, which moves as it grows: hence offsets
+ * instead of pointers.
  */
 #include "storage_batch.h"
 

@@ -1,5 +1,5 @@
 /*
- * What is in a batch: one block of bytes, and where in it the changes and records lie.
+ * The content of a batch: one block of bytes, with the offsets of changes and records.
  */
 #ifndef ALERTSCALER_SRC_APP_STORAGE_STORAGE_BATCH_H
 #define ALERTSCALER_SRC_APP_STORAGE_STORAGE_BATCH_H
@@ -20,14 +20,14 @@ struct batch_change {
 };
 
 struct batch_record {
-    size_t at, size, at_hash, at_prev, at_seq; /* the latter three from `at` */
+    size_t at, size, at_hash, at_prev, at_seq; /* the last three are relative to `at` */
 };
 
 struct as_storage_batch {
     STAILQ_ENTRY(as_storage_batch) link;
     uint64_t ticket;
     bool may_lag;
-    struct as_buf bytes; /* failed: it is too large, and so will be the commit */
+    struct as_buf bytes; /* failed: too large, so the commit will fail too */
     struct batch_change *changes;
     size_t change_count, change_capacity;
     struct batch_record *records;
@@ -36,7 +36,7 @@ struct as_storage_batch {
 
 STAILQ_HEAD(as_storage_batches, as_storage_batch);
 
-/* Bytes of its records in the log, at most. */
+/* Maximum bytes of its records in the log. */
 static inline size_t as_storage_batch_bound_lines(const struct as_storage_batch *batch)
 {
     return batch->record_count ? batch->bytes.size + batch->record_count * AS_STORAGE_SEAL_BYTES

@@ -1,10 +1,9 @@
 /*
- * The thread that does the storage's work, and the eventfd through which it wakes the loop. The
- * thread ends when it is told to, after the step it is in; as_storage_free flushes before.
+ * The thread that does the storage's work, and the eventfd that wakes the loop. The thread ends on
+ * request, after its present step; as_storage_free flushes before.
  *
- * A commit begins when the loop has handled all that was ready in its turn, not with the first
- * batch of the turn: under load one sync then serves many notifications, and alone it waits for
- * nobody.
+ * A commit begins after the loop has handled all ready events of its turn, not at the first batch:
+ * under load one sync serves many notifications, and a single one waits for nobody.
  */
 #include <alertscaler/app/storage.h>
 
@@ -21,10 +20,10 @@
 void storage_thread_notify(struct as_storage *storage)
 {
     if (storage->event_fd >= 0 && !storage->is_direct)
-        (void)eventfd_write(storage->event_fd, 1); /* fails only when it is set already */
+        (void)eventfd_write(storage->event_fd, 1); /* fails only if it is set already */
 }
 
-/* How long until a sync is due; INT64_MAX: none is. Under the mutex. */
+/* Time until a sync is due; INT64_MAX: none is. Under the mutex. */
 static int64_t get_rest(const struct as_storage *storage)
 {
     const struct as_clock *clock = storage->config.clock;
@@ -78,7 +77,7 @@ static void *run(void *context)
 void storage_thread_kick(struct as_storage *storage)
 {
     if (storage->kick)
-        event_active(storage->kick, EV_TIMEOUT, 0); /* behind all that is ready now */
+        event_active(storage->kick, EV_TIMEOUT, 0); /* after all that is ready now */
 }
 
 static void on_kick(evutil_socket_t fd, short what, void *context)
@@ -119,7 +118,7 @@ int as_storage_start(struct as_storage *storage, struct event_base *base, struct
         as_error_set(error, "storage thread: cannot add its event to the loop");
         return -ENOMEM;
     }
-    sigfillset(&all); /* signals are the loop's */
+    sigfillset(&all); /* only the loop handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&storage->thread, NULL, run, storage);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -128,7 +127,7 @@ int as_storage_start(struct as_storage *storage, struct event_base *base, struct
         return -code;
     }
     storage->has_thread = true;
-    storage_thread_kick(storage); /* for what was submitted before */
+    storage_thread_kick(storage); /* for batches submitted before */
     return 0;
 }
 

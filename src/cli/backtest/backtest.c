@@ -1,6 +1,6 @@
 /*
- * `alertscaler backtest`: the alerts that Prometheus remembers, through a rehearsal of the engine,
- * beside the sizes that it remembers.
+ * `alertscaler backtest`: runs past alerts from Prometheus through a rehearsal of the engine, and
+ * compares with past sizes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static int read_times(struct backtest *backtest, struct as_error *error)
         as_error_set(error, "--step: at least 1ms is needed");
         return -EINVAL;
     }
-    backtest->from = from.us / STEP_MIN_US * STEP_MIN_US; /* Prometheus counts milliseconds */
+    backtest->from = from.us / STEP_MIN_US * STEP_MIN_US; /* Prometheus has milliseconds */
     backtest->to = to.us;
     if (backtest->to <= backtest->from) {
         as_error_set(error, "--to is not after --from");
@@ -76,7 +76,7 @@ static int check_labels(const struct as_args *args, struct as_error *error)
     return 0;
 }
 
-/* Annotations are not in the history, and of nodes it has other numbers. */
+/* The history has no annotations, and of nodes it has other numbers. */
 static void warn_of_rules(struct backtest *backtest)
 {
     const struct as_ruleset *ruleset = backtest->config->ruleset;
@@ -212,7 +212,7 @@ static int open_prometheus(struct backtest *backtest, const struct as_config *co
     return 0;
 }
 
-/* How Prometheus is reached may stand in a file of its own. */
+/* Access to Prometheus may be configured in a separate file. */
 static int load(struct backtest *backtest, const char *rules, struct as_config **other_out)
 {
     const char *http = as_args_get(backtest->args, "http.config.file");
@@ -264,8 +264,8 @@ static const struct as_option options[] = {
     {.name = "from",
      .value = "TIME",
      .help = "The beginning: 2026-11-20T14:03Z, or 7d for seven days ago"},
-    {.name = "to", .value = "TIME", .fallback = "now", .help = "The end, likewise"},
-    {.name = "step", .value = "DURATION", .fallback = "15s", .help = "How closely history is read"},
+    {.name = "to", .value = "TIME", .fallback = "now", .help = "The end, as --from"},
+    {.name = "step", .value = "DURATION", .fallback = "15s", .help = "Resolution of the history"},
     {.name = "rules",
      .value = "PATH",
      .help = "The rules to try: a folder, a file, or a configuration"},
@@ -277,17 +277,17 @@ static const struct as_option options[] = {
     {.name = "label",
      .value = "NAME=VALUE",
      .repeats = true,
-     .help = "A label that all alerts have besides, as Prometheus' external_labels"},
+     .help = "A label to add to all alerts, as Prometheus' external_labels does"},
     {.name = "receiver",
      .value = "NAME",
      .fallback = "alertscaler",
-     .help = "Alertmanager's receiver through which they would have come"},
-    {.name = "svg", .value = "DIR", .help = "Draws a chart of each target there"},
+     .help = "The alerts' receiver in Alertmanager"},
+    {.name = "svg", .value = "DIR", .help = "Draws a chart of each target into this folder"},
     AS_OPTION_CONFIG_FILE(
-        "Says how Prometheus is reached (`prometheus`); without --rules, also the rules"),
+        "Gives the access to Prometheus (`prometheus`); without --rules, also the rules"),
     {.name = "http.config.file",
      .value = "FILE",
-     .help = "Prometheus' http_config for it: credentials and TLS"},
+     .help = "http_config for Prometheus: credentials and TLS"},
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -295,10 +295,10 @@ static const struct as_option options[] = {
 const struct as_command as_command_backtest = {
     .name = "backtest",
     .operands = "",
-    .summary = "Tries rules on the alerts that Prometheus remembers.",
+    .summary = "Tries rules on past alerts from Prometheus.",
     .help =
-        "What would have happened: the alerts of the past under these rules, beside the sizes of "
-        "the past, as\na table and as charts.",
+        "Shows what the alerts of the past would have caused under these rules, compared with the\n"
+        "sizes of the past, as a table and as charts.",
     .options = options,
     .run = run,
 };

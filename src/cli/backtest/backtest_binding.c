@@ -1,5 +1,5 @@
 /*
- * From alerts to targets and queries, as the engine would bind them. History has no annotations.
+ * Finds the targets and queries of alerts, as the engine would. The history has no annotations.
  */
 #include "backtest_private.h"
 
@@ -14,7 +14,7 @@
 #define TARGETS_MAX 10000
 #define QUERIES_MAX 10000
 
-/* The text of --target NAME=TEXT; NULL where there is none. */
+/* The text of --target NAME=TEXT; NULL: not given. */
 static const char *find_given_query(const struct backtest *backtest, const char *name)
 {
     const size_t size = strlen(name);
@@ -64,7 +64,7 @@ static int expand(const struct backtest *backtest, const char *text, const struc
     return status;
 }
 
-/* What the target's size is asked by; NULL where nothing is known. */
+/* The query for the target's size; NULL if there is none. */
 static char *make_size_query(const struct backtest *backtest, const struct as_target_config *config,
                              const struct as_target_ref *ref, const struct as_labels *labels,
                              struct as_error *error)
@@ -91,7 +91,7 @@ struct history_target *backtest_find_target(const struct backtest *backtest, con
     return target;
 }
 
-/* 0; an error of --target is one of the whole. */
+/* 0, or a negative errno. A wrong --target ends the command. */
 static int bind_target(struct backtest *backtest, const struct as_target_config *config,
                        const struct as_labels *labels, const char **id_out, struct as_error *error)
 {
@@ -100,7 +100,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
 
     *id_out = NULL;
     if (as_target_ref_new(config, labels, backtest->nothing, &ref, NULL) != AS_TARGET_OK)
-        return 0; /* the rehearsal says target_not_allowed */
+        return 0; /* the rehearsal reports target_not_allowed */
     HASH_FIND_STR(backtest->targets, ref->key, target);
     if (target) {
         *id_out = target->id;
@@ -143,7 +143,7 @@ int backtest_bind_plain_targets(struct backtest *backtest, struct as_error *erro
     return status;
 }
 
-/* NULL where there are too many. */
+/* NULL if there are too many. */
 static struct history_query *get_query(struct backtest *backtest, const char *text,
                                        enum as_query_form form, const char *pod_label,
                                        const char *target)
@@ -164,13 +164,13 @@ static struct history_query *get_query(struct backtest *backtest, const char *te
         query->target = as_xstrdup(target ? target : "");
         HASH_ADD_KEYPTR(hh, backtest->queries, query->text, strlen(query->text), query);
     }
-    if (query->form == AS_QUERY_ANY) /* a number says as well that there is one */
+    if (query->form == AS_QUERY_ANY) /* AS_QUERY_ANY: a number also shows that there is data */
         query->form = form;
     query->is_used = true;
     return query;
 }
 
-/* NULL where the alert's labels do not make a query: the rehearsal says so too. */
+/* NULL if the alert's labels give no query; the rehearsal reports that too. */
 static struct history_query *bind_query(struct backtest *backtest,
                                         const struct as_template *template, enum as_query_form form,
                                         const char *pod_label, const struct history_alert *alert,
@@ -184,7 +184,7 @@ static struct history_query *bind_query(struct backtest *backtest,
     return get_query(backtest, text.data, form, pod_label, target);
 }
 
-/* What the target's pods ask for, by kube-state-metrics, containers added up. */
+/* What the target's pods request, from kube-state-metrics, summed over containers. */
 static void bind_resources(struct backtest *backtest, const struct as_track *track,
                            struct history_query *query, const char *id)
 {

@@ -1,5 +1,5 @@
 /*
- * What Prometheus remembers, chunk by chunk.
+ * Reads Prometheus' history, chunk by chunk.
  */
 #include "backtest_private.h"
 
@@ -19,7 +19,7 @@
 #define TIMEOUT_US (4 * AS_US_PER_MIN)
 #define ALERTS     "ALERTS{alertstate=\"firing\"}"
 #define LABELS_MAX 1000
-#define TOO_LARGE  1 /* try again with less */
+#define TOO_LARGE  1 /* try again with fewer steps */
 #define NOT_USABLE 2 /* the query was refused; the error says why */
 
 void backtest_warn(struct backtest *backtest, const char *format, ...)
@@ -78,7 +78,7 @@ static int ask(struct backtest *backtest, const char *query, as_range_visit_fn *
     return -EPROTO;
 }
 
-/* The step of a time; `count` where it is none of this chunk. */
+/* The step of a time; `count` if it is outside this chunk. */
 static size_t find_step(const struct backtest *backtest, as_wall_time at)
 {
     const int64_t since = at.us - backtest->chunk;
@@ -98,7 +98,7 @@ static double *make_values(const struct backtest *backtest)
 
 /* --- alerts --- */
 
-/* The labels of the alert, with those of --label as Prometheus' external labels add them. */
+/* The alert's labels and those of --label, added as Prometheus adds external labels. */
 static struct as_labels *make_alert_labels(const struct backtest *backtest,
                                            const struct as_labels *series)
 {
@@ -121,7 +121,7 @@ static struct as_labels *make_alert_labels(const struct backtest *backtest,
         name_count++;
     }
     if (as_labels_new(pairs, count, &labels) != 0)
-        labels = NULL; /* a label given twice: checked before; or 16 MiB of them */
+        labels = NULL; /* a duplicate label, which was checked before; or 16 MiB of labels */
     for (size_t i = 0; i < name_count; i++)
         free(names[i]);
     free(pairs);
@@ -149,7 +149,7 @@ static void take_alert(void *context, const struct as_range_series *series)
     if (!alert->fires)
         alert->fires = as_xcalloc(backtest->count + 1, sizeof(*alert->fires));
     for (size_t i = 0; i < series->count; i++)
-        alert->fires[find_step(backtest, series->points[i].at)] = true; /* the last: none's */
+        alert->fires[find_step(backtest, series->points[i].at)] = true; /* the last: outside */
 }
 
 /* --- sizes --- */

@@ -1,9 +1,9 @@
 /*
- * A chunk of history through the rehearsal, step by step: first what is known at that time, then
- * what is due, then alerts that begin, go on or end.
+ * Plays a chunk of history in the rehearsal. Each step sets the data of that time, runs due
+ * deadlines, then delivers alerts that begin, continue or end.
  *
- * A target's size follows history until the rules have acted on it for the first time: from then on
- * it is theirs.
+ * A target's size follows the history until the rules act on it for the first time; from then on
+ * the rules control it.
  */
 #include "backtest_private.h"
 
@@ -15,9 +15,9 @@
 
 #include "check/rules_option.h"
 
-/* An alert that goes on firing, as the route of docs/receiver.md repeats it. */
+/* A firing alert is repeated at this interval, as by the route of docs/receiver.md. */
 #define REPEAT_US (5 * AS_US_PER_MIN)
-#define YEAR_1_US INT64_C(-62135596800000000) /* what Alertmanager sends for no end */
+#define YEAR_1_US INT64_C(-62135596800000000) /* Alertmanager's value for no end */
 
 /* --- what the rehearsal says --- */
 
@@ -99,7 +99,7 @@ static void play_size(struct backtest *backtest, struct history_target *target, 
 
 static bool is_same(double a, double b)
 {
-    return (isnan(a) && isnan(b)) || a == b; /* NOLINT: exactly the same */
+    return (isnan(a) && isnan(b)) || a == b; /* NOLINT: exactly equal */
 }
 
 static void play_number(struct backtest *backtest, const struct history_query *query, size_t step)
@@ -113,7 +113,7 @@ static void play_number(struct backtest *backtest, const struct history_query *q
     else if (query->counts[step] == 0)
         result.error = "query returned no data";
     else if (query->form == AS_QUERY_ANY)
-        result.value = 1; /* whatever it is: it is there */
+        result.value = 1; /* any value: data exists */
     else if (query->counts[step] > 1)
         result.error = "query returned several series, expected one: aggregate with sum() or the "
                        "like";
@@ -122,7 +122,7 @@ static void play_number(struct backtest *backtest, const struct history_query *q
     as_rehearsal_set_query(backtest->rehearsal, query->text, &result);
 }
 
-/* What the pod asks for; NaN where that is not known. */
+/* What the pod requests; NaN: unknown. */
 static double find_asked_for(const struct history_query *query, const char *pod, size_t step)
 {
     const struct history_query *asked_for = query->asked_for;
@@ -141,7 +141,7 @@ static double find_asked_for(const struct history_query *query, const char *pod,
     return NAN;
 }
 
-/* The pods of the target are those that had a sample: running and ready. */
+/* The target's pods are those with a sample: running and ready. */
 static void play_pods(struct backtest *backtest, const struct history_query *query, size_t step,
                       as_wall_time at)
 {
@@ -252,8 +252,8 @@ static void play_alerts(struct backtest *backtest, size_t step, as_wall_time at)
     }
 }
 
-/* A target begins with the first size that is known of it: one that cannot be found at first would
- * be looked at again only later. */
+/* Sets each target's first known size: the engine would look again much later at a target it could
+ * not find. */
 static void begin_sizes(struct backtest *backtest)
 {
     struct history_target *target, *next;

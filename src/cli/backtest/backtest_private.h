@@ -1,9 +1,9 @@
 /*
- * `alertscaler backtest` from inside: what is asked of Prometheus for a stretch of time, and what
- * is known of alerts, targets and queries over the whole of it.
+ * The parts of `alertscaler backtest`: the history that is read from Prometheus, and the known
+ * alerts, targets and queries of the whole time.
  *
- * Time goes by in steps, and is read in chunks of so many steps; each chunk is read as a whole
- * before it is played.
+ * Time is divided into steps, and read in chunks of steps; each chunk is read completely before it
+ * is played.
  */
 #ifndef ALERTSCALER_SRC_CLI_BACKTEST_BACKTEST_PRIVATE_H
 #define ALERTSCALER_SRC_CLI_BACKTEST_BACKTEST_PRIVATE_H
@@ -26,7 +26,7 @@
 #include "client/http_session.h"
 #include "comparison.h"
 
-#define BACKTEST_CHUNK_MAX 5000 /* steps: well below what Prometheus gives at once */
+#define BACKTEST_CHUNK_MAX 5000 /* steps: well below Prometheus' limit for one answer */
 #define BACKTEST_CHUNK_MIN 10
 
 struct history_alert {
@@ -35,18 +35,18 @@ struct history_alert {
     struct as_labels *labels;
     as_wall_time starts_at;
     bool is_firing;
-    as_wall_time told; /* last */
-    bool *fires;       /* a step an item; NULL: not in this chunk */
+    as_wall_time told; /* last notification */
+    bool *fires;       /* one per step; NULL: not in this chunk */
 };
 
 struct history_target {
     UT_hash_handle hh;  /* by key */
     char *id, *key;     /* key: core/target.h */
-    char *name, *query; /* query NULL: nobody knows its size */
+    char *name, *query; /* query NULL: its size is unknown */
     char *namespace;    /* NULL: it has none */
     int32_t max;
-    double *sizes; /* a step an item, NaN: unknown */
-    int32_t size;  /* in the history, last; -1: none so far */
+    double *sizes; /* one per step, NaN: unknown */
+    int32_t size;  /* the latest in the history; -1: none yet */
     bool is_ours;  /* the rules have acted on it */
 };
 
@@ -59,16 +59,16 @@ struct history_query {
     UT_hash_handle hh; /* by text */
     char *text, *pod_label;
     enum as_query_form form;
-    char *target;          /* id, of the pods */
+    char *target;          /* id of the pods' target */
     bool is_used;          /* in this chunk */
-    char *error;           /* Prometheus refused it */
-    double *values;        /* number */
-    unsigned char *counts; /* series a step, up to 2 */
+    char *error;           /* if Prometheus refused it */
+    double *values;        /* for numbers */
+    unsigned char *counts; /* number of series per step, up to 2 */
     struct history_series *pods;
     size_t pod_count, pod_capacity;
-    struct history_query *asked_for; /* what pods ask for of `resource`; NULL: nothing */
+    struct history_query *asked_for; /* what pods request of `resource`; NULL: not needed */
     enum as_resource resource;
-    bool is_asked_for; /* it is such a one: no rule's own */
+    bool is_asked_for; /* used only as an asked_for, not by a rule */
     bool had_data;
 };
 
@@ -79,36 +79,36 @@ struct backtest {
     struct http_session *session;
     struct as_rehearsal *rehearsal;
     struct comparison *comparison;
-    struct as_labels *nothing; /* the annotations that history has */
+    struct as_labels *nothing; /* the empty annotations of the history */
     json_t *warnings;
     int64_t from, to, step;
-    int64_t chunk;       /* its first step's time */
-    size_t count, steps; /* of this chunk; that are asked for at once */
+    int64_t chunk;       /* time of its first step */
+    size_t count, steps; /* in this chunk; requested at once */
     struct history_alert *alerts;
     struct history_target *targets;
     struct history_query *queries;
     uint64_t notifications;
-    uint64_t sent; /* with repeats */
+    uint64_t sent; /* including repeats */
 };
 
 /* --- backtest_history.c --- */
 
-/* Reads the next chunk, smaller ones where the answers are too large. 0, or a negative errno. */
+/* Reads the next chunk, or smaller ones if answers are too large. 0, or a negative errno. */
 int backtest_read_chunk(struct backtest *backtest, struct as_error *error) AS_MUST_USE;
-void backtest_clear_chunk(struct backtest *backtest); /* alerts that ended are forgotten */
-void backtest_clear(struct backtest *backtest);       /* everything is */
+void backtest_clear_chunk(struct backtest *backtest); /* drops alerts that have ended */
+void backtest_clear(struct backtest *backtest);       /* drops everything */
 void backtest_warn(struct backtest *backtest, const char *format, ...) AS_PRINTF(2, 3);
 
 /* --- backtest_binding.c --- */
 
-/* Rules of the alerts of this chunk: their targets and queries become known. 0, or a negative
+/* Finds the rules of this chunk's alerts, and adds their targets and queries. 0, or a negative
  * errno. */
 int backtest_bind_alerts(struct backtest *backtest, struct as_error *error) AS_MUST_USE;
-/* Targets that need no alert to be known. */
+/* Adds the targets that need no alert. */
 int backtest_bind_plain_targets(struct backtest *backtest, struct as_error *error) AS_MUST_USE;
-/* By its id, in whatever spelling; NULL: it is none of the rules. */
+/* By its id in any spelling; NULL: not a target of the rules. */
 struct history_target *backtest_find_target(const struct backtest *backtest, const char *id);
-/* --target NAME=QUERY is well-formed. */
+/* Checks the syntax of --target NAME=QUERY. */
 int backtest_check_target_options(const struct backtest *backtest,
                                   struct as_error *error) AS_MUST_USE;
 

@@ -1,6 +1,6 @@
 /*
- * A difference counts once it has lasted: what the log says took some milliseconds happens at once
- * in a rehearsal, and a query may be answered a moment later.
+ * A difference counts only after some time: an action that took milliseconds in the log is
+ * immediate in a rehearsal, and a query may be answered a moment later.
  */
 #include "comparison.h"
 
@@ -65,7 +65,7 @@ static struct compared *find_target(struct comparison *comparison, const char *i
 static struct compared *get_target(struct comparison *comparison, const char *id, const char *name)
 {
     struct compared *target = find_target(comparison, id);
-    if (target && name && strcmp(target->name, target->id) == 0) { /* it was not known so far */
+    if (target && name && strcmp(target->name, target->id) == 0) { /* its name was unknown */
         free(target->name);
         target->name = as_xstrdup(name);
     }
@@ -79,7 +79,7 @@ static struct compared *get_target(struct comparison *comparison, const char *id
     return target;
 }
 
-/* Counts the present difference, if it has lasted up to `at`. */
+/* Counts the present difference if it has lasted long enough by `at`. */
 static void follow_difference(struct compared *target, int64_t at)
 {
     if (!target->differs || at - target->differs_since < LASTS_US)

@@ -1,8 +1,8 @@
 /*
- * What went on before against what would have gone on under other rules, target by target: figures,
- * the first differences, charts. Memory depends on the number of targets alone.
+ * Compares sizes before with those under other rules, target by target: figures, the first
+ * differences, charts. Memory depends only on the number of targets.
  *
- * Times only go forward (an earlier one counts as the last).
+ * Times only increase (an earlier time counts as the last one).
  */
 #ifndef ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_H
 #define ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_H
@@ -24,12 +24,11 @@ enum comparison_side { COMPARISON_BEFORE, COMPARISON_AFTER, COMPARISON_SIDES };
 
 struct comparison;
 
-/* Borrows the rule set that is tried: its targets' bounds are shown. `with_charts`: keeps what
- * charts need. */
+/* Borrows the tried rule set, to show its targets' bounds. `with_charts`: keeps data for charts. */
 struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_charts) AS_MUST_USE;
 struct comparison *comparison_free(struct comparison *comparison);
 
-/* The size from then on; `name` as in the rule files. `limit` is the max of that side's rules. */
+/* The size from `at` on; `name` as in the rule files; `limit`: the max in that side's rules. */
 void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
                          const char *name, as_wall_time at, int32_t size, int32_t limit);
 void comparison_count_action(struct comparison *comparison, enum comparison_side side,
@@ -37,19 +36,19 @@ void comparison_count_action(struct comparison *comparison, enum comparison_side
 void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
                           as_wall_time at, bool fires);
 
-/* The very end; nothing is added after it. */
+/* Ends the comparison: add nothing afterwards. */
 void comparison_end(struct comparison *comparison, as_wall_time at);
 
-struct comparison_report {      /* what stands around the figures; all borrowed */
+struct comparison_report {      /* the context of the figures; all borrowed */
     const struct as_args *args; /* --output; --svg: the folder of the charts; the command's name */
-    const char *rules;          /* under which, as the user named them */
+    const char *rules;          /* the tried rules, as named by the user */
     as_wall_time from, to;
     uint64_t notifications;
     json_t *warnings; /* texts */
 };
 
-/* The warnings on standard error, the figures as a table or as JSON, and a chart a target where
- * they are wanted. 0; or a negative errno with an error. */
+/* Prints the warnings on standard error and the figures as a table or JSON; writes a chart per
+ * target if requested. 0; or a negative errno with an error. */
 int comparison_print(const struct comparison *comparison, const struct comparison_report *report,
                      struct as_error *error) AS_MUST_USE;
 

@@ -1,5 +1,5 @@
 /*
- * A comparison as a table, as JSON, and as one chart a target.
+ * A comparison as a table, as JSON, and as one chart per target.
  */
 #include "comparison.h"
 
@@ -18,7 +18,7 @@
 #include "timeline_svg.h"
 
 #define CHART_MAX  ((size_t)16 * 1024 * 1024)
-#define NAME_SIZE  100 /* bytes of a file's name without its end */
+#define NAME_SIZE  100 /* bytes of a file's name without its extension */
 #define ROWS_SHOWN 20  /* targets whose differences are listed */
 
 static const char *const side_words[COMPARISON_SIDES] = {"before", "after"};
@@ -216,7 +216,7 @@ static const struct as_bounds_config *find_bounds(const struct comparison *compa
     return NULL;
 }
 
-/* The label, as far as it can be a file's name; ids that come to the same get a number. */
+/* A file name from the label; equal names get a number. */
 static char *make_path(const char *folder, const char *label, size_t number, bool has_own_name)
 {
     char name[NAME_SIZE + 1];
@@ -280,7 +280,7 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     return write_file(path, &text, error);
 }
 
-/* One file a target; `subtitle` says where it all comes from. */
+/* One file per target; `subtitle` names the source. */
 static int write_charts(const struct comparison *comparison, const char *folder,
                         const char *subtitle, struct as_error *error)
 {

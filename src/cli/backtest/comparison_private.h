@@ -1,5 +1,5 @@
 /*
- * A comparison from inside: what is kept of a target.
+ * The data of a comparison, per target.
  */
 #ifndef ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_PRIVATE_H
 #define ALERTSCALER_SRC_CLI_BACKTEST_COMPARISON_PRIVATE_H
@@ -19,7 +19,7 @@ struct difference {
 struct compared {
     RB_ENTRY(compared) by_id;
     char *id, *name;
-    bool shares_name; /* with others: known at the end */
+    bool shares_name; /* with other targets: known at the end */
     struct size_figures sides[COMPARISON_SIDES];
     struct timeline lines[COMPARISON_SIDES];
     struct timeline_band bands[TIMELINE_BANDS_MAX];
@@ -43,7 +43,7 @@ struct comparison {
 int compared_compare(const struct compared *a, const struct compared *b);
 RB_PROTOTYPE(compared_tree, compared, by_id, compared_compare)
 
-/* Its name; where others have the same, its id. */
+/* Its name; its id if other targets have the same name. */
 static inline const char *compared_get_label(const struct compared *target)
 {
     return target->shares_name ? target->id : target->name;

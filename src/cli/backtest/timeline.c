@@ -1,6 +1,6 @@
 /*
- * Memory is bounded by thinning out: when the room is used up, what lies closer together than a
- * chart can show becomes one. The last points stay exact until then.
+ * Thinning out bounds the memory: when it is full, points closer than a chart can show are merged.
+ * Until then all points are exact.
  */
 #include "timeline.h"
 
@@ -10,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
-#define STRETCHES (TIMELINE_MAX / 8) /* each leaves four points at the most: half of the room */
+#define STRETCHES (TIMELINE_MAX / 8) /* each keeps at most four points: half of the room */
 
 struct stretch { /* indices of points */
     size_t first, least, largest, last;
@@ -18,7 +18,7 @@ struct stretch { /* indices of points */
 
 static size_t keep_stretch(struct timeline *line, size_t kept, const struct stretch *stretch)
 {
-    /* ascending: the least and the largest lie between the first and the last */
+    /* ascending: least and largest are between first and last */
     const bool least_first = stretch->least < stretch->largest;
     const size_t order[] = {stretch->first, least_first ? stretch->least : stretch->largest,
                             least_first ? stretch->largest : stretch->least, stretch->last};
@@ -40,7 +40,7 @@ static void thin_out(struct timeline *line)
     for (size_t i = 1; i < line->count; i++) {
         const struct timeline_point *points = line->points;
         if ((points[i].at - start) / width != (points[stretch.first].at - start) / width) {
-            kept = keep_stretch(line, kept, &stretch); /* writes no further than `last` */
+            kept = keep_stretch(line, kept, &stretch); /* never writes beyond `last` */
             stretch = (struct stretch){i, i, i, i};
             continue;
         }
@@ -75,7 +75,7 @@ void timeline_deinit(struct timeline *line)
     *line = (struct timeline){0};
 }
 
-/* Joins what is closest together: gaps up to `width`. */
+/* Merges neighbours with gaps up to `width`. */
 static size_t join(struct timeline_band *band, int64_t width)
 {
     size_t kept = 0;

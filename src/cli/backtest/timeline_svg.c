@@ -1,7 +1,7 @@
 /*
- * Coordinates have one digit behind the point: a chart is 1200 wide and the same input gives the
- * same bytes. Every element says its colors itself, for readers without style sheets (librsvg,
- * Inkscape, mail); the style sheet has only the colors of dark pages.
+ * Coordinates have one decimal: a chart is 1200 wide, and equal input gives equal bytes. Every
+ * element has its colors as attributes, for viewers without style sheets (librsvg, Inkscape, mail);
+ * the style sheet only has the colors for dark pages.
  */
 #include "timeline_svg.h"
 
@@ -41,7 +41,7 @@ static const char style[] = "<style>\n"
                             "}\n"
                             "</style>\n";
 
-/* What each class looks like on a light page. */
+/* The look of each class on a light page. */
 static const struct look {
     const char *class, *attributes;
 } looks[] = {
@@ -71,10 +71,10 @@ struct drawing {
     const struct timeline_chart *chart;
     struct as_buf *out;
     double bottom;   /* of the plot */
-    int64_t highest; /* size at its top */
+    int64_t highest; /* largest size on the axis */
 };
 
-/* What XML 1.0 cannot hold becomes U+FFFD. */
+/* Characters that XML 1.0 forbids become U+FFFD. */
 static void put_text(struct as_buf *out, const char *text)
 {
     const size_t size = strlen(text);
@@ -145,7 +145,7 @@ static void put_label(struct as_buf *out, const char *class, double x, double y,
 
 /* --- axes --- */
 
-/* 1, 2 or 5 times a power of ten, so that there are no more than TICKS_MAX. */
+/* 1, 2 or 5 times a power of ten, for at most TICKS_MAX ticks. */
 static int64_t choose_size_step(int64_t highest)
 {
     static const int64_t factors[] = {1, 2, 5};
@@ -167,7 +167,7 @@ static int64_t find_highest(const struct timeline_chart *chart)
         for (size_t i = 0; i < lines[k]->count; i++)
             seen = lines[k]->points[i].size > seen ? lines[k]->points[i].size : seen;
     }
-    /* a max far above all sizes would press them to the ground */
+    /* a max far above all sizes would flatten the line */
     if (highest > 3 * seen || highest < seen)
         highest = seen;
     const int64_t step = choose_size_step(highest);

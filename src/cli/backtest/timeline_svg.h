@@ -1,6 +1,6 @@
 /*
- * A chart of one target as SVG: its size before and under the rules that were tried, and below them
- * when which alerts fired. Self-contained; light, or dark where the reader's browser prefers that.
+ * A chart of one target as SVG: its size before and under the tried rules, and below, when alerts
+ * fired. Self-contained; light, or dark if the viewer's browser prefers that.
  */
 #ifndef ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_SVG_H
 #define ALERTSCALER_SRC_CLI_BACKTEST_TIMELINE_SVG_H
@@ -17,12 +17,12 @@ struct timeline_chart {
     const char *unit; /* of the sizes: "replicas", "nodes" */
     int64_t from, to; /* of the time axis */
     const struct timeline *before, *after;
-    int32_t min, max; /* bounds of the target; max 0: not shown */
+    int32_t min, max; /* the target's bounds; max 0: not shown */
     const struct timeline_band *bands;
     size_t band_count;
 };
 
-/* Appends a whole document. Texts may hold anything. */
+/* Appends a whole document. Texts may contain anything. */
 void timeline_print_svg(const struct timeline_chart *chart, struct as_buf *out);
 
 #endif

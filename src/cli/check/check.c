@@ -1,7 +1,7 @@
 /*
- * `alertscaler check`: reads configurations and rule files as the daemon would, and says everything
- * that is wrong with them; and warns of what cannot work together, also with the files of
- * Alertmanager and Prometheus.
+ * `alertscaler check`: reads configurations and rule files as the daemon would, and reports all
+ * problems. It also warns of parts that cannot work together, including the files of Alertmanager
+ * and Prometheus.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,12 +24,12 @@
 
 struct check {
     struct as_diagnostics diagnostics;
-    struct as_web_config *web; /* NULL: not given, or wrong */
-    struct as_lint *lint;      /* NULL: its files are wrong */
+    struct as_web_config *web; /* NULL: not given, or has errors */
+    struct as_lint *lint;      /* NULL: its files have errors */
     size_t target_count, rule_count, file_count;
     bool is_unreadable;
-    bool is_web_alone;   /* nothing else is there to be checked */
-    bool is_syntax_only; /* files that a configuration names are not looked at */
+    bool is_web_alone;   /* nothing else is checked */
+    bool is_syntax_only; /* files named in a configuration are ignored */
 };
 
 static void add_result(struct check *check, int result, const struct as_config *config)
@@ -61,7 +61,7 @@ static void check_rules(struct check *check, const char *const *paths, size_t co
     add_result(check, result, config);
 }
 
-/* Rule files that are named themselves are checked together: they may refer to each other. */
+/* Rule files among the operands are checked together: they may refer to each other. */
 static void check_operands(struct check *check, const struct as_args *args)
 {
     const char **rules = as_xcalloc(args->operand_count, sizeof(*rules));
@@ -129,7 +129,7 @@ static void print_summary(const struct check *check, const struct as_args *args)
                check->rule_count == 1 ? "" : "s");
 }
 
-/* Also that what it names is there: the daemon would not start. */
+/* Also checks the files it names: without them the daemon would not start. */
 static void check_web(struct check *check, const char *path)
 {
     const int status = as_web_config_load(path, &check->web, &check->diagnostics);
@@ -153,7 +153,7 @@ static bool has_warning(const struct as_diagnostics *diagnostics)
     return false;
 }
 
-/* Of Prometheus' files, those that a pattern found and that hold no rules do not count. */
+/* Of Prometheus' files that a pattern found, only those with rules count. */
 static void print_lint(const struct check *check, const struct as_args *args)
 {
     const char *alertmanager = as_args_get(args, "alertmanager");
@@ -176,8 +176,8 @@ static int get_status(const struct check *check, const struct as_args *args)
     return is_fatal ? AS_EXIT_LINT : AS_EXIT_OK;
 }
 
-/* The web configuration is checked by itself where it is all there is: who names it from another
- * folder, or has no configuration yet, asks for that. */
+/* The web configuration is checked alone if there is nothing else: the user may have no
+ * configuration yet, or work in another folder. */
 static bool is_web_alone(const struct as_args *args)
 {
     return as_args_has(args, "web.config.file") && !as_args_has(args, "config.file") &&
@@ -217,7 +217,7 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    AS_OPTION_CONFIG_FILE("the configuration, where no FILE is given"),
+    AS_OPTION_CONFIG_FILE("the configuration, if no FILE is given"),
     {.name = "web.config.file",
      .value = "FILE",
      .help = "the web configuration (TLS, users) to check too, or alone"},
@@ -234,7 +234,7 @@ static const struct as_option options[] = {
      .repeats = true,
      .help = "Prometheus' rule files to compare with; quote a pattern"},
     {.name = "syntax-only",
-     .help = "reads no other file that a configuration names: certificates, tokens, kubeconfig"},
+     .help = "ignores the files that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},
     {0},
 };
@@ -245,18 +245,20 @@ const struct as_command as_command_check = {
     .summary = "Checks configurations and rule files.",
     .help =
         "A configuration is checked with the rule files it names. Rule files given as FILE are\n"
-        "checked together, without what only a configuration says (clusters, providers).\n"
-        "The file of --web.config.file is checked alone where there is no\n"
-        "configuration.\n"
-        "So are the files that a configuration names (tokens, certificates, kubeconfig): an error\n"
-        "where the daemon would not start, else a warning; --syntax-only leaves them out.\n"
-        "A path of state or action_log that you cannot write is a warning: the daemon may be\n"
+        "checked together, without the clusters and providers of a configuration.\n"
+        "The file of --web.config.file is checked alone if there is no configuration.\n"
+        "The files that a configuration names (tokens, certificates, kubeconfig) are checked too: "
+        "an\n"
+        "error if the daemon would not start, else a warning; --syntax-only skips them.\n"
+        "A path of state or action_log that you cannot write is a warning: the daemon may run as\n"
         "another user, or on another machine.\n"
-        "Every error of every file is printed, and warnings of what is right by itself and cannot\n"
-        "work together, also with the files given by --alertmanager and --prometheus-rules (which\n"
-        "are not checked for anything else: amtool and promtool do that). Exit status 0: no "
-        "error;\n"
-        "1: errors; 2: a file cannot be read; 3: warnings only, with --lint-fatal.",
+        "All errors of all files are printed. There are warnings for correct parts that cannot "
+        "work\n"
+        "together, also with the files of --alertmanager and --prometheus-rules (which are not "
+        "checked\n"
+        "otherwise: amtool and promtool do that). Exit status 0: no error; 1: errors; 2: a file "
+        "cannot\n"
+        "be read; 3: warnings only, with --lint-fatal.",
     .options = options,
     .operands_max = SIZE_MAX,
     .run = run,

@@ -1,6 +1,6 @@
 /*
- * Files by their keys: `..._file` anywhere, `files` of a header, `file` of a token; and what the
- * kubeconfig of a cluster says.
+ * Finds files by their keys: `..._file` anywhere, `files` of a header, `file` of a token; and the
+ * files that a cluster's kubeconfig names.
  */
 #include "check_files.h"
 
@@ -21,7 +21,7 @@ struct walk {
     const struct as_yaml_tree *tree;
     struct as_diagnostics *diagnostics;
     const char *path;                /* of the configuration */
-    const struct as_yaml_node *node; /* of the cluster at hand */
+    const struct as_yaml_node *node; /* the present cluster */
 };
 
 static void warn_unreadable(struct walk *walk, const struct as_yaml_node *node, const char *path)
@@ -37,7 +37,7 @@ static void warn_unreadable(struct walk *walk, const struct as_yaml_node *node, 
                      strerror(-code));
 }
 
-/* As paths in a configuration are meant: relative to its folder. */
+/* Paths in a configuration are relative to its folder. */
 static char *resolve(const struct walk *walk, const char *path)
 {
     const char *slash = strrchr(walk->path, '/');
@@ -95,7 +95,7 @@ static void check_map(struct walk *walk, const struct as_yaml_node *map)
         check_pair(walk, &map->pairs[i]);
 }
 
-/* Each of a list's maps has the key. */
+/* Checks the key in each map of a list. */
 static void check_secrets(struct walk *walk, const struct as_yaml_node *list, const char *key)
 {
     for (uint32_t i = 0; list && i < list->count; i++)
@@ -124,7 +124,7 @@ static void check_cluster(struct walk *walk, const struct as_cluster_settings *c
     struct as_kube_access *access;
     struct as_error error = AS_ERROR_INIT;
     if (!cluster->kubeconfig && !cluster->context)
-        return; /* it depends on where the daemon runs */
+        return; /* depends on where the daemon runs */
     walk->node = cluster->kubeconfig ? as_yaml_find(map, "kubeconfig") : context;
     if (as_kube_access_new(&config, &env, &access, &error) != 0) {
         as_yaml_report(walk->tree, walk->node, AS_YAML_SHOW, walk->diagnostics,
@@ -135,7 +135,7 @@ static void check_cluster(struct walk *walk, const struct as_cluster_settings *c
     as_kube_access_visit_files(&config, &env, check_named, walk);
 }
 
-/* Only where it is written: the default is for the machine that the daemon runs on. */
+/* Only if it is written: the default is for the daemon's machine. */
 static void check_place(struct walk *walk, const char *key, const char *path)
 {
     const struct as_yaml_node *map = as_yaml_find(as_yaml_get_root(walk->tree), key);
@@ -151,7 +151,7 @@ void check_files(const struct as_config *config, struct as_diagnostics *diagnost
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
     const struct as_settings *settings = &config->settings;
     if (as_yaml_load(config->path, diagnostics, &tree) != AS_YAML_OK)
-        return; /* told by the load */
+        return; /* reported by the load */
     const struct as_yaml_node *root = as_yaml_get_root(tree);
     const struct as_yaml_node *receiver = as_yaml_find(root, "receiver");
     struct walk walk = {.tree = tree, .diagnostics = diagnostics, .path = config->path};

@@ -1,5 +1,5 @@
 /*
- * The files that a configuration names: whether they can be read here and now.
+ * Checks that the files named in a configuration are readable here and now.
  */
 #ifndef ALERTSCALER_SRC_CLI_CHECK_CHECK_FILES_H
 #define ALERTSCALER_SRC_CLI_CHECK_CHECK_FILES_H
@@ -8,11 +8,10 @@
 #include <alertscaler/config/diagnostics.h>
 
 /*
- * Errors for those without which the daemon does not start: tokens and secrets of the receiver,
- * kubeconfig files and their contexts. Warnings for those that are read when a request needs them,
- * and may come until then: all others; and for places of state and action log that cannot be
- * written by who checks, who need not be the daemon's user. The configuration loaded without error,
- * from its path.
+ * Errors: files without which the daemon does not start: tokens and secrets of the receiver,
+ * kubeconfig files and their contexts. Warnings: all other files, which are read only when a
+ * request needs them; and places of state and action log that the present user, who need not be the
+ * daemon's, cannot write. The configuration must have loaded without errors, from its path.
  */
 void check_files(const struct as_config *config, struct as_diagnostics *diagnostics);
 

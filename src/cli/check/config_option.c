@@ -1,5 +1,5 @@
 /*
- * The file of this folder comes first: who works on rules means the ones at hand.
+ * The file in the present folder comes first: a user who works on rules means that one.
  */
 #include "config_option.h"
 

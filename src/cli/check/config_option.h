@@ -1,6 +1,6 @@
 /*
- * Which configuration a command reads: that of --config.file, else the one of this folder, else the
- * machine's.
+ * The configuration that a command reads: that of --config.file, else the one in the present
+ * folder, else the machine's.
  */
 #ifndef ALERTSCALER_SRC_CLI_CHECK_CONFIG_OPTION_H
 #define ALERTSCALER_SRC_CLI_CHECK_CONFIG_OPTION_H
@@ -10,10 +10,10 @@
 #define CONFIG_HERE    "alertscaler.yaml"
 #define CONFIG_MACHINE "/etc/alertscaler/alertscaler.yaml"
 
-/* Says nothing. */
+/* Prints nothing. */
 const char *config_option_find(const struct as_args *args);
 
-/* Says on standard error where it is the machine's and was not named. */
+/* If it is the machine's without being named, says so on standard error. */
 const char *config_option_tell(const struct as_args *args);
 
 #define AS_OPTION_CONFIG_FILE(TEXT)                                                                \

@@ -1,6 +1,5 @@
 /*
- * A folder's files are taken in the order of their names, as a glob in
- * `rule_files` would take them.
+ * A folder's files are read in the order of their names, as a glob in `rule_files` would read them.
  */
 #include "rules_option.h"
 
@@ -52,7 +51,7 @@ static int list_folder(const char *folder, struct paths *paths)
     return 0;
 }
 
-/* With the settings of the configuration, if one was given; else with all defaults. */
+/* With the settings of a given configuration, else with all defaults. */
 static int load_files(const struct as_args *args, const char *const *paths, size_t count,
                       struct as_config **config_out, struct as_diagnostics *diagnostics)
 {

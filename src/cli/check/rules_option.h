@@ -1,5 +1,5 @@
 /*
- * The rules to try, as commands that try rules are told: --rules, and sizes by --replicas.
+ * Options of the commands that try rules: --rules, and sizes by --replicas.
  */
 #ifndef ALERTSCALER_SRC_CLI_CHECK_RULES_OPTION_H
 #define ALERTSCALER_SRC_CLI_CHECK_RULES_OPTION_H
@@ -12,18 +12,18 @@
 #include "cli.h"
 
 /*
- * Loads what `path` is: a folder (its *.yaml and *.yml) or a rule file, with the settings of
- * --config.file where that was given; or a configuration with the rule files it names. 0; or
- * AS_EXIT_NO or AS_EXIT_USAGE when all that is wrong has been said.
+ * Loads `path`: a folder (its *.yaml and *.yml) or a rule file, with the settings of --config.file
+ * if given; or a configuration with its rule files. 0; or AS_EXIT_NO or AS_EXIT_USAGE after
+ * printing all problems.
  */
 int rules_load(const struct as_args *args, const char *path,
                struct as_config **config_out) AS_MUST_USE;
 
-/* Loads a file that is one http_config, likewise: see as_config_load_http. */
+/* The same for a file that is one http_config: see as_config_load_http. */
 int rules_load_http(const struct as_args *args, const char *path,
                     struct as_config **config_out) AS_MUST_USE;
 
-/* As the daemon would have it, but with a fixed seed. */
+/* As in the daemon, but with a fixed seed. */
 struct as_engine_config rules_get_engine_config(const struct as_config *config);
 
 /* Sets the sizes of --replicas NAME=N. 0; -EINVAL with an error. */
@@ -33,7 +33,7 @@ int rules_set_replicas(const struct as_args *args, const struct as_ruleset *rule
 #define AS_OPTION_REPLICAS                                                                         \
     {                                                                                              \
         .name = "replicas", .value = "NAME=N", .repeats = true,                                    \
-        .help = "A target's size at the beginning; NAME is its name in the rules, or its id",      \
+        .help = "A target's initial size; NAME is its name in the rules, or its id",               \
     }
 
 #endif

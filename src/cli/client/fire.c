@@ -43,7 +43,7 @@ static int read_labels(const struct as_args *args, struct as_alert *alert, struc
     return status;
 }
 
-/* An alert that begins and ends with this command has one start. */
+/* Firing and resolved alert of this command have the same start. */
 static int read_times(const struct as_args *args, as_wall_time now, struct as_alert *alert,
                       struct as_error *error)
 {
@@ -108,7 +108,7 @@ static void print_outcome(const json_t *alert)
     putchar('\n');
 }
 
-/* What is not queued leads to nothing: why not. */
+/* Why an alert was not queued: it has no effect. */
 static void print_reason(const json_t *alert)
 {
     enum as_reason reason;
@@ -136,7 +136,7 @@ static int print_answer(const struct as_args *args, const struct http_answer *an
     return AS_EXIT_OK;
 }
 
-/* The answer's alert as a new reference; NULL after saying why not. */
+/* The answer's alert as a new reference; NULL after printing the problem. */
 static int send_alert(const struct as_args *args, enum as_alert_status status, as_wall_time now,
                       json_t **alert_out)
 {
@@ -151,7 +151,7 @@ static int send_alert(const struct as_args *args, enum as_alert_status status, a
     return print_answer(args, &answer, alert_out);
 }
 
-/* What follows an alert that was queued: decisions, and its end. */
+/* After an alert was queued: waits for decisions, and resolves it. */
 static int follow(const struct as_args *args, struct fire_after *after, const json_t *alert,
                   as_wall_time now, int64_t for_us)
 {
@@ -182,7 +182,7 @@ static int fire(const struct as_args *args, struct fire_after *after, int64_t fo
     if (!is_queued && !as_args_wants_json(args))
         print_reason(alert);
     if (!is_queued && as_args_has(args, "wait"))
-        status = AS_EXIT_NO; /* nothing follows */
+        status = AS_EXIT_NO; /* no effects to wait for */
     else if (is_queued && is_firing)
         status = follow(args, after, alert, now, for_us);
     json_decref(alert);
@@ -207,9 +207,12 @@ static const struct as_option options[] = {
     {.name = "resolved", .help = "the alert has ended (default: it is firing)"},
     {.name = "for",
      .value = "DURATION",
-     .help = "Resolves the alert by itself after so long (2m), or at Ctrl-C"},
+     .help = "Resolves the alert automatically after this time (2m), or at Ctrl-C"},
     {.name = "wait", .help = "Prints the decisions that follow, with their reasons"},
-    {.name = "annotation", .value = "NAME=VALUE", .repeats = true, .help = "may be repeated"},
+    {.name = "annotation",
+     .value = "NAME=VALUE",
+     .repeats = true,
+     .help = "an annotation of the alert; may be repeated"},
     {.name = "starts-at",
      .value = "TIME",
      .help = "since when it fires (default: now); the same time again is a repeat"},
@@ -230,7 +233,7 @@ const struct as_command as_command_fire = {
     .summary = "Sends the notification of one alert with these labels to a daemon, to try rules.",
     .help =
         "For example: alertscaler fire alertname=CheckoutLatencyHigh severity=page\n"
-        "What it causes is as real as any alert: see dry_run. The alert stays open until it is\n"
+        "It has the same effects as a real alert (see dry_run). The alert stays open until it is\n"
         "resolved: by --for, or by the same command with --resolved.\n"
         "With --wait, exit status 1 if a target could not be read or set, or nothing was "
         "decided within 30s;\n"

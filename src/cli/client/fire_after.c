@@ -1,5 +1,5 @@
 /*
- * The decisions are asked of the API again and again: a daemon pushes nothing.
+ * Decisions are polled from the API: the daemon has no push.
  */
 #include "fire_after.h"
 
@@ -20,7 +20,7 @@
 
 #define LOOK_EVERY_US (200 * AS_US_PER_MS)
 #define PATIENCE_US   (30 * AS_US_PER_S)
-#define FAILURE_US    (3 * AS_US_PER_S) /* a failure younger than that may be an older alert's */
+#define FAILURE_US    (3 * AS_US_PER_S) /* an earlier failure may be another alert's */
 
 static volatile sig_atomic_t is_interrupted;
 
@@ -29,7 +29,7 @@ static void on_interrupt(int number)
     is_interrupted = 1;
 }
 
-/* What was fired is to be resolved. */
+/* So that an interrupt still resolves the alert. */
 static void catch_interrupts(void)
 {
     const struct sigaction action = {.sa_handler = on_interrupt};
@@ -52,7 +52,8 @@ static char *make_path(const char *path, const char *value)
     return whole;
 }
 
-/* The `data` of a path of the API as a new reference; NULL after saying why not, if at all. */
+/* The `data` of a path of the API as a new reference; NULL, after printing the problem if
+ * `says_why`. */
 static json_t *ask(const struct as_args *args, const char *path, bool says_why, int *status_out)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
@@ -93,7 +94,7 @@ void fire_after_deinit(struct fire_after *after)
     json_decref(after->locked);
 }
 
-/* An argument as a shell takes it. */
+/* An argument, quoted for a shell. */
 static void print_argument(const char *text)
 {
     const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=.,:/@%+";
@@ -175,7 +176,7 @@ static void print_json(const json_t *json)
     putchar('\n');
 }
 
-/* Which lock refused it, for the time that it ends. */
+/* Which lock refused it, to print the lock's end later. */
 static void note_lock(struct fire_after *after, const json_t *decision)
 {
     const json_int_t from = json_integer_value(json_object_get(decision, "replicas"));
@@ -246,7 +247,7 @@ static bool has_failed(const json_t *target)
     return *log_get_text(target, "failure") != '\0';
 }
 
-/* Whether nothing more comes of the alert on this target for now. */
+/* Whether nothing more is expected for this target for now. */
 static bool is_settled(const struct fire_after *after, const json_t *target, int64_t waited_us)
 {
     const json_t *ordered = json_object_get(target, "desired");

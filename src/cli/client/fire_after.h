@@ -1,5 +1,5 @@
 /*
- * What `fire` leaves behind: an open incident, and the decisions that follow it.
+ * After `fire`: the open incident, and the decisions that follow.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_FIRE_AFTER_H
 #define ALERTSCALER_SRC_CLI_CLIENT_FIRE_AFTER_H
@@ -8,29 +8,28 @@
 
 struct fire_after {
     const struct as_args *args;
-    char *since;      /* the daemon's time before the alert was sent; NULL: it may not be read */
-    int64_t expiry_s; /* of the open incident; 0: not known */
-    json_t *targets;  /* ids of what the incident acts on */
-    json_t *locked;   /* targets that a lock kept from scaling: "up" or "down" by their ids */
-    json_t *told;     /* ids of the decisions that were printed, as the keys of an object */
+    char *since;      /* the daemon's time before the alert was sent; NULL: no permission to read */
+    int64_t expiry_s; /* of the open incident; 0: unknown */
+    json_t *targets;  /* ids of the incident's targets */
+    json_t *locked;   /* targets whose lock prevented scaling: "up" or "down" by id */
+    json_t *told;     /* ids of printed decisions, as keys of an object */
 };
 
-/* Before the alert is sent. An exit status after saying why, where the decisions that follow were
- * asked for and the daemon does not tell them. */
+/* Call before the alert is sent. Returns an exit status after printing the problem, if decisions
+ * were requested and the daemon does not show them. */
 int fire_after_begin(const struct as_args *args, struct fire_after *after_out);
 void fire_after_deinit(struct fire_after *after);
 
-/* Says how long the incident stays open, and how to end it. */
+/* Prints how long the incident stays open, and how to end it. */
 void fire_after_print(const struct fire_after *after);
 
 /*
- * Prints the decisions that follow until all targets of the incident are settled, for 30 s at most.
- * AS_EXIT_NO where one could not be read or set, or nothing was decided.
+ * Prints the decisions that follow until all targets of the incident are settled, for at most 30 s.
+ * AS_EXIT_NO if a target could not be read or set, or nothing was decided.
  */
 int fire_after_wait(struct fire_after *after, const char *digest);
 
-/* Waits so long, or until an interrupt, and prints meanwhile the decisions that follow where
- * --wait is given. */
+/* Waits this long, or until an interrupt. With --wait it prints the decisions meanwhile. */
 void fire_after_hold(struct fire_after *after, int64_t us);
 
 #endif

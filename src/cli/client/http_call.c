@@ -1,5 +1,5 @@
 /*
- * A request by curl's easy interface: no redirects, a limit on everything, no proxy for this very
+ * A request by curl's easy interface: no redirects, limits on everything, no proxy for the local
  * machine.
  */
 #include "http_call.h"
@@ -32,7 +32,7 @@ static const char *find_setting(const struct as_args *args, const char *option, 
 
 struct place {
     char *url;
-    bool is_here; /* on this machine */
+    bool is_here; /* it is the local machine */
 };
 
 static void place_deinit(struct place *place)
@@ -40,7 +40,7 @@ static void place_deinit(struct place *place)
     curl_free(place->url);
 }
 
-/* The address with `path` behind its own path; a query of its own is lost. */
+/* Appends `path` to the address' own path; drops the address' query. */
 static int find_place(const char *address, const char *path, struct place *place_out,
                       struct as_error *error)
 {

@@ -1,7 +1,6 @@
 /*
- * One HTTP request to a running daemon, waited for. Where it is and with which token: --url and
- * --token-file, else ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without
- * a token.
+ * One synchronous HTTP request to a running daemon. Address and token: --url and --token-file, else
+ * ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without a token.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_HTTP_CALL_H
 #define ALERTSCALER_SRC_CLI_CLIENT_HTTP_CALL_H
@@ -22,21 +21,21 @@ struct http_answer {
 };
 
 /*
- * `path` comes behind the URL's own; with `body` NULL it is a GET. 0 and an answer of any status to
- * be freed with http_answer_deinit; or a negative errno with an error that names the URL.
+ * `path` is appended to the URL's own; `body` NULL: GET. 0 and an answer of any status, to be freed
+ * with http_answer_deinit; or a negative errno with an error that names the URL.
  */
 int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
                   struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
 void http_answer_deinit(struct http_answer *answer);
 
-/* What the daemon refused, in its own words: one line, for free(). */
+/* The daemon's error text: one line, for free(). */
 char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
 
-/* Says on standard error what the daemon refused, in its own words; returns AS_EXIT_NO. */
+/* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
 
-/* GETs a path of the API: its whole document, to be released. NULL with a text for free() and an
- * exit status: AS_EXIT_NO where the daemon refused, AS_EXIT_USAGE where it was not understood. */
+/* GETs a path of the API: the whole document, as a new reference. NULL with a text for free() and
+ * an exit status: AS_EXIT_NO if the daemon refused, AS_EXIT_USAGE if its answer is invalid. */
 json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
                       int *status_out) AS_MUST_USE;
 
@@ -54,8 +53,8 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
 #define AS_OPTION_CA_FILE                                                                          \
     {                                                                                              \
         .name = "ca-file", .value = "FILE",                                                        \
-        .help = "certificates of the CAs that the daemon's is of; default: $ALERTSCALER_CA_FILE, " \
-                "else the system's"                                                                \
+        .help = "CA certificates to verify the daemon's (default: $ALERTSCALER_CA_FILE, "          \
+                "else the system's)"                                                               \
     }
 
 #endif

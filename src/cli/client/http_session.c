@@ -1,5 +1,5 @@
 /*
- * An event loop that runs while a request is under way and stands still otherwise.
+ * An event loop that runs only during a request.
  */
 #include "http_session.h"
 
@@ -19,11 +19,11 @@
 
 struct http_session {
     const struct as_adapters *adapters;
-    char *url; /* without a slash at its end */
+    char *url; /* without a trailing slash */
     struct event_base *base;
     struct as_outside *outside;
     struct as_http_auth *auth;
-    /* of the request that is under way */
+    /* the present request */
     bool is_done;
     struct as_buf *body;
     struct as_error *error;
@@ -135,7 +135,7 @@ int http_session_post(struct http_session *session, const char *path, const stru
     (void)!http->start(http, &request, on_done, session);
     while (!session->is_done) {
         if (event_base_loop(session->base, EVLOOP_ONCE) != 0)
-            abort(); /* a transfer is under way: there is always something to wait for */
+            abort(); /* a transfer is running: there is always an event to wait for */
     }
     if (session->outcome != HTTP_SESSION_OK)
         as_error_wrap(error, "%s", session->url);

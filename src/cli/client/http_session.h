@@ -1,6 +1,6 @@
 /*
- * Plain requests to a monitoring server, one after the other, as Prometheus' `http_config` says:
- * the daemon's own HTTP client, waited for.
+ * Synchronous requests to a monitoring server, one after the other, by the daemon's own HTTP client
+ * with Prometheus' `http_config`.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_HTTP_SESSION_H
 #define ALERTSCALER_SRC_CLI_CLIENT_HTTP_SESSION_H
@@ -19,13 +19,13 @@ enum http_session_outcome {
     HTTP_SESSION_TOO_LARGE /* the answer is larger than `max` */
 };
 
-/* Borrows `http`. `url` is the server's address, without the API's path. */
+/* Borrows `http`. `url` is the server's address without the API's path. */
 struct http_session *http_session_open(const struct as_adapters *adapters, const char *url,
                                        const struct as_http_settings *http) AS_MUST_USE;
 struct http_session *http_session_close(struct http_session *session);
 
-/* POSTs a form to `path`; the body goes into *body_io, which is emptied first. An outcome, of which
- * all but OK set the error; or a negative errno with an error: there is no answer. */
+/* POSTs a form to `path`; the body replaces the content of *body_io. Returns an outcome, all but OK
+ * with an error; or a negative errno with an error: no answer. */
 int http_session_post(struct http_session *session, const char *path, const struct as_buf *form,
                       size_t max, struct as_buf *body_io, struct as_error *error) AS_MUST_USE;
 

@@ -1,5 +1,5 @@
 /*
- * Splits at the first "=", and leaves the rest to as_labels_new.
+ * Splits at the first "="; as_labels_new checks the rest.
  */
 #include "label_arguments.h"
 

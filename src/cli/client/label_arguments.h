@@ -12,8 +12,8 @@
 
 #define LABEL_ARGUMENTS_MAX 1000
 
-/* `what` is "label" or "annotation". A value may be empty and hold further '='. 0; or a negative
- * errno with an error. */
+/* `what` is "label" or "annotation". A value may be empty or contain '='. 0; or a negative errno
+ * with an error. */
 int label_arguments_parse(const char *const *texts, size_t count, const char *what,
                           struct as_labels **labels_out, struct as_error *error) AS_MUST_USE;
 

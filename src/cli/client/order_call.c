@@ -1,5 +1,5 @@
 /*
- * An order as a request, and its answer in words.
+ * Sends an order as a request, and prints its answer.
  */
 #include "order_call.h"
 

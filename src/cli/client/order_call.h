@@ -1,5 +1,5 @@
 /*
- * What pause, resume, scale and unlock share: they send an order and say what became of it.
+ * Shared by pause, resume, scale and unlock: sends an order and prints its outcome.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
 #define ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
@@ -10,22 +10,23 @@
 
 #include "http_call.h"
 
-/* Of a command whose table has AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
- * AS_OPTION_OUTPUT. `target` NULL: all. Takes `body` over, to which the reason is added. Returns
- * the exit status. */
+/* The command's table must have AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
+ * AS_OPTION_OUTPUT. `target` NULL: all. Takes over `body` and adds the reason. Returns the exit
+ * status. */
 int order_call_run(const struct as_args *args, enum as_order_kind kind, const char *target,
                    json_t *body);
 
-/* TARGET or --all: AS_EXIT_OK with the target (NULL: all), or AS_EXIT_USAGE after saying so. */
+/* TARGET or --all: AS_EXIT_OK with the target (NULL: all), or AS_EXIT_USAGE after an error
+ * message. */
 int order_call_find_target(const struct as_args *args, const char **target_out);
 
 #define AS_OPTION_REASON                                                                           \
     {                                                                                              \
-        .name = "reason", .value = "TEXT", .help = "Why, for the action log; it is needed",        \
+        .name = "reason", .value = "TEXT", .help = "Why, for the action log; required",            \
     }
 #define AS_OPTION_ALL                                                                              \
     {                                                                                              \
-        .name = "all", .help = "Instead of a TARGET: all of them at once",                         \
+        .name = "all", .help = "All targets at once, instead of TARGET",                           \
     }
 
 #define ORDER_CALL_NEEDS                                                                           \

@@ -1,5 +1,5 @@
 /*
- * `alertscaler pause`: nothing is scaled for a while.
+ * `alertscaler pause`: stops scaling for a while.
  */
 #include "order_call.h"
 
@@ -25,7 +25,7 @@ static const struct as_option options[] = {
     AS_OPTION_ALL,
     {.name = "for",
      .value = "DURATION",
-     .help = "How long: 90s, 1h30m, 2d; until it is resumed if not given"},
+     .help = "How long: 90s, 1h30m, 2d (default: until it is resumed)"},
     AS_OPTION_REASON,
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
@@ -37,9 +37,10 @@ static const struct as_option options[] = {
 const struct as_command as_command_pause = {
     .name = "pause",
     .operands = "[TARGET]",
-    .summary = "Has a running daemon scale nothing for a while: one target, or all.",
-    .help = "Alerts are received, and decisions made and recorded, as ever. At the end of the "
-            "pause what\nstill fires is decided anew at once.\n" ORDER_CALL_NEEDS,
+    .summary = "Stops scaling for a while in a running daemon: one target, or all.",
+    .help =
+        "Alerts are still received, and decisions made and recorded. At the end of the pause the\n"
+        "alerts that still fire are decided again at once.\n" ORDER_CALL_NEEDS,
     .options = options,
     .operands_max = 1,
     .run = run,

@@ -1,5 +1,5 @@
 /*
- * `alertscaler reload`: has a running daemon load its configuration anew.
+ * `alertscaler reload`: makes a running daemon reload its configuration.
  */
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static const struct as_option options[] = {
 const struct as_command as_command_reload = {
     .name = "reload",
     .operands = "",
-    .summary = "Has a running daemon load its configuration and rules anew.",
+    .summary = "Makes a running daemon reload its configuration and rules.",
     .help = "All or nothing: a file with errors changes nothing. The daemon needs\n"
             "--web.enable-admin-api; SIGHUP does the same without it.",
     .options = options,

@@ -21,8 +21,9 @@ const struct as_command as_command_resume = {
     .name = "resume",
     .operands = "[TARGET]",
     .summary = "Ends a pause: of one target, or that of all.",
-    .help = "What still fires is decided anew at once. The pause of all and those of single "
-            "targets are\nresumed each by itself.\n" ORDER_CALL_NEEDS,
+    .help =
+        "Alerts that still fire are decided again at once. A pause of all targets and pauses of\n"
+        "single targets end separately.\n" ORDER_CALL_NEEDS,
     .options = options,
     .operands_max = 1,
     .run = run,

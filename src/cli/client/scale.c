@@ -22,7 +22,7 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    {.name = "force", .help = "Also beyond the target's min and max"},
+    {.name = "force", .help = "Also outside the target's min and max"},
     AS_OPTION_REASON,
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
@@ -34,10 +34,12 @@ static const struct as_option options[] = {
 const struct as_command as_command_scale = {
     .name = "scale",
     .operands = "TARGET SIZE",
-    .summary = "Has a running daemon set a target's size, within its bounds.",
-    .help = "Neither locks nor pauses stop it; its cooldown begins, and then the rules go on. The "
-            "answer says\nthat it will be done, also after a crash: `alertscaler log` says what "
-            "became of it.\n" ORDER_CALL_NEEDS,
+    .summary = "Sets a target's size through a running daemon, within its bounds.",
+    .help = "Locks and pauses do not prevent it. The target's cooldown begins; then the rules "
+            "continue.\n"
+            "The answer promises that the size will be set, even after a crash: `alertscaler log` "
+            "shows\n"
+            "the result.\n" ORDER_CALL_NEEDS,
     .options = options,
     .operands_min = 2,
     .operands_max = 2,

@@ -1,6 +1,5 @@
 /*
- * `alertscaler status`: a running daemon's targets as a table, with what holds all of them above
- * it.
+ * `alertscaler status`: a running daemon's targets as a table, below what holds all of them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,8 +53,7 @@ static const char *get_text(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* How long ago, in one unit: "45s", "9m", "3h"; how long from now, in two: "9m40s". False: no such
- * time is given. */
+/* Time since, in one unit: "45s", "9m", "3h"; time until, in two: "9m40s". False: absent. */
 static bool describe_span(const json_t *object, const char *key, bool is_ago, int64_t now_us,
                           char *text_out, size_t size)
 {
@@ -196,7 +194,7 @@ static void print_table(const json_t *targets, FILE *out)
     free(rows);
 }
 
-/* What holds all targets, and who leads. */
+/* What holds all targets, and which replica leads. */
 static void print_above(const json_t *status, FILE *out)
 {
     const json_t *pause = json_object_get(status, "paused");
@@ -257,7 +255,7 @@ static void print_text(const struct as_args *args, json_t *data, FILE *out)
     AS_CLEANUP(as_free_p) char *problem = NULL;
     int unused;
     json_t *status = http_call_ask(args, "/api/v1/status", &problem, &unused);
-    print_above(json_object_get(status, "data"), out); /* without it, there is the table still */
+    print_above(json_object_get(status, "data"), out); /* the table is printed in any case */
     json_decref(status);
     if (json_is_array(data)) {
         print_table(data, out);
@@ -303,11 +301,11 @@ static int run(const struct as_args *args)
 }
 
 static const struct as_option options[] = {
-    {.name = "watch", .letter = 'w', .help = "Goes on and on, until it is interrupted"},
+    {.name = "watch", .letter = 'w', .help = "Refreshes the table until it is interrupted"},
     {.name = "interval",
      .value = "DURATION",
      .fallback = "2s",
-     .help = "With --watch: how long between two looks"},
+     .help = "With --watch: time between refreshes"},
     AS_OPTION_URL,
     AS_OPTION_TOKEN_FILE,
     AS_OPTION_CA_FILE,
@@ -319,8 +317,9 @@ const struct as_command as_command_status = {
     .name = "status",
     .operands = "[TARGET]",
     .summary = "Shows a running daemon's targets: size, bounds, locks, pauses, last decision.",
-    .help = "TARGET is a name in the rule files, or an id. What holds all targets at once stands "
-            "above the\ntable.",
+    .help = "TARGET is a name in the rule files, or an id. What holds all targets, such as a pause "
+            "of all,\n"
+            "is shown above the table.",
     .options = options,
     .operands_max = 1,
     .run = run,

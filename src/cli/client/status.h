@@ -1,5 +1,5 @@
 /*
- * `alertscaler status`: one look (status.c), and one after the other (status_watch.c).
+ * `alertscaler status`: once (status.c), and repeated (status_watch.c).
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_STATUS_H
 #define ALERTSCALER_SRC_CLI_CLIENT_STATUS_H
@@ -8,11 +8,11 @@
 
 #include "cli.h"
 
-/* One look. The exit status; but for 0 with what is wrong, for free(). With 0 that is a warning,
- * and may be NULL. */
+/* Prints the status once. Returns the exit status, with the problem, for free(); with 0 the problem
+ * is only a warning, or NULL. */
 int status_print(const struct as_args *args, FILE *out, char **problem_out);
 
-/* Looks until it is interrupted. */
+/* Repeats until interrupted. */
 int status_watch(const struct as_args *args);
 
 #endif

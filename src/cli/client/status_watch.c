@@ -1,6 +1,6 @@
 /*
- * `alertscaler status --watch`: on a terminal one picture that changes, else one after the other. A
- * daemon that does not answer is said not to, above the last picture of it, and asked again.
+ * `alertscaler status --watch`: on a terminal it redraws the table, else it prints one after the
+ * other. If the daemon does not answer, it says so above the last table, and tries again.
  */
 #include "status.h"
 
@@ -25,7 +25,7 @@ static void on_signal(int number)
     is_interrupted = 1;
 }
 
-/* The second one ends the program, whatever it waits for. */
+/* A second signal ends the program, even while it waits. */
 static void catch_signals(void)
 {
     const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -36,10 +36,10 @@ static void catch_signals(void)
 static void wait_us(int64_t us)
 {
     const struct timespec delay = {us / AS_US_PER_S, us % AS_US_PER_S * 1000};
-    (void)nanosleep(&delay, NULL); /* cut short by a signal, which is what it is for */
+    (void)nanosleep(&delay, NULL); /* a signal ends it early, as intended */
 }
 
-/* Line by line over what stood there, cut to the window: so nothing flickers or wraps. */
+/* Overwrites line by line, cut to the window: no flicker, no wrapping. */
 static void draw(const char *text)
 {
     struct winsize window = {.ws_row = 24, .ws_col = 80};
@@ -58,7 +58,7 @@ static void draw(const char *text)
     (void)fflush(stdout);
 }
 
-/* UTC, to the second, as everything alertscaler prints. */
+/* UTC, in seconds, as in all output of alertscaler. */
 static char *print_time(void)
 {
     struct timespec now;
@@ -69,10 +69,10 @@ static char *print_time(void)
 }
 
 struct picture {
-    char *text;    /* of the last look that was answered; NULL: none was */
-    char *taken;   /* when */
-    char *problem; /* of the last look; NULL: none */
-    bool is_old;   /* the last look was not answered */
+    char *text;    /* last answer; NULL: none yet */
+    char *taken;   /* its time */
+    char *problem; /* the last attempt's; NULL: none */
+    bool is_old;   /* the last attempt got no answer */
 };
 
 static void picture_deinit(struct picture *picture)

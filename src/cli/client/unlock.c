@@ -16,7 +16,8 @@ const struct as_command as_command_unlock = {
     .name = "unlock",
     .operands = "TARGET",
     .summary = "Ends the locks that hold a target after an action.",
-    .help = "Both directions. What waited for them is decided at once.\n" ORDER_CALL_NEEDS,
+    .help = "Ends the locks of both directions. Decisions that waited for them are made at "
+            "once.\n" ORDER_CALL_NEEDS,
     .options = options,
     .operands_min = 1,
     .operands_max = 1,

@@ -1,6 +1,6 @@
 /*
- * `alertscaler explain`: the decision in force on a target at a moment, from the action log. The
- * log is read twice: for the decision and what followed it, then for the incidents that it names.
+ * `alertscaler explain`: a target's decision in force at a moment, from the action log. The log is
+ * read twice: for the decision and what followed, then for its incidents.
  */
 #include "explain.h"
 
@@ -20,16 +20,15 @@
 
 struct search {
     const char *target;
-    bool has_plain_name; /* stands in the log as it is given */
+    bool has_plain_name; /* the name is in the log without escapes */
     as_wall_time at;
-    json_t *decision; /* the last one at or before `at` */
-    json_t *actions;  /* what followed it so far */
-    json_t
-        *commands; /* of operators, on the target; up to `at` all, then up to the next decision */
-    json_t *incidents; /* the last opening of each */
+    json_t *decision;  /* the last one until `at` */
+    json_t *actions;   /* of this decision, so far */
+    json_t *commands;  /* operators' orders on the target until the next decision */
+    json_t *incidents; /* the last opening record of each */
     as_maybe_time until;
     long long repeats;
-    as_maybe_time first; /* of the target's decisions */
+    as_maybe_time first; /* time of the target's first decision */
 };
 
 static bool is_decision(const json_t *record)
@@ -50,7 +49,7 @@ static bool wants_line(void *context, const struct log_line *line)
     return !search->has_plain_name || log_line_has(line, search->target);
 }
 
-/* A later decision of the very target that was found (a name may stand for several). */
+/* A later decision on the same target id (a name may stand for several). */
 static int take_next(struct search *search, const json_t *record, as_wall_time time)
 {
     if (strcmp(log_get_text(record, "target"), log_get_text(search->decision, "target")) != 0)
@@ -60,7 +59,7 @@ static int take_next(struct search *search, const json_t *record, as_wall_time t
     return 1;
 }
 
-/* Before the decision, only what was ordered last may have led to it. */
+/* Of the orders before the decision, only the last may have caused it. */
 static void keep_last_command(json_t *commands)
 {
     while (json_array_size(commands) > 1)
@@ -96,7 +95,7 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
         return take_decision(search, record, error);
     if (strcmp(log_get_text(record, "kind"), "command") == 0)
         json_array_append(search->commands, record);
-    /* One without a decision says that since then the size could not even be read. */
+    /* An action without a decision: since then the size could not be read. */
     const char *decision = log_get_text(record, "decision");
     if (search->decision && strcmp(log_get_text(record, "kind"), "action") == 0 &&
         (!*decision || strcmp(decision, log_get_text(search->decision, "id")) == 0))
@@ -193,7 +192,7 @@ static int take_name(void *context, const struct log_line *line, json_t *record,
     return 0;
 }
 
-/* For free(). */
+/* For free(); NULL: no name is similar. */
 static char *find_nearest(const char *asked, const struct log_files *files)
 {
     struct as_error ignored = AS_ERROR_INIT;
@@ -288,7 +287,7 @@ static int explain_log(const struct as_args *args)
     return status;
 }
 
-/* Of an alert: nothing says that its arguments are files. */
+/* Operands are labels, unless an option makes them files. */
 static bool is_about_labels(const struct as_args *args)
 {
     return !as_args_has(args, "payload") && !as_args_has(args, "target") &&
@@ -317,13 +316,12 @@ static const struct as_option options[] = {
      .help = "The moment: 2026-11-20T14:03Z, now, or 10m for ten minutes ago"},
     {.name = "payload",
      .value = "FILE",
-     .help = "Explains a notification that has not happened: Alertmanager's JSON"},
+     .help = "Explains a notification without sending it: Alertmanager's JSON"},
     {.name = "rules",
      .value = "PATH",
      .help = "With --payload or labels: a folder of rule files, a file, or a configuration"},
     AS_OPTION_REPLICAS,
-    AS_OPTION_CONFIG_FILE(
-        "Names the log where no FILE is given; with --payload or labels, the rules"),
+    AS_OPTION_CONFIG_FILE("Names the log if no FILE is given; with --payload or labels, the rules"),
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -332,19 +330,18 @@ const struct as_command as_command_explain = {
     .name = "explain",
     .operands = "[FILE...|LABEL=VALUE...]",
     .summary = "Says why a target has, or had, its size; or which rules match an alert.",
-    .help = "With --target: prints the decision in force on a target at a moment, with the way to "
-            "it, from the "
-            "action\n"
-            "log: FILEs in any order, '-' for standard input, or without FILE those of the "
-            "configuration.\n"
-            "Exit status 1 if there was none.\n"
-            "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
-            "match, on\n"
-            "which target, through which receivers and credentials, and which almost match. Exit "
-            "status 1 if\n"
-            "none matches.\n"
-            "With --payload: which rules match its alerts, which do not and why, and what would be "
-            "decided.",
+    .help =
+        "With --target: prints the decision in force on a target at a moment, and how it was made, "
+        "from\n"
+        "the action log: FILEs in any order, '-' for standard input, or without FILE those of the\n"
+        "configuration. Exit status 1 if there was no decision.\n"
+        "With an alert's labels, as alertname=CheckoutLatencyHigh severity=page: which rules "
+        "match, on\n"
+        "which target, through which receivers and credentials, and which almost match. Exit "
+        "status 1 if\n"
+        "none matches.\n"
+        "With --payload: which rules match its alerts, which do not and why, and what would be "
+        "decided.",
     .options = options,
     .operands_max = 100000,
     .run = run,

@@ -6,10 +6,10 @@
 
 #include "cli.h"
 
-/* What a notification would lead to: --payload. Returns the exit status. */
+/* The effects of a notification: --payload. Returns the exit status. */
 int explain_payload(const struct as_args *args);
 
-/* Which rules match an alert with the labels given as operands: AS_EXIT_NO where none does. */
+/* Which rules match an alert with the given labels: AS_EXIT_NO if none. */
 int explain_labels(const struct as_args *args);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * `alertscaler explain NAME=VALUE...`: which rules match an alert with these labels, on which
- * target, through which receivers and credentials; and which almost do. Nothing is decided: that is
- * --payload's.
+ * target, through which receivers and credentials; and which almost match. It decides nothing: use
+ * --payload for that.
  */
 #include "explain.h"
 
@@ -48,7 +48,7 @@ static bool has_credentials(const struct as_receiver_settings *receiver)
            0;
 }
 
-/* Those that may send alerts to this rule for this target; null where none is asked for. */
+/* Credentials that may send this rule's alerts for this target; null if none is needed. */
 static json_t *list_credentials(const struct as_receiver_settings *receiver, const char *rule,
                                 const char *name, const char *id)
 {

@@ -1,5 +1,5 @@
 /*
- * Asked of the matchers themselves, so that it is as in the daemon.
+ * Uses the daemon's own matchers, for the same result.
  */
 #include "explain_match.h"
 
@@ -10,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#define SPELLING_MAX 2 /* letters that differ */
+#define SPELLING_MAX 2 /* differing letters */
 
 static const char *get_operator(enum as_matcher_op op)
 {
@@ -45,7 +45,7 @@ static char *copy_in_case(const char *text, int (*convert)(int c))
     return copy;
 }
 
-/* Upper and lower case do not count. */
+/* Ignores case. */
 static bool takes_loosely(const struct as_matcher *matcher, const char *value)
 {
     if (matcher->op == AS_MATCHER_EQUAL)
@@ -57,7 +57,7 @@ static bool takes_loosely(const struct as_matcher *matcher, const char *value)
             as_matcher_match_value(matcher, upper));
 }
 
-/* The label that only the case of its name or value keeps from matching; NULL: there is none. */
+/* The label that fails to match only by the case of its name or value; NULL: none. */
 static const struct as_label *find_other_case(const struct as_matcher *matcher,
                                               const struct as_labels *labels)
 {

@@ -10,21 +10,21 @@
 #include <alertscaler/core/labels.h>
 #include <alertscaler/core/ruleset.h>
 
-/* The first thing in the way, for free(): a matcher, the receivers (none of them with `receiver`
- * NULL), `enabled: false`. NULL: it matches. */
+/* The first obstacle, for free(): a matcher, the receivers (ignored if `receiver` is NULL),
+ * `enabled: false`. NULL: it matches. */
 char *explain_find_obstacle(const struct as_rule *rule, const struct as_labels *labels,
                             const char *receiver) AS_MUST_USE;
 
-/* All matchers in the way of a rule that does not match, or `enabled: false`; for free(). */
+/* All obstacles of a rule that does not match: matchers, or `enabled: false`; for free(). */
 char *explain_list_obstacles(const struct as_rule *rule,
                              const struct as_labels *labels) AS_MUST_USE;
 
-/* How many of its matchers do not match. */
+/* Number of its matchers that do not match. */
 size_t explain_count_obstacles(const struct as_rule *rule, const struct as_labels *labels);
 
-/* A rule that does not match, but nearly does. Matchers that fail only by upper and lower case are
- * near; beside them one may fail, if another one that names a value is near or matches, or the
- * value that is asked for is spelt almost like the alert's. */
+/* Whether a rule does not match, but almost. Matchers that fail only by case are near. Apart from
+ * these one matcher may fail, if another matcher for a value is near or matches, or if its value is
+ * spelled almost like the alert's. */
 bool explain_is_near(const struct as_rule *rule, const struct as_labels *labels) AS_MUST_USE;
 
 char *explain_print_matcher(const struct as_matcher *matcher) AS_MUST_USE; /* a="b", for free() */

@@ -1,6 +1,6 @@
 /*
- * `alertscaler explain --payload`: what a notification that has not happened would lead to. Which
- * rules match is asked of the matchers themselves; what comes of it of a rehearsal of the engine.
+ * `alertscaler explain --payload`: the effects of a notification that was not sent. The matchers
+ * tell which rules match; a rehearsal of the engine gives the effects.
  */
 #include "explain.h"
 
@@ -32,9 +32,9 @@
 struct preview {
     const struct as_ruleset *ruleset;
     const struct as_notification *notification;
-    json_t *alerts;    /* a list: what became of each alert, with every rule */
-    json_t *records;   /* a list: decisions and actions, in order */
-    json_t *incidents; /* a list: openings */
+    json_t *alerts;    /* the outcome of each alert, with every rule */
+    json_t *records;   /* decisions and actions, in order */
+    json_t *incidents; /* openings */
 };
 
 /* --- which rules --- */
@@ -190,7 +190,7 @@ static void print_unread(const json_t *action)
            log_get_text(action, "target_name"));
 }
 
-/* A list of the actions that belong to a decision. */
+/* The actions of a decision. */
 static json_t *collect_actions(const json_t *records, const json_t *decision)
 {
     json_t *actions = json_array(), *record;

@@ -1,6 +1,6 @@
 /*
- * From the records alone, so that a decision of the log and one of a rehearsal are told alike. What
- * a record of another version lacks is left out.
+ * Uses only the records, so that decisions of the log and of a rehearsal look the same. Members
+ * missing in other versions are left out.
  */
 #include "explain_print.h"
 
@@ -168,7 +168,7 @@ static void print_incidents(const struct explanation *told, FILE *out)
     }
 }
 
-/* When the alert was last reported; nothing where that does not matter. */
+/* When the alert was last reported, if that matters. */
 static void put_report(FILE *out, const json_t *proposal)
 {
     const json_t *reported = json_object_get(proposal, "reported");
@@ -178,7 +178,7 @@ static void put_report(FILE *out, const json_t *proposal)
         put(out, reported ? ", last reported at " : "", log_get_text(proposal, "reported"), "");
 }
 
-/* NULL: of a version that is not known here. */
+/* NULL: of an unknown version. */
 static struct as_decide_document *decode_input(const struct explanation *told)
 {
     struct as_decide_document *document = NULL;
@@ -189,7 +189,7 @@ static struct as_decide_document *decode_input(const struct explanation *told)
     return document;
 }
 
-/* Which step of a table counts, and what was computed from it. */
+/* The step of a table that applies, and its result. */
 static void put_step(FILE *out, const struct as_decide_document *document, size_t i)
 {
     const struct as_decide_input *input = document ? &document->input : NULL;
@@ -307,7 +307,7 @@ static void put_flags(FILE *out, const json_t *input)
         put(out, ", last step down at ", step, "");
 }
 
-/* What of the input made the gate do what it did. */
+/* The input that made the gate act. */
 static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
 {
     const json_t *target = json_object_get(input, "target");
@@ -330,7 +330,7 @@ static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
     }
 }
 
-/* What it was that held the target. */
+/* What paused the target. */
 static void put_pause(FILE *out, const json_t *pause)
 {
     if (!pause)
@@ -404,7 +404,7 @@ static void print_action(json_t *action, FILE *out)
     fputc('\n', out);
 }
 
-/* Who ordered what, and why. */
+/* The operator, the order and the reason. */
 static void print_command(const json_t *command, FILE *out)
 {
     int32_t size;

@@ -1,5 +1,5 @@
 /*
- * One decision told in full: what, why, gate by gate, and what came of it.
+ * Prints one decision in full: what, why, gate by gate, and its effects.
  */
 #ifndef ALERTSCALER_SRC_CLI_LOG_EXPLAIN_PRINT_H
 #define ALERTSCALER_SRC_CLI_LOG_EXPLAIN_PRINT_H
@@ -12,13 +12,13 @@
 
 struct explanation { /* records of the action log; all borrowed */
     json_t *decision;
-    json_t *actions;   /* a list: what followed, in order */
-    json_t *commands;  /* a list: what operators ordered on the target: the last before, and since;
-                          NULL: nobody could */
-    json_t *incidents; /* a list: the openings of the incidents behind it, as far as known */
-    as_maybe_time at;  /* the moment asked for */
-    as_maybe_time until; /* when the target's next decision came */
-    long long repeats;   /* how often it was equal to later ones that have no record of their own */
+    json_t *actions;  /* what followed, in order */
+    json_t *commands; /* operators' orders on the target: the last before, and all since; NULL: none
+                         possible */
+    json_t *incidents;   /* the known openings of its incidents */
+    as_maybe_time at;    /* the moment asked for */
+    as_maybe_time until; /* time of the target's next decision */
+    long long repeats;   /* later decisions equal to it, which have no record of their own */
 };
 
 void explain_print_text(const struct explanation *explanation, FILE *out);

@@ -1,5 +1,5 @@
 /*
- * `alertscaler log`: prints the action log for people, or as it is.
+ * `alertscaler log`: prints the action log for people, or unchanged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +23,11 @@ struct log_run {
     const struct as_args *args;
     struct log_filter filter;
     bool json, colors, follow;
-    json_t *ids; /* of targets, as they were printed last */
+    json_t *ids; /* the last printed id of each target name */
     struct log_repeats *repeats;
-    bool is_bad; /* a line was no record */
+    bool is_bad; /* a line was not a record */
     uint64_t printed;
-    uint64_t unknown; /* repeats of which the filter cannot tell */
+    uint64_t unknown; /* repeats that the filter cannot judge */
     struct log_overlap overlap;
 };
 
@@ -68,7 +68,7 @@ static void take_line(struct log_run *run, const struct log_reader *reader, cons
     json_decref(record);
 }
 
-/* Every whole line that is there now. */
+/* All complete lines so far. */
 static int take_lines(struct log_run *run, struct log_reader *reader, struct as_error *error)
 {
     const char *line;
@@ -81,7 +81,7 @@ static int take_lines(struct log_run *run, struct log_reader *reader, struct as_
     return status < 0 ? status : 0;
 }
 
-/* Until it is interrupted, or nobody reads what is printed. */
+/* Until it is interrupted, or its output is closed. */
 static int follow(struct log_run *run, struct log_reader *reader, struct as_error *error)
 {
     int status = 0;
@@ -159,8 +159,8 @@ static const char *const color_choices[] = {"auto", "always", "never", NULL};
 
 static const struct as_option options[] = {
     LOG_FILTER_OPTIONS,
-    {.name = "follow", .letter = 'f', .help = "Goes on with what is written from now on"},
-    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
+    {.name = "follow", .letter = 'f', .help = "Waits for new records and prints them, as tail -f"},
+    AS_OPTION_CONFIG_FILE("Names the log if no FILE is given"),
     {.name = "color",
      .value = "WHEN",
      .fallback = "auto",

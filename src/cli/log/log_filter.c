@@ -1,6 +1,6 @@
 /*
- * A record matches if every filter that was given finds its word in it. Where a kind of record can
- * hold the word is said in the tables here; a record without such a place does not match.
+ * A record matches if it contains the word of every given filter. The tables here list where each
+ * kind of record may have the word; other kinds do not match.
  */
 #include "log_filter.h"
 
@@ -96,8 +96,8 @@ int log_filter_init(struct log_filter *filter, const struct as_args *args, as_wa
     return status;
 }
 
-/* Where a word may stand: member `key` of the record itself, of its member `in`, or of the elements
- * of the list `in`.`list` (or `list`). The member may be a list of texts itself. */
+/* A place of a word: member `key` of the record, of its member `in`, or of the elements of the list
+ * `in`.`list` (or `list`). The member may itself be a list of texts. */
 struct place {
     const char *in, *list, *key;
 };
@@ -158,7 +158,7 @@ static bool kind_matches(const struct log_filter *filter, const char *word)
             return filter->kinds[kind];
         all = all && filter->kinds[kind];
     }
-    return all; /* a kind of a newer version */
+    return all; /* a kind of a later version */
 }
 
 static bool has_reason(const json_t *record, const char *word)

@@ -1,5 +1,5 @@
 /*
- * Which records of the action log are wanted.
+ * Selects records of the action log.
  */
 #ifndef ALERTSCALER_SRC_CLI_LOG_LOG_FILTER_H
 #define ALERTSCALER_SRC_CLI_LOG_LOG_FILTER_H
@@ -24,32 +24,32 @@ struct log_filter {
 /* From --target, --rule, --reason, --kind, --since, --until. 0; -EINVAL with an error. */
 int log_filter_init(struct log_filter *filter, const struct as_args *args, as_wall_time now,
                     struct as_error *error) AS_MUST_USE;
-/* `details`: the record itself; of a `repeat` the record that it stands for, or
- * NULL: then it is of no rule. */
+/* `details`: the record itself; for a `repeat` its full record, or NULL: then no filter for a rule
+ * matches. */
 bool log_filter_match(const struct log_filter *filter, const json_t *record, const json_t *details);
 
-/* A text member, "" where there is none. */
+/* A text member, "" if absent. */
 const char *log_get_text(const json_t *object, const char *key);
 
-/* By what decisions name the incident of an alert or of an incident's record: the digest, and in
- * logs of earlier versions the fingerprint. */
+/* The key by which decisions name the incident of an alert or incident record: the digest, in logs
+ * of earlier versions the fingerprint. */
 const char *log_get_incident(const json_t *record);
 
 /* For the table of a command. */
 #define LOG_FILTER_OPTIONS                                                                         \
     {.name = "target",                                                                             \
      .value = "NAME",                                                                              \
-     .help = "Records of this target: its name in the rules or its id; * and ? stand for others"}, \
-        {.name = "rule", .value = "NAME", .help = "Records in which this rule has a part"},        \
+     .help = "Records of this target: its name in the rules or its id; * and ? are wildcards"},    \
+        {.name = "rule", .value = "NAME", .help = "Records that involve this rule"},               \
         {.name = "reason", .value = "CODE", .help = "Records with this reason code or outcome"},   \
         {.name = "kind",                                                                           \
          .value = "KIND,...",                                                                      \
          .help = "Records of these kinds: notification, repeat, decision, action, ..."},           \
         {.name = "since",                                                                          \
          .value = "TIME",                                                                          \
-         .help = "From then on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},                   \
+         .help = "From this time on: 2026-11-20T14:00:00Z, or 2h for two hours ago"},              \
     {                                                                                              \
-        .name = "until", .value = "TIME", .help = "Up to then, likewise"                           \
+        .name = "until", .value = "TIME", .help = "Up to this time, as --since"                    \
     }
 
 #endif

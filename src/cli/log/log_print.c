@@ -1,6 +1,6 @@
 /*
- * One function a kind of record; kinds and members of other versions are printed plainly. What is
- * missing is left out: the log may be older or newer than this program.
+ * One function per kind of record; kinds and members of other versions are printed in a plain form.
+ * Missing members are left out: the log may be older or newer than this program.
  */
 #include "log_print.h"
 
@@ -19,7 +19,7 @@ struct print {
     FILE *out;
     bool colors;
     json_t *details;
-    json_t *ids; /* by name: those that were printed last; NULL: always print them */
+    json_t *ids; /* last printed id by name; NULL: always print ids */
 };
 
 enum color { PLAIN, DIM, BOLD, RED, GREEN, YELLOW };
@@ -111,7 +111,7 @@ static void put_labels(const struct print *print, json_t *labels)
         fputc('}', print->out);
 }
 
-/* A name stands for one id as a rule: once is enough. */
+/* Whether the name's id has changed: usually printing it once is enough. */
 static bool is_news(const struct print *print, const char *name, const char *id)
 {
     const char *last = json_string_value(json_object_get(print->ids, name));
@@ -352,7 +352,7 @@ static void print_denied(const struct print *print, json_t *record)
         fprintf(print->out, " (%lld times)", get_number(record, "count"));
 }
 
-/* Everything that is not the chain's or in every record. */
+/* Everything but the chain's members and those of all records. */
 static void print_other(const struct print *print, json_t *record)
 {
     static const char *const common[] = {"hash", "instance", "kind", "prev", "seq", "time"};
@@ -398,7 +398,7 @@ void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *
     size_t i = 0;
 
     set_color(&print, DIM);
-    /* Milliseconds are enough to read; the log has microseconds. */
+    /* Milliseconds are enough for people; the log has microseconds. */
     if (strlen(time) == strlen("2026-11-20T14:03:12.123456Z"))
         fprintf(out, "%.23sZ", time);
     else

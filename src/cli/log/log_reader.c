@@ -1,7 +1,7 @@
 /*
- * Files are told apart by the number of their first record and not by their names, so that
- * `actions.jsonl*` may come in any order. A line is as long as it is (a notification of 100,000
- * alerts has some 40 MiB), up to LINE_MAX_SIZE.
+ * Files are ordered by the number of their first record, not by name, so that `actions.jsonl*` may
+ * come in any order. A line may have up to LINE_MAX_SIZE (a notification of 100,000 alerts has
+ * about 40 MiB).
  */
 #include "log_reader.h"
 
@@ -52,7 +52,7 @@ void log_reader_close(struct log_reader *reader)
     as_buf_deinit(&reader->buf);
 }
 
-/* Reads on. The number of bytes; 0 at the end. */
+/* Reads more. Returns the number of bytes; 0 at the end. */
 static ssize_t fill(struct log_reader *reader, struct as_error *error)
 {
     struct as_buf *buf = &reader->buf;
@@ -115,7 +115,7 @@ int log_reader_follow(struct log_reader *reader, struct as_error *error)
 
     if (stat(reader->path, &now) || fstat(reader->fd, &open_one) ||
         (now.st_ino == open_one.st_ino && now.st_dev == open_one.st_dev))
-        return 0; /* also while there is none, in the middle of a rotation */
+        return 0; /* also if the file is missing, during a rotation */
     int status = log_reader_open(&next, reader->path, error);
     if (status)
         return status == -ENOENT ? 0 : status;
@@ -128,10 +128,10 @@ int log_reader_follow(struct log_reader *reader, struct as_error *error)
 
 struct numbered {
     char *path;
-    int64_t seq; /* of the first record; 0 where there is none */
+    int64_t seq; /* of the first record; 0: none */
 };
 
-/* A label of that name has a text behind it, and quotes in a text are escaped. */
+/* Labels cannot be mistaken for it: their values are texts, with escaped quotes. */
 int64_t log_line_find_seq(const char *line, size_t size)
 {
     static const char key[] = "\"seq\":";
@@ -201,7 +201,7 @@ static void add(struct log_files *files, size_t *capacity, char *path)
     files->paths[files->count++] = path;
 }
 
-/* The file that the configuration names, and those that rotation made of it. */
+/* The configured file, and its rotated files. */
 static int find_configured(const char *config_file, struct log_files *files, struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
@@ -256,7 +256,7 @@ void log_files_deinit(struct log_files *files)
     free(files->paths);
 }
 
-/* All of standard input into `copy`. */
+/* Copies all of standard input to `copy`. */
 static int copy_input(FILE *copy)
 {
     AS_CLEANUP(as_free_p) char *chunk = as_xmalloc(CHUNK);
@@ -272,12 +272,12 @@ static int copy_input(FILE *copy)
     }
 }
 
-/* Into a file without a name, which is gone with the process. 0 and its path. */
+/* Copies it to an unnamed temporary file, which ends with the process. 0 and its path. */
 static int keep_input(char **path_out, struct as_error *error)
 {
     FILE *copy = tmpfile();
     int status = copy ? copy_input(copy) : -errno;
-    const int fd = status ? -1 : dup(fileno(copy)); /* stays open */
+    const int fd = status ? -1 : dup(fileno(copy)); /* stays open until the process ends */
 
     if (!status && fd < 0)
         status = -errno;

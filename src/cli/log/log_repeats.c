@@ -1,6 +1,6 @@
 /*
- * Lines are kept as they are; those that were asked for, parsed as well. A repeat has the details
- * of few records, but any of the last ones may be its own.
+ * Stores lines as they are; after a lookup, also parsed. Repeats refer to few records, but any
+ * recent record may be one of them.
  */
 #include "log_repeats.h"
 
@@ -32,7 +32,7 @@ STAILQ_HEAD(kept_list, kept);
 
 struct log_repeats {
     struct kept *by_id;
-    struct kept_list order; /* the oldest first */
+    struct kept_list order; /* oldest first */
     uint64_t records, bytes, parsed_bytes;
 };
 

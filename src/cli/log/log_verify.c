@@ -1,9 +1,9 @@
 /*
- * `alertscaler log verify`: numbering and chain of a log, over all its files. What it cannot see is
- * that the end is missing; for that the state file knows where the log ends.
+ * `alertscaler log verify`: checks the numbers and the chain of a log, over all its files. It
+ * cannot detect a missing end by the log alone; the state file knows the end.
  *
- * Files of several replicas make one chain. Their ends overlap: what one had not yet written for
- * certain when it ended, the next one has at its beginning, and it must be the very same there.
+ * Files of several replicas make one chain. They overlap: records that one replica had perhaps not
+ * written when it ended are repeated at the beginning of the next file, and must be identical.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -22,8 +22,8 @@
 #include "cli.h"
 #include "log_reader.h"
 
-#define WAIT_MS     500   /* for the rest of a line that is just being written */
-#define OVERLAP_MAX 65536 /* records by which two files may overlap; a power of two */
+#define WAIT_MS     500   /* for the rest of a line that is being written */
+#define OVERLAP_MAX 65536 /* maximum records in an overlap of two files; a power of two */
 
 struct verify_run {
     const struct as_args *args;
@@ -31,11 +31,12 @@ struct verify_run {
     const char *file;                   /* of the fault */
     uint64_t line;                      /* 0: not in a line */
     char (*hashes)[AS_AUDIT_HASH_SIZE]; /* of the last OVERLAP_MAX records, by number */
-    bool is_overlap;                    /* so far, this file has what one before it had */
+    bool is_overlap;                    /* so far this file only repeats an earlier one */
     uint64_t overlap_seq;               /* of its last line */
 };
 
-/* A line at the beginning of a file: an outcome, and *is_known_out: it is in a file before. */
+/* Checks a line at the beginning of a file: an outcome, and *is_known_out: an earlier file has
+ * it. */
 static int check_overlap(struct verify_run *run, const char *line, size_t size, bool *is_known_out,
                          struct as_error *fault)
 {
@@ -58,7 +59,7 @@ static int check_overlap(struct verify_run *run, const char *line, size_t size, 
     return AS_CHAIN_OK;
 }
 
-/* The chain's check reads bytes; what they are as JSON is the parser's to say. */
+/* The chain's check only reads bytes; the parser checks the JSON. */
 static int check_line(struct verify_run *run, const char *line, size_t size, struct as_error *fault)
 {
     json_error_t error;
@@ -82,7 +83,7 @@ static int check_line(struct verify_run *run, const char *line, size_t size, str
     return AS_CHAIN_OK;
 }
 
-/* 0: all is well; > 0: an outcome with `fault`; or a negative errno with `error`. */
+/* 0: valid; > 0: an outcome with `fault`; or a negative errno with `error`. */
 static int check_file(struct verify_run *run, const char *path, struct as_error *fault,
                       struct as_error *error)
 {
@@ -125,7 +126,7 @@ static int check_end(struct verify_run *run, const char *state, struct as_error 
     store->close(store);
     if (status)
         return status;
-    if (end->seq > head.seq) /* records without changes of the state stand in the log alone */
+    if (end->seq > head.seq) /* records without changes of the state are only in the log */
         return 0;
     if (head.seq == end->seq && strcmp(head.hash, end->hash) == 0)
         return 0;

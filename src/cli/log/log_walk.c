@@ -1,6 +1,6 @@
 /*
- * Holds one line at a time. A record that two files have comes once. A daemon may be writing the
- * last one: it gets a moment to end it.
+ * Holds one line at a time. A record in two files is passed on once. A daemon may be writing the
+ * last line: waits a moment for its end.
  */
 #include "log_walk.h"
 
@@ -16,7 +16,7 @@
 struct walk {
     const struct log_visitor *visitor;
     struct log_overlap overlap;
-    struct log_repeats *repeats; /* NULL: they come as they are */
+    struct log_repeats *repeats; /* NULL: repeats are not resolved */
 };
 
 static int take_record(const struct walk *walk, const struct log_line *line, json_t *record,

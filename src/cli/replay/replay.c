@@ -1,6 +1,6 @@
 /*
- * `alertscaler replay`: what the action log says, once more: by this program's arithmetic, or under
- * other rules.
+ * `alertscaler replay`: runs the action log again: by this program's arithmetic, or under other
+ * rules.
  */
 #include "check/config_option.h"
 #include "check/rules_option.h"
@@ -31,8 +31,10 @@ static const struct as_option options[] = {
      .value = "PATH",
      .help = "Replays the notifications under these rules: a folder, a file, or a configuration"},
     AS_OPTION_REPLICAS,
-    {.name = "svg", .value = "DIR", .help = "With --rules: draws a chart of each target there"},
-    AS_OPTION_CONFIG_FILE("Where the log's place is read from if no FILE is given"),
+    {.name = "svg",
+     .value = "DIR",
+     .help = "With --rules: draws a chart of each target into this folder"},
+    AS_OPTION_CONFIG_FILE("Names the log if no FILE is given"),
     AS_OPTION_OUTPUT,
     {0},
 };
@@ -41,12 +43,12 @@ const struct as_command as_command_replay = {
     .name = "replay",
     .operands = "[FILE...]",
     .summary = "Computes the decisions of an action log again, or under other rules.",
-    .help = "Without --rules: every logged decision is computed again from its input, and each one "
-            "that comes out "
-            "otherwise is\nprinted. Exit status: 0 none differs; 1 some do; 2 something cannot be "
-            "read.\n"
-            "With --rules: what would have happened, as a table of sizes and actions before and "
-            "under the new rules.",
+    .help =
+        "Without --rules: computes every logged decision again from its input, and prints each "
+        "that\n"
+        "differs. Exit status: 0 none differs; 1 some differ; 2 something cannot be read.\n"
+        "With --rules: shows what would have happened, as a table of sizes and actions before and\n"
+        "under the new rules.",
     .options = options,
     .operands_max = 100000,
     .run = run,

@@ -24,7 +24,7 @@ struct check {
     const struct as_args *args;
     bool is_json;
     uint64_t decisions, different, unreadable;
-    struct as_buf output; /* behind KEY, as it stands in the log if nothing differs */
+    struct as_buf output; /* the value of KEY, as in the log if nothing differs */
 };
 
 static void put_value(const char *before, const json_t *value)
@@ -45,7 +45,7 @@ static void print_field(const char *key, const json_t *logged, const json_t *com
     putchar('\n');
 }
 
-/* Every member that is not the same in both. */
+/* Prints every member that differs. */
 static void print_fields(json_t *logged, json_t *computed)
 {
     const char *key;
@@ -99,8 +99,7 @@ static void print_json(const struct log_line *line, json_t *record, json_t *comp
     json_decref(json);
 }
 
-/* The bytes are not the log's; whether the content is, is another question (a log that was written
- * in another form). */
+/* The bytes differ from the log's. The content may still be equal, if the log has another form. */
 static void compare_values(struct check *check, const struct log_line *line, json_t *record)
 {
     const size_t skip = strlen(KEY);
@@ -139,7 +138,7 @@ static int decide(struct check *check, json_t *record, struct as_error *error)
     return as_buf_check(&check->output);
 }
 
-/* A decision that cannot be read is told, and the others are checked all the same. */
+/* An unreadable decision is reported, and the others are still checked. */
 static int take_record(void *context, const struct log_line *line, json_t *record,
                        struct as_error *unused)
 {

@@ -1,6 +1,6 @@
 /*
- * Annotations, URLs and ends of alerts are not in the log; an alert that was resolved ended when
- * the log says so.
+ * The log has no annotations, URLs and ends of alerts; a resolved alert ended at the time of its
+ * record.
  */
 #include "replay_notification.h"
 
@@ -17,7 +17,7 @@
 #include "log/log_walk.h"
 #include "replay_values.h"
 
-#define YEAR_1_US INT64_C(-62135596800000000) /* what Alertmanager sends for no end */
+#define YEAR_1_US INT64_C(-62135596800000000) /* Alertmanager's value for no end */
 
 static struct as_labels *make_labels(json_t *object)
 {
@@ -34,7 +34,7 @@ static struct as_labels *make_labels(json_t *object)
             pairs[used++] = (struct as_label){key, json_string_value(value)};
     }
     if (as_labels_new(pairs, used, &labels) != 0 && as_labels_new(NULL, 0, &labels) != 0)
-        labels = NULL; /* 16 MiB of labels were never taken in */
+        labels = NULL; /* impossible: 16 MiB of labels are never accepted */
     as_free_p(&pairs);
     return labels;
 }
@@ -51,7 +51,7 @@ static void fill_alert(struct as_alert *alert, const json_t *record, bool is_fir
     alert->annotations = replay_values_make_annotations(log_get_incident(record));
     if (as_number_parse_u64_hex(fingerprint, strlen(fingerprint), &alert->fingerprint) != 0)
         alert->fingerprint = as_labels_get_fingerprint(alert->labels);
-    if (!as_digest_parse(digest, strlen(digest), &alert->digest)) /* of an earlier version */
+    if (!as_digest_parse(digest, strlen(digest), &alert->digest)) /* from an earlier version */
         alert->digest = as_labels_get_digest(alert->labels);
     if (as_wall_time_parse(starts_at, strlen(starts_at), &alert->starts_at) != 0)
         alert->starts_at = at;

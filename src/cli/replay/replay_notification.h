@@ -1,5 +1,5 @@
 /*
- * A notification again, from its record in the action log.
+ * Rebuilds a notification from its record in the action log.
  */
 #ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_NOTIFICATION_H
 #define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_NOTIFICATION_H
@@ -14,17 +14,17 @@
 #include "replay_scopes.h"
 
 /*
- * Of a `notification`; or of an `incident` that no notification opened or closed, as one with its
- * only alert. What the record lacks is empty. A credential that is known decides again what it may
- * trigger; where it is not, it is left out, and so are the alerts that were forbidden to it.
+ * From a `notification`; or from an `incident` that no notification opened or closed, as a
+ * notification with its only alert. Missing members are empty. A known credential's permissions are
+ * checked again; an unknown one is left out, with the alerts that it was forbidden to send.
  */
 struct as_notification *replay_notification_make(const json_t *record,
                                                  const struct replay_scopes *scopes) AS_MUST_USE;
 
-/* How many of its alerts were forbidden. */
+/* Number of its forbidden alerts. */
 size_t replay_notification_count_forbidden(const json_t *record);
 
-/* The log has cut a label. */
+/* Whether the log has cut a label. */
 bool replay_notification_is_cut(const json_t *record);
 
 #endif

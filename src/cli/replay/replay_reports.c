@@ -1,5 +1,5 @@
 /*
- * One entry for each incident that the log has open.
+ * One entry for each open incident of the log.
  */
 #include "replay_reports.h"
 
@@ -18,7 +18,7 @@ struct reported {
     UT_hash_handle hh;
     char *fingerprint;
     json_t *opened;    /* its record */
-    as_wall_time last; /* of its reports */
+    as_wall_time last; /* its last report */
 };
 
 struct replay_reports {

@@ -1,6 +1,6 @@
 /*
- * Reports of firing alerts that are in no notification: Alertmanager's list said them, and only the
- * decisions that rested on them tell. A further step down waits for one.
+ * Reports of firing alerts without a notification: they came from Alertmanager's list, and only the
+ * decisions that used them are in the log. The next step down waits for such a report.
  */
 #ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_REPORTS_H
 #define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_REPORTS_H
@@ -14,12 +14,13 @@ struct replay_reports;
 struct replay_reports *replay_reports_new(void) AS_MUST_USE;
 struct replay_reports *replay_reports_free(struct replay_reports *reports);
 
-/* Of the log, in its order: an incident's record, and a notification, which is a report. */
+/* Call in the log's order, for each incident's record and each notification, which is a report
+ * too. */
 void replay_reports_note_incident(struct replay_reports *reports, json_t *record);
 void replay_reports_note_notification(struct replay_reports *reports, const json_t *record);
 
-/* The record of the opening of the proposal's incident, where the proposal names a report that no
- * notification before was; else NULL. Good until the incident's next record. */
+/* The opening record of the proposal's incident, if the proposal names a report that did not come
+ * in an earlier notification; else NULL. Valid until the incident's next record. */
 const json_t *replay_reports_take(struct replay_reports *reports, const json_t *proposal);
 
 AS_DEFINE_CLEANUP(struct replay_reports *, replay_reports_free)

@@ -1,12 +1,11 @@
 /*
- * `alertscaler replay --rules`: the log's notifications through a rehearsal of the engine under
- * other rules, beside what the log says was done.
+ * `alertscaler replay --rules`: runs the log's notifications through a rehearsal of the engine
+ * under other rules, and compares with the log's actions.
  *
- * The log says what a decision rested on only after the notification that led to it, so records
- * wait for LOOK_AHEAD_US of the log's time and are then taken in order of when they count: a
- * decision's values from up to that much before it, but not from before the target's decision
- * before it. What waits is what the log says within that time, and nothing else grows but with the
- * number of targets and alerts.
+ * The log has the inputs of a decision only after the notification that caused it. So records wait
+ * for LOOK_AHEAD_US of the log's time and are then played by effective time: a decision's values
+ * count from LOOK_AHEAD_US before it, but not before the target's previous decision. Memory grows
+ * only with the records of that time, and with the number of targets and alerts.
  */
 #include "replay_private.h"
 
@@ -32,19 +31,19 @@
 #include "replay_scopes.h"
 #include "replay_values.h"
 
-/* Longer than reading a size and asking Prometheus take. */
+/* Longer than reading a size and querying Prometheus takes. */
 #define LOOK_AHEAD_US (10 * AS_US_PER_S)
 
-/* Longer than nothing is logged; a clock that starts in 1970 jumps further. */
+/* Longer than any pause in a log; a clock that starts in 1970 jumps further. */
 #define GAP_MAX_US (366 * AS_US_PER_DAY)
 
-#define WAITING_MAX 100000 /* records; beyond them the look ahead is shorter */
+#define WAITING_MAX 100000 /* records; with more, the look-ahead is shorter */
 
-struct item { /* a record that waits */
+struct item { /* a waiting record */
     RB_ENTRY(item) by_time;
     int64_t at;
     uint64_t order;
-    bool is_foreign; /* decision: the size was changed by somebody else */
+    bool is_foreign; /* decision: somebody else changed the size */
     json_t *record;
 };
 
@@ -58,12 +57,12 @@ static int compare_items(const struct item *a, const struct item *b)
 RB_HEAD(item_tree, item);
 RB_GENERATE_INTERNAL(item_tree, item, by_time, compare_items, __attribute__((unused)) static)
 
-struct logged { /* a target of the log */
+struct logged { /* a target in the log */
     UT_hash_handle hh;
     char *id, *key;
-    int64_t decided; /* when last; INT64_MIN: never */
-    int32_t size;    /* as the log last left it */
-    int32_t first;   /* where it was looked for in advance; -1: not known */
+    int64_t decided; /* last time; INT64_MIN: never */
+    int32_t size;    /* the log's latest */
+    int32_t first;   /* found by reading ahead; -1: unknown */
     bool is_known;   /* to the comparison */
 };
 
@@ -79,17 +78,17 @@ struct replay {
     size_t waiting_count;
     struct logged *targets;
     uint64_t order, notifications, unknown_repeats, silenced, cut, foreign, forbidden;
-    size_t unknown;      /* targets whose first size is still looked for */
+    size_t unknown;      /* targets whose first size is not found yet */
     int64_t first, last; /* times of records */
     uint64_t clock_changes;
-    int64_t shift; /* of the log's times, since a clock was set */
+    int64_t shift; /* added to the log's times after a clock change */
     bool is_started;
     json_t *warnings;
     struct as_error *error;
     int status;
 };
 
-/* The log may spell it otherwise than the rules do. */
+/* The log's spelling may differ from the rules'. */
 static struct logged *find_logged(const struct replay *replay, const char *id)
 {
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
@@ -156,8 +155,8 @@ static void on_incident(void *context, as_wall_time at, const struct as_incident
         comparison_set_alert(replay->comparison, record->targets[i].target, alert, at, opens);
 }
 
-/* Of the targets that the engine knows from the beginning: one that it could not find then, it
- * would look at again only later. */
+/* Finds the first size of targets that the engine knows at the start: it would look again much
+ * later at a target it could not find. */
 static int take_first_size(void *context, const struct log_line *line, json_t *record,
                            struct as_error *error)
 {
@@ -254,7 +253,7 @@ static void notify(struct replay *replay, const json_t *record)
         as_rehearsal_notify(replay->rehearsal, notification);
 }
 
-/* What Alertmanager's list said by then. */
+/* Reports from Alertmanager's list before this decision. */
 static void play_reports(struct replay *replay, const json_t *input)
 {
     const json_t *proposal;
@@ -295,7 +294,7 @@ static void play_decision(struct replay *replay, const struct item *item)
                             as_rehearsal_get_size(replay->rehearsal, id), find_limit(replay, name));
 }
 
-/* What an operator ordered does not depend on the rules. */
+/* Operators' orders do not depend on the rules. */
 static void set_by_hand(struct replay *replay, const char *id, const char *name, int32_t size)
 {
     as_rehearsal_set_size(replay->rehearsal, id, size);
@@ -334,7 +333,7 @@ static void play_incident(struct replay *replay, const struct item *item)
 
     json_array_foreach(json_object_get(item->record, "targets"), i, target) comparison_set_alert(
         replay->comparison, log_get_text(target, "target"), alert, get_now(replay), opens);
-    /* of the alert's list in Alertmanager: nobody was notified */
+    /* from Alertmanager's list: there was no notification */
     if (json_is_null(json_object_get(item->record, "notification")) &&
         (opens || strcmp(log_get_text(item->record, "event"), "closed") == 0))
         notify(replay, item->record);
@@ -362,7 +361,7 @@ static void play(struct replay *replay, const struct item *item)
     }
 }
 
-/* Everything that counts up to `until`. */
+/* Plays all records whose effective time is up to `until`. */
 static void play_until(struct replay *replay, int64_t until)
 {
     struct item *item;
@@ -461,7 +460,7 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
         replay->first = replay->last = time.us;
     replay->is_started = true;
     const int64_t at = as_time_add(time.us, replay->shift);
-    if (at < replay->last || at - replay->last > GAP_MAX_US) { /* time goes on from where it was */
+    if (at < replay->last || at - replay->last > GAP_MAX_US) { /* continue from the last time */
         replay->shift = as_time_add(replay->last, -time.us);
         replay->clock_changes++;
     }

@@ -1,5 +1,5 @@
 /*
- * Credentials without their secrets: only what each may trigger counts.
+ * Credentials without their secrets: only their scopes matter.
  */
 #include "replay_scopes.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the credentials of a configuration may trigger, for a replay: the engine is told of it, and
- * notifications keep the name of a credential that is known.
+ * The scopes of a configuration's credentials, for a replay: the engine gets them, and
+ * notifications keep the names of known credentials.
  */
 #ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_SCOPES_H
 #define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_SCOPES_H
@@ -19,7 +19,7 @@ struct replay_scopes { /* borrows the settings */
 struct replay_scopes replay_scopes_make(const struct as_receiver_settings *settings);
 void replay_scopes_deinit(struct replay_scopes *scopes);
 
-/* Users of a web configuration that `receiver.users` does not name are not known. */
+/* Users of a web configuration that `receiver.users` does not name are unknown. */
 bool replay_scopes_know(const struct replay_scopes *scopes, const char *credential);
 
 #endif

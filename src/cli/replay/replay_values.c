@@ -1,6 +1,6 @@
 /*
- * The incident comes into a query's text as an annotation that only replayed alerts have. Values
- * are those of the log: they do not react to a size that is another one than it was then.
+ * An annotation that only replayed alerts have puts the incident into a query's text. Values are
+ * those of the log: they do not react to a different size.
  */
 #include "replay_values.h"
 
@@ -20,7 +20,7 @@
 struct replay_values {
     const struct as_ruleset *ruleset;
     const struct as_rule **by_name; /* sorted */
-    bool *is_needed, *is_seen;      /* one a rule */
+    bool *is_needed, *is_seen;      /* one per rule */
 };
 
 static struct as_template *make_template(const char *text)
@@ -171,7 +171,7 @@ static void take_proposal(struct replay_values *values, struct as_rehearsal *reh
     else if (*error)
         as_rehearsal_set_query(rehearsal, text, &(struct as_query_result){.error = error});
     else
-        return; /* it needed none then */
+        return; /* it needed no value then */
     values->is_seen[number] = true;
 }
 
@@ -197,7 +197,7 @@ static double get_resource(const json_t *pod, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The log says what a rule's `of` selected, requests or limits: it stands for both. */
+/* The log has what the rule's `of` selected, requests or limits: the value is used for both. */
 static struct as_pod_seen read_pod(const json_t *item)
 {
     const json_t *ready = json_object_get(item, "ready");
@@ -273,7 +273,7 @@ struct as_labels *replay_values_make_annotations(const char *incident)
     struct as_labels *labels = NULL;
 
     if (as_labels_new(&pair, 1, &labels) != 0)
-        abort(); /* one pair is not twice there, and small */
+        abort(); /* one small pair without duplicates */
     return labels;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Where a log's rules had their values from, the rules that are tried have them from the log: each
- * source and guard of the rule set is replaced by a query of our own, whose answer is what was
- * logged last for a rule of the same name and the same incident.
+ * Feeds tried rules with the log's values: each source and guard of the rule set is replaced by a
+ * query of our own, answered with the last logged value for a rule of the same name and the same
+ * incident.
  */
 #ifndef ALERTSCALER_SRC_CLI_REPLAY_REPLAY_VALUES_H
 #define ALERTSCALER_SRC_CLI_REPLAY_REPLAY_VALUES_H
@@ -14,21 +14,21 @@
 
 struct replay_values;
 
-/* Changes the rule set, which must outlive it; values out of labels stay as they are. */
+/* Changes the rule set, which must outlive the result; values from labels stay unchanged. */
 struct replay_values *replay_values_new(struct as_ruleset *ruleset) AS_MUST_USE;
 struct replay_values *replay_values_free(struct replay_values *values);
 
-/* Guards let everything pass until a decision says otherwise. */
+/* Guards allow everything until a decision says otherwise. */
 void replay_values_begin(struct replay_values *values, struct as_rehearsal *rehearsal);
 
-/* Takes values, pods and what the guards said over from a logged decision. */
+/* Takes values, pods and the guards' results from a logged decision. */
 void replay_values_take(struct replay_values *values, struct as_rehearsal *rehearsal,
                         const json_t *decision);
 
-/* What a replayed alert has for annotations: the log does not keep them. */
+/* The annotations of a replayed alert, which the log lacks. */
 struct as_labels *replay_values_make_annotations(const char *incident) AS_MUST_USE;
 
-/* Calls `warn` for each rule whose values are not in the log. */
+/* Calls `warn` for each rule whose values the log lacks. */
 void replay_values_visit_missing(const struct replay_values *values,
                                  void (*warn)(void *context, const char *text), void *context);
 

@@ -1,6 +1,6 @@
 /*
  * `alertscaler test`: unit tests of rules (docs/testing.md). All files are read and checked before
- * the first test is run.
+ * the first test runs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void test_files_deinit(struct test_files *all)
     free(all->tests);
 }
 
-/* False, with everything that is wrong said, where a file is. */
+/* False after printing all problems, if any file has one. */
 static bool load(const struct as_args *args, struct test_files *all)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
@@ -55,7 +55,7 @@ static bool load(const struct as_args *args, struct test_files *all)
     return is_read;
 }
 
-/* `--run` may be given several times, and matches anywhere in a name, as promtool's. */
+/* `--run` may be given several times, and matches any part of a name, as in promtool. */
 static int make_patterns(const struct as_args *args, struct as_regex ***patterns_out,
                          size_t *count_out, struct as_error *error)
 {
@@ -66,7 +66,7 @@ static int make_patterns(const struct as_args *args, struct as_regex ***patterns
     while (status == 0 && (text = as_args_find_next(args, "run", &at))) {
         struct as_regex *alone = NULL;
         AS_CLEANUP(as_free_p) char *anywhere = as_xasprintf(".*(?:%s).*", text);
-        status = as_regex_new(text, &alone, error); /* says where in the text as it was given */
+        status = as_regex_new(text, &alone, error); /* its error quotes the user's text */
         if (status == 0)
             status = as_regex_new(anywhere, &patterns[count], error);
         if (status == 0)
@@ -186,10 +186,9 @@ const struct as_command as_command_test = {
     .operands = "FILE...",
     .summary = "Runs unit tests of rules.",
     .help =
-        "A FILE names rule files, says what is so and which alerts fire when, and what is "
-        "expected\n"
+        "A FILE names rule files, the alerts and data over time, and the expected decisions\n"
         "(docs/testing.md). Time is virtual, nothing outside is touched. Exit status 0: all tests\n"
-        "passed; 1: one failed; 2: a file is wrong.",
+        "passed; 1: a test failed; 2: a file has errors.",
     .options = options,
     .operands_min = 1,
     .operands_max = SIZE_MAX,

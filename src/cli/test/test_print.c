@@ -107,7 +107,7 @@ void test_print_failure(const struct test_file *file, const struct test_failure 
         fprintf(out, "      why: %s\n", failure->why);
 }
 
-/* A query may have several lines. */
+/* Puts a query of several lines on one. */
 static void put_on_one_line(const char *text, FILE *out)
 {
     AS_CLEANUP(as_free_p) char *line = as_xstrdup(text);

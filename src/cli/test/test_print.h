@@ -1,5 +1,5 @@
 /*
- * What came of tests: as text for people, as JUnit's XML, and as JSON.
+ * Results of tests: as text for people, as JUnit's XML, and as JSON.
  */
 #ifndef ALERTSCALER_SRC_CLI_TEST_TEST_PRINT_H
 #define ALERTSCALER_SRC_CLI_TEST_TEST_PRINT_H
@@ -11,10 +11,10 @@
 
 #include "test_run.h"
 
-struct test_file { /* the tests of one file that were run */
+struct test_file { /* the tests of one file that ran */
     const struct as_rule_tests *tests;
     struct test_result *results;
-    double *seconds; /* how long each took */
+    double *seconds; /* duration of each test */
     size_t count;
 };
 

@@ -1,8 +1,7 @@
 /*
  * Results of tests for programs: JUnit's XML, as CI systems read it, and JSON.
  *
- * XML 1.0 has no way to write most control characters: they become '?', and so does what is no
- * UTF-8.
+ * XML 1.0 cannot represent most control characters: they become '?', as does invalid UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,8 @@
 
 /* --- XML --- */
 
-/* How many bytes at `at` are nothing that XML can hold: a control character, part of what is no
- * UTF-8, or U+FFFE or U+FFFF, which are no characters. 0: it can. */
+/* Number of bytes at `at` that XML cannot represent: a control character, invalid UTF-8, or U+FFFE
+ * or U+FFFF. 0: the character is allowed. */
 static size_t count_unwritable(const unsigned char *at, bool is_utf8)
 {
     if (*at < 0x20 || *at == 0x7F || (*at >= 0x80 && !is_utf8))
@@ -26,7 +25,7 @@ static size_t count_unwritable(const unsigned char *at, bool is_utf8)
     return at[0] == 0xEF && at[1] == 0xBF && (at[2] == 0xBE || at[2] == 0xBF) ? 3 : 0;
 }
 
-/* Line ends and quotes stand for themselves in a text, not in an attribute. */
+/* Newlines and quotes are literal in a text, but not in an attribute. */
 static void put_xml(FILE *out, const char *text, const char *kept)
 {
     static const char special[] = "&<>\"\n\t";

@@ -1,9 +1,9 @@
 /*
  * One test of rules: see the header.
  *
- * At one moment: what is so from then on; then the alerts, those of one receiver together as one
- * notification, as Alertmanager would group them; then what the rules had in mind for that moment;
- * and then what is expected.
+ * At each moment, first the new data are set. Then alerts are sent, grouped by receiver into
+ * notifications, as by Alertmanager. Then the rules' due deadlines run; then expectations are
+ * checked.
  */
 #include "test_run.h"
 
@@ -20,7 +20,7 @@
 #include "test_trace.h"
 
 #define SEED        1
-#define OPEN_END_US (INT64_C(-62135596800) * AS_US_PER_S) /* year 1: it goes on */
+#define OPEN_END_US (INT64_C(-62135596800) * AS_US_PER_S) /* year 1: no end */
 
 struct run {
     const struct as_rule_test *test;
@@ -63,7 +63,7 @@ static bool is_alert(const struct as_rule_test_event *event)
     return event->kind == AS_RULE_TEST_FIRE || event->kind == AS_RULE_TEST_RESOLVE;
 }
 
-/* An alert that fires goes on since it began; one that fires after it was resolved begins anew. */
+/* A firing alert keeps its start; after it was resolved it gets a new one. */
 static struct as_alert make_alert(struct run *run, const struct as_rule_test_event *event)
 {
     const struct as_digest digest = as_labels_get_digest(event->alert.labels);
@@ -114,7 +114,7 @@ static void notify(struct run *run, const char *receiver, struct as_alert *alert
     as_rehearsal_notify(run->rehearsal, &notification);
 }
 
-/* One notification from the events at `from` on; returns how many it took. */
+/* Sends one notification with events from `from` on; returns how many it used. */
 static size_t send(struct run *run, size_t from, size_t end)
 {
     const struct as_rule_test_event *events = run->test->events;
@@ -138,7 +138,7 @@ static char *print_number(int32_t number)
     return number < 0 ? as_xstrdup("none") : as_xasprintf("%d", number);
 }
 
-/* Takes `got`. */
+/* Takes over `got`. */
 static void compare(struct test_failure *failure, enum test_aspect aspect, const char *expected,
                     char *got)
 {
@@ -217,7 +217,7 @@ static void check(struct run *run, const struct as_rule_test_event *event)
 
 /* --- all of it --- */
 
-/* Everything of one moment; returns where the next one begins. */
+/* Runs all events of one moment; returns the index of the next one. */
 static size_t run_moment(struct run *run, size_t at)
 {
     const struct as_rule_test *test = run->test;

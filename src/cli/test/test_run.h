@@ -1,13 +1,13 @@
 /*
- * One test of rules: run through the engine in virtual time, and what came of it.
+ * One test of rules: runs it through the engine in virtual time, and returns the result.
  */
 #ifndef ALERTSCALER_SRC_CLI_TEST_TEST_RUN_H
 #define ALERTSCALER_SRC_CLI_TEST_TEST_RUN_H
 
 #include <alertscaler/config/rule_tests.h>
 
-#define TEST_HISTORY 6 /* lines told with a failure */
-#define TEST_QUERIES 8 /* queries without an answer that are told */
+#define TEST_HISTORY 6 /* lines shown with a failure */
+#define TEST_QUERIES 8 /* queries without an answer that are shown */
 
 enum test_aspect { TEST_REPLICAS, TEST_REASON, TEST_RULE, TEST_DESIRED, TEST_OUTCOME };
 const char *test_aspect_get_word(enum test_aspect aspect); /* the key of `expect` */
@@ -21,18 +21,18 @@ struct test_failure {
     const struct as_rule_test_event *event; /* the expectation */
     struct test_difference differences[4];
     size_t difference_count;
-    /* What happened up to then, one line each, the oldest first: of decisions on the target; of
-     * alerts where there are none, or where an alert was expected. */
+    /* What happened until then, one line each, oldest first: the target's decisions; or alerts, if
+     * there are none or an alert was expected. */
     char *history[TEST_HISTORY];
     size_t history_count;
-    const char *why; /* a sentence on the last decision's reason; NULL: there is none */
+    const char *why; /* the last decision's reason as a sentence; NULL: none */
 };
 
 struct test_result {
     const struct as_rule_test *test;
     struct test_failure *failures;
     size_t failure_count, failure_capacity;
-    char *unanswered[TEST_QUERIES]; /* queries that were asked for, and are not in the test */
+    char *unanswered[TEST_QUERIES]; /* queries of rules that the test does not answer */
     size_t unanswered_count;
 };
 

@@ -1,5 +1,5 @@
 /*
- * What is remembered of a test while it runs: see the header.
+ * The memory of a running test: see the header.
  */
 #include "test_trace.h"
 
@@ -141,7 +141,7 @@ void test_trace_on_decision(void *context, as_wall_time at, const struct as_deci
     end_line(&target->lines, &line);
 }
 
-/* What succeeds was told by its decision. */
+/* A success is already told by its decision. */
 void test_trace_on_action(void *context, as_wall_time at, const struct as_action_record *record)
 {
     struct test_trace *trace = context;

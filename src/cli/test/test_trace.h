@@ -1,6 +1,6 @@
 /*
- * What is remembered of a test while it runs: of each target the last decision and the lines that
- * tell how it came to it, of each alert what became of it.
+ * The memory of a running test: for each target the last decision and the lines that led to it, for
+ * each alert its outcome.
  */
 #ifndef ALERTSCALER_SRC_CLI_TEST_TEST_TRACE_H
 #define ALERTSCALER_SRC_CLI_TEST_TEST_TRACE_H
@@ -20,7 +20,7 @@ struct test_lines { /* the last ones */
 struct test_target {
     UT_hash_handle hh;
     char *id, *name;
-    bool is_decided; /* the rest is known */
+    bool is_decided; /* the other members are set */
     enum as_reason reason;
     int32_t desired;
     char *rule; /* NULL: none won */
@@ -30,7 +30,7 @@ struct test_target {
 struct test_alert {
     UT_hash_handle hh;
     struct as_digest digest;
-    as_wall_time starts_at; /* of the firing that is not resolved yet, or the last one */
+    as_wall_time starts_at; /* start of the firing that is open, or of the last one */
     bool is_firing, has_outcome, is_queued;
     enum as_reason outcome;
 };
@@ -39,8 +39,8 @@ struct test_trace {
     as_wall_time start;
     struct test_target *targets; /* by id */
     struct test_alert *alerts;   /* by digest */
-    struct test_lines lines;     /* of alerts */
-    struct test_result *result;  /* takes the queries without an answer */
+    struct test_lines lines;     /* about alerts */
+    struct test_result *result;  /* collects queries without an answer */
 };
 
 void test_trace_deinit(struct test_trace *trace);
@@ -53,12 +53,12 @@ void test_trace_on_notification(void *context, as_wall_time at,
                                 const struct as_notification_record *record);
 void test_trace_on_no_data(void *context, as_wall_time at, const struct as_query *query);
 
-/* By id or name; NULL: nothing was decided on it. */
+/* By id or name; NULL: no decision on it. */
 const struct test_target *test_trace_find_target(const struct test_trace *trace, const char *name);
 struct test_alert *test_trace_get_alert(struct test_trace *trace,
-                                        const struct as_digest *digest); /* made */
+                                        const struct as_digest *digest); /* created if new */
 
-/* Copies the lines, the oldest first. */
+/* Copies the lines, oldest first. */
 void test_lines_copy(const struct test_lines *lines, struct test_failure *failure);
 
 #endif

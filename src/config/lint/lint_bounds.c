@@ -42,7 +42,7 @@ static void check_action(struct lint_run *run, const struct lint_rule *rule,
     const bool is_up = action->kind == AS_ACTION_SCALE_UP;
     if (action->kind == AS_ACTION_SCALE_TO && !steps)
         check_size(run, rule, action->size, body);
-    for (size_t i = 0; action->kind == AS_ACTION_SCALE_TO && i < action->step_count; i++)
+    for (size_t i = 0; steps && action->kind == AS_ACTION_SCALE_TO && i < action->step_count; i++)
         check_size(run, rule, action->steps[i].amount.size, as_yaml_find(steps->items[i], "size"));
     if (!is_up && action->kind != AS_ACTION_SCALE_DOWN)
         return;

@@ -1,6 +1,6 @@
 /*
- * json_set_alloc_funcs is the only hook jansson has, and it is global: outside a pool the functions
- * are those for libraries (base/alloc.h).
+ * jansson's only hook is json_set_alloc_funcs, and it is global: outside a pool the functions are
+ * those for libraries (base/alloc.h).
  */
 #include "json_pool.h"
 
@@ -16,7 +16,7 @@
 static _Thread_local struct {
     bool is_entered, is_exhausted;
     size_t left;
-    struct as_arena arena; /* its spare chunks are kept from document to document */
+    struct as_arena arena; /* its spare chunks are kept between documents */
 } pool;
 
 static pthread_key_t thread_end;
@@ -29,7 +29,7 @@ static void give_back_arena(void *arena)
 static void watch_thread_ends(void)
 {
     if (pthread_key_create(&thread_end, give_back_arena) != 0)
-        abort(); /* a process has 1,024 of them */
+        abort(); /* out of TLS keys: a process has 1,024 */
 }
 
 void *json_pool_alloc(size_t size)
@@ -66,7 +66,7 @@ void json_pool_enter(size_t max)
     pool.left = max;
 }
 
-/* jansson quotes the place from the document, and cuts where it likes. */
+/* jansson quotes the place from the document, and may cut inside a character. */
 static void set_syntax_error(struct as_error *error, const json_error_t *syntax)
 {
     char text[JSON_ERROR_TEXT_LENGTH];

@@ -18,19 +18,19 @@
 #include "json_pool.h"
 
 #define DEPTH_MAX    2048
-#define ZEROS        8  /* behind the document: what json_count_plain may read at its end */
-#define COMPARED_MAX 16 /* members, up to which names are compared each with each */
+#define ZEROS        8  /* after the document: json_count_plain may read that far */
+#define COMPARED_MAX 16 /* members; above it duplicates are found by sorting */
 
 struct reader {
     char *at;
     const char *begin, *end; /* of the copy */
-    const char *json;        /* as it came */
+    const char *json;        /* the original */
     unsigned depth;
     bool has_nuls;
     struct as_error *error;
 };
 
-/* `at`: the byte that cannot stand there. Columns are counted in characters. */
+/* `at`: the first wrong byte. Columns are counted in characters. */
 static int fail(const struct reader *reader, const char *at, const char *format, ...)
     AS_PRINTF(3, 4);
 
@@ -91,7 +91,7 @@ static bool read_code(const char *at, uint64_t *code_out)
     return at[0] == '\\' && at[1] == 'u' && as_number_parse_u64_hex(at + 2, 4, code_out) == 0;
 }
 
-/* An escape never is shorter than what it stands for. */
+/* An escape is never shorter than its value. */
 static int read_escape(struct reader *reader, char **out_io)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -120,7 +120,7 @@ static int read_escape(struct reader *reader, char **out_io)
     return 0;
 }
 
-/* What is special in a text and does not end it. */
+/* A special character that does not end the text. */
 static int read_special(struct reader *reader, char **out_io)
 {
     const unsigned char byte = (unsigned char)*reader->at;
@@ -187,7 +187,7 @@ static bool is_same_name(const struct tree_value *a, const struct tree_value *b)
     return a->name_size == b->name_size && memcmp(a->name, b->name, a->name_size) == 0;
 }
 
-/* The second member of a name; NULL where all names differ. Names of labels come sorted. */
+/* The second member of the same name; NULL: all names differ. Names of labels come sorted. */
 static int find_duplicate(const struct tree_value *object, const struct tree_value **second_out,
                           struct as_error *error)
 {
@@ -234,7 +234,7 @@ static int read_member(struct reader *reader, struct tree_value *member)
     return read_value(reader, member);
 }
 
-/* What stands between the brackets. */
+/* The values between the brackets. */
 static int read_values(struct reader *reader, struct tree_value *parent)
 {
     const bool is_object = parent->kind == TREE_OBJECT;

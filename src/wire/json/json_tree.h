@@ -1,11 +1,11 @@
 /*
- * A JSON document (RFC 8259) as a tree: for documents of alerts, of which some thousand come a
- * second. Memory is the pool's (json_pool.h): one copy of the document, in which the texts stay
- * where they stand, and one block a value.
+ * A JSON document (RFC 8259) as a tree: for documents of alerts, some thousand per second. Memory
+ * is the pool's (json_pool.h): one copy of the document, in which the texts stay, and one block per
+ * value.
  *
- * Stricter than the RFC: the root is an object or an array, names come once, texts are UTF-8
- * without halves of surrogate pairs, numbers fit into a double. A NUL, which no text of ours can
- * hold, stands as U+FFFF, which is no character.
+ * Stricter than the RFC: the root is an object or an array, names are unique, texts are UTF-8
+ * without lone surrogates, numbers fit into a double. A NUL, which our texts cannot hold, becomes
+ * the noncharacter U+FFFF.
  */
 #ifndef ALERTSCALER_SRC_WIRE_JSON_JSON_TREE_H
 #define ALERTSCALER_SRC_WIRE_JSON_JSON_TREE_H
@@ -30,27 +30,27 @@ enum tree_kind {
 
 struct tree_value {
     enum tree_kind kind;
-    uint32_t size; /* bytes of the text; values in the array or object */
+    uint32_t size; /* bytes of the text; number of values in the array or object */
     uint32_t name_size;
-    const char *name; /* in an object; else NULL */
+    const char *name; /* NULL: not in an object */
     union {
         bool boolean;
         double number;
         const char *text;
-        struct tree_value *first; /* the others are its `next`, in the document's order */
+        struct tree_value *first; /* the first child; `next` leads to the others in order */
     };
     struct tree_value *next;
 };
 
-/* 0; -EINVAL and "not JSON: line 2, column 11: ...", or that there are too many values for the
- * pool. Goes 2,048 levels down. */
+/* 0; -EINVAL and "not JSON: line 2, column 11: ...", or too many values for the pool. At most 2,048
+ * levels. */
 int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
                bool *has_nuls_out, struct as_error *error) AS_MUST_USE;
 
-/* The member of that name; NULL where there is none, or no object. */
+/* NULL if there is no such member, or no object. */
 const struct tree_value *tree_find(const struct tree_value *object, const char *name);
 
-/* NULL where the value is no text, or none. */
+/* NULL if the value is NULL or not a text. */
 const char *tree_get_text(const struct tree_value *value);
 
 #endif

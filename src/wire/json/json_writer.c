@@ -1,6 +1,6 @@
 /*
- * The JSON writer. Most strings are plain: they are copied eight bytes at a time, and asked on the
- * way whether one of them is special. Only then the writer looks closer, run by run.
+ * The JSON writer. Most strings are plain: they are copied eight bytes at a time, and checked for
+ * special characters meanwhile. Only a string with a special character is escaped run by run.
  */
 #include <alertscaler/wire/json_writer.h>
 
@@ -19,7 +19,7 @@ void as_json_init(struct as_json_writer *json, struct as_buf *buf, unsigned flag
     *json = (struct as_json_writer){.buf = buf, .flags = flags};
 }
 
-/* Before every value: whether a comma comes first, and the rule that in an object a key does. */
+/* Before every value: whether it needs a comma. Asserts that in an object a key came first. */
 static bool needs_comma(struct as_json_writer *json)
 {
     if (json->depth == 0)
@@ -83,13 +83,13 @@ static bool is_special(unsigned char c, bool html)
            (html && (c == '<' || c == '>' || c == '&'));
 }
 
-/* U+2028 and U+2029, which end a line in JavaScript. */
+/* U+2028 and U+2029: line ends in JavaScript. */
 static bool is_line_end(const char *text, size_t size)
 {
     return size >= 3 && memcmp(text, "\xE2\x80", 2) == 0 && ((unsigned char)text[2] & 0xFE) == 0xA8;
 }
 
-/* How many bytes from `text` on stand for themselves. */
+/* Number of plain bytes from `text` on. */
 static size_t get_run(const char *text, size_t size, bool html)
 {
     size_t at = 0, width;
@@ -107,8 +107,8 @@ static size_t get_run(const char *text, size_t size, bool html)
     return at;
 }
 
-/* Copies a text and says whether it is plain; else what was copied counts for nothing. Bytes at the
- * end are copied with those before them once more. */
+/* Copies a text and returns whether it is plain; if not, the copy is invalid. The last eight bytes
+ * may overlap bytes copied before. */
 static bool copy_plain(char *out, const char *text, size_t size)
 {
     uint64_t bytes, special = 0;
@@ -137,7 +137,7 @@ static bool copy_plain(char *out, const char *text, size_t size)
     return special == 0;
 }
 
-/* Writes what stands for the special character at `text`; how many bytes of the text that was. */
+/* Escapes the special character at `text`; returns its size in the text. */
 static size_t escape(struct as_buf *buf, const char *text, size_t size)
 {
     static const char letters[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
@@ -161,7 +161,7 @@ static size_t escape(struct as_buf *buf, const char *text, size_t size)
     return 1;
 }
 
-/* True where nothing was escaped. */
+/* Returns whether nothing was escaped. */
 AS_RARE static bool write_runs(struct as_json_writer *json, const char *text, size_t size)
 {
     struct as_buf *buf = json->buf;
@@ -181,7 +181,7 @@ AS_RARE static bool write_runs(struct as_json_writer *json, const char *text, si
     return !is_escaped;
 }
 
-/* Behind a comma where there is to be one. True where nothing was escaped. */
+/* Writes the comma first if needed. Returns whether nothing was escaped. */
 static bool write_quoted(struct as_json_writer *json, const char *text, size_t size, bool has_comma)
 {
     struct as_buf *buf = json->buf;
@@ -201,8 +201,7 @@ static bool write_quoted(struct as_json_writer *json, const char *text, size_t s
     return true;
 }
 
-/* The bytes of the last key still stand in the buffer: compare with them where neither key holds an
- * escape. */
+/* Compares with the last key, whose bytes are still in the buffer, if neither key has an escape. */
 static void check_order(struct as_json_writer *json, size_t key, size_t size)
 {
     struct as_json_level *level = &json->levels[json->depth - 1];

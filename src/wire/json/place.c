@@ -181,7 +181,7 @@ int place_read_labels(const struct place *place, const struct tree_value *alert,
         place->pairs[count++] = (struct as_label){value->name, value->text};
     }
     int status = as_labels_new(place->pairs, count, labels_out);
-    if (status < 0) /* -EEXIST cannot be: the parser refuses duplicate names */
+    if (status < 0) /* not -EEXIST: the parser refuses duplicate names */
         return place_fail(place, member, NULL, "more than 16 MiB");
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * Reading documents of alerts (the webhook's and the API's), with errors that name the place by the
- * path of members that leads there: "alerts[3].labels.severity: expected a string, got a number".
- * All of them are -EINVAL. An alert that cannot be read is no reason to refuse the others.
+ * path of members: "alerts[3].labels.severity: expected a string, got a number". All errors are
+ * -EINVAL. An unreadable alert does not make the others invalid.
  */
 #ifndef ALERTSCALER_SRC_WIRE_JSON_PLACE_H
 #define ALERTSCALER_SRC_WIRE_JSON_PLACE_H
@@ -18,30 +18,30 @@
 
 #include "json_tree.h"
 
-/* Where in the document the walk stands, for errors; and what it works with. */
+/* The current place in the document, for errors; and the memory that reading needs. */
 struct place {
     struct as_error *error;
     bool in_alert;
-    bool has_nuls; /* they stand in the document as TREE_NUL */
+    bool has_nuls; /* NULs are TREE_NUL in the document */
     size_t alert, given_up;
     struct as_labels_hasher *hasher;
-    struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX, of the set that is being read */
+    struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX labels of one set */
 };
 
-/* The document, in the pool that the caller has entered; with room for `pairs`. A NUL, which no
- * text of ours can hold, refuses only the alert that it is in. */
+/* Parses the document into the pool that the caller has entered, and makes room for `pairs`. A NUL,
+ * which our texts cannot hold, refuses only its alert. */
 int place_load(struct place *place, const char *json, size_t size,
                const struct tree_value **root_out) AS_MUST_USE;
 
 const char *place_get_type_word(const struct tree_value *value); /* "an object", ... */
 
-/* Begins with the next alert of the document. */
+/* Begins the next alert of the document. */
 void place_enter(struct place *place, size_t alert);
-/* The alert in hand cannot be read, as place->error says, which is cleared. 0 and that text;
- * -EINVAL where there are too many of them. */
+/* Ends an unreadable alert: 0 and the text of place->error, which is cleared. -EINVAL if there are
+ * too many such alerts. */
 int place_give_up(struct place *place, char **problem_out) AS_MUST_USE;
 
-/* `member` and, where it is a label or an annotation, `name` (else NULL). */
+/* `name` of the label or annotation in `member`; else NULL. */
 int place_fail(const struct place *place, const char *member, const char *name, const char *format,
                ...) AS_PRINTF(4, 5);
 int place_fail_with_text(const struct place *place, const char *member, const char *expected,
@@ -57,8 +57,8 @@ int place_read_labels(const struct place *place, const struct tree_value *alert,
                       struct as_labels **labels_out) AS_MUST_USE;
 int place_read_time(const struct place *place, const struct tree_value *alert, const char *member,
                     bool is_needed, as_wall_time *time_out) AS_MUST_USE;
-/* The digest is that of the labels; the fingerprint 16 hex digits as they stand there, else the
- * labels' own. */
+/* The digest of the labels, and the fingerprint: the given one if it has 16 hex digits, else
+ * computed. */
 int place_read_identity(const struct place *place, const struct tree_value *object,
                         const struct as_labels *labels, struct as_digest *digest_out,
                         uint64_t *fingerprint_out) AS_MUST_USE;

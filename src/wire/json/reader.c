@@ -49,7 +49,7 @@ int as_read_result(const struct as_reader *reader)
     return reader->root->has_failed ? -EBADMSG : 0;
 }
 
-/* Not all of it: the names that are known are many. */
+/* Does not zero `known`, which is large. */
 static void init(struct as_reader *reader, struct as_reader *parent, const char *name,
                  const json_t *object)
 {
@@ -214,7 +214,7 @@ void as_read_seconds(struct as_reader *reader, const char *name, int64_t *us_out
         as_read_fail(reader, name, "expected seconds from 0 to %" PRId64 " (100 years)",
                      (int64_t)SECONDS_MAX);
     else if (as_read_has(reader, name))
-        /* In two parts, so that every number of microseconds can be written and read back. */
+        /* In two parts, so that every number of microseconds survives writing and reading. */
         *us_out = (int64_t)floor(seconds) * AS_US_PER_S +
                   (int64_t)round((seconds - floor(seconds)) * AS_US_PER_S);
 }
@@ -316,7 +316,7 @@ static int append(const char *bytes, size_t size, void *out)
 
 void as_json_dump(const json_t *json, struct as_buf *out)
 {
-    /* Fails only out of memory, or for a NULL that was made so. */
+    /* fails only without memory, or for NULL after such a failure */
     if (json_dump_callback(json, append, out, JSON_COMPACT) != 0)
         out->failed = true;
 }

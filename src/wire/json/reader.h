@@ -1,12 +1,12 @@
 /*
- * Reads JSON objects, each member by its name, with its type and range. The first thing that is not
- * as expected is the error of the document, with its place: "observed.pods[3].phase: expected ...".
- * After it the readers of the document find nothing more; as_read_result tells.
+ * Reads JSON objects: each member by its name, with type and range. The first problem is the error
+ * of the document, with its place: "observed.pods[3].phase: expected ...". Afterwards the
+ * document's readers find nothing more; as_read_result returns the error.
  *
- * A member that is absent leaves the output alone: its default stands there before. A strict
- * reader refuses members that nobody asked for, and null counts as absent for strings, times,
- * objects and lists only. A lenient reader (of other programs' documents) ignores what it does not
- * know, and null counts as absent.
+ * An absent member leaves the output unchanged: set the default before. A strict reader refuses
+ * members that were never requested; null counts as absent only for strings, times, objects and
+ * lists. A lenient reader (of other programs' documents) ignores unknown members; null counts as
+ * absent.
  */
 #ifndef ALERTSCALER_SRC_WIRE_JSON_READER_H
 #define ALERTSCALER_SRC_WIRE_JSON_READER_H
@@ -21,41 +21,41 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 
-#define AS_READ_FIELDS_MAX 16 /* members that a strict object may have; more is a bug, asserted */
+#define AS_READ_FIELDS_MAX 16 /* members of a strict object; more is a bug, asserted */
 
 struct as_reader {
-    struct as_reader *root;         /* of the document; itself there */
-    const struct as_reader *parent; /* NULL: the document itself */
+    struct as_reader *root;         /* of the document; the root's own is itself */
+    const struct as_reader *parent; /* NULL: this is the document */
     const char *name;               /* in the parent */
-    ptrdiff_t index;                /* in the list `name`; -1: `name` is no list */
-    const json_t *object;           /* NULL: absent, and without members */
+    ptrdiff_t index;                /* index in the list `name`; -1: `name` is no list */
+    const json_t *object;           /* NULL: absent; has no members */
     struct as_error *error;         /* of the root */
-    bool is_lenient, has_failed;    /* likewise */
-    size_t taken;                   /* members that are there and were asked for */
+    bool is_lenient, has_failed;    /* of the root */
+    size_t taken;                   /* requested members that exist */
     size_t known_count;
-    const char *known[AS_READ_FIELDS_MAX]; /* all that were asked for */
+    const char *known[AS_READ_FIELDS_MAX]; /* all requested names */
 };
 
-struct as_read_word { /* a row of a closed list of words, which ends with a NULL */
+struct as_read_word { /* a row of a list of words, which ends with a NULL */
     const char *text;
     int value;
 };
 
-/* Documents. `error` may be NULL, and so may a lenient document: it has no members. */
+/* Documents. `error` may be NULL. So may a lenient document: it has no members. */
 void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error);
 void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error);
 int as_read_result(const struct as_reader *reader) AS_MUST_USE; /* 0, or -EBADMSG with an error */
 
-/* What is in them. */
+/* Members that are objects or lists. */
 void as_read_object(struct as_reader *reader, struct as_reader *parent, const char *name);
 void as_read_item(struct as_reader *reader, struct as_reader *parent, const char *name,
                   const json_t *list, size_t index);
-void as_read_end(struct as_reader *reader); /* of a strict object: no member may be left over */
+void as_read_end(struct as_reader *reader); /* of a strict object: unknown members are errors */
 
 /* `name` may be NULL: the object itself. */
 void as_read_fail(struct as_reader *reader, const char *name, const char *format, ...)
     AS_PRINTF(3, 4);
-bool as_read_has(const struct as_reader *reader, const char *name); /* and it is not null */
+bool as_read_has(const struct as_reader *reader, const char *name); /* present and not null */
 void as_read_require(struct as_reader *reader, const char *name);
 
 /* Members. */
@@ -67,7 +67,7 @@ void as_read_i32(struct as_reader *reader, const char *name, int32_t low, int32_
 void as_read_double(struct as_reader *reader, const char *name, double *number_out);
 void as_read_positive(struct as_reader *reader, const char *name, double *number_out); /* or 0 */
 void as_read_seconds(struct as_reader *reader, const char *name,
-                     int64_t *us_out); /* with fractions; 0 .. 100 years */
+                     int64_t *us_out); /* fractions allowed; 0 .. 100 years */
 void as_read_bool(struct as_reader *reader, const char *name, bool *value_out);
 int as_read_enum(struct as_reader *reader, const char *name, const struct as_read_word *words,
                  int absent);
@@ -77,18 +77,18 @@ void as_read_copy(struct as_reader *reader, const char *name, char *text_out,
                   size_t size); /* less than `size` bytes */
 void as_read_time(struct as_reader *reader, const char *name, as_maybe_time *time_out);
 
-/* Without a reader: what is not as expected counts as absent. */
+/* Without a reader: values of the wrong type count as absent. */
 
 static inline void as_json_free_p(json_t **json)
 {
     json_decref(*json);
 }
 
-/* A JSON object with nothing behind it: 0 or -EBADMSG. The caller owns *object_out. */
+/* A JSON object and nothing else: 0 or -EBADMSG. The caller owns *object_out. */
 int as_json_load_object(const char *json, size_t size, json_t **object_out,
                         struct as_error *error) AS_MUST_USE;
 
-/* The text of a string member, NULL where there is none or it is no string; borrowed. */
+/* The text of a string member, borrowed; NULL if it is absent or not a string. */
 const char *as_json_find_text(const json_t *object, const char *name);
 
 /* Appends the compact text of `json`. */

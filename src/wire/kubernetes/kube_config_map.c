@@ -1,5 +1,5 @@
 /*
- * ConfigMaps: see the header. `binaryData` is not ours and is passed over.
+ * ConfigMaps: see the header. `binaryData` is not ours and is ignored.
  */
 #include <alertscaler/wire/kube_config_map.h>
 
@@ -44,7 +44,7 @@ void as_kube_config_map_encode(const struct as_kube_config_map *map, const char 
     as_json_end_object(&json);
     if (!as_str_is_empty(map->version))
         as_json_write_member(&json, "resourceVersion", map->version);
-    as_json_write_key(&json, "managedFields"); /* none: to be kept by the server for each key */
+    as_json_write_key(&json, "managedFields"); /* [{}]: the server keeps no owner of each key */
     as_json_begin_array(&json);
     as_json_begin_object(&json);
     as_json_end_object(&json);
@@ -75,7 +75,7 @@ static void take_items(struct as_reader *root, const json_t *data,
     }
 }
 
-struct user { /* of what is decoded */
+struct user { /* decoding's callback */
     as_kube_config_map_fn *use;
     void *context;
 };

@@ -1,10 +1,9 @@
 /*
  * One page of a list: see the header.
  *
- * A page is some megabytes of JSON, of which we need some numbers, and as values it would take
- * fifteen times its size. So it is walked: jansson reads each item for itself, in a pool that is
- * given back before the next, and this file only follows the braces, brackets and commas between
- * them.
+ * A page is some megabytes of JSON, of which we need some numbers; parsed values would take fifteen
+ * times that. So jansson parses one item at a time, in a pool that is freed before the next item.
+ * This file only follows the braces, brackets and commas between items.
  */
 #include "kube_list.h"
 
@@ -22,18 +21,18 @@
 
 struct reader {
     const char *begin, *at, *end;
-    const char *kind; /* that is expected */
+    const char *kind; /* expected kind */
     kube_item_fn *take;
     void *context;
     struct as_error *error;
-    const struct member *member; /* that was read last */
+    const struct member *member; /* last member read */
     size_t item;                 /* of the page */
     bool is_list;
     char *next;
 };
 
 typedef int read_fn(struct reader *reader);
-typedef int take_fn(struct reader *reader, const json_t *value); /* `value` is good for the call */
+typedef int take_fn(struct reader *reader, const json_t *value); /* `value` is valid for the call */
 
 struct member {
     const char *name;
@@ -65,7 +64,7 @@ static bool accept(struct reader *reader, char wanted)
 static int take_next_value(struct reader *reader, take_fn *take)
 {
     json_error_t problem = {.line = 0};
-    /* An annotation may hold a \u0000, which is nothing to refuse a whole list for. */
+    /* An annotation may contain \u0000: no reason to refuse the whole list. */
     const json_t *value =
         json_loadb(reader->at, (size_t)(reader->end - reader->at),
                    JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
@@ -184,7 +183,7 @@ static int read_member(struct reader *reader)
 static int read_page(struct reader *reader)
 {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
-    if (nul) { /* jansson passes over some, and counts them not */
+    if (nul) { /* jansson skips some NULs without counting them */
         reader->at = nul;
         return fail(reader, "a NUL");
     }

@@ -11,12 +11,12 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
-/* `item` is an object, good for the call only. Not 0 ends the list with
- * it: -EBADMSG where the item is wrong, and the error then gets its place. */
+/* `item` is an object, valid for the call only. A result other than 0 ends the list and is
+ * returned: -EBADMSG for a wrong item, whose place is then added to the error. */
 typedef int kube_item_fn(void *context, const json_t *item, struct as_error *error);
 
-/* 0, with *next_out to be freed: the token that continues the list, or NULL where this was its last
- * page; what `take` returned; or -EBADMSG with an error that says where. */
+/* 0, with *next_out to be freed: the token of the next page, or NULL if this was the last; the
+ * result of `take`; or -EBADMSG with an error that names the place. */
 int kube_list_read(const char *json, size_t size, const char *kind, kube_item_fn *take,
                    void *context, char **next_out, struct as_error *error) AS_MUST_USE;
 

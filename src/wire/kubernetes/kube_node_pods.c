@@ -1,9 +1,9 @@
 /*
  * The pods on a node, and their eviction: see the header.
  *
- * What may be evicted is what Cluster Autoscaler's documentation says ("What types of pods can
- * prevent CA from removing a node?"), but for the pods of kube-system, whose budgets speak for
- * them: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+ * Which pods may be evicted follows Cluster Autoscaler's documentation ("What types of pods can
+ * prevent CA from removing a node?"), except that pods of kube-system are protected by their
+ * budgets only: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
  */
 #include <alertscaler/wire/kube_nodes.h>
 
@@ -32,7 +32,7 @@
 
 /* Fates */
 
-/* The kind of what controls it; NULL: nothing does. */
+/* The kind of its controller; NULL: none. */
 static const char *find_controller(const json_t *metadata)
 {
     const json_t *owner, *owners = json_object_get(metadata, "ownerReferences");
@@ -68,7 +68,7 @@ static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *anno
     return deleted_at && !json_is_null(deleted_at) ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
 }
 
-/* Whether a list with commas has a name. */
+/* Whether a comma-separated list contains a name. */
 static bool has_name(const char *list, const char *name)
 {
     const size_t size = strlen(name);
@@ -82,7 +82,7 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-/* Data that would be lost with the node; memory is no disk. */
+/* Data that would be lost with the node; memory does not count. */
 static bool is_local(const json_t *volume)
 {
     const json_t *empty = json_object_get(volume, "emptyDir");
@@ -91,7 +91,7 @@ static bool is_local(const json_t *volume)
     return json_is_object(empty) && !as_str_equal(as_json_find_text(empty, "medium"), "Memory");
 }
 
-/* The name of a volume that keeps it; NULL: none. */
+/* The name of a volume that forbids eviction; NULL: none. */
 static const char *find_local_volume(const json_t *spec, const json_t *annotations)
 {
     const char *safe = as_json_find_text(annotations, SAFE_LOCAL_VOLUMES);
@@ -153,7 +153,7 @@ static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
 }
 
-/* What nobody asks for takes no room. */
+/* A resource that is not requested counts as 0. */
 static int read_requests(const json_t *spec, double requests[], struct as_error *error)
 {
     double read[AS_RESOURCE_COUNT];

@@ -1,8 +1,8 @@
 /*
  * Nodes: see the header.
  *
- * The taints of a Node are one value to a patch, so that patches hold all of them, as they were
- * read; the resourceVersion keeps somebody else's change between from being lost.
+ * A patch can replace only all taints of a Node, so patches contain all of them as they were read;
+ * the resourceVersion prevents the loss of a change made meanwhile.
  *
  * https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
  */
@@ -24,13 +24,13 @@
 #include "kube_object.h"
 #include "json/reader.h"
 
-/* Annotations that keep a node; the first is documented by Cluster Autoscaler. */
+/* Annotations that forbid removal; the first is documented by Cluster Autoscaler. */
 static const char *const keeping[] = {
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
     "alertscaler.io/scale-down-disabled",
 };
 
-/* The second is the one of before Kubernetes 1.17. */
+/* The second was used before Kubernetes 1.17. */
 static const char *const zone_labels[] = {
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
@@ -69,7 +69,7 @@ static as_maybe_time read_created(const json_t *metadata)
     return created;
 }
 
-/* What cannot be read is not known: then a node counts as full. */
+/* An unreadable value is unknown: the node then counts as full. */
 static void read_allocatable(const json_t *status, double allocatable[])
 {
     const json_t *quantities = json_object_get(status, "allocatable");
@@ -94,7 +94,7 @@ static const char *find_keep(const json_t *annotations, struct as_arena *arena)
     return NULL;
 }
 
-/* False where there is none that can be read. */
+/* False if there is no valid mark. */
 static bool read_mark(const json_t *annotations, struct as_arena *arena,
                       struct as_kube_node_mark *mark)
 {
@@ -230,7 +230,7 @@ static bool is_ours(const json_t *taint)
     return as_str_equal(as_json_find_text(taint, "key"), AS_NODE_TAINT);
 }
 
-/* All but ours, as they are. */
+/* The taints of others, unchanged; then ours. */
 static void write_taints(struct as_json_writer *json, const struct source *source, bool with_ours)
 {
     const json_t *taint;
@@ -297,7 +297,7 @@ int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube
     if (code)
         return code;
     struct as_kube_node_mark written = *mark;
-    /* What a mark of before says it did is still ours to take back. */
+    /* If an earlier mark says that we cordoned it, that is still ours to undo. */
     written.has_cordoned =
         !source.node.is_cordoned || (source.node.is_marked && source.node.mark.has_cordoned);
     begin_patch(&writer, patch);

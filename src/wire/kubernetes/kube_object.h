@@ -13,14 +13,14 @@
 
 #include "json/reader.h"
 
-/* 0, and *object_out is the caller's also where it is of another kind (-EBADMSG). */
+/* 0 or -EBADMSG. The caller owns *object_out even if -EBADMSG is for another kind. */
 int kube_object_load(const char *json, size_t size, const char *kind, json_t **object_out,
                      struct as_error *error) AS_MUST_USE;
 
-/* A name of 1 to `max` bytes, borrowed; "" where there is none, which is an error of the reader. */
+/* A name of 1 to `max` bytes, borrowed. Absent: "", and an error of the reader. */
 const char *kube_object_read_name(struct as_reader *metadata, const char *key, size_t max,
                                   const char *what);
-/* metadata.resourceVersion, which must be there. */
+/* metadata.resourceVersion, required. */
 void kube_object_read_version(struct as_reader *metadata, char *version_out, size_t size);
 
 #endif

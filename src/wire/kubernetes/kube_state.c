@@ -1,6 +1,6 @@
 /*
- * State in API objects, the texts: see the header. What is read back is our own writing; whatever
- * is otherwise is damage and is refused.
+ * State in API objects, the texts: see the header. Only what we write ourselves is read back; any
+ * difference is damage and is refused.
  */
 #include <alertscaler/wire/kube_state.h>
 
@@ -40,7 +40,7 @@ static bool is_word(const char *key, size_t size)
     return true;
 }
 
-/* Goes through JSON and YAML, and is shown as it is. */
+/* Survives JSON and YAML unchanged, and is readable. */
 static bool is_text(const char *value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -74,7 +74,7 @@ void as_kube_state_print_record(const struct as_kube_state_piece *piece, struct 
     }
 }
 
-/* Decimal digits without leading zeros, all of `size`; at most INT64_MAX. */
+/* Exactly `size` decimal digits without leading zeros; at most INT64_MAX. */
 static bool parse_number(const char *text, size_t size, uint64_t *number_out)
 {
     int64_t number;
@@ -89,7 +89,7 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The bytes up to `stop`, which is passed over; false where there is none. */
+/* The bytes before `stop`, which is skipped; false if there is no `stop`. */
 static bool take_until(struct cursor *cursor, char stop, const char **word_out, size_t *size_out)
 {
     const char *found = memchr(cursor->at, stop, (size_t)(cursor->end - cursor->at));
@@ -130,7 +130,7 @@ static bool parse_name(const char *name, size_t size, unsigned *kind_out, uint64
     return false;
 }
 
-/* " part 2/5" and " hex" behind the key. */
+/* " part 2/5" and " hex" after the key. */
 static bool parse_flags(struct cursor line, struct as_kube_state_piece *piece, bool *is_hex_out)
 {
     uint64_t index = 1, count = 1;
@@ -267,7 +267,7 @@ int as_kube_state_parse_journal(const char *text, size_t size,
                                 const struct as_kube_state_visitor *visitor, struct as_error *error)
 {
     AS_CLEANUP(as_arena_deinit) struct as_arena arena = AS_ARENA_INIT;
-    struct cursor cursor = {text, size > 0 ? text + size : text}; /* nothing may be at NULL */
+    struct cursor cursor = {text, size > 0 ? text + size : text}; /* no arithmetic on NULL */
     while (cursor.at < cursor.end) {
         if (!parse_commit(&cursor, visitor, &arena)) {
             as_error_set(error, "the journal is damaged at byte %zu", (size_t)(cursor.at - text));

@@ -1,6 +1,6 @@
 /*
- * The head of the state in API objects: see kube_state.h. Numbers stand as texts of their own, so
- * that kubectl shows them.
+ * The head of the state in API objects: see kube_state.h. Each number is a text of its own, so that
+ * kubectl shows it.
  */
 #include <alertscaler/wire/kube_state.h>
 
@@ -74,7 +74,7 @@ static int get_text(const struct as_kube_config_map *map, const char *key, char 
     return 0;
 }
 
-/* "3:17": the length of it, 0 where it is none. */
+/* "3:17": its length, 0 if it is no segment. */
 static size_t parse_segment(const char *text, const char *end,
                             struct as_kube_state_segment *segment_out)
 {

@@ -15,7 +15,7 @@
 #include "json/reader.h"
 
 #define EVENT_MESSAGE_MAX 1024 /* the API's own limit */
-#define RESOURCES_MAX     4096 /* of one group version; the largest groups have some hundred */
+#define RESOURCES_MAX     4096 /* in one group version; the largest groups have some hundred */
 
 int as_kube_scale_decode(const char *json, size_t size, struct as_kube_scale *scale_out,
                          struct as_error *error)
@@ -40,7 +40,7 @@ int as_kube_scale_decode(const char *json, size_t size, struct as_kube_scale *sc
     return code;
 }
 
-/* Leaves out what is empty, as the API does. */
+/* Leaves out empty values, as the API does. */
 static void set_string(json_t *object, const char *name, const char *text)
 {
     if (!as_str_is_empty(text))
@@ -59,14 +59,14 @@ void as_kube_scale_encode(const struct as_kube_scale_update *update, struct as_b
     as_json_dump(scale, out);
 }
 
-/* "deployments/scale" -> the length of "deployments"; 0 where it is no scale subresource. */
+/* "deployments/scale" -> the length of "deployments"; 0 if it is no scale subresource. */
 static size_t get_scale_stem(const char *name)
 {
     const char *slash = strchr(name, '/');
     return slash && strcmp(slash, "/scale") == 0 ? (size_t)(slash - name) : 0;
 }
 
-/* Servers before 1.8 do not say which Scale they mean: it is that of the list's own version. */
+/* Servers before 1.8 do not name the version of Scale: it is the list's own version. */
 static char *get_scale_version(const json_t *subresource, const char *list_version)
 {
     const char *group = as_json_find_text(subresource, "group");
@@ -193,11 +193,11 @@ static json_t *make_involved_object(const struct as_kube_event *event)
 
 void as_kube_event_encode(const struct as_kube_event *event, struct as_buf *out)
 {
-    /* Seconds: what metav1.Time holds. */
+    /* metav1.Time has whole seconds. */
     as_wall_time second = {event->at.us - event->at.us % AS_US_PER_S};
     char at[AS_RFC3339_SIZE];
     as_wall_time_print_short(second, at);
-    /* An event lies in its object's namespace; those of cluster-wide objects in `default`. */
+    /* An event's namespace is its object's; events of cluster-wide objects are in `default`. */
     const char *namespace_ = as_str_is_empty(event->namespace_) ? "default" : event->namespace_;
     AS_CLEANUP(as_free_p) char *prefix = as_xasprintf("%s.", event->name);
     size_t message_size =

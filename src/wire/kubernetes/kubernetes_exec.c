@@ -1,6 +1,6 @@
 /*
- * What kubectl's credential plugins are told and what they answer (client.authentication.k8s.io,
- * v1 and v1beta1, which differ in the version only).
+ * Input and output of kubectl's credential plugins (client.authentication.k8s.io, v1 and v1beta1,
+ * which differ in the version only).
  */
 #include <alertscaler/wire/kubernetes.h>
 

@@ -1,5 +1,5 @@
 /*
- * One Pod: see the header. What HPA would make of it is the decision's: here nothing is assumed.
+ * One Pod: see the header. HPA's defaults for absent values belong to the decision, not here.
  */
 #include "kubernetes_pod.h"
 
@@ -123,7 +123,7 @@ static int add_container(const json_t *container, struct as_pod_seen *pod, struc
     return add_quantities(resources.object, "limits", pod->limits, error);
 }
 
-/* Of init containers only those that go on running beside the others: the sidecars. */
+/* Of init containers only sidecars count: they keep running beside the others. */
 static bool is_counted(const json_t *container, bool is_init)
 {
     return !is_init || as_str_equal(as_json_find_text(container, "restartPolicy"), "Always");
@@ -148,7 +148,7 @@ static int add_containers(const json_t *spec, const char *name, bool is_init,
     return code;
 }
 
-/* What the pod says of itself goes before its containers. HPA: calculateRequests. */
+/* The pod's own requests and limits override its containers'. HPA: calculateRequests. */
 static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
 {
     double limits[AS_RESOURCE_COUNT] = {0};

@@ -1,5 +1,5 @@
 /*
- * One Pod of the Kubernetes API as what decisions need of it.
+ * The fields of a Kubernetes Pod that decisions need.
  */
 #ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H
 #define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H

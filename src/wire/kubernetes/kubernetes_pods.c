@@ -25,7 +25,7 @@ int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
     as_read_lenient(&root, object, error);
     as_read_object(&status, &root, "status");
     const json_t *selector = as_read_any(&status, "selector");
-    if (!selector || json_is_object(selector)) /* of old versions: a map, beside the text */
+    if (!selector || json_is_object(selector)) /* old versions: a map, beside the text */
         selector = as_read_any(&status, "targetSelector");
     if (selector && !json_is_string(selector))
         as_read_fail(&status, "selector", "expected a string");
@@ -61,7 +61,7 @@ int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size
     return kube_list_read(json, size, "PodList", take_pod, pods, next_out, error);
 }
 
-/* Equal names in the order in which they were read: that of their places. */
+/* Equal names stay in the order in which they were read. */
 static int compare(const void *a, const void *b)
 {
     const struct as_pod_seen *left = *(const struct as_pod_seen *const *)a;

@@ -1,5 +1,5 @@
 /*
- * A Lease: see the header. Absent and null members are what client-go takes them for: zero.
+ * A Lease: see the header. As in client-go, absent and null members are zero.
  */
 #include <alertscaler/wire/lease.h>
 
@@ -120,7 +120,7 @@ int as_lease_encode_update(const char *json, size_t size, const struct as_lease 
         json_object_set_new(document, "spec", spec);
     }
     json_object_del(json_object_get(document, "metadata"),
-                    "managedFields"); /* long, and the server's own */
+                    "managedFields"); /* long, and only for the server */
     set_spec(spec, lease);
     as_json_dump(document, out);
     return 0;

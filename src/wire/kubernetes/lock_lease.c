@@ -52,7 +52,7 @@ static bool is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Words of the text's end, with a dash between and behind each: "shop-web-". */
+/* The last words of the text, each followed by a dash: "shop-web-". */
 static void print_readable(const char *target, char out[READABLE_SIZE + 1])
 {
     char all[512];
@@ -69,7 +69,7 @@ static void print_readable(const char *target, char out[READABLE_SIZE + 1])
     if (size > 0 && all[size - 1] != '-')
         all[size++] = '-';
     size_t at = 0;
-    if (size > READABLE_SIZE) { /* from the first word that is whole */
+    if (size > READABLE_SIZE) { /* from the first whole word on */
         const char *dash = memchr(all + size - READABLE_SIZE - 1, '-', READABLE_SIZE);
         at = dash ? (size_t)(dash - all) + 1 : size - READABLE_SIZE;
     }
@@ -195,7 +195,7 @@ static const char *get_text(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-struct user { /* of what is decoded */
+struct user { /* decoding's callback */
     as_lock_lease_fn *use;
     void *context;
 };

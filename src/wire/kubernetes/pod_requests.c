@@ -1,6 +1,6 @@
 /*
- * What a whole pod asks for: see the header. A resource that a container does not name counts as
- * nothing, as long as the pod or another container names it.
+ * What a whole pod requests: see the header. A resource that a container does not name counts as 0
+ * if the pod or another container names it.
  *
  * https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/ and, for requests of the
  * pod itself, KEP-2837.
@@ -39,7 +39,7 @@ static int add_requests(const json_t *quantities, double sums[], struct as_error
     return 0;
 }
 
-/* Of a container, or of the pod itself. */
+/* From a container, or from the pod itself. */
 static int add_resources(const json_t *from, double sums[], struct as_error *error)
 {
     return add_requests(json_object_get(json_object_get(from, "resources"), "requests"), sums,
@@ -49,10 +49,10 @@ static int add_resources(const json_t *from, double sums[], struct as_error *err
 static void raise_to(double most[], const double sums[])
 {
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
-        most[i] = fmax(most[i], sums[i]); /* the other one, where one is NaN */
+        most[i] = fmax(most[i], sums[i]); /* if one is NaN: the other one */
 }
 
-/* An init container runs beside the sidecars that stand before it. */
+/* An init container runs beside the sidecars before it in the list. */
 static int read_init_containers(const json_t *spec, double sidecars[], double most[],
                                 struct as_error *error)
 {
@@ -80,7 +80,7 @@ static void forget(double sums[])
         sums[i] = NAN;
 }
 
-/* The larger of what the containers need together and of what starting takes. */
+/* The larger of the sum of all containers and the peak of the start. */
 static int read_containers(const json_t *spec, double most[], struct as_error *error)
 {
     const json_t *container, *list = json_object_get(spec, "containers");

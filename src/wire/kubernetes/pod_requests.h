@@ -1,5 +1,5 @@
 /*
- * What a whole pod asks for, as the scheduler counts it: Kubernetes' PodRequests
+ * What a whole pod requests, as the scheduler counts it: Kubernetes' PodRequests
  * (component-helpers/resource/helpers.go).
  */
 #ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_POD_REQUESTS_H

@@ -1,5 +1,5 @@
 /*
- * TokenReview. Whatever is not as the API says is an error: this decides who gets in.
+ * TokenReview. Any deviation from the API is an error: this decides who gets access.
  */
 #include <alertscaler/wire/token_review.h>
 
@@ -98,7 +98,7 @@ int as_token_review_decode(const char *json, size_t size, const char *const *aud
         as_error_set(error, "status.authenticated: expected true or false");
         return -EBADMSG;
     }
-    if (!json_is_true(authenticated)) { /* false is left out */
+    if (!json_is_true(authenticated)) { /* false is omitted */
         use(context, &(struct as_reviewed){.authenticated = false});
         return 0;
     }

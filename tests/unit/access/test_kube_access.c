@@ -1,6 +1,6 @@
 /*
- * kube_access.h: where a cluster is found without being told, what a pod's service account means,
- * and how credential plugins are run: once for all, again when due, never in a hurry after a
+ * kube_access.h: how a cluster is found without configuration, the use of a pod's service account,
+ * and runs of credential plugins: once for all requests, again when due, and with a pause after a
  * failure.
  */
 #include <alertscaler/access/kube_access.h>

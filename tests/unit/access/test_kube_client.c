@@ -1,6 +1,6 @@
 /*
- * kube_client.h: what one request to an API server looks like on the wire, that a 401 is answered
- * with other credentials once, and that a request that cannot start says so in a later turn.
+ * kube_client.h: one request to an API server on the wire; a 401 is answered with other credentials
+ * once; a request that cannot start reports it in a later turn.
  */
 #include <alertscaler/access/kube_client.h>
 

@@ -1,6 +1,5 @@
 /*
- * Our own namespace: what is configured, else what the pod is told, else a sentence that says what
- * to do.
+ * Our own namespace: the configured one, else the pod's, else an error that says what to do.
  */
 #include <alertscaler/access/kube_namespace.h>
 

@@ -1,7 +1,7 @@
 /*
- * kubeconfig.h: what kubectl understands is understood in the same way, and what is wrong is said
- * with file, line and key, without ever showing a secret. The files and what becomes of them are in
- * tests/golden/kubeconfig; AS_UPDATE_GOLDEN=1 writes them anew.
+ * kubeconfig.h: files are read as kubectl reads them, and errors name file, line and key without
+ * ever showing a secret. Files and expected results are in tests/golden/kubeconfig;
+ * AS_UPDATE_GOLDEN=1 rewrites them.
  */
 #include "kubeconfig.h"
 

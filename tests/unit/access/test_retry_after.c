@@ -1,5 +1,5 @@
 /*
- * retry_after.h: what a server may say, and what counts as nothing said.
+ * retry_after.h: valid values, and values that are ignored.
  */
 #include <alertscaler/access/retry_after.h>
 

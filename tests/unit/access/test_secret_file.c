@@ -1,6 +1,6 @@
 /*
- * secret_file.h: a rotated secret is seen, at the latest after the interval; a vanished one is
- * lived without; what cannot go into a header is refused.
+ * secret_file.h: a rotated secret is seen within the interval; after its file vanishes the old
+ * secret stays; a secret that cannot go into a header is refused.
  */
 #include <alertscaler/access/secret_file.h>
 

@@ -1,5 +1,5 @@
 /*
- * The gate with a played exchange: what test_auth.c and test_auth_load.c share. Credentials are
+ * The gate with a simulated exchange: shared by test_auth.c and test_auth_load.c. Credentials are
  * real ones, from files.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_APP_AUTH_GATE_H

@@ -1,7 +1,7 @@
 /*
- * The heap of release builds: what is freed, or left behind by realloc, is zero before anyone else
- * can have it; and realloc is what it always was. Without sanitizers, which have a heap of their
- * own.
+ * The heap of release builds: memory that was freed, or left behind by realloc, is zero before
+ * anyone can get it again; and realloc behaves as usual. Without sanitizers, which have their own
+ * heap.
  */
 #include <criterion/criterion.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 /*
- * The API's read side: its paths, the shapes of its answers as documented, what it says to wrong
- * questions, and that its answers have an end. On a real engine; the exchange is played.
+ * The API's read side: its paths, the documented forms of its answers, errors for wrong requests,
+ * and limits on answers. On a real engine; the exchange is simulated.
  */
 #include "api/api_private.h"
 #include "http/route.h"

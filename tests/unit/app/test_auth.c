@@ -1,6 +1,6 @@
 /*
- * The gate: what is open, what needs which credential, what is answered and recorded where it is
- * refused. The exchange is played; credentials are real ones, from files.
+ * The gate: what is open, what needs which credential, and the answers and records of refusals. The
+ * exchange is simulated; credentials are real ones, from files.
  */
 #include "auth_gate.h"
 

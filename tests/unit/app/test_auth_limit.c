@@ -1,5 +1,5 @@
 /*
- * How many wrong credentials an address may give, and that the table of addresses has an end.
+ * The limit on an address' wrong credentials, and the bound of the table of addresses.
  */
 #include "auth/auth_limit.h"
 

@@ -1,6 +1,6 @@
 /*
- * The gate where much is shown to it at once: what costs something to check is limited for each
- * address, whoever is right is not held up, and what cannot be a token is shown to nobody.
+ * The gate under load: expensive checks are limited per address, valid credentials are not held up,
+ * and malformed tokens are sent to nobody.
  */
 #include "auth_gate.h"
 

@@ -1,6 +1,6 @@
 /*
- * Passwords: checked in the thread and told in the loop, remembered when right, bounded when many
- * come at once, and safe to be given up at any time. The hashes are not of our making.
+ * Passwords: checked in the thread, reported in the loop, remembered when right, bounded when many
+ * come at once, and safe to cancel at any time. The hashes were made by another program.
  */
 #include "auth/auth_passwords.h"
 

@@ -1,7 +1,7 @@
 /*
- * The limits of TokenReview: size and groups of an answer, what is remembered and how long, how
- * many are asked about at once, and that everybody is told in the end, exactly once, whatever the
- * API server and those who wait do meanwhile.
+ * The limits of TokenReview: size and groups of an answer, the cache and its duration, the number
+ * of reviews at once; and everybody is answered exactly once, whatever the API server and the
+ * waiting requests do meanwhile.
  */
 #include "auth/auth_review.h"
 

@@ -1,5 +1,5 @@
 /*
- * Signatures over bodies. What is expected was computed by the openssl command.
+ * Signatures over bodies. Expected values were computed by the openssl command.
  */
 #include "auth/auth_signature.h"
 

@@ -1,6 +1,5 @@
 /*
- * Who was right lately: known for so long since the last time, so many, and not a moment longer
- * than it is right.
+ * Trusted tokens: their number and time are limited, and trust ends as soon as a token is wrong.
  */
 #include "auth/auth_trust.h"
 

@@ -1,5 +1,5 @@
 /*
- * Bearer tokens: whose they are, and what happens when their files change.
+ * Bearer tokens: their credentials, and changes of their files.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * What was decoded is known by its bytes: what is lent says what decoding would say, the memory has
- * a bound, and what is too large for it takes nobody's place.
+ * The cache of decoded bodies: a cached result equals decoding, the memory has a bound, and a
+ * notification that is too large evicts nothing.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * The limit of open files. Promises: the soft one becomes the hard one; who asks for more
- * connections than that leaves is told.
+ * The limit of open files. Promises: the soft limit becomes the hard one; there is a warning if
+ * that is too low for the configured connections.
  */
 #include "process/descriptors.h"
 

@@ -1,6 +1,5 @@
 /*
- * The kill switch: that the file is there is enough, whatever it is; what stands in it is the
- * reason.
+ * The kill switch: any kind of file sets it by its existence; its content is the reason.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

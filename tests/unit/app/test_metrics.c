@@ -1,6 +1,6 @@
 /*
- * The metrics: what happens is counted under the labels the documentation promises, both formats
- * are what Prometheus reads, and nothing from outside makes their number grow without end.
+ * The metrics: events are counted under the documented labels, Prometheus can read both formats,
+ * and nothing from outside makes their number grow without end.
  */
 #include "metrics/metrics_private.h"
 

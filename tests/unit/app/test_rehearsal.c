@@ -1,6 +1,6 @@
 /*
- * Rules in virtual time: sizes follow decisions, deadlines come in their order, and the same
- * rehearsal says the same twice.
+ * Rules in virtual time: sizes follow decisions, deadlines run in order, and a rehearsal is
+ * reproducible.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /*
- * How far back a repeat's record may reach: one step further, and it is whole.
+ * The reach of a repeat's small record: one step beyond, and the record is whole.
  */
 #include <criterion/criterion.h>
 

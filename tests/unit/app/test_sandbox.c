@@ -1,7 +1,7 @@
 /*
- * The sandbox: what must go on working does, and what only an intruder does is refused, or ends the
- * process. The filters of both architectures are interpreted here call by call; what this machine's
- * kernel makes of them is seen in children.
+ * The sandbox: what the daemon needs works; what only an intruder does is refused, or ends the
+ * process. The filters of both architectures are interpreted here call by call; child processes
+ * show what this machine's kernel does with them.
  */
 #include "sandbox/sandbox_private.h"
 

@@ -1,6 +1,6 @@
 /*
- * Every key of the configuration that names a file is known to the sandbox: the tables of keys are
- * walked, and for each such key a configuration with a file in a folder of its own is collected.
+ * The sandbox knows every key of the configuration that names a file: for each such key in the
+ * tables, a configuration with a file in its own folder is collected.
  */
 #include "sandbox/sandbox_private.h"
 

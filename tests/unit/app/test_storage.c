@@ -1,5 +1,5 @@
 /*
- * The storage: what was acknowledged is in the store and, once, in the log, whatever call of store
+ * The storage: an acknowledged record is in the store and, once, in the log, whatever call of store
  * or log fails and wherever the process ends.
  */
 #include <alertscaler/app/storage.h>

@@ -1,7 +1,7 @@
 /*
- * A state that replicas share, each with an action log of its own: whoever leads goes on with the
- * chain of the one before. Each file is whole by itself, and all of them together are the chain
- * from its first record to the head that the state knows, with every acknowledged record in it.
+ * A state that replicas share, each with its own action log: each leader continues the chain of the
+ * one before. Each file is valid alone, and all together are the chain from its first record to the
+ * head in the state, with every acknowledged record.
  */
 #include <alertscaler/app/storage.h>
 

@@ -1,6 +1,6 @@
 /*
- * What waits for the disk: answered in the order in which it came, each as its outcome says, or
- * lost all together. The exchange is played.
+ * Requests that wait for the disk: answered in order, each with its outcome, or all lost together.
+ * The exchange is simulated.
  */
 #include "receive/waiting.h"
 

@@ -1,5 +1,5 @@
 /*
- * Every word that the web configuration takes has an OpenSSL name that OpenSSL knows.
+ * Each TLS word of the web configuration has a name that OpenSSL knows.
  */
 #include <alertscaler/app/web_tls.h>
 

@@ -1,7 +1,7 @@
 /*
- * A real engine in a world without delays, for the tests of what is shown of it: every commit is
- * durable at once, every target is read and set at once. Two targets: `checkout` (named) and
- * `any-shop` (templated by the label `app`); one rule for each: `slow` and `each`.
+ * A real engine in a world without delays, for tests of its views: every commit is durable at once,
+ * every target is read and set at once. Two targets: `checkout` (named) and `any-shop` (templated
+ * by the label `app`); one rule for each: `slow` and `each`.
  */
 #ifndef ALERTSCALER_TESTS_APP_WORLD_H
 #define ALERTSCALER_TESTS_APP_WORLD_H

@@ -1,4 +1,4 @@
-/* The chain: what is sealed verifies, and whatever is done to it afterwards does not. */
+/* The chain: a sealed log verifies; any later change is detected. */
 #include <alertscaler/audit/chain.h>
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /*
- * Promises: memory of ours is there or the process ends; copies are whole; arrays grow by doubling.
+ * Promises: an allocation succeeds or the process ends; copies are whole; arrays grow by doubling.
  */
 #include <signal.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /*
- * encode.h: bytes as text; the examples of RFC 4648 section 10, and what the alphabets differ in.
+ * encode.h: bytes as text; the examples of RFC 4648 section 10, and the differences of the
+ * alphabets.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * Promises: one write a line, at most 8 KiB, from any thread; text from outside cannot forge a line
- * or a field; a line that cannot be written is counted and nothing waits for it.
+ * Promises: one write per line, at most 8 KiB, from any thread; text from outside cannot forge a
+ * line or a field; a line that cannot be written is counted, and nothing waits for it.
  */
 #include <errno.h>
 #include <fcntl.h>

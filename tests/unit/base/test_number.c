@@ -1,5 +1,5 @@
 /*
- * Promises: one accepted form a number, the whole text, exact limits, out-parameter untouched on
+ * Promises: one accepted form per number, the whole text, exact limits, out-parameter untouched on
  * failure; a printed double reads back as the same bits, in the shortest text.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * Promises: the first is told at once, those of an interval together when it is over although no
- * other comes, and at the end; what could not be told stays; the sum of the counts is how many
- * there were.
+ * Promises: the first event is reported at once; those of an interval are summed up at its end,
+ * even if no other comes, and at the final call; unreported events stay; the sum of the counts is
+ * the number of events.
  */
 #include <alertscaler/base/throttle.h>
 

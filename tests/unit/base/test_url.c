@@ -1,5 +1,5 @@
 /*
- * base/url.h: where a URL leads, and to whom a secret may be sent.
+ * base/url.h: the parts of a URL, and where a secret may be sent.
  */
 #include <criterion/criterion.h>
 

@@ -1,7 +1,6 @@
 /*
- * The man page alertscaler(8) and the table of commands say the same: each command has its section
- * with each of its options, and the page has none that the program does not know. The page is what
- * mandoc wants.
+ * The man page alertscaler(8) agrees with the table of commands: each command has its section with
+ * all its options, and the page has no others. mandoc accepts the page.
  */
 #include <criterion/criterion.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
 /*
- * Options are read as Prometheus' users type them, and a wrong one is told, never ignored.
+ * Options are read as Prometheus' users type them, and a wrong one is reported, never ignored.
  */
 #include <criterion/criterion.h>
 

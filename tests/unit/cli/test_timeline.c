@@ -1,6 +1,6 @@
 /*
  * Timelines: bounded memory that keeps what a chart shows, figures weighted by time, and charts
- * that are XML whatever the texts are.
+ * that are XML for all texts.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

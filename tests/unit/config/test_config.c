@@ -1,5 +1,5 @@
 /*
- * Loading: what files say arrives where the program looks for it, with every default.
+ * Loading: the content of files arrives where the program reads it, with every default.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * Expressions that are thresholds, and which of them can hold at once.
+ * Which expressions are thresholds, and which thresholds can hold at once.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * Alertmanager's texts for matchers, and its routing of what is known of an alert.
+ * Alertmanager's texts for matchers, and its routing of an alert's known labels.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

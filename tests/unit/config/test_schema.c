@@ -1,5 +1,5 @@
 /*
- * The tables: consistent in themselves, and what is suggested for a word that is none.
+ * The tables of keys: consistent, with suggestions for unknown words.
  */
 #include <criterion/criterion.h>
 #include <string.h>

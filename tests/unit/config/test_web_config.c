@@ -1,6 +1,6 @@
 /*
- * The web configuration: exporter-toolkit's files are read as they are, everything wrong is said
- * with its place, and no hash or key is ever shown.
+ * The web configuration: exporter-toolkit's files are read unchanged, every error has its place,
+ * and no hash or key is ever shown.
  */
 #include <alertscaler/config/web_config.h>
 

@@ -1,5 +1,5 @@
 /*
- * The YAML tree: places, what is refused, and limits.
+ * The YAML tree: places, errors, and limits.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

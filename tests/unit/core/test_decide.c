@@ -1,6 +1,7 @@
 /*
  * The decision, as tables: tests/golden/decide/README.md explains the files. A line "= sentence"
- * says what of docs/decision.md the rows below it hold; a row is an input and a part of its answer.
+ * names the sentence of docs/decision.md that the next rows test; a row is an input and a part of
+ * its answer.
  */
 #include <criterion/criterion.h>
 

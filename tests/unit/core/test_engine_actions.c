@@ -1,6 +1,6 @@
 /*
- * What becomes of actions: intents before them, outcomes after them, failures, and requests of
- * which nobody knows whether they were carried out.
+ * Actions: intents before them, outcomes after them, failures, and requests whose outcome is
+ * unknown.
  */
 #include "engine_harness.h"
 

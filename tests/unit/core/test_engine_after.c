@@ -1,6 +1,5 @@
 /*
- * `after`: who is to be scaled after others waits for them, not for longer than it must, and is
- * never forgotten.
+ * `after`: a target waits for those before it, no longer than necessary, and is never forgotten.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,7 @@
 /*
- * The engine and Alertmanager's list: what notifications missed is opened, what is gone is closed,
- * what is silenced is held; and the watchdog. Lists are asked for every 30 s here.
+ * The engine and Alertmanager's list: alerts missing in notifications open incidents, alerts that
+ * are gone close them, silenced alerts are held; and the watchdog. The list is read every 30 s
+ * here.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * `on_resolved`: what follows when an incident was resolved, and that it needs proof that
- * monitoring lives. "Losing the monitoring never removes capacity."
+ * `on_resolved`: the actions after an incident was resolved, which need proof that monitoring
+ * works. "Losing the monitoring never removes capacity."
  */
 #include "engine_harness.h"
 

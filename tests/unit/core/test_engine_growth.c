@@ -1,6 +1,6 @@
 /*
- * Increases of node groups: what does not come in time is taken back, the group backs off, and a
- * group without capacity never ratchets up. What serves is never taken.
+ * Increases of node groups: instances that do not come in time are taken back, the group backs off,
+ * and a group without capacity never ratchets up. Serving instances are never removed.
  */
 #include "engine_harness.h"
 

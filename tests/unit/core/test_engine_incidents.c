@@ -1,6 +1,6 @@
 /*
- * The engine's incidents, demand by demand of docs/receiver.md: one incident, one answer, whatever
- * Alertmanager's peers repeat, lose, reorder or send twice.
+ * The engine's incidents, by each requirement of docs/receiver.md: one incident, one answer, even
+ * if Alertmanager's peers repeat, lose, reorder or duplicate notifications.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * Limits over all targets: in no window of time are more actions begun, or more replicas removed,
- * than they allow; who has to wait is served in turn; nobody waits for what is free.
+ * Limits over all targets: no window of time has more actions, or more removed replicas, than
+ * allowed; waiting targets are served in turn; no target waits for a free limit.
  */
 #include "engine_harness.h"
 

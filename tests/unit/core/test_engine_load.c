@@ -1,6 +1,6 @@
 /*
- * Loads that have made other autoscalers swing: pods that cost more while they are young, one
- * single reading that is wrong; and what is said twice, or in another order.
+ * Loads that have made other autoscalers swing: young pods that cost more, a single wrong reading;
+ * and alerts that are repeated or reordered.
  */
 #include "engine_harness.h"
 

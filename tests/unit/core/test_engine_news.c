@@ -1,7 +1,7 @@
 /*
- * A further step down of a target needs news: its alert was reported as firing since the last one,
- * or the size comes from a value that was asked for this decision. Monitoring that has died costs
- * each target one step down at most.
+ * A further step down of a target needs news: its alert was reported as firing since the last step,
+ * or the size comes from a value queried for this decision. Dead monitoring costs each target at
+ * most one step down.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * Sizes that operators order, and locks that they end: recorded, durable, done once, and stopped by
- * nothing but the kill switch.
+ * Operators' sizes and unlocks: recorded, durable, carried out once, and stopped only by the kill
+ * switch.
  */
 #include "engine_harness.h"
 

@@ -1,7 +1,7 @@
 /*
- * Orders, alerts, faults, crashes and the kill switch in any order: nothing that a rule wants is
- * set during a pause, nothing at all under the kill switch; and what was answered as done is told
- * of in the end, by what became of it. A seed that fails is printed, and gives the same again.
+ * Orders, alerts, faults, crashes and the kill switch in any order: rules set nothing during a
+ * pause, and nothing is set under the kill switch; each order that was answered as accepted gets a
+ * recorded outcome in the end. A failing seed is printed, and fails again.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * Pauses and the kill switch: nothing is set while one holds, everything else goes on, and the
- * moment it ends what waited is decided.
+ * Pauses and the kill switch: nothing is set while one holds, everything else continues, and
+ * waiting decisions are made when it ends.
  */
 #include "engine_harness.h"
 

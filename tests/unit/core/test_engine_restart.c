@@ -1,5 +1,5 @@
 /*
- * What survives: a crash at any moment, a reboot, new rules.
+ * What survives a crash at any moment, a reboot, and new rules.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * The memory of incidents: counted as they come, change and go, and the same after a restart; at
- * its limit nothing is taken that would bring more, and everything else is.
+ * The memory of incidents: counted as they come, change and go, and equal after a restart; at its
+ * limit only alerts that need more memory are refused.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * What rules do while incidents stay open: repetition without help from Alertmanager, steps,
- * vetoes, bounds, dry runs.
+ * Rules while incidents stay open: repetition without help from Alertmanager, steps, vetoes,
+ * bounds, dry runs.
  */
 #include "engine_harness.h"
 

@@ -1,7 +1,7 @@
 /*
- * What a credential reaches: a rule acts on an alert only if it came through a credential that may
- * trigger it; what it may not trigger a credential may not touch or end; and all of that is the
- * same after a restart and a reload.
+ * Scopes of credentials: a rule acts on an alert only if it came through a credential that may
+ * trigger it; a credential may not touch or end what it may not trigger; restarts and reloads
+ * change nothing of this.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * Values from outside: queries, annotations, labels, pods; and guards. What is not known never
- * scales down.
+ * Values from outside: queries, annotations, labels, pods; and guards. Unknown values never scale
+ * down.
  */
 #include "engine_harness.h"
 

@@ -1,6 +1,6 @@
 /*
- * One object is one target with one lock, however it is spelled; and another object under the same
- * name is another one.
+ * One object is one target with one lock, in any spelling; a new object under the same name is a
+ * new target.
  */
 #include "engine_harness.h"
 

@@ -1,5 +1,5 @@
 /*
- * The look at the engine from outside: what metrics and the API show.
+ * The engine's views, as shown by metrics and the API.
  */
 #include "engine_harness.h"
 

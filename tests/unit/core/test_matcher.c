@@ -1,4 +1,4 @@
-/* Matchers: Alertmanager's syntax and meaning, and errors that say where and what. */
+/* Matchers: Alertmanager's syntax and meaning, and errors with their place and cause. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The reason codes and the gates: a word each, no word twice, and a meaning that is its own. */
+/* The reason codes and the gates: each has a unique word and its own meaning. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 

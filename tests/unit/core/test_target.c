@@ -1,5 +1,5 @@
 /*
- * core/target.h: which ids are of one target.
+ * core/target.h: which ids name the same target.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,4 @@
-/* Templates of addresses and queries: the few forms that are there, and that all others are errors.
- */
+/* Templates of addresses and queries: the few valid forms; all others are errors. */
 #include <criterion/criterion.h>
 #include <errno.h>
 

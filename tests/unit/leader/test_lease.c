@@ -1,6 +1,6 @@
 /*
- * The adapter against a scripted API server: what is sent, what is told, and that nothing is lost
- * between two requests.
+ * The adapter against a scripted API server: what is sent, what is reported, and that nothing is
+ * lost between two requests.
  */
 #include <alertscaler/leader/always.h>
 #include <alertscaler/leader/lease.h>

@@ -1,6 +1,6 @@
 /*
  * The steps of leader election, one at a time: when a lease is taken, renewed, left alone, lost and
- * given back, and what is written.
+ * released, and what is written.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * Locks as Leases against a played API server: what is asked for, how much of it, and that neither
- * a lost term nor a server that refuses everything does any harm.
+ * Locks as Leases against a scripted API server: its requests and their number, and that neither a
+ * lost term nor a server that refuses everything does any harm.
  */
 #include <alertscaler/leader/lock_leases.h>
 

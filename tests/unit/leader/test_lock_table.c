@@ -1,6 +1,6 @@
 /*
- * leader/lock_table.h: which writes follow from what is locked and what is there; and that whatever
- * happens, in the end every lock is shown once and nothing else is.
+ * leader/lock_table.h: which writes follow from the locks and the existing Leases; in the end every
+ * lock is shown once, and nothing else.
  */
 #include <criterion/criterion.h>
 

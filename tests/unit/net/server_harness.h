@@ -1,7 +1,7 @@
 /*
- * An HTTP server in this thread and its peers' side of real sockets on loopback, taking turns: what
- * the tests of the server have in common. The handler answers what it was sent; by path, it answers
- * later, much, or nothing, or is asked for admission later.
+ * An HTTP server and its peers in one thread, in turns, over real sockets on loopback: shared by
+ * the tests of the server. The handler echoes requests; some paths answer later, with much, or with
+ * nothing, or decide admission later.
  */
 #ifndef TESTS_SERVER_HARNESS_H
 #define TESTS_SERVER_HARNESS_H

@@ -1,7 +1,7 @@
 /*
- * The HTTP client against our own server and against a scripted one that does what no server
- * should. Promises: every call ends exactly once, in a later turn, never after cancel; the outcome
- * says truly whether something was sent; nothing but the request decides where it goes.
+ * The HTTP client against our own server and against a scripted server that misbehaves. Promises:
+ * every call ends exactly once, in a later turn, never after cancel; the outcome is true about
+ * whether something was sent; only the request decides its destination.
  */
 #include <alertscaler/net/client.h>
 

@@ -1,7 +1,7 @@
 /*
- * The HTTP client over TLS, against OpenSSL. Promises: only who is certified is spoken to, by the
- * name that was asked for; certificates come from files or memory; what does not shake hands is
- * unreachable, because nothing was sent.
+ * The HTTP client over TLS, against OpenSSL. Promises: it only talks to servers with a valid
+ * certificate for the requested name; certificates come from files or memory; a failed handshake
+ * counts as unreachable, because nothing was sent.
  */
 #include <alertscaler/net/client.h>
 

@@ -1,6 +1,6 @@
 /*
- * The request parser. Promises: what is not exactly HTTP/1.x is refused with the right status; the
- * result does not depend on how the bytes were cut; nothing behind the end of the head is touched.
+ * The request parser. Promises: anything but exact HTTP/1.x is refused with the right status; the
+ * result does not depend on how the bytes were cut; nothing after the head is touched.
  */
 #include <alertscaler/net/http_parser.h>
 

@@ -1,5 +1,5 @@
 /*
- * net/loop.h: timers and child processes keep the promises of their ports on a real loop: a later
+ * net/loop.h: on a real loop, timers and child processes keep the promises of their ports: a later
  * turn, exactly once, nothing after a cancel, an end to every program.
  */
 #include <alertscaler/net/loop.h>

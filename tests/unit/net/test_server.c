@@ -1,6 +1,6 @@
 /*
  * The HTTP server over real sockets on loopback, client and server taking turns in one thread.
- * Promises: see the tests' names; throughout, every exchange is reported exactly once.
+ * Promises: see the tests' names; every exchange is always reported exactly once.
  */
 #include "server_harness.h"
 

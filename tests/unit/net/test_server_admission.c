@@ -1,7 +1,7 @@
 /*
- * Requests whose admission is decided later (AS_HTTP_PENDING). Promises: nothing of the body is
- * read before; what comes of it is the same as when it is decided at once; what the handler keeps
- * with the exchange is freed exactly once, whatever becomes of peer and server meanwhile.
+ * Requests whose admission is decided later (AS_HTTP_PENDING). Promises: no body is read before;
+ * the result equals that of an immediate decision; the handler's data of an exchange are freed
+ * exactly once, whatever happens to peer and server.
  */
 #include "server_harness.h"
 

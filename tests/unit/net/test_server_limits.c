@@ -1,7 +1,7 @@
 /*
- * The server where there is too much of everything. Promises: a peer that sends its request at once
- * is answered, however many others hold connections and in whatever state; the memory of bodies and
- * of answers that nobody reads has a limit over all connections, and who is within it is served.
+ * The server under overload. Promises: a peer that sends its request at once is answered, whatever
+ * number of other connections are in whatever state; the memory of bodies and unread answers is
+ * limited over all connections, and requests within the limit are served.
  */
 #include "server_harness.h"
 

@@ -1,7 +1,8 @@
 /*
- * TLS in the HTTP server, with OpenSSL as its peer. Promises: only who the settings let in is
- * heard, and named; certificates are read again when they change, and the old ones outlive bad new
- * ones; handshakes end in time and failed ones do not flood the log; HTTP is the same underneath.
+ * TLS in the HTTP server, with OpenSSL as its peer. Promises: only clients that the settings allow
+ * are accepted, with their names; changed certificates are read again, and bad new ones leave the
+ * old in use; handshakes end in time, and failed ones do not flood the log; HTTP works the same
+ * over TLS.
  */
 #include <alertscaler/net/tls_server.h>
 

@@ -1,5 +1,5 @@
 /*
- * What the tests of Azure share: a scale set and an agent pool, and answers with headers.
+ * Shared by the tests of Azure: a scale set and an agent pool, and answers with headers.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_AZURE_H
 #define ALERTSCALER_TESTS_UNIT_PROVIDER_AZURE_H

@@ -1,5 +1,5 @@
 /*
- * What the tests of Google's node groups share: groups of "shop", answers, whole conversations.
+ * Shared by the tests of Google's node groups: groups of "shop", answers, whole conversations.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H
 #define ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H

@@ -1,5 +1,5 @@
 /*
- * What all signatures are held against: vectors that the vendor's own client made (vectors/), and
+ * Shared by the tests of signatures: vectors made by the vendors' own clients (vectors/), and
  * credentials that cannot sign.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_SIGNING_H

@@ -1,5 +1,5 @@
 /*
- * answer.h: JSON and XML that others wrote, well meant and not.
+ * answer.h: foreign JSON and XML, valid and hostile.
  */
 #include "answer.h"
 

@@ -1,5 +1,5 @@
 /*
- * aws_profiles.h: the files that AWS' own tools share, and commands in them.
+ * aws_profiles.h: the files shared with AWS' own tools, and commands in them.
  */
 #include "aws/aws_profiles.h"
 

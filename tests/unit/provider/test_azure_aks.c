@@ -1,5 +1,5 @@
 /*
- * Agent pools of AKS: every request byte by byte, and what is made of each answer.
+ * Agent pools of AKS: every request byte by byte, and the result of each answer.
  */
 #include "azure.h"
 

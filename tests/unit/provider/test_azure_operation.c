@@ -1,5 +1,5 @@
 /*
- * Azure's operations, pages and errors: what is followed, how far, and what is made of it.
+ * Azure's operations, pages and errors: which are followed, how far, and the results.
  */
 #include "azure.h"
 

@@ -1,5 +1,5 @@
 /*
- * Scale sets of Azure: every request byte by byte, and what is made of each answer.
+ * Scale sets of Azure: every request byte by byte, and the result of each answer.
  */
 #include "azure.h"
 

@@ -1,6 +1,6 @@
 /*
- * clusterapi.c and clusterapi_change.c: every request byte by byte, what is read of each kind, what
- * a change does when a step of it fails, and that marks come off again exactly where they must.
+ * clusterapi.c and clusterapi_change.c: every request byte by byte, the fields read of each kind, a
+ * change after one of its steps fails, and the removal of marks exactly where necessary.
  */
 #include "talker.h"
 

@@ -1,5 +1,5 @@
 /*
- * credentials.h, sign.h: what credentials of every provider have in common: options, files with a
+ * credentials.h, sign.h: the common parts of all providers' credentials: options, files with a
  * secret, bearer tokens.
  */
 #include <alertscaler/provider/credentials.h>

@@ -1,5 +1,5 @@
 /*
- * credentials_alibaba.c: where keys of Alibaba Cloud come from, and what is told where they do not.
+ * credentials_alibaba.c: the sources of Alibaba Cloud's keys, and the errors if there is none.
  */
 #include "alibaba/credentials_alibaba.h"
 

@@ -1,6 +1,6 @@
 /*
  * credentials_google.h, jwt.h: every source and every kind of file, in the order of Google's own
- * tools; what is asked is what Google's own library asks (vectors/make_google.mjs).
+ * tools; requests equal those of Google's own library (vectors/make_google.mjs).
  */
 #include "google/credentials_google.h"
 

@@ -1,5 +1,5 @@
 /*
- * Credentials of OpenStack: every request to Keystone byte by byte, and what is made of its answers
+ * Credentials of OpenStack: every request to Keystone byte by byte, and the results of its answers
  * (as Keystone 22 gives them).
  */
 #include "talker.h"

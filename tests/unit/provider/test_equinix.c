@@ -1,5 +1,5 @@
 /*
- * Devices of Equinix Metal: every request byte by byte, and what is made of each answer; the token.
+ * Devices of Equinix Metal: every request byte by byte, and the result of each answer; the token.
  */
 #include "talker.h"
 

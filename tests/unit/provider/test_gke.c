@@ -1,6 +1,6 @@
 /*
- * gke.c: node pools of Kubernetes Engine: their groups, what state they are in, and how a change is
- * spread over zones. What one group does is told by test_gce.c.
+ * gke.c: node pools of Kubernetes Engine: their groups, their states, and how a change is spread
+ * over zones. test_gce.c tests single groups.
  */
 #include "google_groups.h"
 

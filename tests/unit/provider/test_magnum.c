@@ -1,5 +1,5 @@
 /*
- * Node groups of OpenStack Magnum: every request byte by byte, and what is made of its answers (as
+ * Node groups of OpenStack Magnum: every request byte by byte, and the results of its answers (as
  * Magnum 15 gives them).
  */
 #include "talker.h"

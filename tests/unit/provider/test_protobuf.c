@@ -1,6 +1,6 @@
 /*
- * protobuf.c: fields come out as they went in; what is malformed ends the reading, whatever sizes
- * it claims. Examples are those of the encoding's own guide.
+ * protobuf.c: decoded fields equal the encoded ones; malformed input ends the reading, whatever
+ * sizes it claims. Examples are those of the encoding's own guide.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * The source port against scripted servers: what is asked and how, one clear line for everything
- * that goes wrong, one list out of several, told exactly once and never after the end.
+ * The source port against scripted servers: its requests, one clear line for every failure, one
+ * list merged from several, each result exactly once and never after the end.
  */
 #include <alertscaler/source/monitoring.h>
 

@@ -1,8 +1,8 @@
 /*
- * store/kubernetes.h against a fake API server, beyond what every store promises (tests/port): no
- * fault of one request is seen by the caller, a crash between any two requests loses nothing that
- * was acknowledged and keeps nothing half, and whoever held the state before is kept out, whatever
- * it was in the middle of.
+ * store/kubernetes.h against a fake API server, beyond the promises of every store (tests/port):
+ * the caller never sees the fault of one request, a crash between any two requests loses nothing
+ * acknowledged and leaves nothing half-written, and an earlier holder of the state is locked out,
+ * whatever it was doing.
  */
 #include <alertscaler/store/kubernetes.h>
 

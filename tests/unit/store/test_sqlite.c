@@ -1,4 +1,4 @@
-/* The state file: whose it is, what is wrong with it, and what the operator is told. */
+/* The state file: its owner, its damages, and the messages to the operator. */
 #include <alertscaler/store/sqlite.h>
 
 #include <criterion/criterion.h>

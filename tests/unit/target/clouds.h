@@ -1,6 +1,6 @@
 /*
  * Clouds as scripts: a group "web" of two running instances at each provider whose changes begin an
- * operation, and all that such an operation can end badly with.
+ * operation, and all bad ends of such an operation.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_TARGET_CLOUDS_H
 #define ALERTSCALER_TESTS_UNIT_TARGET_CLOUDS_H

@@ -1,5 +1,5 @@
 /*
- * A client of a scripted API server, for tests of what works through one.
+ * A client of a scripted API server, for tests of code that uses one.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_TARGET_KUBE_CLIENT_H
 #define ALERTSCALER_TESTS_UNIT_TARGET_KUBE_CLIENT_H

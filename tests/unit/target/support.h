@@ -1,6 +1,6 @@
 /*
- * What the tests of the target adapters share: an environment in a fake world, references, and
- * callbacks that keep what they were told.
+ * Shared by the tests of the target adapters: an environment in a fake world, references, and
+ * callbacks that store their results.
  */
 #ifndef ALERTSCALER_TESTS_UNIT_TARGET_SUPPORT_H
 #define ALERTSCALER_TESTS_UNIT_TARGET_SUPPORT_H

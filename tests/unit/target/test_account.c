@@ -1,6 +1,6 @@
 /*
- * Accounts against a scripted cloud: credentials are found once for all who wait, renewed before
- * they expire and after they were refused, and kept while they are good.
+ * Accounts against a scripted cloud: credentials are fetched once for all waiting requests, renewed
+ * before they expire and after a refusal, and kept while they are valid.
  */
 #include "node_group/account.h"
 

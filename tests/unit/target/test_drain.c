@@ -1,6 +1,6 @@
 /*
- * Draining nodes against a scripted API server: each step, each way in which it may fail, and that
- * every way out takes back what was done and nothing else.
+ * Draining nodes against a scripted API server: each step, each of its failures, and that each
+ * failure undoes our changes and nothing else.
  */
 #include "drain/drain.h"
 

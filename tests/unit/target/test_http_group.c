@@ -1,6 +1,6 @@
 /*
- * The HTTP node group's adapter and http_config against a scripted server: entity tags go back as
- * they came, secrets are fresh for every request, everything that goes wrong has one reason.
+ * The HTTP node group's adapter and http_config against a scripted server: entity tags are returned
+ * unchanged, secrets are read for every request, every failure has one reason.
  */
 #include <alertscaler/target/http_group.h>
 

@@ -1,6 +1,6 @@
 /*
  * The Kubernetes adapter against a scripted API server: discovery once, conditional updates, one
- * reason for everything that can go wrong, new credentials after a 401, an Event for each action.
+ * reason for each failure, new credentials after a 401, an Event for each action.
  */
 #include <alertscaler/target/kubernetes.h>
 

@@ -1,6 +1,6 @@
 /*
- * The Kubernetes adapter with pods asked for, against a scripted API server: the selector of the
- * Scale, page after page, all of it or a failure with a reason.
+ * The Kubernetes adapter with pods requested, against a scripted API server: the selector of the
+ * Scale, page after page, all pods or a failure with a reason.
  */
 #include <alertscaler/target/kubernetes.h>
 

@@ -1,6 +1,6 @@
 /*
  * Node groups against scripted clouds. Promise: a change that a cloud has accepted is a step,
- * whatever its operation ends with (product promise 9).
+ * however its operation ends (product promise 9).
  */
 #include "node_group/node_group.h"
 

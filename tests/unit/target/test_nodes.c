@@ -1,6 +1,6 @@
 /*
- * The nodes behind the instances of a group, against a scripted API server: who is who by
- * spec.providerID, what is on them, all of it or a failure with a reason.
+ * The nodes of a group's instances, against a scripted API server: matched by spec.providerID, with
+ * their pods, all of it or a failure with a reason.
  */
 #include "drain/nodes.h"
 

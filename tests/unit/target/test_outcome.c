@@ -1,6 +1,6 @@
 /*
- * outcome.h: every status and every way a transfer ends has one reason, and only what may have been
- * carried out is ambiguous.
+ * outcome.h: every status and every end of a transfer has one reason; only requests that may have
+ * been carried out are ambiguous.
  */
 #include "outcome.h"
 

@@ -1,6 +1,6 @@
 /*
- * registry.h: each reference reaches the adapter of its cluster or provider; what cannot be reached
- * says why; a configured cluster that is unusable is an error at once.
+ * registry.h: each reference reaches the adapter of its cluster or provider; an unreachable adapter
+ * says why; an unusable configured cluster is an error at once.
  */
 #include <alertscaler/target/registry.h>
 

@@ -1,6 +1,6 @@
 /*
  * Instances that leave a group whose size goes down with each of them: whatever is lost, refused or
- * killed on the way, no instance is taken from the size twice, and no more go than were asked for.
+ * killed meanwhile, no instance reduces the size twice, and no more leave than requested.
  */
 #include "node_group/node_group.h"
 

@@ -1,5 +1,6 @@
 /*
- * Alertmanager's list of alerts: read whole or refused with the place; and several lists as one.
+ * Alertmanager's list of alerts: read whole, or refused with the place; and the merge of several
+ * lists.
  */
 #include <alertscaler/wire/alertmanager.h>
 

@@ -1,6 +1,6 @@
 /*
- * The decision's documents: what the engine hands over can be written, read back and decided alike.
- * (What may stand in an input, and what an answer says, is in tests/golden/decide.)
+ * The decision's documents: the engine's inputs can be written, read back, and get the same
+ * decision. (tests/golden/decide tests the content of inputs and answers.)
  */
 #include <criterion/criterion.h>
 

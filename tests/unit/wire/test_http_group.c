@@ -1,5 +1,5 @@
 /*
- * wire/http_group.h: ten lines of anybody's script are understood, nonsense is refused by name.
+ * wire/http_group.h: the answer of a simple script is accepted, invalid fields are refused by name.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,4 @@
-/* The JSON writer: compact and canonical, escapes what must be and nothing else, cannot overflow.
- */
+/* The JSON writer: compact and canonical, escapes only what it must, cannot overflow. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <errno.h>

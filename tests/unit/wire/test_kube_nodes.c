@@ -1,6 +1,6 @@
 /*
- * wire/kube_nodes.h: nodes and the pods on them as choosing and draining need them, patches that
- * touch nothing but ours, evictions; and a reason for what cannot be read.
+ * wire/kube_nodes.h: nodes and their pods as choosing and draining need them, patches that change
+ * only our own parts, evictions; and a reason for each unreadable document.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * wire/kube_state.h and kube_config_map.h: what is written is what a person reads and what is read
- * back; what was changed by hand is refused, not guessed at.
+ * wire/kube_state.h and kube_config_map.h: written state is readable for people and can be read
+ * back; changes by hand are refused, not guessed at.
  */
 #include <alertscaler/wire/kube_state.h>
 

@@ -1,6 +1,6 @@
 /*
- * wire/kubernetes.h: what API servers of different ages say is understood, what is not a Scale is
- * refused by name, and what we say is what they expect.
+ * wire/kubernetes.h: documents of old and new API servers are understood, anything but a Scale is
+ * refused by name, and our documents are what servers expect.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * wire/kubernetes_pods.h: selectors of Scales old and new, pods with all that HPA's arithmetic asks
- * of them, and a reason for what is neither.
+ * wire/kubernetes_pods.h: selectors of old and new Scales, pods with all data of HPA's arithmetic,
+ * and a reason for other documents.
  */
 #include <criterion/criterion.h>
 

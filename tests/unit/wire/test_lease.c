@@ -1,6 +1,6 @@
 /*
- * wire/lease.h: what client-go writes is understood, what is written over an object leaves alone
- * what others put there, and what is no Lease is refused by name.
+ * wire/lease.h: client-go's Leases are understood, an update leaves the data of others unchanged,
+ * and any other document is refused by name.
  */
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /*
- * wire/lock_lease.h: what is written is read again, names are DNS labels that say whose they are,
- * and acquireTime and duration tell the end.
+ * wire/lock_lease.h: a written lock can be read back, names are DNS labels that show their target,
+ * and acquireTime and duration give the end.
  */
 #include <criterion/criterion.h>
 

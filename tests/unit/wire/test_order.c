@@ -1,6 +1,6 @@
 /*
- * The bodies of orders: what is said is taken as it is said, and what is mistyped is refused with a
- * text that says what is expected.
+ * The bodies of orders: valid members are taken exactly, and mistyped ones are refused with a text
+ * that says what is expected.
  */
 #include <alertscaler/wire/order.h>
 

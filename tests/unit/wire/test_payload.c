@@ -1,5 +1,4 @@
-/* The payload: every Alertmanager's and Grafana's is read; what is wrong gets told where and why.
- */
+/* The payload: those of every Alertmanager and Grafana are read; errors say where and why. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * Prometheus' answers to instant queries: every good one is taken as it is, every bad one has a
- * clear text of its own, and nothing from outside gets into a text unchecked.
+ * Prometheus' answers to instant queries: valid ones are taken unchanged, each invalid one has its
+ * own clear error, and outside text is checked before it enters an error.
  */
 #include <alertscaler/wire/prometheus.h>
 

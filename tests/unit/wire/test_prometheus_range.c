@@ -1,5 +1,5 @@
 /*
- * Range queries: what is asked, what is read, and what is no answer.
+ * Range queries: the request, its answers, and invalid answers.
  */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * The action log's records: canonical, with the places for the chain where they belong, complete,
- * and with nothing from outside longer than its limit.
+ * The action log's records: canonical, complete, with the right places for the chain, and with no
+ * outside text beyond its limit.
  */
 #include <alertscaler/wire/record.h>
 

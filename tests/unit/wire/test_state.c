@@ -1,6 +1,6 @@
 /*
- * What the engine remembers, through the store: it comes back as it was; times hold over restarts
- * and reboots; a damaged document is refused whole.
+ * The engine's state through the store: it is restored unchanged; times hold over restarts and
+ * reboots; a damaged document is refused whole.
  */
 #include <alertscaler/wire/state.h>
 

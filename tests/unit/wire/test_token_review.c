@@ -1,5 +1,5 @@
 /*
- * TokenReview: what is asked, and that no strange answer lets anybody in.
+ * TokenReview: the request, and that no invalid answer gives access.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
