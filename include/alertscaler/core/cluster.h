@@ -4,6 +4,8 @@
  *
  * Amounts are whole: millicores, bytes, pieces. What is asked for is rounded up, what there is is
  * rounded down. Amounts saturate at 2^62.
+ *
+ * Long because nodes, pods and budgets refer to each other and are read together.
  */
 #ifndef ALERTSCALER_CORE_CLUSTER_H
 #define ALERTSCALER_CORE_CLUSTER_H
@@ -36,6 +38,19 @@ struct as_res_names {
 struct as_resources {
     int64_t amount[AS_RES_MAX]; /* 0 where nothing is said */
 };
+
+/* sum + amount x count; saturates at 2^62 and at -2^62. */
+static inline int64_t as_amount_add(int64_t sum, int64_t amount, uint64_t count)
+{
+    int64_t product;
+
+    if (__builtin_mul_overflow(amount, count, &product) ||
+        __builtin_add_overflow(sum, product, &sum))
+        sum = amount < 0 ? INT64_MIN : INT64_MAX;
+    if (sum > AS_RES_AMOUNT_MAX)
+        return AS_RES_AMOUNT_MAX;
+    return sum < -AS_RES_AMOUNT_MAX ? -AS_RES_AMOUNT_MAX : sum;
+}
 
 enum as_taint_effect { /* bits: a toleration may be for several */
                        AS_TAINT_NO_SCHEDULE = 1,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 
 struct as_label {
@@ -28,8 +29,12 @@ int as_labels_new(const struct as_label *pairs, size_t count,
                   struct as_labels **labels_out) AS_MUST_USE;
 struct as_labels *as_labels_free(struct as_labels *labels);
 struct as_labels *as_labels_copy(const struct as_labels *labels) AS_MUST_USE;
+/* A copy as memory of the arena. */
+struct as_labels *as_labels_copy_to(struct as_arena *arena,
+                                    const struct as_labels *labels) AS_MUST_USE;
 
-const char *as_labels_get(const struct as_labels *labels, const char *name); /* "" if absent */
+const char *as_labels_get(const struct as_labels *labels, const char *name);  /* "" if absent */
+const char *as_labels_find(const struct as_labels *labels, const char *name); /* NULL if absent */
 size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; NULL: 0 */
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 

@@ -1,7 +1,8 @@
 /*
  * Which pods fit on which nodes. Pure. What is checked, and what is not, is the table of
  * docs/nodes.md; the semantics are those of kube-scheduler's filters NodeResourcesFit,
- * NodeAffinity, TaintToleration, NodePorts and NodeUnschedulable.
+ * NodeAffinity, TaintToleration and NodePorts. Whether the node is cordoned is asked by the caller
+ * (as_node_is_open), as NodeUnschedulable does.
  */
 #ifndef ALERTSCALER_CORE_NODE_FIT_H
 #define ALERTSCALER_CORE_NODE_FIT_H
@@ -52,7 +53,8 @@ struct as_node_room {
 };
 
 /* How many pods of the shape the room takes, at most `wanted`: by division. `misfit_out` says what
- * stops the next one; NULL: not asked for. as_node_admits is the caller's. */
+ * stops the next one, AS_FITS where all that are wanted fit; NULL: not asked for. as_node_admits is
+ * the caller's. */
 uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res_names *names,
                             const struct as_pod_shape *shape, uint64_t wanted,
                             enum as_misfit *misfit_out) AS_MUST_USE;

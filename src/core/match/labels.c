@@ -84,13 +84,16 @@ struct as_labels *as_labels_free(struct as_labels *labels)
     return NULL;
 }
 
-struct as_labels *as_labels_copy(const struct as_labels *labels)
+static size_t get_size(const struct as_labels *labels)
 {
-    size_t size = sizeof(*labels) + labels->count * sizeof(labels->items[0]) + labels->bytes;
-    struct as_labels *copy = as_xmalloc(size);
+    return sizeof(*labels) + labels->count * sizeof(labels->items[0]) + labels->bytes;
+}
+
+static struct as_labels *copy_into(struct as_labels *copy, const struct as_labels *labels)
+{
     ptrdiff_t offset = (char *)copy - (const char *)labels;
 
-    memcpy(copy, labels, size);
+    memcpy(copy, labels, get_size(labels));
     for (uint32_t i = 0; i < copy->count; i++) {
         copy->items[i].name += offset;
         copy->items[i].value += offset;
@@ -98,7 +101,17 @@ struct as_labels *as_labels_copy(const struct as_labels *labels)
     return copy;
 }
 
-const char *as_labels_get(const struct as_labels *labels, const char *name)
+struct as_labels *as_labels_copy(const struct as_labels *labels)
+{
+    return copy_into(as_xmalloc(get_size(labels)), labels);
+}
+
+struct as_labels *as_labels_copy_to(struct as_arena *arena, const struct as_labels *labels)
+{
+    return copy_into(as_arena_alloc_raw(arena, get_size(labels)), labels);
+}
+
+const char *as_labels_find(const struct as_labels *labels, const char *name)
 {
     size_t low = 0, high = labels->count;
 
@@ -112,7 +125,14 @@ const char *as_labels_get(const struct as_labels *labels, const char *name)
         else
             low = middle + 1;
     }
-    return "";
+    return NULL;
+}
+
+const char *as_labels_get(const struct as_labels *labels, const char *name)
+{
+    const char *value = as_labels_find(labels, name);
+
+    return value ? value : "";
 }
 
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b)
@@ -150,7 +170,5 @@ uint64_t as_labels_get_fingerprint(const struct as_labels *labels)
 
 size_t as_labels_measure(const struct as_labels *labels)
 {
-    return labels ? AS_ALLOC_EXTRA + sizeof(*labels) + labels->count * sizeof(labels->items[0]) +
-                        labels->bytes
-                  : 0;
+    return labels ? AS_ALLOC_EXTRA + get_size(labels) : 0;
 }

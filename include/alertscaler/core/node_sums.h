@@ -1,0 +1,95 @@
+/*
+ * The source `nodes` (docs/nodes.md): sums over the nodes of a group or a cluster, and its values.
+ * And how much of one node is asked for. Pure.
+ */
+#ifndef ALERTSCALER_CORE_NODE_SUMS_H
+#define ALERTSCALER_CORE_NODE_SUMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/node_fit.h>
+#include <alertscaler/core/node_pods.h>
+
+enum as_nodes_value {
+    AS_NODES_UTILIZATION, /* 100 x requests / allocatable of open nodes: the larger of cpu, memory
+                           */
+    AS_NODES_COUNT,       /* of open nodes */
+    AS_NODES_CORES,       /* allocatable cpu of open nodes */
+    AS_NODES_VALUE_COUNT
+};
+const char *as_nodes_value_get_word(enum as_nodes_value value); /* "utilization", ... */
+
+/* The utilization where something is asked for and nothing is there. */
+#define AS_NODES_UTILIZATION_MAX 1000000
+
+struct as_pod_count {
+    const struct as_pod_shape *shape;
+    uint64_t count;
+};
+
+struct as_node_sums_request {
+    const struct as_cluster *cluster;
+    const struct as_node_pods *pods; /* of the cluster */
+    const uint32_t *nodes;           /* indices; NULL: all nodes of the cluster */
+    size_t node_count;
+    const struct as_pod_count *pending; /* pods that wait for a node of these (as_pod_selects) */
+    size_t pending_count;
+    const struct as_node_shape *template_; /* of a new node; NULL: none */
+};
+
+#define AS_NODE_SUMS 2 /* AS_RES_CPU in millicores, AS_RES_MEMORY in bytes */
+
+struct as_node_sums {
+    uint64_t open; /* nodes */
+    /* By pods on the nodes, open or not, and by pending pods. Pods of DaemonSets and mirror pods do
+     * not count. */
+    int64_t requested[AS_NODE_SUMS];
+    int64_t allocatable[AS_NODE_SUMS]; /* of open nodes */
+    const char *lacking[AS_NODE_SUMS]; /* the first open node (borrowed from the cluster) whose
+                                          allocatable is missing or 0; NULL: none */
+    bool has_template;
+    int64_t template_[AS_NODE_SUMS]; /* allocatable of a new node */
+};
+
+void as_node_sums_init(struct as_node_sums *sums, const struct as_node_sums_request *request);
+
+/* 0; -ENODATA with an error that says why there is no value: an allocatable that the value needs is
+ * missing or 0. Without an open node the utilization is that of one new node; without a template it
+ * is AS_NODES_UTILIZATION_MAX where anything is asked for, else 0. */
+int as_node_sums_get_value(const struct as_node_sums *sums, enum as_nodes_value value,
+                           double *value_out, struct as_error *error) AS_MUST_USE;
+
+/* nodeSelector or required node affinity: it names nodes. */
+bool as_pod_has_selector(const struct as_pod_shape *shape);
+
+/* Whether a pending pod counts for the group of a template: it names nodes, the template's labels
+ * are such, and those of no other group's template. `others` may hold NULL: no template. */
+bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
+                    const struct as_node_shape *const *others, size_t other_count) AS_MUST_USE;
+
+/* GPUs and the like. Of a node that has any, only they count. */
+bool as_resource_is_accelerator(const char *name);
+
+/* Whose requests are taken off requests and allocatable: bits. */
+enum as_node_ignore { AS_NODE_IGNORE_DAEMONSETS = 1, AS_NODE_IGNORE_MIRROR = 2 };
+
+/* A pod that is still there this long after its grace does not count. */
+#define AS_POD_LATE_US (30 * AS_US_PER_S)
+
+/*
+ * How much of a node is asked for, in percent: the larger of cpu and memory, or of its accelerators
+ * alone. AS_NODES_UTILIZATION_MAX where the ignored pods leave nothing and anything is asked for.
+ * 0; -ENODATA with an error: the allocatable is missing or 0. As Cluster Autoscaler's
+ * simulator/utilization.
+ */
+int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
+                            uint32_t node, unsigned ignore, as_wall_time now, double *percent_out,
+                            struct as_error *error) AS_MUST_USE;
+
+#endif
