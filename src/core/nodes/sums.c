@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define MISSING_FORMAT "node %s: allocatable %s is missing or 0"
+
 static const char *const resource_words[AS_NODE_SUMS] = {
     [AS_RES_CPU] = "cpu",
     [AS_RES_MEMORY] = "memory",
@@ -22,6 +24,18 @@ const char *as_nodes_value_get_word(enum as_nodes_value value)
 
     assert((size_t)value < AS_NODES_VALUE_COUNT);
     return words[value];
+}
+
+static bool has_allocatable(const struct as_node_fact *node, size_t resource)
+{
+    const bool has = resource == AS_RES_CPU ? node->has_cpu : node->has_memory;
+
+    return has && node->allocatable.amount[resource] > 0;
+}
+
+static double get_larger(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 /* The source `nodes` */
@@ -40,17 +54,10 @@ static void add_requests(struct as_node_sums *sums, const struct as_pod_shape *s
 
 static void add_allocatable(struct as_node_sums *sums, const struct as_node_fact *node)
 {
-    const bool has[AS_NODE_SUMS] = {
-        [AS_RES_CPU] = node->has_cpu,
-        [AS_RES_MEMORY] = node->has_memory,
-    };
-
     sums->open++;
     for (size_t i = 0; i < AS_NODE_SUMS; i++) {
-        const int64_t amount = node->allocatable.amount[i];
-
-        sums->allocatable[i] = as_amount_add(sums->allocatable[i], amount, 1);
-        if ((!has[i] || amount <= 0) && !sums->lacking[i])
+        sums->allocatable[i] = as_amount_add(sums->allocatable[i], node->allocatable.amount[i], 1);
+        if (!has_allocatable(node, i) && !sums->lacking[i])
             sums->lacking[i] = node->name;
     }
 }
@@ -74,17 +81,16 @@ void as_node_sums_init(struct as_node_sums *sums, const struct as_node_sums_requ
     for (size_t i = 0; i < request->pending_count; i++)
         add_requests(sums, request->pending[i].shape, request->pending[i].count);
     for (size_t i = 0; i < AS_NODE_SUMS && request->template_; i++)
-        sums->template_[i] = request->template_->allocatable.amount[i];
+        sums->template_[i] = request->template_->amount[i];
 }
 
-/* Whether every open node, or the new node where there is none, says this resource. */
+/* Whether every open node has this resource; if no node is open, whether the new node has it. */
 static bool is_known(const struct as_node_sums *sums, size_t resource, struct as_error *error)
 {
     const char *word = resource_words[resource];
 
     if (sums->lacking[resource])
-        as_error_set(error, "node %s: allocatable %s is missing or 0", sums->lacking[resource],
-                     word);
+        as_error_set(error, MISSING_FORMAT, sums->lacking[resource], word);
     else if (sums->open == 0 && sums->template_[resource] <= 0)
         as_error_set(error, "no node is open, and a new node would have no %s", word);
     else
@@ -107,8 +113,7 @@ static int get_utilization(const struct as_node_sums *sums, double *value_out,
     for (size_t i = 0; i < AS_NODE_SUMS; i++) {
         if (!is_known(sums, i, error))
             return -ENODATA;
-        const double percent = 100.0 * (double)sums->requested[i] / (double)allocatable[i];
-        largest = percent > largest ? percent : largest;
+        largest = get_larger(largest, 100.0 * (double)sums->requested[i] / (double)allocatable[i]);
     }
     *value_out = largest;
     return 0;
@@ -130,14 +135,14 @@ int as_node_sums_get_value(const struct as_node_sums *sums, enum as_nodes_value 
     return 0;
 }
 
-/* Whose pending pods are */
+/* Which group a pending pod counts for */
 
 bool as_pod_has_selector(const struct as_pod_shape *shape)
 {
     return shape->has_affinity || (shape->selector && shape->selector->count > 0);
 }
 
-/* Labels are asked for before taints. */
+/* as_node_admits checks labels before taints. */
 static bool is_selected(const struct as_node_shape *template_, const struct as_pod_shape *shape)
 {
     return as_node_admits(template_, shape) != AS_MISFIT_SELECTOR;
@@ -189,7 +194,7 @@ struct look { /* at one node */
     as_wall_time now;
 };
 
-/* `allocatable` is above 0. */
+/* Requests for a resource in percent of what is allocatable, which is above 0. */
 static double get_percent(const struct look *look, size_t resource, int64_t allocatable)
 {
     int64_t requested = 0;
@@ -214,30 +219,25 @@ int as_node_get_utilization(const struct as_cluster *cluster, const struct as_no
                             struct as_error *error)
 {
     const struct as_node_fact *fact = &cluster->nodes[node];
-    const bool has[AS_NODE_SUMS] = {fact->has_cpu, fact->has_memory};
     struct look look = {.cluster = cluster, .ignore = ignore, .now = now};
-    double largest = -1;
+    bool has_accelerator = false;
+    double largest = 0;
 
     look.pods = as_node_pods_get(pods, node, &look.pod_count);
     for (size_t i = AS_RES_NAMED; i < cluster->resources.count; i++) {
         const int64_t allocatable = fact->allocatable.amount[i];
 
-        if (allocatable <= 0 || !as_resource_is_accelerator(cluster->resources.name[i]))
-            continue;
-        const double percent = get_percent(&look, i, allocatable);
-        largest = percent > largest ? percent : largest;
+        if (allocatable > 0 && as_resource_is_accelerator(cluster->resources.name[i])) {
+            has_accelerator = true;
+            largest = get_larger(largest, get_percent(&look, i, allocatable));
+        }
     }
-    for (size_t i = 0; i < AS_NODE_SUMS && largest < 0; i++)
-        if (!has[i] || fact->allocatable.amount[i] <= 0) {
-            as_error_set(error, "node %s: allocatable %s is missing or 0", fact->name,
-                         resource_words[i]);
+    for (size_t i = 0; i < AS_NODE_SUMS && !has_accelerator; i++) {
+        if (!has_allocatable(fact, i)) {
+            as_error_set(error, MISSING_FORMAT, fact->name, resource_words[i]);
             return -ENODATA;
         }
-    if (largest < 0) { /* no accelerator */
-        const double cpu = get_percent(&look, AS_RES_CPU, fact->allocatable.amount[AS_RES_CPU]);
-        const double memory =
-            get_percent(&look, AS_RES_MEMORY, fact->allocatable.amount[AS_RES_MEMORY]);
-        largest = cpu > memory ? cpu : memory;
+        largest = get_larger(largest, get_percent(&look, i, fact->allocatable.amount[i]));
     }
     *percent_out = largest;
     return 0;
