@@ -140,7 +140,8 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
         seeing->seen.error = error->text;
     /* The facts may change before the size is there. */
     seeing->seen.error = as_arena_strdup(&seeing->texts, seeing->seen.error);
-    seeing->seen.lacking = as_arena_strdup(&seeing->texts, seeing->seen.lacking);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        seeing->seen.lacking[i] = as_arena_strdup(&seeing->texts, seeing->seen.lacking[i]);
     row->port->observe(row->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
 }
 

@@ -209,11 +209,12 @@ static void decode_resources(struct as_reader *parent, const char *name,
                              int64_t amounts[AS_RESOURCE_COUNT])
 {
     struct as_reader reader;
-    double cores = -0.001;
+    double cores = 0;
 
-    amounts[AS_RESOURCE_MEMORY] = -1;
     as_read_require(parent, name);
     as_read_object(&reader, parent, name);
+    as_read_require(&reader, "cpu");
+    as_read_require(&reader, "memory");
     as_read_positive(&reader, "cpu", &cores);
     if (cores > CORES_MAX)
         as_read_fail(&reader, "cpu", "above %d cores", CORES_MAX);
@@ -236,10 +237,12 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         as_read_require(&reader, "open");
         as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
         decode_resources(&reader, "requests", nodes->requests);
-        for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
-            nodes->requests[i] = nodes->requests[i] < 0 ? 0 : nodes->requests[i];
         decode_resources(&reader, "allocatable", nodes->allocatable);
-        as_read_text(&reader, "lacking", &nodes->lacking);
+        struct as_reader lacking;
+        as_read_object(&lacking, &reader, "lacking");
+        for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+            as_read_text(&lacking, as_decision_resources[i].text, &nodes->lacking[i]);
+        as_read_end(&lacking);
         as_read_bool(&reader, "template", &nodes->is_template);
         if (nodes->is_template && nodes->open > 0)
             as_read_fail(&reader, "template", "there are open nodes");

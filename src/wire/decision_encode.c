@@ -167,10 +167,8 @@ static void write_resources(struct as_json_writer *json, const char *key,
 {
     as_json_write_key(json, key);
     as_json_begin_object(json);
-    if (amounts[AS_RESOURCE_CPU] >= 0)
-        write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
-    if (amounts[AS_RESOURCE_MEMORY] >= 0)
-        as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
+    write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
+    as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
     as_json_end_object(json);
 }
 
@@ -181,7 +179,13 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
         as_json_write_member(json, "error", nodes->error);
     } else {
         write_resources(json, "allocatable", nodes->allocatable);
-        write_string_if(json, "lacking", nodes->lacking);
+        if (nodes->lacking[AS_RESOURCE_CPU] || nodes->lacking[AS_RESOURCE_MEMORY]) {
+            as_json_write_key(json, "lacking");
+            as_json_begin_object(json);
+            for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+                write_string_if(json, as_decision_resources[i].text, nodes->lacking[i]);
+            as_json_end_object(json);
+        }
         as_json_write_member_i64(json, "open", nodes->open);
         write_resources(json, "requests", nodes->requests);
         if (nodes->is_template)

@@ -196,6 +196,8 @@ static struct as_node_requirement read_requirement(struct nodes_text *texts, con
     requirement.key = parts[0];
     requirement.operator_ = (enum as_node_operator)operator_;
     requirement.value_count = count == 3 ? split(&texts->arena, parts[2], ',', values) : 0;
+    if (count == 3 && requirement.value_count == 0)
+        values[requirement.value_count++] = parts[2]; /* one value, which is empty */
     requirement.values = copy(texts, values, requirement.value_count, sizeof(*values));
     return requirement;
 }

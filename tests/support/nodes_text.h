@@ -8,8 +8,8 @@
  *             cordoned, notready, ours
  *   of pods   ~key=value/NX     toleration; ~key/N Exists; ~/ of every key and effect
  *             ?key:in:a,b&key:exists   a term of its node affinity; in, notin, exists, absent, gt,
- *                               lt; ?=metadata.name:in:n1 a field; ? a term without requirements;
- *                               ?? an affinity without terms
+ *                               lt; ?key:in: one empty value; ?=metadata.name:in:n1 a field;
+ *                               ? a term without requirements; ?? an affinity without terms
  *             @TCP/10.0.0.1/80  host port
  *             #7                loner
  *             %a                the zone of its volume

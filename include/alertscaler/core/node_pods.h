@@ -1,5 +1,5 @@
 /*
- * Which pods are on which node of a cluster, found without a search. Pure.
+ * An index of the pods on each node of a cluster. Pure.
  */
 #ifndef ALERTSCALER_CORE_NODE_PODS_H
 #define ALERTSCALER_CORE_NODE_PODS_H
@@ -12,7 +12,7 @@
 
 struct as_node_pods {
     const uint32_t *pods;   /* indices of bound pods: by node, then ascending */
-    const uint32_t *starts; /* of each node its first in `pods`; one more, for the end */
+    const uint32_t *starts; /* where each node's pods start in `pods`; one more entry: the end */
 };
 
 /* Memory of the arena. A pod's node must be a node of the cluster or AS_NO_NODE. */

@@ -1,6 +1,6 @@
 /*
  * What the source `nodes` sees of a group or a cluster (nodes_seen.h), and how much of one node is
- * asked for. Pure.
+ * requested. Pure.
  */
 #ifndef ALERTSCALER_CORE_NODE_SUMS_H
 #define ALERTSCALER_CORE_NODE_SUMS_H
@@ -29,35 +29,40 @@ struct as_node_sums_request {
     size_t node_count;
     const struct as_pod_count *pending; /* pods that wait for a node of these (as_pod_selects) */
     size_t pending_count;
-    const struct as_node_shape *template_; /* of a new node; NULL: none */
+    const struct as_resources *template_; /* allocatable of a new node (of as_node_template, as a
+                                             whole); NULL: no template */
 };
 
-/* Pods count on open nodes and others; those of DaemonSets and mirror pods do not. Borrows from the
- * cluster. */
+/* Counts the requests of pending pods and of pods on the nodes, also on nodes that are not open.
+ * DaemonSet and mirror pods do not count. Borrows texts from the cluster. */
 void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request);
 
-/* nodeSelector or required node affinity: it names nodes. */
+/* Whether a pod has a nodeSelector or required node affinity. */
 bool as_pod_has_selector(const struct as_pod_shape *shape);
 
-/* Whether a pending pod counts for the group of a template: it names nodes, the template's labels
- * are such, and those of no other group's template. `others` may hold NULL: no template. */
+/*
+ * Whether a pending pod counts for the group of this template: the pod has a nodeSelector or
+ * required node affinity, this template satisfies both, and none of the other groups' templates
+ * does. Taints do not matter. `others` may hold NULL, for a group without a template.
+ */
 bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
                     const struct as_node_shape *const *others, size_t other_count) AS_MUST_USE;
 
-/* GPUs and the like. Of a node that has any, only they count. */
+/* Whether an extended resource is a GPU or another accelerator, by a fixed list of names. If a node
+ * has accelerators, its utilization counts only these. */
 bool as_resource_is_accelerator(const char *name);
 
-/* Whose requests are taken off requests and allocatable: bits. */
+/* Pods whose requests are subtracted from requests and allocatable: bits. */
 enum as_node_ignore { AS_NODE_IGNORE_DAEMONSETS = 1, AS_NODE_IGNORE_MIRROR = 2 };
 
-/* A pod that is still there this long after its grace does not count. */
+/* A pod that is still there this long after its grace period does not count. */
 #define AS_POD_LATE_US (30 * AS_US_PER_S)
 
 /*
- * How much of a node is asked for, in percent: the larger of cpu and memory, or of its accelerators
- * alone. AS_NODES_UTILIZATION_MAX where the ignored pods leave nothing and anything is asked for.
- * 0; -ENODATA with an error: the allocatable is missing or 0. As Cluster Autoscaler's
- * simulator/utilization.
+ * Requests of a node's pods in percent of its allocatable: the larger of cpu and memory, or the
+ * largest of its accelerators. AS_NODES_UTILIZATION_MAX if the ignored pods leave nothing and other
+ * pods request something. 0; -ENODATA with an error: allocatable cpu or memory is missing or 0. The
+ * formula is that of Cluster Autoscaler's simulator/utilization.
  */
 int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
                             uint32_t node, unsigned ignore, as_wall_time now, double *percent_out,

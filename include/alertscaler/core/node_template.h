@@ -17,9 +17,9 @@
 #include <alertscaler/core/node_pods.h>
 
 enum as_node_template_source {
-    AS_NODE_TEMPLATE_NONE,       /* not known: the group is closed for growth */
-    AS_NODE_TEMPLATE_NODE,       /* made of a node of the group */
-    AS_NODE_TEMPLATE_LAST,       /* made of one that is gone, and stored */
+    AS_NODE_TEMPLATE_NONE,       /* no template: the group is closed for growth */
+    AS_NODE_TEMPLATE_NODE,       /* of a node of the group */
+    AS_NODE_TEMPLATE_LAST,       /* of an earlier node, as stored */
     AS_NODE_TEMPLATE_CONFIGURED, /* `nodes.template` */
     AS_NODE_TEMPLATE_SOURCE_COUNT
 };
@@ -28,9 +28,8 @@ const char *as_node_template_source_get_word(enum as_node_template_source source
 struct as_node_template {
     enum as_node_template_source source;
     const char *node;           /* of source NODE: its name; else NULL */
-    struct as_node_shape shape; /* name NULL; allocatable: what is left after what the DaemonSet and
-                                   mirror pods ask for, at least 0; taints ascending by key, value,
-                                   effect */
+    struct as_node_shape shape; /* name NULL; allocatable: what DaemonSet and mirror pods leave, at
+                                   least 0; taints ascending by key, value, effect */
     struct as_resources capacity, allocatable; /* of the node as a whole */
 };
 
@@ -49,23 +48,27 @@ struct as_node_template_request {
 };
 
 /*
- * The newest node (of equal ages the first by name) that is open, Ready for a minute (since it was
- * created, where it does not say since when), without a startup taint, and says its cpu and memory;
- * else `last`; else `configured`; else source NONE. Of labels and taints the template has those
- * that belong to the group and not to one node or a moment of its life.
+ * The template is made of the newest node that is open, has been Ready for a minute, has no startup
+ * taint, and has allocatable cpu and memory. Of nodes of the same age the first by name counts. A
+ * Ready node that does not say since when counts as Ready since it was created. If there is no such
+ * node: `last`, else `configured`, else source NONE.
  *
- * Labels and taints are memory of the arena; texts of taints, `node`, and what is taken from `last`
- * or `configured` are borrowed.
+ * The template has the labels that all nodes of the group have with the same value, except the
+ * hostname. It lacks taints that come and go with a node's life, and startup taints.
+ *
+ * Labels and taints are memory of the arena. Texts of taints, `node`, and the labels of `last` and
+ * `configured` are borrowed.
  */
 void as_node_template_init(struct as_node_template *template_out,
                            const struct as_node_template_request *request, struct as_arena *arena);
 
-/* The node is still starting: it has one of these taints, or one that Cluster Autoscaler takes for
- * a startup taint by its name. */
+/* Whether a node is still starting: it has a taint with one of these keys, or with a prefix that
+ * means so to Cluster Autoscaler. */
 bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,
                                size_t key_count) AS_MUST_USE;
 
-/* Whether two nodes would take the same pods; names are not compared. `names` are those of both. */
+/* Whether two nodes have the same labels, taints and allocatable; names are not compared. `names`
+ * holds the resources of both. */
 bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_shape *b,
                          const struct as_res_names *names) AS_MUST_USE;
 

@@ -31,10 +31,11 @@ struct as_nodes_seen {
     const char *error; /* why nothing is known, in a user's words; NULL: all below is */
     int64_t open;      /* open nodes */
     /* In millicores and bytes: what their pods ask for, with the pending ones that select them; and
-     * what the open nodes have, or where none is open one new node (is_template); -1: not told. */
+     * what the open nodes have, or where none is open one new node (is_template). */
     int64_t requests[AS_RESOURCE_COUNT], allocatable[AS_RESOURCE_COUNT];
     bool is_template;
-    const char *lacking; /* the first node whose allocatable is missing or 0; NULL: none */
+    const char *lacking[AS_RESOURCE_COUNT]; /* the first open node whose allocatable is missing or
+                                               0; NULL: none */
 };
 
 /* 0; -ENODATA with an error that says why there is no value. Without an open node the utilization

@@ -60,8 +60,8 @@ static bool read_integer(const char *text, int64_t *integer_out)
     return as_number_parse_i64(text, strlen(text), integer_out) == 0;
 }
 
-/* Whether the scheduler can read the requirement. A term with one that it cannot read matches
- * nothing, also where the operator negates. */
+/* Whether the scheduler can parse the requirement. A term with a requirement that the scheduler
+ * cannot parse matches nothing, even if the operator is NotIn or DoesNotExist. */
 static bool is_sound(const struct as_node_requirement *requirement)
 {
     int64_t integer;
@@ -154,7 +154,7 @@ static bool is_selected(const struct as_node_shape *node, const struct as_pod_sh
     return !shape->has_affinity;
 }
 
-/* The label of nodes since 1.17, else the one before. */
+/* By the label that nodes have since Kubernetes 1.17, else by its predecessor. */
 static bool is_in_zone(const struct as_node_shape *node, const char *zone)
 {
     const char *value = as_labels_find(node->labels, "topology.kubernetes.io/zone");
@@ -215,7 +215,7 @@ static bool are_loners(const struct as_pod_shape *a, const struct as_pod_shape *
     return a->loner != 0 && a->loner == b->loner;
 }
 
-/* What keeps two pods of these shapes from sharing a node, however large it is. */
+/* Why two pods of these shapes cannot share a node of any size. */
 static enum as_misfit get_conflict(const struct as_pod_shape *a, const struct as_pod_shape *b)
 {
     if (share_port(a, b))
@@ -223,7 +223,7 @@ static enum as_misfit get_conflict(const struct as_pod_shape *a, const struct as
     return are_loners(a, b) ? AS_MISFIT_LONER : AS_FITS;
 }
 
-/* With the guests: the first in the order of misfits. */
+/* The conflict with guests that comes first in the order of misfits. */
 static enum as_misfit get_conflict_with_guests(const struct as_node_room *room,
                                                const struct as_pod_shape *shape)
 {
@@ -263,7 +263,7 @@ uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res
         const int64_t left = room->left.amount[i], request = shape->requests.amount[i];
         const uint64_t most = left > 0 && request > 0 ? (uint64_t)(left / request) : 0;
 
-        if (request > 0 && most < count) { /* a request of 0 fits anywhere, also on a full node */
+        if (request > 0 && most < count) { /* a request of 0 fits even on a full node */
             count = most;
             misfit = get_shortage(i);
         }

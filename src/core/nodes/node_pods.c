@@ -1,5 +1,5 @@
 /*
- * Pods by node: counted first, then put into their places.
+ * Pods by node: a counting sort.
  */
 #include <alertscaler/core/node_pods.h>
 
@@ -8,7 +8,8 @@
 void as_node_pods_init(struct as_node_pods *pods, const struct as_cluster *cluster,
                        struct as_arena *arena)
 {
-    /* One more than starts: while pods are placed, ends[n] is where the next one of node n goes. */
+    /* While pods are placed, ends[n + 1] is the place of the next pod of node n. Afterwards that is
+     * the end of node n, so ends[n] is its start. */
     uint32_t *ends = as_arena_alloc(arena, cluster->node_count + 2, sizeof(*ends));
     uint32_t *order = as_arena_alloc(arena, cluster->pod_count, sizeof(*order));
 

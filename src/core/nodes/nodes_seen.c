@@ -19,13 +19,13 @@ static bool is_known(const struct as_nodes_seen *seen, enum as_resource resource
 {
     static const char *const words[AS_RESOURCE_COUNT] = {"cpu", "memory"};
 
-    if (seen->allocatable[resource] > 0)
-        return true;
-    if (seen->is_template)
+    if (seen->lacking[resource])
+        as_error_set(error, "node %s: allocatable %s is missing or 0", seen->lacking[resource],
+                     words[resource]);
+    else if (seen->allocatable[resource] <= 0)
         as_error_set(error, "no node is open, and a new node would have no %s", words[resource]);
     else
-        as_error_set(error, "node %s: allocatable %s is missing or 0",
-                     seen->lacking ? seen->lacking : "?", words[resource]);
+        return true;
     return false;
 }
 

@@ -7,7 +7,24 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const resource_words[AS_RESOURCE_COUNT] = {"cpu", "memory"};
+#define MISSING_FORMAT "node %s: allocatable %s is missing or 0"
+
+static const char *const resource_words[AS_RESOURCE_COUNT] = {
+    [AS_RES_CPU] = "cpu",
+    [AS_RES_MEMORY] = "memory",
+};
+
+static bool has_allocatable(const struct as_node_fact *node, size_t resource)
+{
+    const bool has = resource == AS_RES_CPU ? node->has_cpu : node->has_memory;
+
+    return has && node->allocatable.amount[resource] > 0;
+}
+
+static double get_larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 /* The source `nodes` */
 
@@ -25,18 +42,11 @@ static void add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *
 
 static void add_allocatable(struct as_nodes_seen *seen, const struct as_node_fact *node)
 {
-    const bool has[AS_RESOURCE_COUNT] = {node->has_cpu, node->has_memory};
-
     seen->open++;
     for (size_t i = 0; i < AS_RESOURCE_COUNT; i++) {
-        const int64_t amount = node->allocatable.amount[i];
-        const bool is_lacking = !has[i] || amount <= 0;
-
-        if (is_lacking && !seen->lacking)
-            seen->lacking = node->name;
-        seen->allocatable[i] = is_lacking || seen->allocatable[i] < 0
-                                   ? -1
-                                   : as_amount_add(seen->allocatable[i], amount, 1);
+        if (!has_allocatable(node, i) && !seen->lacking[i])
+            seen->lacking[i] = node->name;
+        seen->allocatable[i] = as_amount_add(seen->allocatable[i], node->allocatable.amount[i], 1);
     }
 }
 
@@ -60,21 +70,15 @@ void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_re
         add_requests(seen, request->pending[i].shape, request->pending[i].count);
     seen->is_template = seen->open == 0 && request->template_;
     for (size_t i = 0; i < AS_RESOURCE_COUNT && seen->is_template; i++)
-        seen->allocatable[i] = request->template_->allocatable.amount[i];
+        seen->allocatable[i] = request->template_->amount[i];
 }
-
-static_assert((int)AS_RES_CPU == (int)AS_RESOURCE_CPU &&
-                  (int)AS_RES_MEMORY == (int)AS_RESOURCE_MEMORY,
-              "the first two amounts are cpu and memory");
-
-/* Whose pending pods are */
 
 bool as_pod_has_selector(const struct as_pod_shape *shape)
 {
     return shape->has_affinity || (shape->selector && shape->selector->count > 0);
 }
 
-/* Labels are asked for before taints. */
+/* as_node_admits checks labels before taints. */
 static bool is_selected(const struct as_node_shape *template_, const struct as_pod_shape *shape)
 {
     return as_node_admits(template_, shape) != AS_MISFIT_SELECTOR;
@@ -126,7 +130,7 @@ struct look { /* at one node */
     as_wall_time now;
 };
 
-/* `allocatable` is above 0. */
+/* Requests for a resource in percent of what is allocatable, which is above 0. */
 static double get_percent(const struct look *look, size_t resource, int64_t allocatable)
 {
     int64_t requested = 0;
@@ -151,30 +155,25 @@ int as_node_get_utilization(const struct as_cluster *cluster, const struct as_no
                             struct as_error *error)
 {
     const struct as_node_fact *fact = &cluster->nodes[node];
-    const bool has[AS_RESOURCE_COUNT] = {fact->has_cpu, fact->has_memory};
     struct look look = {.cluster = cluster, .ignore = ignore, .now = now};
-    double largest = -1;
+    bool has_accelerator = false;
+    double largest = 0;
 
     look.pods = as_node_pods_get(pods, node, &look.pod_count);
     for (size_t i = AS_RES_NAMED; i < cluster->resources.count; i++) {
         const int64_t allocatable = fact->allocatable.amount[i];
 
-        if (allocatable <= 0 || !as_resource_is_accelerator(cluster->resources.name[i]))
-            continue;
-        const double percent = get_percent(&look, i, allocatable);
-        largest = percent > largest ? percent : largest;
+        if (allocatable > 0 && as_resource_is_accelerator(cluster->resources.name[i])) {
+            has_accelerator = true;
+            largest = get_larger(largest, get_percent(&look, i, allocatable));
+        }
     }
-    for (size_t i = 0; i < AS_RESOURCE_COUNT && largest < 0; i++)
-        if (!has[i] || fact->allocatable.amount[i] <= 0) {
-            as_error_set(error, "node %s: allocatable %s is missing or 0", fact->name,
-                         resource_words[i]);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && !has_accelerator; i++) {
+        if (!has_allocatable(fact, i)) {
+            as_error_set(error, MISSING_FORMAT, fact->name, resource_words[i]);
             return -ENODATA;
         }
-    if (largest < 0) { /* no accelerator */
-        const double cpu = get_percent(&look, AS_RES_CPU, fact->allocatable.amount[AS_RES_CPU]);
-        const double memory =
-            get_percent(&look, AS_RES_MEMORY, fact->allocatable.amount[AS_RES_MEMORY]);
-        largest = cpu > memory ? cpu : memory;
+        largest = get_larger(largest, get_percent(&look, i, fact->allocatable.amount[i]));
     }
     *percent_out = largest;
     return 0;

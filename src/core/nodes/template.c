@@ -45,7 +45,7 @@ static const char *const passing_taints[] = {
     "alertscaler.io/draining",
 };
 
-/* Taints with these prefixes mean to Cluster Autoscaler that the node is still starting. */
+/* Cluster Autoscaler takes a node with such a taint for one that is still starting. */
 static const char *const startup_prefixes[] = {
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
@@ -92,7 +92,7 @@ static int compare_taints(const void *a, const void *b)
     return order ? order : (left->effect > right->effect) - (left->effect < right->effect);
 }
 
-/* Replaces the shape's taints by those that stay. */
+/* Drops taints that a new node will not have, and sorts the others. */
 static void keep_taints(struct as_node_shape *shape, const struct as_node_template_request *request,
                         struct as_arena *arena)
 {
@@ -125,7 +125,7 @@ static bool is_common(const struct as_node_template_request *request, const stru
     return true;
 }
 
-/* Those that all nodes of the group have, with the same value, but for the hostname. */
+/* The labels that all nodes of the group have with the same value, except the hostname. */
 static const struct as_labels *keep_labels(const struct as_labels *labels,
                                            const struct as_node_template_request *request,
                                            struct as_arena *arena)
@@ -140,7 +140,7 @@ static const struct as_labels *keep_labels(const struct as_labels *labels,
             pairs[count++] = labels->items[i];
 
     int status = as_labels_new(pairs, count, &kept);
-    assert(status == 0); /* they are part of a set of labels */
+    assert(status == 0); /* a subset of valid labels is valid */
     (void)status;
     return as_labels_copy_to(arena, kept);
 }
@@ -157,6 +157,13 @@ static bool may_be_template(const struct as_node_template_request *request,
            !as_node_has_startup_taint(node, request->startup_taints, request->startup_taint_count);
 }
 
+/* By creation; of the same age the first by name is newer. */
+static bool is_newer(const struct as_node_fact *node, const struct as_node_fact *than)
+{
+    return node->created.us > than->created.us ||
+           (node->created.us == than->created.us && node < than);
+}
+
 static uint32_t find_newest(const struct as_node_template_request *request)
 {
     const struct as_node_fact *nodes = request->cluster->nodes;
@@ -165,10 +172,8 @@ static uint32_t find_newest(const struct as_node_template_request *request)
     for (size_t i = 0; i < request->node_count; i++) {
         const uint32_t node = request->nodes[i];
 
-        if (!may_be_template(request, &nodes[node]))
-            continue;
-        if (newest == AS_NO_NODE || nodes[node].created.us > nodes[newest].created.us ||
-            (nodes[node].created.us == nodes[newest].created.us && node < newest))
+        if (may_be_template(request, &nodes[node]) &&
+            (newest == AS_NO_NODE || is_newer(&nodes[node], &nodes[newest])))
             newest = node;
     }
     return newest;

@@ -164,7 +164,7 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
             pending.others[pending.other_count++] = &other->last.shape;
     }
     sums->pending = find_pending(request->cluster, &pending, arena, &sums->pending_count);
-    sums->template_ = pending.template;
+    sums->template_ = is_known ? &template->allocatable : NULL;
     if (template->source == AS_NODE_TEMPLATE_NODE)
         remember(group, template);
 }

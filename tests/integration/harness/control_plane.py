@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, kube-apiserver with RBAC, kube-controller-manager.
 
 The programs of Kubernetes come from tests/integration/peers; $KUBERNETES says which of them: `kubernetes`, the newest,
-unless it is `kubernetes-oldest`. There are no kubelets (see kubelets.py) and no scheduler. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
+unless it is `kubernetes-oldest`. There are no kubelets (see kubelets.py), and a scheduler only where a test starts one. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
 """
 import json
 import os
@@ -129,6 +129,14 @@ class ControlPlane:
             f"--controllers={','.join(controllers)}",
             "--leader-elect=false", "--secure-port=0", *(["--port=0"] if self.minor < 24 else []),
             "--kube-api-qps=500", "--kube-api-burst=500", *flags,
+        ], self.directory)
+
+    def prepare_scheduler(self):
+        """The scheduler, not started."""
+        kubeconfig = self.write_kubeconfig("kube-scheduler", token=ADMIN_TOKEN)
+        return Process("kube-scheduler", [
+            self.programs / "kube-scheduler", f"--kubeconfig={kubeconfig}", "--leader-elect=false",
+            "--secure-port=0", *(["--port=0"] if self.minor < 23 else []), "--kube-api-qps=1000", "--kube-api-burst=1000",
         ], self.directory)
 
     # What differs between versions

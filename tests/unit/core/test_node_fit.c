@@ -68,7 +68,9 @@ Test(node_fit, affinity)
         {"a=1", "?a:in:1,2", AS_FITS},
         {"a=3", "?a:in:1,2", AS_MISFIT_SELECTOR},
         {"", "?a:in:1", AS_MISFIT_SELECTOR},
+        {"a=", "?a:in:", AS_FITS},   /* one value, which is empty */
         {"a=", "?a:in:x,", AS_FITS}, /* two values, one of them empty */
+        {"a=", "?a:notin:", AS_MISFIT_SELECTOR},
         {"", "?a:in:x,", AS_MISFIT_SELECTOR},
         {"a=3", "?a:notin:1,2", AS_FITS},
         {"a=1", "?a:notin:1,2", AS_MISFIT_SELECTOR},

@@ -105,14 +105,12 @@ static void check_value(const struct row *row, const struct as_nodes_seen *sums,
 static void check(const struct row *row)
 {
     struct as_nodes_seen sums;
-    struct as_node_shape template_;
+    struct as_resources template_;
     struct as_pod_count pending = {.count = row->pending_count};
 
     read_cluster(row->cluster);
-    if (row->template_) {
-        const struct as_node_fact node = nodes_text_read_node(&texts, "new", row->template_);
-        template_ = nodes_text_get_shape(&node, NULL);
-    }
+    if (row->template_)
+        template_ = nodes_text_read_node(&texts, "new", row->template_).allocatable;
     pending.shape = nodes_text_read_pod(&texts, row->pending ? row->pending : "");
     const struct as_node_sums_request request = {.cluster = &cluster,
                                                  .pods = &by_node,

@@ -228,7 +228,8 @@ static void hold(struct target *target, const struct as_observation *observation
         struct as_nodes_seen *nodes = as_arena_alloc(&held->arena, 1, sizeof(*nodes));
         *nodes = *observation->nodes;
         nodes->error = as_arena_strdup(&held->arena, nodes->error);
-        nodes->lacking = as_arena_strdup(&held->arena, nodes->lacking);
+        for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+            nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
         held->observation.nodes = nodes;
     }
     target->held = held;
