@@ -90,13 +90,15 @@ static struct test_target *get_target(struct test_trace *trace, const char *id, 
 
 struct test_alert *test_trace_get_alert(struct test_trace *trace, const struct as_digest *digest)
 {
+    char text[AS_DIGEST_TEXT_SIZE];
     struct test_alert *alert;
-    HASH_FIND(hh, trace->alerts, digest, sizeof(*digest), alert);
+    as_digest_print(digest, text);
+    HASH_FIND_STR(trace->alerts, text, alert);
     if (alert)
         return alert;
     alert = as_xcalloc(1, sizeof(*alert));
-    alert->digest = *digest;
-    HASH_ADD(hh, trace->alerts, digest, sizeof(alert->digest), alert);
+    memcpy(alert->digest, text, sizeof(text));
+    HASH_ADD_STR(trace->alerts, digest, alert);
     return alert;
 }
 

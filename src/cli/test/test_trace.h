@@ -29,7 +29,7 @@ struct test_target {
 
 struct test_alert {
     UT_hash_handle hh;
-    struct as_digest digest;
+    char digest[AS_DIGEST_TEXT_SIZE];
     as_wall_time starts_at; /* start of the firing that is open, or of the last one */
     bool is_firing, has_outcome, is_queued;
     enum as_reason outcome;
