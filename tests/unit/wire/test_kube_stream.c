@@ -85,8 +85,8 @@ static void expect(enum as_kube_stream_kind kind, enum as_kube_form form, const 
     for (size_t cut = 0; cut <= size; cut++) {
         as_buf_clear(&told);
         read_cut(kind, form, bytes, size, cut, size, &told);
-        cr_assert_str_eq(get_text(&told), expected, "cut at %zu of %zu of %.60s: %s", cut, size, bytes,
-                         told.data);
+        cr_assert_str_eq(get_text(&told), expected, "cut at %zu of %zu of %.60s: %s", cut, size,
+                         bytes, told.data);
     }
     for (size_t step = 1; step < 5; step++) {
         as_buf_clear(&told);
