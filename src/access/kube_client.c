@@ -23,7 +23,8 @@ struct as_kube_request {
     char *path;
     char *body;
     size_t body_size, max_response;
-    int64_t timeout_us;
+    int64_t timeout_us, idle_us;
+    as_http_body_fn *on_body;
 
     struct as_http_call *call; /* running */
     struct as_timer *timer;    /* could not start: `failure` says why */
@@ -108,6 +109,12 @@ static void answered(void *context, const struct as_http_response *response)
     finish(request, response);
 }
 
+static bool read_body(void *context, const char *content_type, const char *bytes, size_t size)
+{
+    struct as_kube_request *request = context;
+    return request->on_body(request->context, content_type, bytes, size);
+}
+
 static void start_transfer(struct as_kube_request *request,
                            const struct as_kube_connection *connection)
 {
@@ -130,7 +137,9 @@ static void start_transfer(struct as_kube_request *request,
         .body = request->body,
         .body_size = request->body_size,
         .timeout_us = request->timeout_us,
+        .idle_us = request->idle_us,
         .max_response = request->max_response,
+        .on_body = request->on_body ? read_body : NULL,
         .tls = connection->tls,
         .proxy_url = connection->proxy_url,
         .client_name = "kubernetes",
@@ -180,6 +189,8 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
     request->accept = spec->accept ? spec->accept : "application/json";
     request->content_type = spec->content_type ? spec->content_type : "application/json";
     request->timeout_us = spec->timeout_us > 0 ? spec->timeout_us : AS_KUBE_TIMEOUT_US;
+    request->idle_us = spec->idle_us;
+    request->on_body = spec->on_body;
     request->path = as_xstrdup(spec->path);
     request->body = spec->body ? as_xstrndup(spec->body, spec->body_size) : NULL;
     request->body_size = spec->body_size;

@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
 
 #define HEAD_MAX     ((size_t)64 * 1024)
 #define DEAD_AFTER_S 30L
@@ -28,9 +30,31 @@
             (call)->setup = curl_easy_setopt((call)->easy, (option), (value));                     \
     } while (0)
 
+int64_t as_http_call_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
+}
+
+/* For on_body, in a later turn. While there is no room for more, curl waits. */
+static size_t take_part(struct as_http_call *call, const char *bytes, size_t size)
+{
+    if (call->part.size + size > AS_HTTP_PART_MAX) {
+        call->is_paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    as_buf_append(&call->part, bytes, size);
+    call->wake(call);
+    return size;
+}
+
 static size_t take_body(char *bytes, size_t one, size_t size, void *context)
 {
     struct as_http_call *call = context;
+    call->heard_us = as_http_call_now();
+    if (call->is_streamed)
+        return take_part(call, bytes, size);
     as_buf_append(&call->body, bytes, size);
     call->too_large = as_buf_check(&call->body) != 0;
     return call->too_large ? CURL_WRITEFUNC_ERROR : size;
@@ -69,6 +93,18 @@ static void keep_field(struct as_buf *fields, const char *line, size_t size)
     as_buf_append_char(fields, '\0');
 }
 
+/* The head is there. */
+static void end_head(struct as_http_call *call)
+{
+    long status = 0;
+    if (call->on_body && !call->is_streamed &&
+        curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+        status / 100 == 2) {
+        call->is_streamed = true;
+        call->wake(call);
+    }
+}
+
 static size_t take_header(char *line, size_t one, size_t size, void *context)
 {
     struct as_http_call *call = context;
@@ -82,6 +118,7 @@ static size_t take_header(char *line, size_t one, size_t size, void *context)
         {"content-type:", call->content_type, sizeof(call->content_type)},
         {"location:", call->location, sizeof(call->location)},
     };
+    call->heard_us = as_http_call_now();
     call->head_size += size;
     call->too_large = call->head_size > HEAD_MAX;
     if (call->too_large)
@@ -98,6 +135,8 @@ static size_t take_header(char *line, size_t one, size_t size, void *context)
         else if (size > name_size && strncasecmp(line, kept[i].name, name_size) == 0)
             keep_value(line + name_size, line + size, kept[i].value, kept[i].room);
     }
+    if (*line == '\r' || *line == '\n')
+        end_head(call);
     return size;
 }
 
@@ -233,6 +272,8 @@ static void set_options(struct as_http_call *call, const struct as_http_request 
     SET(call, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(call, CURLOPT_PROXY, request->proxy_url ? request->proxy_url : "");
     SET(call, CURLOPT_NOPROXY, "");
+    if (request->on_body)
+        SET(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the answer's */
     const bool is_tls = strncasecmp(request->url, "https:", 6) == 0;
     const bool is_known = request->is_http2 && !is_tls;
     SET(call, CURLOPT_HTTP_VERSION,
@@ -272,6 +313,9 @@ struct as_http_call *as_http_call_new(const struct as_http_request *request, as_
     call->context = context;
     call->body = AS_BUF_INIT(request->max_response);
     call->fields = AS_BUF_INIT(HEAD_MAX);
+    call->part = AS_BUF_INIT(AS_HTTP_PART_MAX);
+    call->on_body = request->on_body;
+    call->idle_us = request->idle_us;
     call->easy = curl_easy_init();
     if (call->easy)
         set_options(call, request);
@@ -289,6 +333,7 @@ struct as_http_call *as_http_call_free(struct as_http_call *call)
     curl_slist_free_all(call->connect_to);
     as_buf_deinit(&call->body);
     as_buf_deinit(&call->fields);
+    as_buf_deinit(&call->part);
     free(call);
     return NULL;
 }
@@ -339,6 +384,23 @@ void as_http_call_settle(struct as_http_call *call, CURLcode result)
     } else {
         call->outcome = result == CURLE_OPERATION_TIMEDOUT ? AS_HTTP_TIMEOUT : AS_HTTP_BROKEN;
     }
+}
+
+bool as_http_call_hand_over(struct as_http_call *call)
+{
+    call->has_part = false;
+    call->is_handing = true;
+    bool wants_more = call->on_body(call->context, call->content_type,
+                                    call->part.data ? call->part.data : "", call->part.size);
+    call->is_handing = false;
+    as_buf_clear(&call->part);
+    return wants_more;
+}
+
+void as_http_call_settle_refused(struct as_http_call *call)
+{
+    call->outcome = AS_HTTP_BROKEN;
+    snprintf(call->error, sizeof(call->error), "the answer was not what its reader expects");
 }
 
 void as_http_call_get_response(const struct as_http_call *call, struct as_http_response *response)

@@ -15,7 +15,11 @@
 #include <alertscaler/port/http.h>
 
 struct as_http_origin;
+struct as_http_call;
 struct event;
+
+/* Called by curl's callbacks: there is a part for on_body. */
+typedef void as_http_call_wake_fn(struct as_http_call *call);
 
 enum as_http_call_state {
     AS_HTTP_CALL_WAITING, /* for other calls to the same origin to end */
@@ -29,8 +33,10 @@ struct as_http_call {
     enum as_http_call_state state;
     struct as_http_origin *origin; /* while waiting or running */
     struct event *wait_timer;      /* while waiting */
+    struct event *idle_timer;      /* while running; NULL: no limit */
     int64_t started_us, ended_us, deadline_us;
-    uint64_t ended_turn; /* the turn of the client's loop */
+    int64_t idle_us, heard_us; /* heard: when the last byte arrived */
+    uint64_t ended_turn;       /* the turn of the client's loop */
 
     CURL *easy;
     CURLcode setup; /* the first option that curl refused */
@@ -40,6 +46,16 @@ struct as_http_call {
     void *context;
 
     struct as_buf body;
+    as_http_body_fn *on_body;            /* NULL: the body is collected */
+    as_http_call_wake_fn *wake;          /* for on_body */
+    struct as_buf part;                  /* that on_body has not been given yet */
+    TAILQ_ENTRY(as_http_call) part_link; /* in the client's list, while there is a part */
+    uint64_t part_turn;
+    bool is_streamed;     /* the head of a 2xx answer is there, and its body is for on_body */
+    bool has_part;        /* maybe an empty part */
+    bool is_paused;       /* curl waits until the part is gone */
+    bool is_handing;      /* on_body is running */
+    bool is_cancelled;    /* by its on_body */
     struct as_buf fields; /* as in as_http_response */
     size_t head_size;     /* of the answer's head */
     bool too_large;
@@ -52,6 +68,8 @@ struct as_http_call {
 
 TAILQ_HEAD(as_http_call_list, as_http_call);
 
+int64_t as_http_call_now(void); /* monotonic, in microseconds */
+
 /* Copies the whole request. If the request is invalid, `error` is not empty. */
 struct as_http_call *as_http_call_new(const struct as_http_request *request, as_http_done_fn *done,
                                       void *context) AS_MUST_USE;
@@ -61,6 +79,10 @@ struct as_http_call *as_http_call_free(struct as_http_call *call);
 void as_http_call_settle_unsent(struct as_http_call *call, const char *error);
 /* Curl has ended the call. */
 void as_http_call_settle(struct as_http_call *call, CURLcode result);
+/* Gives the part to on_body. Returns what on_body returns. */
+bool as_http_call_hand_over(struct as_http_call *call) AS_MUST_USE;
+/* on_body wants no more. */
+void as_http_call_settle_refused(struct as_http_call *call);
 void as_http_call_get_response(const struct as_http_call *call, struct as_http_response *response);
 
 #endif

@@ -6,6 +6,10 @@
  * calls. Only on_deliver calls `done`. So `done` comes once, in a later turn than the start, and
  * may safely start or cancel calls.
  *
+ * A streamed body goes through a buffer in the call: curl's callbacks fill it, and on_deliver hands
+ * it over in a later turn, so that on_body too may start or cancel calls. When the buffer is full,
+ * curl pauses the transfer until then. So a call costs a turn one part at most.
+ *
  * At most CALLS_PER_ORIGIN run against one scheme, host and port. Curl's own limit does not
  * suffice: with it, calls to a server that hangs can block calls to other servers.
  */
@@ -14,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <event2/event.h>
 #define uthash_fatal(msg) abort() /* as for every small allocation */
@@ -43,17 +46,11 @@ struct as_http_client {
     struct event *timer, *deliver;
     struct as_http_origin *origins;
     struct as_http_call_list ended;
-    uint64_t turn; /* of on_deliver */
+    struct as_http_call_list with_part; /* linked by part_link */
+    uint64_t turn;                      /* of on_deliver */
     as_http_client_observer_fn *observer;
     void *context;
 };
-
-static int64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
-}
 
 static struct event *make_event(struct as_http_client *client, evutil_socket_t fd, short what,
                                 event_callback_fn callback, void *context)
@@ -104,10 +101,18 @@ static void drop_origin(struct as_http_client *client, struct as_http_origin *or
     free(origin);
 }
 
-/* Removes the call from its list and from curl. Its origin may be left without calls. */
+static void unlist_part(struct as_http_client *client, struct as_http_call *call)
+{
+    if (call->part_turn > 0)
+        TAILQ_REMOVE(&client->with_part, call, part_link);
+    call->part_turn = 0;
+}
+
+/* Removes the call from its lists and from curl. Its origin may be left without calls. */
 static void detach(struct as_http_client *client, struct as_http_call *call)
 {
     struct as_http_origin *origin = call->origin;
+    unlist_part(client, call);
     switch (call->state) {
     case AS_HTTP_CALL_WAITING:
         TAILQ_REMOVE(&origin->waiting, call, link);
@@ -118,6 +123,9 @@ static void detach(struct as_http_client *client, struct as_http_call *call)
         curl_multi_remove_handle(client->multi, call->easy);
         TAILQ_REMOVE(&origin->running, call, link);
         origin->running_count--;
+        if (call->idle_timer)
+            event_free(call->idle_timer);
+        call->idle_timer = NULL;
         break;
     case AS_HTTP_CALL_ENDED: TAILQ_REMOVE(&client->ended, call, link); break;
     case AS_HTTP_CALL_TELLING: break;
@@ -129,17 +137,31 @@ static void detach(struct as_http_client *client, struct as_http_call *call)
 static void end(struct as_http_client *client, struct as_http_call *call)
 {
     call->state = AS_HTTP_CALL_ENDED;
-    call->ended_us = now_us();
+    call->ended_us = as_http_call_now();
     call->ended_turn = client->turn;
     TAILQ_INSERT_TAIL(&client->ended, call, link);
     arm(client->deliver, 0);
 }
 
+/* There is a part to hand over, in a later turn. Called from curl's callbacks. */
+static void wake(struct as_http_call *call)
+{
+    struct as_http_client *client = call->origin->client;
+    call->has_part = true;
+    if (call->part_turn > 0)
+        return;
+    call->part_turn = client->turn;
+    TAILQ_INSERT_TAIL(&client->with_part, call, part_link);
+    arm(client->deliver, 0);
+}
+
+static void on_idle(evutil_socket_t fd, short what, void *context);
+
 /* Gives a call that is on no list to curl. */
 static void run(struct as_http_client *client, struct as_http_origin *origin,
                 struct as_http_call *call)
 {
-    int64_t left_ms = (call->deadline_us - now_us() + 999) / 1000;
+    int64_t left_ms = (call->deadline_us - as_http_call_now() + 999) / 1000;
     CURLcode code =
         curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_ms > 1 ? (long)left_ms : 1L);
     if (code != CURLE_OK || curl_multi_add_handle(client->multi, call->easy) != CURLM_OK) {
@@ -151,6 +173,11 @@ static void run(struct as_http_client *client, struct as_http_origin *origin,
     call->origin = origin;
     TAILQ_INSERT_TAIL(&origin->running, call, link);
     origin->running_count++;
+    if (call->idle_us <= 0)
+        return;
+    call->heard_us = as_http_call_now();
+    call->idle_timer = make_event(client, -1, 0, on_idle, call);
+    arm(call->idle_timer, call->idle_us);
 }
 
 /* A place is free: starts the next waiting calls. */
@@ -164,6 +191,28 @@ static void go_on(struct as_http_client *client, struct as_http_origin *origin)
     drop_origin(client, origin);
 }
 
+static void conclude(struct as_http_client *client, struct as_http_call *call, CURLcode result)
+{
+    struct as_http_origin *origin = call->origin;
+    as_http_call_settle(call, result);
+    detach(client, call);
+    end(client, call);
+    go_on(client, origin);
+}
+
+static void on_idle(evutil_socket_t fd, short what, void *context)
+{
+    struct as_http_call *call = context;
+    int64_t left_us = as_time_add(call->heard_us, call->idle_us) - as_http_call_now();
+    if (left_us > 0) {
+        arm(call->idle_timer, left_us);
+        return;
+    }
+    snprintf(call->error, sizeof(call->error), "no byte has arrived for %lld ms",
+             (long long)(call->idle_us / AS_US_PER_MS));
+    conclude(call->origin->client, call, CURLE_OPERATION_TIMEDOUT);
+}
+
 static void collect(struct as_http_client *client)
 {
     CURLMsg *message;
@@ -175,12 +224,7 @@ static void collect(struct as_http_client *client)
         char *owner = NULL;
         if (curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner) != CURLE_OK)
             abort(); /* the URL was set */
-        struct as_http_call *call = (struct as_http_call *)(void *)owner;
-        struct as_http_origin *origin = call->origin;
-        as_http_call_settle(call, result);
-        detach(client, call);
-        end(client, call);
-        go_on(client, origin);
+        conclude(client, (struct as_http_call *)(void *)owner, result);
     }
 }
 
@@ -244,14 +288,52 @@ static void observe(struct as_http_client *client, const struct as_http_call *ca
                          call->ended_us - call->started_us);
 }
 
+static void cancel(struct as_http *self, struct as_http_call *call);
+
+/* Hands over the call's part, if there is one. False: on_body has cancelled the call. */
+static bool hand_over(struct as_http_client *client, struct as_http_call *call, bool *refused_out)
+{
+    *refused_out = call->has_part && !as_http_call_hand_over(call);
+    if (!call->is_cancelled)
+        return true;
+    cancel(&client->port, call);
+    return false;
+}
+
+/* The next part of a running call, and then the transfer goes on. */
+static void feed(struct as_http_client *client, struct as_http_call *call)
+{
+    bool is_refused;
+    CURLcode code = CURLE_OK;
+    unlist_part(client, call);
+    if (!hand_over(client, call, &is_refused))
+        return;
+    if (is_refused) {
+        conclude(client, call, CURLE_WRITE_ERROR);
+        as_http_call_settle_refused(call);
+    } else if (call->is_paused) {
+        call->is_paused = false;
+        code = curl_easy_pause(call->easy, CURLPAUSE_CONT); /* calls take_part, which may wake */
+    }
+    if (code != CURLE_OK)
+        conclude(client, call, code);
+}
+
 static void on_deliver(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_client *client = context;
     struct as_http_call *call;
     client->turn++;
+    while ((call = TAILQ_FIRST(&client->with_part)) && call->part_turn < client->turn)
+        feed(client, call);
     /* A call that ends now, because its start fails at once, waits for the next turn. */
     while ((call = TAILQ_FIRST(&client->ended)) && call->ended_turn < client->turn) {
         struct as_http_response response;
+        bool is_refused;
+        if (!hand_over(client, call, &is_refused))
+            continue;
+        if (is_refused && call->outcome == AS_HTTP_ANSWERED)
+            as_http_call_settle_refused(call);
         detach(client, call);
         call->state = AS_HTTP_CALL_TELLING;
         observe(client, call);
@@ -286,7 +368,8 @@ static struct as_http_call *start(struct as_http *self, const struct as_http_req
 {
     struct as_http_client *client = (struct as_http_client *)(void *)self;
     struct as_http_call *call = as_http_call_new(request, done, context);
-    call->started_us = now_us();
+    call->wake = wake;
+    call->started_us = as_http_call_now();
     call->deadline_us = as_time_add(call->started_us, request->timeout_us);
     if (call->error[0] != '\0') {
         as_http_call_settle_unsent(call, call->error);
@@ -308,6 +391,10 @@ static void cancel(struct as_http *self, struct as_http_call *call)
     struct as_http_origin *origin = call->origin;
     if (call->state == AS_HTTP_CALL_TELLING)
         return; /* too late: the call is ending already */
+    if (call->is_handing) {
+        call->is_cancelled = true; /* hand_over cancels the call */
+        return;
+    }
     detach(client, call);
     as_http_call_free(call);
     if (origin)
@@ -324,6 +411,7 @@ struct as_http_client *as_http_client_new(struct event_base *base,
     client->context = context;
     client->turn = 1;
     TAILQ_INIT(&client->ended);
+    TAILQ_INIT(&client->with_part);
     client->timer = make_event(client, -1, 0, on_time, client);
     client->deliver = make_event(client, -1, 0, on_deliver, client);
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, as_library_malloc, free, as_library_realloc,

@@ -25,7 +25,11 @@ struct as_http_call {
     TAILQ_ENTRY(as_http_call) entry;
     size_t request; /* index */
     as_http_done_fn *done;
+    as_http_body_fn *on_body;
     void *context;
+    char *content_type; /* of an answer that stays */
+    int status;
+    bool is_handing, is_cancelled;
 };
 
 struct as_timer {
@@ -41,6 +45,8 @@ struct as_process {
     as_process_done_fn *done;
     void *context;
 };
+
+#define PART 7 /* bytes of a streamed body */
 
 #define WORLD_OF(pointer, member)                                                                  \
     ((struct world *)((char *)(pointer)-offsetof(struct world, member)))
@@ -91,24 +97,39 @@ static struct as_http_call *start_http(struct as_http *self, const struct as_htt
         .cert_pem = copy(request->tls.cert_pem),
         .key_file = copy(request->tls.key_file),
         .timeout_us = request->timeout_us,
+        .idle_us = request->idle_us,
         .max_response = request->max_response,
+        .is_streamed = request->on_body != NULL,
     };
     cr_assert(request->timeout_us > 0, "a request without a time limit");
     cr_assert(request->max_response > 0, "a request without a cap");
     struct as_http_call *call = as_xcalloc(1, sizeof(*call));
     call->request = world->request_count++;
     call->done = done;
+    call->on_body = request->on_body;
     call->context = context;
     TAILQ_INSERT_TAIL(&world->calls, call, entry);
     return call;
+}
+
+static void free_call(struct as_http_call *call)
+{
+    free(call->content_type);
+    free(call);
 }
 
 static void cancel_http(struct as_http *self, struct as_http_call *call)
 {
     struct world *world = WORLD_OF(self, http);
     world->requests[call->request].is_cancelled = true;
-    TAILQ_REMOVE(&world->calls, call, entry);
-    free(call);
+    call->is_cancelled = true;
+    if (call->is_handing)
+        return; /* hand_over frees the call */
+    if (call == world->staying)
+        world->staying = NULL;
+    else
+        TAILQ_REMOVE(&world->calls, call, entry);
+    free_call(call);
 }
 
 static struct as_timer *start_timer(struct as_loop *self, int64_t delay_us, as_timer_fn *expired,
@@ -198,7 +219,7 @@ static void free_answer(struct world_answer *answer)
 {
     const char *const texts[] = {answer->method,   answer->path,        answer->body,
                                  answer->etag,     answer->retry_after, answer->error,
-                                 answer->location, answer->fields};
+                                 answer->location, answer->fields,      answer->content_type};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free((char *)texts[i]);
 }
@@ -207,7 +228,7 @@ void world_deinit(struct world *world)
 {
     cr_expect(STAILQ_EMPTY(&world->answers), "answers of the script were not asked for");
     cr_expect(STAILQ_EMPTY(&world->results), "programs of the script were not run");
-    cr_expect(TAILQ_EMPTY(&world->calls), "requests were left behind");
+    cr_expect(TAILQ_EMPTY(&world->calls) && !world->staying, "requests were left behind");
     cr_expect(TAILQ_EMPTY(&world->timers), "timers were left behind");
     cr_expect(TAILQ_EMPTY(&world->processes), "programs were left behind");
     for (size_t i = 0; i < world->request_count; i++)
@@ -220,13 +241,23 @@ void world_deinit(struct world *world)
     free(world->runs);
 }
 
+static char *copy_body(const struct world_answer *answer)
+{
+    if (answer->body_size == 0)
+        return as_xstrdup(answer->body ? answer->body : "");
+    char *copied = as_xmalloc(answer->body_size);
+    memcpy(copied, answer->body, answer->body_size);
+    return copied;
+}
+
 void world_answer(struct world *world, struct world_answer answer)
 {
     struct world_answer_entry *entry = as_xcalloc(1, sizeof(*entry));
     entry->answer = answer;
     entry->answer.method = copy(answer.method);
     entry->answer.path = copy(answer.path);
-    entry->answer.body = copy(answer.body ? answer.body : "");
+    entry->answer.body = copy_body(&answer);
+    entry->answer.content_type = copy(answer.content_type);
     entry->answer.etag = copy(answer.etag ? answer.etag : "");
     entry->answer.retry_after = copy(answer.retry_after ? answer.retry_after : "");
     entry->answer.error = copy(answer.error ? answer.error : "");
@@ -262,24 +293,100 @@ static struct world_answer_entry *find_answer(struct world *world,
     return NULL;
 }
 
+static const char *get_type(const struct world_answer *answer)
+{
+    return answer->content_type ? answer->content_type : "application/json";
+}
+
+static size_t measure_body(const struct world_answer *answer)
+{
+    return answer->body_size || !answer->body ? answer->body_size : strlen(answer->body);
+}
+
+enum handing { WORLD_GOES_ON, WORLD_REFUSED, WORLD_CANCELLED };
+
+/* As the real client: in parts, which do not end where the reader would like it. After
+ * WORLD_CANCELLED the call is gone. */
+static enum handing hand_over(struct as_http_call *call, const char *content_type,
+                              const char *bytes, size_t size)
+{
+    call->is_handing = true;
+    bool wants_more = call->on_body(call->context, content_type, "", 0);
+    for (size_t at = 0; at < size && wants_more && !call->is_cancelled; at += PART) {
+        const size_t rest = size - at;
+        wants_more =
+            call->on_body(call->context, content_type, bytes + at, rest < PART ? rest : PART);
+    }
+    call->is_handing = false;
+    if (call->is_cancelled)
+        free_call(call);
+    else
+        return wants_more ? WORLD_GOES_ON : WORLD_REFUSED;
+    return WORLD_CANCELLED;
+}
+
+static const struct world_answer refused = {.outcome = AS_HTTP_BROKEN, .error = "refused"};
+
 static void tell_response(struct as_http_call *call, const struct world_answer *answer)
 {
+    bool is_collected = !call->on_body || answer->status / 100 != 2;
     struct as_http_response response = {
         .outcome = answer->outcome,
         .status = answer->status,
-        .body = answer->body ? answer->body : "",
-        .body_size = answer->body ? strlen(answer->body) : 0,
+        .body = is_collected && answer->body ? answer->body : "",
+        .body_size = is_collected ? measure_body(answer) : 0,
         .etag = answer->etag ? answer->etag : "",
         .retry_after = answer->retry_after ? answer->retry_after : "",
-        .content_type = "application/json",
+        .content_type = get_type(answer),
         .location = answer->location ? answer->location : "",
         .fields = answer->fields,
         .error = answer->error ? answer->error : "",
     };
     as_http_done_fn *done = call->done;
     void *context = call->context;
-    free(call);
     done(context, &response);
+    free_call(call);
+}
+
+/* The call has been removed from its list. */
+static void tell(struct world *world, struct as_http_call *call, const struct world_answer *answer)
+{
+    enum handing handing = WORLD_GOES_ON;
+    if (call->on_body && answer->status / 100 == 2)
+        handing = hand_over(call, get_type(answer), answer->body, measure_body(answer));
+    if (handing == WORLD_GOES_ON && answer->stays) {
+        cr_assert(!world->staying, "two answers stay");
+        if (!call->content_type)
+            call->content_type = as_xstrdup(get_type(answer));
+        call->status = answer->status;
+        world->staying = call;
+    } else if (handing != WORLD_CANCELLED) {
+        tell_response(call, handing == WORLD_REFUSED ? &refused : answer);
+    }
+}
+
+void world_feed(struct world *world, const void *bytes, size_t size)
+{
+    struct as_http_call *call = world->staying;
+    cr_assert(call != NULL, "no answer stays");
+    world->staying = NULL;
+    tell(world, call,
+         &(struct world_answer){.status = call->status,
+                                .content_type = call->content_type,
+                                .body = bytes,
+                                .body_size = size,
+                                .stays = true});
+    world_run(world);
+}
+
+void world_end(struct world *world, enum as_http_outcome outcome, const char *error)
+{
+    struct as_http_call *call = world->staying;
+    cr_assert(call != NULL, "no answer stays");
+    world->staying = NULL;
+    tell_response(
+        call, &(struct world_answer){.outcome = outcome, .status = call->status, .error = error});
+    world_run(world);
 }
 
 static bool end_call(struct world *world)
@@ -293,11 +400,11 @@ static bool end_call(struct world *world)
     TAILQ_REMOVE(&world->calls, call, entry);
     if (!entry) {
         struct world_answer answer = world->serve(world->serve_context, request);
-        tell_response(call, &answer);
+        tell(world, call, &answer);
         return true;
     }
     STAILQ_REMOVE(&world->answers, entry, world_answer_entry, entry);
-    tell_response(call, &entry->answer);
+    tell(world, call, &entry->answer);
     free_answer(&entry->answer);
     free(entry);
     return true;

@@ -23,15 +23,18 @@ struct world_answer { /* to the next request of this method whose URL ends in `p
     enum as_http_outcome outcome;
     int status;
     const char *body, *etag, *retry_after, *error, *location; /* NULL: "" */
-    const char *fields; /* of the head, as as_http_response has them */
+    const char *fields;       /* of the head, as as_http_response has them */
+    const char *content_type; /* NULL: application/json */
+    size_t body_size;         /* 0: up to the NUL */
+    bool stays;               /* a streamed body goes on: world_feed, world_end */
 };
 
 struct world_request {                   /* as it was made */
     char *method, *url, *headers, *body; /* headers: lines with '\n' behind each */
     char *proxy_url, *ca_file, *ca_pem, *cert_pem, *key_file;
-    int64_t timeout_us;
+    int64_t timeout_us, idle_us;
     size_t max_response;
-    bool is_cancelled;
+    bool is_streamed, is_cancelled;
 };
 
 struct world_run {            /* of a program */
@@ -62,6 +65,7 @@ struct world {
     STAILQ_HEAD(, world_answer_entry) answers;
     STAILQ_HEAD(, world_result_entry) results;
     TAILQ_HEAD(, as_http_call) calls;
+    struct as_http_call *staying;
     TAILQ_HEAD(, as_timer) timers;
     TAILQ_HEAD(, as_process) processes;
 };
@@ -69,7 +73,10 @@ struct world {
 void world_init(struct world *world);
 void world_deinit(struct world *world); /* fails where something is left: script, call or timer */
 
-void world_answer(struct world *world, struct world_answer answer);           /* copied */
+void world_answer(struct world *world, struct world_answer answer); /* copied */
+/* More of the body of the answer that stays, and its end. At most one answer may stay. */
+void world_feed(struct world *world, const void *bytes, size_t size);
+void world_end(struct world *world, enum as_http_outcome outcome, const char *error);
 void world_end_program(struct world *world, struct as_process_result result); /* likewise */
 
 /* Turns of the loop until nothing is due at this time. */

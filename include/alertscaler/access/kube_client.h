@@ -32,7 +32,9 @@ struct as_kube_request_spec { /* borrowed for the call of start only */
     const void *body;         /* or NULL */
     size_t body_size;
     size_t max_response;
-    int64_t timeout_us; /* of one attempt; 0: AS_KUBE_TIMEOUT_US */
+    int64_t timeout_us;       /* of one attempt; 0: AS_KUBE_TIMEOUT_US */
+    int64_t idle_us;          /* as in as_http_request */
+    as_http_body_fn *on_body; /* as in as_http_request, with the context of `done`; or NULL */
 };
 
 /* `attempts`: how many requests were sent. Without credentials the outcome is AS_HTTP_UNREACHABLE

@@ -10,6 +10,19 @@
 /* One request to an API server without a timeout of its own, connection set-up included. */
 #define AS_KUBE_TIMEOUT_US (10 * AS_US_PER_S)
 
+/* A watch: objects and pages of its list; one page; how long the server keeps a watch open
+ * (seconds), and when we give it up; the first and the longest wait after failures. */
+#define AS_KUBE_LIST_PAGE          500
+#define AS_KUBE_LIST_PAGES_MAX     2000
+#define AS_KUBE_LIST_TIMEOUT_US    (60 * AS_US_PER_S)
+#define AS_KUBE_LIST_IDLE_US       (20 * AS_US_PER_S)
+#define AS_KUBE_WATCH_S            100
+#define AS_KUBE_WATCH_TIMEOUT_US   ((AS_KUBE_WATCH_S + 10) * AS_US_PER_S)
+#define AS_KUBE_WATCH_RETRY_US     (1 * AS_US_PER_S)
+#define AS_KUBE_WATCH_RETRY_MAX_US (30 * AS_US_PER_S)
+#define AS_KUBE_WATCH_PATH_MAX     ((size_t)64 * 1024)
+#define AS_KUBE_WATCH_ERROR_MAX    ((size_t)64 * 1024) /* bytes of the body of an error */
+
 #define AS_RETRY_AFTER_MAX_US AS_US_PER_H /* longer times count as this */
 
 /* How often a token's file is checked for a change. */

@@ -9,20 +9,18 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
-
-struct as_http_tls { /* files are read by the client at each new connection; NULL: not set */
-    const char *ca_file, *cert_file, *key_file, *server_name;
-    const char *ca_pem, *cert_pem, *key_pem; /* the same as text, from memory */
-    bool insecure_skip_verify;
-};
+#include <alertscaler/port/http_body.h>
+#include <alertscaler/port/http_tls.h>
 
 struct as_http_request { /* all borrowed for the call of start only */
     const char *method, *url;
     const char *const *headers; /* "Name: value" lines, NULL at the end; or NULL */
     const void *body;
     size_t body_size;
-    int64_t timeout_us;  /* limit of the whole transfer */
-    size_t max_response; /* bytes of body; a larger body is AS_HTTP_TOO_LARGE */
+    int64_t timeout_us;       /* limit of the whole transfer */
+    int64_t idle_us;          /* without a byte for so long: AS_HTTP_TIMEOUT; 0: no limit */
+    size_t max_response;      /* bytes of body that is collected; more: AS_HTTP_TOO_LARGE */
+    as_http_body_fn *on_body; /* reads 2xx bodies, which `done` then lacks; NULL: all collected */
     struct as_http_tls tls;
     bool is_http2;           /* use HTTP/2 at once, also without TLS to negotiate it */
     const char *proxy_url;   /* NULL: no proxy, even if the environment sets one */

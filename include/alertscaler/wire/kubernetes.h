@@ -61,7 +61,8 @@ const struct as_kube_resource *as_kube_resources_find(const struct as_kube_resou
 AS_DEFINE_CLEANUP(struct as_kube_resources *, as_kube_resources_free)
 
 struct as_kube_status {
-    char message[AS_MESSAGE_SIZE];
+    int code; /* as the HTTP status; 0: not said */
+    char reason[AS_MESSAGE_SIZE], message[AS_MESSAGE_SIZE];
     bool names_object;      /* details.name is given: the error is about an object, not a path */
     int64_t retry_after_us; /* details.retryAfterSeconds; 0: absent */
 };

@@ -18,6 +18,12 @@
 #define AS_PAYLOAD_TIME_MAX        64      /* bytes of a time */
 #define AS_PAYLOAD_RECEIVERS_MAX   1000    /* receivers of one alert of a list */
 
+/* One object of a list or a watch of the Kubernetes API, in bytes. The API server refuses one of
+ * more than about 1.5 MiB, and the JSON text may be larger than what etcd stores. */
+#define AS_KUBE_OBJECT_MAX ((size_t)3 * 1024 * 1024)
+/* The token that continues a list. */
+#define AS_KUBE_CONTINUE_MAX ((size_t)16 * 1024)
+
 /* Bytes of memory for reading a notification of `size` bytes. Real alerts take two to three times
  * their size (labels, annotations, URLs), those with dozens of very short labels five times; a body
  * of "[],[],..." would take 14 times. */

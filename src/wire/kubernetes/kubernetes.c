@@ -174,6 +174,10 @@ int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *
     json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));
     if (seconds < 0 || seconds > INT32_MAX)
         seconds = 0;
+    const char *reason = as_json_find_text(object, "reason");
+    const json_int_t status_code = json_integer_value(json_object_get(object, "code"));
+    status_out->code = status_code > 0 && status_code < 1000 ? (int)status_code : 0;
+    as_str_copy_line(reason ? reason : "", status_out->reason, AS_MESSAGE_SIZE);
     as_str_copy_line(message ? message : "", status_out->message, AS_MESSAGE_SIZE);
     status_out->names_object = !as_str_is_empty(as_json_find_text(details, "name"));
     status_out->retry_after_us = seconds * AS_US_PER_S;
