@@ -4,7 +4,9 @@
 #ifndef ALERTSCALER_BASE_QUANTITY_H
 #define ALERTSCALER_BASE_QUANTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -16,5 +18,15 @@
  * errors. Values above 2^63-1 become 2^63-1. 0 or -EINVAL.
  */
 int as_quantity_parse(const char *text, size_t size, double *out) AS_MUST_USE;
+
+#define AS_QUANTITY_SCALED_MAX ((int64_t)1 << 62)
+
+/*
+ * The same grammar, in whole units of 10^-scale (scale 3: millicores; 0: bytes), exactly: "1.0001"
+ * with scale 3 is 1000, or 1001 where `round_up`. `scale` is 0 or more. Values above
+ * AS_QUANTITY_SCALED_MAX become it. 0 or -EINVAL.
+ */
+int as_quantity_parse_scaled(const char *text, size_t size, int scale, bool round_up,
+                             int64_t *out) AS_MUST_USE;
 
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 
 struct as_label {
@@ -26,6 +27,9 @@ struct as_labels {
 /* Copies `pairs` (in any order). 0; -EEXIST if a name comes twice; -EMSGSIZE above 16 MiB. */
 int as_labels_new(const struct as_label *pairs, size_t count,
                   struct as_labels **labels_out) AS_MUST_USE;
+/* The same in memory of the arena: not to be freed. */
+int as_labels_new_in(struct as_arena *arena, const struct as_label *pairs, size_t count,
+                     const struct as_labels **labels_out) AS_MUST_USE;
 struct as_labels *as_labels_free(struct as_labels *labels);
 struct as_labels *as_labels_copy(const struct as_labels *labels) AS_MUST_USE;
 

@@ -47,7 +47,8 @@ static const char *move_text(char **end, const char *text)
     return copy;
 }
 
-int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels **labels_out)
+/* Bytes of names and values; -EMSGSIZE where they are too many. */
+static int measure_texts(const struct as_label *pairs, size_t count, size_t *bytes_out)
 {
     size_t bytes = 0;
 
@@ -56,9 +57,13 @@ int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels *
         if (bytes > BYTES_MAX)
             return -EMSGSIZE;
     }
+    *bytes_out = bytes;
+    return 0;
+}
 
-    AS_CLEANUP(as_labels_free_p)
-    struct as_labels *labels = as_xmalloc(sizeof(*labels) + count * sizeof(*pairs) + bytes);
+/* `labels` has room for all of it. */
+static int fill(struct as_labels *labels, const struct as_label *pairs, size_t count, size_t bytes)
+{
     labels->count = (uint32_t)count;
     labels->bytes = (uint32_t)bytes;
     if (count)
@@ -73,9 +78,38 @@ int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels *
         labels->items[i].name = move_text(&end, labels->items[i].name);
         labels->items[i].value = move_text(&end, labels->items[i].value);
     }
+    return 0;
+}
+
+int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels **labels_out)
+{
+    size_t bytes;
+    int status = measure_texts(pairs, count, &bytes);
+
+    if (status < 0)
+        return status;
+    AS_CLEANUP(as_labels_free_p)
+    struct as_labels *labels = as_xmalloc(sizeof(*labels) + count * sizeof(*pairs) + bytes);
+    if ((status = fill(labels, pairs, count, bytes)) < 0)
+        return status;
     *labels_out = labels;
     labels = NULL;
     return 0;
+}
+
+int as_labels_new_in(struct as_arena *arena, const struct as_label *pairs, size_t count,
+                     const struct as_labels **labels_out)
+{
+    size_t bytes;
+    int status = measure_texts(pairs, count, &bytes);
+
+    if (status < 0)
+        return status;
+    struct as_labels *labels =
+        as_arena_alloc_raw(arena, sizeof(*labels) + count * sizeof(*pairs) + bytes);
+    if ((status = fill(labels, pairs, count, bytes)) == 0)
+        *labels_out = labels;
+    return status;
 }
 
 struct as_labels *as_labels_free(struct as_labels *labels)

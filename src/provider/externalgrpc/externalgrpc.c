@@ -30,7 +30,7 @@ struct found { /* as in a message; texts are memory of the talk */
     const char *code, *reason; /* an instance's error */
 };
 
-typedef bool read_field_fn(struct as_talk *talk, const struct protobuf_field *field,
+typedef bool read_field_fn(struct as_talk *talk, const struct as_protobuf_field *field,
                            struct found *found);
 
 static struct as_group_talk *get_group(struct as_talk *talk)
@@ -46,60 +46,60 @@ static struct state *get_state(struct as_talk *talk)
 /* ---- messages ---- */
 
 /* Unknown fields belong to another version, and are skipped. */
-static bool read_message(struct as_talk *talk, struct protobuf_reader *reader,
+static bool read_message(struct as_talk *talk, struct as_protobuf_reader *reader,
                          read_field_fn *read_field, struct found *found)
 {
-    struct protobuf_field field;
-    while (protobuf_next(reader, &field)) {
+    struct as_protobuf_field field;
+    while (as_protobuf_next(reader, &field)) {
         if (!read_field(talk, &field, found))
             return false;
     }
     return !reader->is_malformed;
 }
 
-static bool read_inner(struct as_talk *talk, const struct protobuf_field *field,
+static bool read_inner(struct as_talk *talk, const struct as_protobuf_field *field,
                        read_field_fn *read_field, struct found *found)
 {
-    struct protobuf_reader inner;
-    return protobuf_get_message(field, &inner) && read_message(talk, &inner, read_field, found);
+    struct as_protobuf_reader inner;
+    return as_protobuf_get_message(field, &inner) && read_message(talk, &inner, read_field, found);
 }
 
-static bool read_node_group(struct as_talk *talk, const struct protobuf_field *field,
+static bool read_node_group(struct as_talk *talk, const struct as_protobuf_field *field,
                             struct found *found)
 {
     switch (field->number) {
-    case 1: return protobuf_get_text(field, &talk->arena, &found->id);
-    case 2: return protobuf_get_int32(field, &found->min);
-    case 3: return protobuf_get_int32(field, &found->max);
+    case 1: return as_protobuf_get_text(field, &talk->arena, &found->id);
+    case 2: return as_protobuf_get_int32(field, &found->min);
+    case 3: return as_protobuf_get_int32(field, &found->max);
     default: return true;
     }
 }
 
-static bool read_error(struct as_talk *talk, const struct protobuf_field *field,
+static bool read_error(struct as_talk *talk, const struct as_protobuf_field *field,
                        struct found *found)
 {
     switch (field->number) {
-    case 1: return protobuf_get_text(field, &talk->arena, &found->code);
-    case 2: return protobuf_get_text(field, &talk->arena, &found->reason);
+    case 1: return as_protobuf_get_text(field, &talk->arena, &found->code);
+    case 2: return as_protobuf_get_text(field, &talk->arena, &found->reason);
     default: return true;
     }
 }
 
-static bool read_status(struct as_talk *talk, const struct protobuf_field *field,
+static bool read_status(struct as_talk *talk, const struct as_protobuf_field *field,
                         struct found *found)
 {
     switch (field->number) {
-    case 1: return protobuf_get_int32(field, &found->state);
+    case 1: return as_protobuf_get_int32(field, &found->state);
     case 2: return read_inner(talk, field, read_error, found);
     default: return true;
     }
 }
 
-static bool read_instance(struct as_talk *talk, const struct protobuf_field *field,
+static bool read_instance(struct as_talk *talk, const struct as_protobuf_field *field,
                           struct found *found)
 {
     switch (field->number) {
-    case 1: return protobuf_get_text(field, &talk->arena, &found->id);
+    case 1: return as_protobuf_get_text(field, &talk->arena, &found->id);
     case 2: return read_inner(talk, field, read_status, found);
     default: return true;
     }
@@ -117,7 +117,7 @@ static void ask_about(struct as_talk *talk, const char *method, const char *id,
                       const char *operation, as_talk_hear_fn *hear)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
-    protobuf_write_text(&message, 1, id);
+    as_protobuf_write_text(&message, 1, id);
     ask(talk, method, &message);
     as_talk_send_question(talk, operation, hear);
 }
@@ -154,11 +154,11 @@ static void remove_present(struct as_talk *talk);
 
 static void hear_nodes(struct as_talk *talk)
 {
-    struct protobuf_reader message;
-    struct protobuf_field field;
+    struct as_protobuf_reader message;
+    struct as_protobuf_field field;
     if (!grpc_take_message(talk, &message))
         return;
-    while (protobuf_next(&message, &field)) {
+    while (as_protobuf_next(&message, &field)) {
         struct found found = {.id = "", .code = "", .reason = ""};
         if (field.number != 1)
             continue;
@@ -179,14 +179,14 @@ static void hear_nodes(struct as_talk *talk)
 
 static void hear_size(struct as_talk *talk)
 {
-    struct protobuf_reader message;
-    struct protobuf_field field;
+    struct as_protobuf_reader message;
+    struct as_protobuf_field field;
     int32_t size = 0;
     bool is_good = true;
     if (!grpc_take_message(talk, &message))
         return;
-    while (is_good && protobuf_next(&message, &field))
-        is_good = field.number != 1 || protobuf_get_int32(&field, &size);
+    while (is_good && as_protobuf_next(&message, &field))
+        is_good = field.number != 1 || as_protobuf_get_int32(&field, &size);
     if (!is_good || message.is_malformed || size < 0) {
         grpc_fail_message(talk, size < 0 ? "the target size is negative" : malformed);
         return;
@@ -197,13 +197,13 @@ static void hear_size(struct as_talk *talk)
 
 static void hear_groups(struct as_talk *talk)
 {
-    struct protobuf_reader message;
-    struct protobuf_field field;
+    struct as_protobuf_reader message;
+    struct as_protobuf_field field;
     const char *id = get_state(talk)->id;
     bool is_found = false;
     if (!grpc_take_message(talk, &message))
         return;
-    while (!is_found && protobuf_next(&message, &field)) {
+    while (!is_found && as_protobuf_next(&message, &field)) {
         struct found found = {.id = ""};
         if (field.number != 1)
             continue;
@@ -225,7 +225,7 @@ static void hear_groups(struct as_talk *talk)
 
 static void hear_refreshed(struct as_talk *talk)
 {
-    struct protobuf_reader message;
+    struct as_protobuf_reader message;
     if (grpc_take_message(talk, &message))
         ask_about(talk, SERVICE "NodeGroups", "", "node_groups", hear_groups);
 }
@@ -240,7 +240,7 @@ static void read_group(struct as_talk *talk)
 
 static void hear_done(struct as_talk *talk)
 {
-    struct protobuf_reader message;
+    struct as_protobuf_reader message;
     if (grpc_take_message(talk, &message))
         as_talk_end(talk);
 }
@@ -257,8 +257,8 @@ static void change_size(struct as_talk *talk, const char *method, const char *op
                         as_talk_hear_fn *hear)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
-    protobuf_write_int32(&message, 1, get_group(talk)->to - get_group(talk)->from);
-    protobuf_write_text(&message, 2, get_state(talk)->id);
+    as_protobuf_write_int32(&message, 1, get_group(talk)->to - get_group(talk)->from);
+    as_protobuf_write_text(&message, 2, get_state(talk)->id);
     ask(talk, method, &message);
     as_talk_send(talk, operation, hear);
 }
@@ -283,11 +283,11 @@ static void remove_instances(struct as_talk *talk)
     for (size_t i = 0; i < group->instance_count; i++) {
         const char *name = group->nodes ? group->nodes[i] : NULL;
         as_buf_clear(&node);
-        protobuf_write_text(&node, 1, group->instances[i]);
-        protobuf_write_text(&node, 2, name ? name : "");
-        protobuf_write_message(&message, 1, &node);
+        as_protobuf_write_text(&node, 1, group->instances[i]);
+        as_protobuf_write_text(&node, 2, name ? name : "");
+        as_protobuf_write_message(&message, 1, &node);
     }
-    protobuf_write_text(&message, 2, get_state(talk)->id);
+    as_protobuf_write_text(&message, 2, get_state(talk)->id);
     ask(talk, SERVICE "NodeGroupDeleteNodes", &message);
     as_talk_send(talk, "node_group_delete_nodes", hear_done);
 }

@@ -136,7 +136,7 @@ static bool check_status(struct as_talk *talk)
     return false;
 }
 
-bool grpc_take_message(struct as_talk *talk, struct protobuf_reader *message_out)
+bool grpc_take_message(struct as_talk *talk, struct as_protobuf_reader *message_out)
 {
     if (!is_grpc(talk) || !check_status(talk))
         return false;
@@ -153,6 +153,6 @@ bool grpc_take_message(struct as_talk *talk, struct protobuf_reader *message_out
         grpc_fail_message(talk, "the answer is compressed, which was not asked for");
         return false;
     }
-    protobuf_reader_init(message_out, body + PREFIX_SIZE, size);
+    as_protobuf_reader_init(message_out, body + PREFIX_SIZE, size);
     return true;
 }

@@ -12,9 +12,8 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/protobuf.h>
 #include <alertscaler/provider/talk.h>
-
-#include "protobuf.h"
 
 /* Begins a request that calls `method` ("/package.Service/Method") at `base` (without a slash at
  * its end), with the message. `timeout_us`: sent to the other side; 0: not sent. */
@@ -23,7 +22,7 @@ void grpc_ask(struct as_talk *talk, const char *base, const char *method,
 
 /* The message of a good answer, to be read at once. False after failing the talk with the other
  * side's words; ambiguous if a change may have been made. */
-bool grpc_take_message(struct as_talk *talk, struct protobuf_reader *message_out) AS_MUST_USE;
+bool grpc_take_message(struct as_talk *talk, struct as_protobuf_reader *message_out) AS_MUST_USE;
 
 /* Fails the talk: the message in a good answer is invalid. */
 void grpc_fail_message(struct as_talk *talk, const char *why);

@@ -1,7 +1,7 @@
 /*
  * Protocol Buffers: see the header.
  */
-#include "protobuf.h"
+#include <alertscaler/base/protobuf.h>
 
 #include <string.h>
 
@@ -18,50 +18,50 @@ static void write_varint(struct as_buf *buf, uint64_t value)
     as_buf_append_char(buf, (char)value);
 }
 
-static void write_tag(struct as_buf *buf, unsigned number, enum protobuf_type type)
+static void write_tag(struct as_buf *buf, unsigned number, enum as_protobuf_type type)
 {
     write_varint(buf, (uint64_t)number << 3 | (uint64_t)type);
 }
 
 static void write_bytes(struct as_buf *buf, unsigned number, const void *data, size_t size)
 {
-    write_tag(buf, number, PROTOBUF_BYTES);
+    write_tag(buf, number, AS_PROTOBUF_BYTES);
     write_varint(buf, size);
     as_buf_append(buf, data, size);
 }
 
-void protobuf_write_int32(struct as_buf *buf, unsigned number, int32_t value)
+void as_protobuf_write_int32(struct as_buf *buf, unsigned number, int32_t value)
 {
     if (value == 0)
         return;
-    write_tag(buf, number, PROTOBUF_VARINT);
+    write_tag(buf, number, AS_PROTOBUF_VARINT);
     write_varint(buf, (uint64_t)(int64_t)value);
 }
 
-void protobuf_write_text(struct as_buf *buf, unsigned number, const char *text)
+void as_protobuf_write_text(struct as_buf *buf, unsigned number, const char *text)
 {
     if (*text)
         write_bytes(buf, number, text, strlen(text));
 }
 
-void protobuf_write_message(struct as_buf *buf, unsigned number, const struct as_buf *message)
+void as_protobuf_write_message(struct as_buf *buf, unsigned number, const struct as_buf *message)
 {
     write_bytes(buf, number, message->data ? message->data : "", message->size);
 }
 
 /* ---- reading ---- */
 
-void protobuf_reader_init(struct protobuf_reader *reader, const void *data, size_t size)
+void as_protobuf_reader_init(struct as_protobuf_reader *reader, const void *data, size_t size)
 {
-    *reader = (struct protobuf_reader){.at = data, .end = (const unsigned char *)data + size};
+    *reader = (struct as_protobuf_reader){.at = data, .end = (const unsigned char *)data + size};
 }
 
-static size_t measure_rest(const struct protobuf_reader *reader)
+static size_t measure_rest(const struct as_protobuf_reader *reader)
 {
     return (size_t)(reader->end - reader->at);
 }
 
-static bool read_varint(struct protobuf_reader *reader, uint64_t *value_out)
+static bool read_varint(struct as_protobuf_reader *reader, uint64_t *value_out)
 {
     uint64_t value = 0;
     for (unsigned i = 0; i < VARINT_BYTES_MAX && reader->at < reader->end; i++) {
@@ -78,7 +78,7 @@ static bool read_varint(struct protobuf_reader *reader, uint64_t *value_out)
 }
 
 /* Takes `size` bytes as the field's content. */
-static bool take(struct protobuf_reader *reader, struct protobuf_field *field, uint64_t size)
+static bool take(struct as_protobuf_reader *reader, struct as_protobuf_field *field, uint64_t size)
 {
     if (size > measure_rest(reader))
         return false;
@@ -88,28 +88,28 @@ static bool take(struct protobuf_reader *reader, struct protobuf_field *field, u
     return true;
 }
 
-static bool read_content(struct protobuf_reader *reader, struct protobuf_field *field)
+static bool read_content(struct as_protobuf_reader *reader, struct as_protobuf_field *field)
 {
     uint64_t size;
     switch (field->type) {
-    case PROTOBUF_VARINT: return read_varint(reader, &field->value);
-    case PROTOBUF_FIXED64: return take(reader, field, 8);
-    case PROTOBUF_FIXED32: return take(reader, field, 4);
-    case PROTOBUF_BYTES: return read_varint(reader, &size) && take(reader, field, size);
+    case AS_PROTOBUF_VARINT: return read_varint(reader, &field->value);
+    case AS_PROTOBUF_FIXED64: return take(reader, field, 8);
+    case AS_PROTOBUF_FIXED32: return take(reader, field, 4);
+    case AS_PROTOBUF_BYTES: return read_varint(reader, &size) && take(reader, field, size);
     }
     return false; /* a group, or an unknown type */
 }
 
-bool protobuf_next(struct protobuf_reader *reader, struct protobuf_field *field_out)
+bool as_protobuf_next(struct as_protobuf_reader *reader, struct as_protobuf_field *field_out)
 {
     uint64_t tag;
-    struct protobuf_field field = {.number = 0};
+    struct as_protobuf_field field = {.number = 0};
     if (reader->is_malformed || reader->at == reader->end)
         return false;
     bool is_good = read_varint(reader, &tag) && tag <= UINT32_MAX && tag >> 3 != 0;
     if (is_good) {
         field.number = (unsigned)(tag >> 3);
-        field.type = (enum protobuf_type)(tag & 7);
+        field.type = (enum as_protobuf_type)(tag & 7);
         is_good = read_content(reader, &field);
     }
     reader->is_malformed = !is_good;
@@ -118,19 +118,19 @@ bool protobuf_next(struct protobuf_reader *reader, struct protobuf_field *field_
     return is_good;
 }
 
-bool protobuf_get_int32(const struct protobuf_field *field, int32_t *value_out)
+bool as_protobuf_get_int32(const struct as_protobuf_field *field, int32_t *value_out)
 {
     const int64_t value = (int64_t)field->value;
-    if (field->type != PROTOBUF_VARINT || value < INT32_MIN || value > INT32_MAX)
+    if (field->type != AS_PROTOBUF_VARINT || value < INT32_MIN || value > INT32_MAX)
         return false;
     *value_out = (int32_t)value;
     return true;
 }
 
-bool protobuf_get_text(const struct protobuf_field *field, struct as_arena *arena,
-                       const char **text_out)
+bool as_protobuf_get_text(const struct as_protobuf_field *field, struct as_arena *arena,
+                          const char **text_out)
 {
-    if (field->type != PROTOBUF_BYTES ||
+    if (field->type != AS_PROTOBUF_BYTES ||
         (field->size > 0 && memchr(field->data, '\0', field->size)) ||
         !as_str_is_utf8((const char *)field->data, field->size))
         return false;
@@ -140,10 +140,11 @@ bool protobuf_get_text(const struct protobuf_field *field, struct as_arena *aren
     return true;
 }
 
-bool protobuf_get_message(const struct protobuf_field *field, struct protobuf_reader *reader_out)
+bool as_protobuf_get_message(const struct as_protobuf_field *field,
+                             struct as_protobuf_reader *reader_out)
 {
-    if (field->type != PROTOBUF_BYTES)
+    if (field->type != AS_PROTOBUF_BYTES)
         return false;
-    protobuf_reader_init(reader_out, field->data, field->size);
+    as_protobuf_reader_init(reader_out, field->data, field->size);
     return true;
 }
