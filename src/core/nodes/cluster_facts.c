@@ -18,9 +18,9 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "fact_block.h"
 #include "fact_rows.h"
 #include "node_names.h"
-#include "pack.h"
 #include "pod_shapes.h"
 
 #define KEY_SIZE (2 * AS_CLUSTER_NAME_MAX + 2)
@@ -149,27 +149,27 @@ static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
 
 /* Nodes and budgets */
 
-static void pack_node(struct pack *pack, struct as_node_fact *node)
+static void copy_node(struct fact_block *block, struct as_node_fact *node)
 {
-    node->taints = pack_taints(pack, node->taints, node->taint_count);
-    node->name = pack_text(pack, node->name);
-    node->provider_id = pack_text(pack, node->provider_id);
-    node->keep = pack_text(pack, node->keep);
+    node->taints = fact_block_taints(block, node->taints, node->taint_count);
+    node->name = fact_block_text(block, node->name);
+    node->provider_id = fact_block_text(block, node->provider_id);
+    node->keep = fact_block_text(block, node->keep);
 }
 
 static void put_node(struct as_cluster_facts *facts, const struct as_node_fact *node)
 {
     struct as_node_fact copy = *node;
-    struct pack pack = {.base = NULL};
+    struct fact_block block = {.base = NULL};
     struct fact_row row = {.list = facts->list[AS_CLUSTER_NODES]};
     size_t place;
 
-    pack_node(&pack, &copy);
+    copy_node(&block, &copy);
     copy = *node;
-    row.block_size = pack.used;
+    row.block_size = block.used;
     row.block = as_xmalloc(row.block_size);
-    pack = (struct pack){.base = row.block};
-    pack_node(&pack, &copy);
+    block = (struct fact_block){.base = row.block};
+    copy_node(&block, &copy);
     row.key = copy.name;
     copy.labels = row.labels = as_labels_copy(node->labels);
     if (fact_rows_find(&facts->nodes, copy.name, &place)) {
@@ -193,29 +193,30 @@ static void drop_node(struct as_cluster_facts *facts, size_t place)
     facts->is_stale = true;
 }
 
-static const char *pack_budget(struct pack *pack, struct as_budget_fact *budget, const char *key)
+static const char *copy_budget(struct fact_block *block, struct as_budget_fact *budget,
+                               const char *key)
 {
-    budget->requirements = pack_requirements(pack, budget->requirements, budget->count);
-    budget->namespace_ = pack_text(pack, budget->namespace_);
-    budget->name = pack_text(pack, budget->name);
-    return pack_text(pack, key);
+    budget->requirements = fact_block_requirements(block, budget->requirements, budget->count);
+    budget->namespace_ = fact_block_text(block, budget->namespace_);
+    budget->name = fact_block_text(block, budget->name);
+    return fact_block_text(block, key);
 }
 
 static void put_budget(struct as_cluster_facts *facts, const struct as_budget_fact *budget)
 {
     struct as_budget_fact copy = *budget;
-    struct pack pack = {.base = NULL};
+    struct fact_block block = {.base = NULL};
     struct fact_row row = {.list = facts->list[AS_CLUSTER_BUDGETS]};
     char key[KEY_SIZE];
     size_t place;
 
     make_key(key, budget->namespace_, budget->name);
-    pack_budget(&pack, &copy, key);
+    copy_budget(&block, &copy, key);
     copy = *budget;
-    row.block_size = pack.used;
+    row.block_size = block.used;
     row.block = as_xmalloc(row.block_size);
-    pack = (struct pack){.base = row.block};
-    row.key = pack_budget(&pack, &copy, key);
+    block = (struct fact_block){.base = row.block};
+    row.key = copy_budget(&block, &copy, key);
     if (fact_rows_find(&facts->budgets, key, &place))
         fact_rows_replace(&facts->budgets, place, &row, &copy);
     else

@@ -14,7 +14,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "pack.h"
+#include "fact_block.h"
 
 struct label_entry {
     UT_hash_handle hh; /* the key is the texts of the set */
@@ -163,28 +163,28 @@ static void make_key(struct as_buf *key, const struct as_pod_shape *shape)
 
 /* Shapes */
 
-static void pack_shape(struct pack *pack, struct as_pod_shape *shape)
+static void copy_shape(struct fact_block *block, struct as_pod_shape *shape)
 {
-    shape->terms = pack_terms(pack, shape->terms, shape->term_count);
-    shape->tolerations = pack_tolerations(pack, shape->tolerations, shape->toleration_count);
-    shape->ports = pack_ports(pack, shape->ports, shape->port_count);
-    shape->namespace_ = pack_text(pack, shape->namespace_);
-    shape->zone = pack_text(pack, shape->zone);
+    shape->terms = fact_block_terms(block, shape->terms, shape->term_count);
+    shape->tolerations = fact_block_tolerations(block, shape->tolerations, shape->toleration_count);
+    shape->ports = fact_block_ports(block, shape->ports, shape->port_count);
+    shape->namespace_ = fact_block_text(block, shape->namespace_);
+    shape->zone = fact_block_text(block, shape->zone);
 }
 
 /* An entry, what its shape points to, and its key, in one block. */
 static struct shape_entry *make_entry(struct pod_shapes *shapes, const struct as_pod_shape *shape)
 {
     struct as_pod_shape copy = *shape;
-    struct pack pack = {.used = sizeof(struct shape_entry)};
+    struct fact_block block = {.used = sizeof(struct shape_entry)};
 
-    pack_shape(&pack, &copy);
-    const size_t size = pack.used + shapes->key.size;
+    copy_shape(&block, &copy);
+    const size_t size = block.used + shapes->key.size;
     struct shape_entry *entry = as_xcalloc(1, size);
-    pack = (struct pack){.base = (char *)entry, .used = sizeof(*entry)};
+    block = (struct fact_block){.base = (char *)entry, .used = sizeof(*entry)};
     *entry = (struct shape_entry){.shape = *shape, .size = size};
-    pack_shape(&pack, &entry->shape);
-    char *key = memcpy(pack.base + pack.used, shapes->key.data, shapes->key.size);
+    copy_shape(&block, &entry->shape);
+    char *key = memcpy(block.base + block.used, shapes->key.data, shapes->key.size);
     HASH_ADD_KEYPTR(hh, shapes->shapes, key, shapes->key.size, entry);
     shapes->bytes += size + AS_ALLOC_EXTRA;
     return entry;

@@ -63,24 +63,27 @@ Test(protobuf, reads_each_type)
     const char *text = "";
     int32_t number = 0;
     as_protobuf_reader_init(&reader, BYTES("\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
-                                        "\x11\x01\x02\x03\x04\x05\x06\x07\x08"
-                                        "\x1d\x01\x02\x03\x04"
-                                        "\x22\x05z\xc3\xbcge"
-                                        "\xfa\xff\xff\xff\x0f\x02\x08\x07"));
+                                           "\x11\x01\x02\x03\x04\x05\x06\x07\x08"
+                                           "\x1d\x01\x02\x03\x04"
+                                           "\x22\x05z\xc3\xbcge"
+                                           "\xfa\xff\xff\xff\x0f\x02\x08\x07"));
     cr_assert(as_protobuf_next(&reader, &field) && as_protobuf_get_int32(&field, &number));
     cr_assert_eq(field.number, 1);
     cr_assert_eq(number, -2);
     cr_assert_not(as_protobuf_get_text(&field, &arena, &text));
     cr_assert_not(as_protobuf_get_message(&field, &inner));
-    cr_assert(as_protobuf_next(&reader, &field) && field.type == AS_PROTOBUF_FIXED64 && field.size == 8);
-    cr_assert(as_protobuf_next(&reader, &field) && field.type == AS_PROTOBUF_FIXED32 && field.size == 4);
+    cr_assert(as_protobuf_next(&reader, &field) && field.type == AS_PROTOBUF_FIXED64 &&
+              field.size == 8);
+    cr_assert(as_protobuf_next(&reader, &field) && field.type == AS_PROTOBUF_FIXED32 &&
+              field.size == 4);
     cr_assert_not(as_protobuf_get_int32(&field, &number), "fixed numbers are no int32");
     cr_assert(as_protobuf_next(&reader, &field) && as_protobuf_get_text(&field, &arena, &text));
     cr_assert_str_eq(text, "z\xc3\xbcge");
     cr_assert_not(as_protobuf_get_int32(&field, &number));
     cr_assert(as_protobuf_next(&reader, &field) && as_protobuf_get_message(&field, &inner));
     cr_assert_eq(field.number, (1U << 29) - 1, "the largest");
-    cr_assert(as_protobuf_next(&inner, &field) && as_protobuf_get_int32(&field, &number) && number == 7);
+    cr_assert(as_protobuf_next(&inner, &field) && as_protobuf_get_int32(&field, &number) &&
+              number == 7);
     cr_assert_not(as_protobuf_next(&inner, &field));
     cr_assert_not(as_protobuf_next(&reader, &field));
     cr_assert_not(reader.is_malformed || inner.is_malformed);
@@ -138,10 +141,10 @@ Test(protobuf, refuses_values_that_are_no_such)
     const char *text = "kept";
     int32_t number = 5;
     as_protobuf_reader_init(&reader, BYTES("\x08\x80\x80\x80\x80\x08"
-                                        "\x08\xff\xff\xff\xff\xf7\xff\xff\xff\xff\x01"
-                                        "\x0a\x03"
-                                        "a\0b"
-                                        "\x0a\x02\xc3("));
+                                           "\x08\xff\xff\xff\xff\xf7\xff\xff\xff\xff\x01"
+                                           "\x0a\x03"
+                                           "a\0b"
+                                           "\x0a\x02\xc3("));
     cr_assert(as_protobuf_next(&reader, &field));
     cr_assert_not(as_protobuf_get_int32(&field, &number), "2^31");
     cr_assert(as_protobuf_next(&reader, &field));
