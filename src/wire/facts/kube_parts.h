@@ -2,8 +2,8 @@
  * Which fields of Kubernetes' objects are read: for JSON by their names, for Protocol Buffers by
  * their numbers.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_PARTS_H
-#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_PARTS_H
+#ifndef ALERTSCALER_SRC_WIRE_FACTS_KUBE_PARTS_H
+#define ALERTSCALER_SRC_WIRE_FACTS_KUBE_PARTS_H
 
 #include "json/json_tree.h"
 

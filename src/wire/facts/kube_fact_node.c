@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kubernetes/kube_annotations.h"
 #include <alertscaler/wire/kube_facts.h>
 #include <alertscaler/wire/kube_nodes.h>
-
-#include "kube_annotations.h"
 
 static void read_readiness(struct spot *status, struct as_node_fact *node)
 {

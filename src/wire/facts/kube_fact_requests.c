@@ -1,6 +1,6 @@
 /*
- * Amounts, in whole units: see the header. The rules are those of pod_requests.c, which has them in
- * fractions for other readers; a unit test holds both together.
+ * Amounts, in whole units: see the header. The rules are those of kubernetes/pod_requests.c, which
+ * has them in fractions for other readers; a unit test holds both together.
  */
 #include "kube_facts_private.h"
 

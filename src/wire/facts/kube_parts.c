@@ -4,10 +4,9 @@
  */
 #include "kube_parts.h"
 
+#include "kubernetes/kube_annotations.h"
 #include <alertscaler/wire/kube_facts.h>
 #include <alertscaler/wire/kube_nodes.h>
-
-#include "kube_annotations.h"
 
 static const struct tree_part nothing[] = {{.name = NULL}};
 

@@ -2,8 +2,8 @@
  * A message of Protocol Buffers as the tree that its JSON form would give: of the fields that a
  * table of parts names (kube_parts.h). All others are skipped.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_PROTOBUF_H
-#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_PROTOBUF_H
+#ifndef ALERTSCALER_SRC_WIRE_FACTS_KUBE_PROTOBUF_H
+#define ALERTSCALER_SRC_WIRE_FACTS_KUBE_PROTOBUF_H
 
 #include <stddef.h>
 

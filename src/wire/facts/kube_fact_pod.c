@@ -4,9 +4,8 @@
  */
 #include "kube_facts_private.h"
 
+#include "kubernetes/kube_annotations.h"
 #include <string.h>
-
-#include "kube_annotations.h"
 
 /* The kind of what controls it; "": nothing does. */
 static const char *find_controller(struct spot *metadata)

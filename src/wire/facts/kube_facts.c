@@ -54,11 +54,12 @@ static const char *get_name(const struct tree_value *root, const char *key)
 static int check(const struct spot *root, enum as_cluster_kind kind, struct as_error *error)
 {
     const char *namespace_ = kind == AS_CLUSTER_NODES ? "" : get_name(root->object, "namespace");
+    const char *name = get_name(root->object, "name");
 
     if (spot_result(root) == 0)
         return 0;
-    as_error_wrap(error, "%s %.64s%s%.256s", kinds[kind].word, namespace_, *namespace_ ? "/" : "",
-                  get_name(root->object, "name"));
+    as_error_wrap(error, "%s%s%.64s%s%.256s", kinds[kind].word, *name ? " " : "", namespace_,
+                  *namespace_ ? "/" : "", name);
     return -EBADMSG;
 }
 

@@ -2,8 +2,8 @@
  * Facts out of the trees of objects, part by part. What cannot be read is the error of the spot;
  * what is returned then does not matter. Texts are the tree's, lists are memory of the arena.
  */
-#ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_FACTS_PRIVATE_H
-#define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_FACTS_PRIVATE_H
+#ifndef ALERTSCALER_SRC_WIRE_FACTS_KUBE_FACTS_PRIVATE_H
+#define ALERTSCALER_SRC_WIRE_FACTS_KUBE_FACTS_PRIVATE_H
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/core/cluster_facts.h>
@@ -27,7 +27,7 @@ bool fact_find_label(const struct as_labels *labels, const char *name, const cha
 /* matchExpressions of a node's or a label's selector, appended to `list`. Operators of labels are
  * In, NotIn, Exists and DoesNotExist. False where an operator is not known. */
 struct fact_requirements {
-    struct as_node_requirement *items; /* with room for all: as_fact_requirements_begin */
+    struct as_node_requirement *items; /* with room for all: fact_begin_requirements */
     size_t count;
 };
 bool fact_read_expressions(struct fact_reader *reader, struct spot *spot, const char *name,
