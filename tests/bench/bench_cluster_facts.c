@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/wire/kube_facts.h>
 
 #include "clock.h"

@@ -16,11 +16,11 @@
 
 static const struct {
     const char *word;
-    const struct tree_part *parts;
+    const struct tree_part *parts, *name_parts;
 } kinds[AS_CLUSTER_KIND_COUNT] = {
-    [AS_CLUSTER_NODES] = {"node", kube_node_parts},
-    [AS_CLUSTER_PODS] = {"pod", kube_pod_parts},
-    [AS_CLUSTER_BUDGETS] = {"budget", kube_budget_parts},
+    [AS_CLUSTER_NODES] = {"node", kube_node_parts, kube_node_name_parts},
+    [AS_CLUSTER_PODS] = {"pod", kube_pod_parts, kube_name_parts},
+    [AS_CLUSTER_BUDGETS] = {"budget", kube_budget_parts, kube_name_parts},
 };
 
 static int parse(const struct as_kube_bytes *bytes, const struct tree_part *parts,
@@ -133,7 +133,7 @@ static int delete (struct as_cluster_facts *facts, enum as_cluster_kind kind,
 {
     const struct tree_value *object;
     struct spot root, metadata;
-    int status = parse(bytes, kube_name_parts, &object, error);
+    int status = parse(bytes, kinds[kind].name_parts, &object, error);
 
     if (status < 0) {
         as_error_wrap(error, "%s", kinds[kind].word);

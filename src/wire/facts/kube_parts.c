@@ -42,6 +42,17 @@ const struct tree_part kube_name_parts[] = {
     {.name = NULL},
 };
 
+/* A node has no namespace: a bad one is not read. */
+static const struct tree_part node_name_only[] = {
+    {"name", 1, KUBE_TEXT, NULL},
+    {.name = NULL},
+};
+
+const struct tree_part kube_node_name_parts[] = {
+    {"metadata", 1, KUBE_OBJECT, node_name_only},
+    {.name = NULL},
+};
+
 /* Conditions of nodes and pods: core/v1's NodeCondition and PodCondition have the same numbers. */
 static const struct tree_part condition[] = {
     {"type", 1, KUBE_TEXT, NULL},

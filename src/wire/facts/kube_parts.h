@@ -22,6 +22,7 @@ enum kube_part_kind { /* of Protocol Buffers */
 #define KUBE_PARTS_MAX 16 /* rows of a table */
 
 extern const struct tree_part kube_node_parts[], kube_pod_parts[], kube_budget_parts[];
-extern const struct tree_part kube_name_parts[]; /* of any of them: namespace and name only */
+/* Names only: of pods and budgets, of nodes. */
+extern const struct tree_part kube_name_parts[], kube_node_name_parts[];
 
 #endif

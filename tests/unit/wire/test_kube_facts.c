@@ -224,7 +224,8 @@ Test(kube_facts, a_finished_pod_is_gone)
 Test(kube_facts, objects_are_deleted_by_their_names)
 {
     static const char *const names[AS_CLUSTER_KIND_COUNT] = {
-        "{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"}}",
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":7,\"namespace\":8}}",
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"}}",
         "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"},\"status\":7}"};
     for (enum as_cluster_kind kind = 0; kind < AS_CLUSTER_KIND_COUNT; kind++) {
         const struct as_kube_bytes bytes = {AS_KUBE_JSON, names[kind], strlen(names[kind])};
