@@ -145,8 +145,9 @@ struct as_pod_shape {
 struct as_pod_fact {
     const char *namespace_, *name;
     const struct as_pod_shape *shape;
-    uint32_t node;         /* index into the nodes; AS_NO_NODE: not bound */
+    uint32_t node;         /* index into the nodes; AS_NO_NODE: not bound, or to an unknown node */
     uint32_t nominated;    /* likewise: nominated by preemption */
+    bool is_bound;         /* to a node, known or not */
     bool is_unschedulable; /* the scheduler said so: PodScheduled is False, Unschedulable */
     bool is_leaving;       /* it has a deletionTimestamp */
     as_wall_time created;

@@ -187,13 +187,14 @@ static bool is_same_name(const struct tree_value *a, const struct tree_value *b)
     return a->name_size == b->name_size && memcmp(a->name, b->name, a->name_size) == 0;
 }
 
-/* The second member of the same name; NULL: all names differ. Names of labels come sorted. */
-static int find_duplicate(const struct tree_value *object, const struct tree_value **second_out,
-                          struct as_error *error)
+/* Names of labels come sorted. */
+int tree_find_duplicate(const struct tree_value *object, const struct tree_value **second_out,
+                        struct as_error *error)
 {
     const struct tree_value *member = object->first, **members;
     size_t count = 0;
 
+    *second_out = NULL;
     while (member && member->next && strcmp(member->name, member->next->name) < 0)
         member = member->next;
     if (!member || !member->next)
@@ -220,37 +221,120 @@ static int find_duplicate(const struct tree_value *object, const struct tree_val
     return 0;
 }
 
-static int read_value(struct reader *reader, struct tree_value *value);
+/* Skipping */
 
-static int read_member(struct reader *reader, struct tree_value *member)
+static int skip_text(struct reader *reader)
 {
+    char *at = skip_plain(reader->at + 1);
+
+    while (*at != '"') {
+        if (at >= reader->end)
+            return fail(reader, at, "end of the text expected");
+        at += *at == '\\' && at + 1 < reader->end ? 2 : 1;
+        at = skip_plain(at);
+    }
+    reader->at = at + 1;
+    return 0;
+}
+
+/* From an opening bracket to the one that closes it. */
+static int skip_brackets(struct reader *reader)
+{
+    size_t depth = 0;
+
+    do {
+        int status = 0;
+        if (*reader->at == '"')
+            status = skip_text(reader);
+        else if (reader->at >= reader->end)
+            status = fail(reader, reader->at, "a bracket expected");
+        else {
+            const char c = *reader->at++;
+            depth += c == '{' || c == '[';
+            depth -= c == '}' || c == ']';
+        }
+        if (status < 0)
+            return status;
+    } while (depth > 0);
+    return 0;
+}
+
+static int skip_value(struct reader *reader)
+{
+    if (*reader->at == '"')
+        return skip_text(reader);
+    if (*reader->at == '{' || *reader->at == '[')
+        return skip_brackets(reader);
+    const size_t size = strspn(reader->at, "+-.0123456789abcdefghijklmnopqrstuvwxyzE");
+    reader->at += size;
+    return size > 0 ? 0 : fail(reader, reader->at, "a value expected");
+}
+
+/* Values */
+
+static const struct tree_part *find_part(const struct tree_part *parts,
+                                         const struct tree_value *member)
+{
+    const struct tree_part *found = NULL;
+
+    for (; parts->name && !found; parts++) {
+        if (parts->kind == TREE_PART_INLINE)
+            found = find_part(parts->parts, member);
+        else if (strcmp(parts->name, member->name) == 0)
+            found = parts;
+    }
+    return found;
+}
+
+static int read_value(struct reader *reader, struct tree_value *value,
+                      const struct tree_part *parts);
+
+static int append_value(struct reader *reader, const struct tree_value *value,
+                        const struct tree_part *parts, struct tree_value ***next_io)
+{
+    struct tree_value *copy = json_pool_alloc(sizeof(*copy));
+
+    if (!copy)
+        return fail_exhausted(reader);
+    *copy = *value;
+    **next_io = copy;
+    *next_io = &copy->next;
+    return read_value(reader, copy, parts);
+}
+
+static int read_member(struct reader *reader, struct tree_value *parent,
+                       const struct tree_part *parts, struct tree_value ***next_io)
+{
+    struct tree_value member = {.kind = TREE_NULL};
+
     if (*reader->at != '"')
         return fail(reader, reader->at, "a name in quotes expected");
-    int status = read_text(reader, &member->name, &member->name_size);
+    int status = read_text(reader, &member.name, &member.name_size);
     if (status < 0)
         return status;
     if (!take(reader, ':'))
         return fail(reader, reader->at, "':' expected");
-    return read_value(reader, member);
+    const struct tree_part *part = parts ? find_part(parts, &member) : NULL;
+    if (parts && !part)
+        return skip_value(reader);
+    parent->size++;
+    return append_value(reader, &member, part ? part->parts : NULL, next_io);
 }
 
 /* The values between the brackets. */
-static int read_values(struct reader *reader, struct tree_value *parent)
+static int read_values(struct reader *reader, struct tree_value *parent,
+                       const struct tree_part *parts)
 {
+    const struct tree_value empty = {.kind = TREE_NULL};
     const bool is_object = parent->kind == TREE_OBJECT;
     struct tree_value **next = &parent->first;
 
     if (take(reader, is_object ? '}' : ']'))
         return 0;
     do {
-        struct tree_value *value = json_pool_alloc(sizeof(*value));
-        if (!value)
-            return fail_exhausted(reader);
-        *value = (struct tree_value){.kind = TREE_NULL};
-        *next = value;
-        next = &value->next;
-        parent->size++;
-        int status = is_object ? read_member(reader, value) : read_value(reader, value);
+        parent->size += !is_object;
+        int status = is_object ? read_member(reader, parent, parts, &next)
+                               : append_value(reader, &empty, parts, &next);
         if (status < 0)
             return status;
     } while (take(reader, ','));
@@ -259,7 +343,8 @@ static int read_values(struct reader *reader, struct tree_value *parent)
                : fail(reader, reader->at, "',' or '%c' expected", is_object ? '}' : ']');
 }
 
-static int read_brackets(struct reader *reader, struct tree_value *value)
+static int read_brackets(struct reader *reader, struct tree_value *value,
+                         const struct tree_part *parts)
 {
     const struct tree_value *second = NULL;
 
@@ -267,9 +352,9 @@ static int read_brackets(struct reader *reader, struct tree_value *value)
     if (++reader->depth > DEPTH_MAX)
         return fail(reader, reader->at, "maximum parsing depth reached");
     reader->at++;
-    int status = read_values(reader, value);
+    int status = read_values(reader, value, parts);
     if (status == 0 && value->kind == TREE_OBJECT)
-        status = find_duplicate(value, &second, reader->error);
+        status = tree_find_duplicate(value, &second, reader->error);
     if (second)
         return fail(reader, second->name + second->name_size, "duplicate object key");
     reader->depth--;
@@ -289,12 +374,13 @@ static int read_word(struct reader *reader, const char *word, enum tree_kind kin
     return 0;
 }
 
-static int read_value(struct reader *reader, struct tree_value *value)
+static int read_value(struct reader *reader, struct tree_value *value,
+                      const struct tree_part *parts)
 {
     switch (*reader->at) {
     case '"': value->kind = TREE_TEXT; return read_text(reader, &value->text, &value->size);
     case '{':
-    case '[': return read_brackets(reader, value);
+    case '[': return read_brackets(reader, value, parts);
     case 't': return read_word(reader, "true", TREE_BOOLEAN, value);
     case 'f': return read_word(reader, "false", TREE_BOOLEAN, value);
     case '-': return read_number(reader, value);
@@ -303,8 +389,8 @@ static int read_value(struct reader *reader, struct tree_value *value)
                                                     : read_word(reader, "null", TREE_NULL, value);
 }
 
-int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
-               bool *has_nuls_out, struct as_error *error)
+int tree_parse_parts(const char *json, size_t size, const struct tree_part *parts,
+                     const struct tree_value **root_out, bool *has_nuls_out, struct as_error *error)
 {
     struct tree_value *root = json_pool_alloc(sizeof(*root));
     char *copy = json_pool_alloc(size + ZEROS);
@@ -321,7 +407,7 @@ int tree_parse(const char *json, size_t size, const struct tree_value **root_out
     skip_space(&reader);
     if (*reader.at != '{' && *reader.at != '[')
         return fail(&reader, reader.at, "'[' or '{' expected");
-    int status = read_brackets(&reader, root);
+    int status = read_brackets(&reader, root, parts);
     if (status < 0)
         return status;
     if (reader.at != reader.end)
@@ -329,6 +415,12 @@ int tree_parse(const char *json, size_t size, const struct tree_value **root_out
     *root_out = root;
     *has_nuls_out = reader.has_nuls;
     return 0;
+}
+
+int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
+               bool *has_nuls_out, struct as_error *error)
+{
+    return tree_parse_parts(json, size, NULL, root_out, has_nuls_out, error);
 }
 
 const struct tree_value *tree_find(const struct tree_value *object, const char *name)

@@ -42,10 +42,32 @@ struct tree_value {
     struct tree_value *next;
 };
 
+/* What is wanted of an object, by names; the last row has none. Where other formats are read into
+ * the same tree, their readers have use for number and kind. */
+struct tree_part {
+    const char *name;
+    unsigned number;
+    unsigned kind;                 /* TREE_PART_INLINE, or of the other format */
+    const struct tree_part *parts; /* of the object, or of each object in the list; NULL: all */
+};
+
+/* In JSON the parts of this one stand in the object itself. */
+#define TREE_PART_INLINE 1000
+
 /* 0; -EINVAL and "not JSON: line 2, column 11: ...", or too many values for the pool. At most 2,048
  * levels. */
 int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
                bool *has_nuls_out, struct as_error *error) AS_MUST_USE;
+
+/* The same with only the members that `parts` names. All others are not read: of them only brackets
+ * and quotes are followed. */
+int tree_parse_parts(const char *json, size_t size, const struct tree_part *parts,
+                     const struct tree_value **root_out, bool *has_nuls_out,
+                     struct as_error *error) AS_MUST_USE;
+
+/* The second member of a name; NULL where all names differ. 0, or -ENOMEM. */
+int tree_find_duplicate(const struct tree_value *object, const struct tree_value **second_out,
+                        struct as_error *error) AS_MUST_USE;
 
 /* NULL if there is no such member, or no object. */
 const struct tree_value *tree_find(const struct tree_value *object, const char *name);

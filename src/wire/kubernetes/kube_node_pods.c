@@ -18,17 +18,14 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
 #include "pod_requests.h"
 #include "json/reader.h"
 
-#define NAMESPACE_MAX      63
-#define BLOCKING_SIZE      640
-#define SAFE_TO_EVICT      "cluster-autoscaler.kubernetes.io/safe-to-evict"
-#define SAFE_LOCAL_VOLUMES "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-#define DAEMONSET_POD      "cluster-autoscaler.kubernetes.io/daemonset-pod"
-#define MIRROR             "kubernetes.io/config.mirror"
+#define NAMESPACE_MAX 63
+#define BLOCKING_SIZE 640
 
 /* Fates */
 
@@ -56,7 +53,7 @@ static bool stays(const json_t *metadata, const json_t *annotations, const json_
     const char *controller = find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
            as_str_equal(as_json_find_text(annotations, DAEMONSET_POD), "true") ||
-           json_object_get(annotations, MIRROR) || is_finished(status);
+           json_object_get(annotations, MIRROR_POD) || is_finished(status);
 }
 
 static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *annotations,
@@ -66,20 +63,6 @@ static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *anno
     if (stays(metadata, annotations, status))
         return AS_KUBE_POD_STAYS;
     return deleted_at && !json_is_null(deleted_at) ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
-}
-
-/* Whether a comma-separated list contains a name. */
-static bool has_name(const char *list, const char *name)
-{
-    const size_t size = strlen(name);
-    while (list && *list) {
-        list += strspn(list, ", ");
-        const size_t part = strcspn(list, ", ");
-        if (part == size && part > 0 && strncmp(list, name, size) == 0)
-            return true;
-        list += part;
-    }
-    return false;
 }
 
 /* Data that would be lost with the node; memory does not count. */
@@ -100,7 +83,7 @@ static const char *find_local_volume(const json_t *spec, const json_t *annotatio
     json_array_foreach(volumes, index, volume)
     {
         const char *name = as_json_find_text(volume, "name");
-        if (name && is_local(volume) && !has_name(safe, name))
+        if (name && is_local(volume) && !annotation_has_name(safe, name))
             return name;
     }
     return NULL;

@@ -20,14 +20,15 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
 #include "json/reader.h"
 
 /* Annotations that forbid removal; the first is documented by Cluster Autoscaler. */
 static const char *const keeping[] = {
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-    "alertscaler.io/scale-down-disabled",
+    KEEP_CLUSTER_AUTOSCALER,
+    KEEP_OURS,
 };
 
 /* The second was used before Kubernetes 1.17. */

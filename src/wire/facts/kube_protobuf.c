@@ -1,0 +1,312 @@
+/*
+ * Messages into trees: see the header. It goes as deep as the tables of parts.
+ */
+#include "kube_protobuf.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/protobuf.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
+
+#include "kube_parts.h"
+#include "json/json_pool.h"
+
+#define SECONDS_MAX INT64_C(253402300799) /* the last of the year 9999 */
+
+/* An object or a list that is being filled. */
+struct filling {
+    struct tree_value *value, **next;
+};
+
+static int fail(struct as_error *error, const char *what)
+{
+    as_error_set(error, "%s", what);
+    return -EINVAL;
+}
+
+static void begin(struct filling *filling, struct tree_value *value, enum tree_kind kind)
+{
+    value->kind = kind;
+    *filling = (struct filling){value, &value->first};
+}
+
+/* One more value; NULL: the pool is exhausted. */
+static struct tree_value *append(struct filling *filling, const char *name, struct as_error *error)
+{
+    struct tree_value *value = json_pool_alloc(sizeof(*value));
+
+    if (!value) {
+        as_error_set(error, "too many values for an object of this size");
+        return NULL;
+    }
+    *value = (struct tree_value){
+        .kind = TREE_NULL,
+        .name = name,
+        .name_size = name ? (uint32_t)strlen(name) : 0,
+    };
+    *filling->next = value;
+    filling->next = &value->next;
+    filling->value->size++;
+    return value;
+}
+
+static int copy_text(const struct as_protobuf_field *field, const char **text_out,
+                     uint32_t *size_out, struct as_error *error)
+{
+    if (field->type != AS_PROTOBUF_BYTES)
+        return fail(error, "expected a string");
+    if (field->size > 0 && memchr(field->data, '\0', field->size))
+        return fail(error, "a NUL in a text");
+    if (!as_str_is_utf8((const char *)field->data, field->size))
+        return fail(error, "a text that is not UTF-8");
+    char *text = json_pool_alloc(field->size + 1);
+    if (!text)
+        return fail(error, "too large");
+    if (field->size > 0)
+        memcpy(text, field->data, field->size);
+    text[field->size] = '\0';
+    *text_out = text;
+    *size_out = (uint32_t)field->size;
+    return 0;
+}
+
+static int read_text(const struct as_protobuf_field *field, struct tree_value *value,
+                     struct as_error *error)
+{
+    value->kind = TREE_TEXT;
+    return copy_text(field, &value->text, &value->size, error);
+}
+
+static int read_varint(const struct as_protobuf_field *field, bool is_boolean,
+                       struct tree_value *value, struct as_error *error)
+{
+    if (field->type != AS_PROTOBUF_VARINT)
+        return fail(error, is_boolean ? "expected true or false" : "expected a number");
+    value->kind = is_boolean ? TREE_BOOLEAN : TREE_NUMBER;
+    if (is_boolean)
+        value->boolean = field->value != 0;
+    else
+        value->number = (double)(int64_t)field->value;
+    return 0;
+}
+
+/* The value of field 1 of a message; *found_out says whether it is there. */
+static int find_first(const struct as_protobuf_field *field, struct as_protobuf_field *first_out,
+                      bool *found_out, struct as_error *error)
+{
+    struct as_protobuf_reader reader;
+    struct as_protobuf_field inner;
+
+    *found_out = false;
+    if (!as_protobuf_get_message(field, &reader))
+        return fail(error, "expected a message");
+    while (as_protobuf_next(&reader, &inner)) {
+        if (inner.number != 1)
+            continue;
+        *first_out = inner;
+        *found_out = true;
+    }
+    return reader.is_malformed ? fail(error, "not a message") : 0;
+}
+
+/* An empty message is the time that is not set: null in JSON. */
+static int read_time(const struct as_protobuf_field *field, struct tree_value *value,
+                     struct as_error *error)
+{
+    struct as_protobuf_field seconds;
+    bool is_found;
+    int status = find_first(field, &seconds, &is_found, error);
+
+    if (status < 0 || !is_found)
+        return status;
+    const int64_t count = (int64_t)seconds.value;
+    if (seconds.type != AS_PROTOBUF_VARINT || count > SECONDS_MAX || count < -SECONDS_MAX)
+        return fail(error, "expected a time");
+    char *text = json_pool_alloc(AS_RFC3339_SIZE);
+    if (!text)
+        return fail(error, "too large");
+    as_wall_time_print_short((as_wall_time){count * AS_US_PER_S}, text);
+    value->kind = TREE_TEXT;
+    value->text = text;
+    value->size = (uint32_t)strlen(text);
+    return 0;
+}
+
+/* A Quantity: a message with one text. */
+static int read_quantity(const struct as_protobuf_field *field, struct tree_value *value,
+                         struct as_error *error)
+{
+    struct as_protobuf_field text = {.type = AS_PROTOBUF_BYTES};
+    bool is_found;
+    int status = find_first(field, &text, &is_found, error);
+    return status < 0 ? status : read_text(&text, value, error);
+}
+
+static bool is_wanted(const struct tree_part *names, const char *name)
+{
+    for (; names && names->name; names++) {
+        if (strcmp(names->name, name) == 0)
+            return true;
+    }
+    return !names;
+}
+
+/* An entry of a map: a message of key and value, either of which may be missing. */
+static int read_entry(const struct as_protobuf_field *field, const struct tree_part *part,
+                      struct filling *map, struct as_error *error)
+{
+    struct as_protobuf_field inner, key = {.type = AS_PROTOBUF_BYTES},
+                                    content = {.type = AS_PROTOBUF_BYTES};
+    struct as_protobuf_reader reader;
+    const char *name;
+    uint32_t size;
+
+    if (!as_protobuf_get_message(field, &reader))
+        return fail(error, "expected a message");
+    while (as_protobuf_next(&reader, &inner)) {
+        if (inner.number == 1)
+            key = inner;
+        else if (inner.number == 2)
+            content = inner;
+    }
+    if (reader.is_malformed)
+        return fail(error, "not a message");
+    int status = copy_text(&key, &name, &size, error);
+    if (status < 0 || !is_wanted(part->parts, name))
+        return status;
+    struct tree_value *value = append(map, name, error);
+    if (!value)
+        return -EINVAL;
+    return part->kind == KUBE_QUANTITY_MAP ? read_quantity(&content, value, error)
+                                           : read_text(&content, value, error);
+}
+
+static int read_object(const struct as_protobuf_field *field, const struct tree_part *parts,
+                       struct filling *object, struct as_error *error);
+
+static int read_message(const struct as_protobuf_field *field, const struct tree_part *parts,
+                        struct tree_value *value, struct as_error *error)
+{
+    struct filling object;
+
+    begin(&object, value, TREE_OBJECT);
+    return read_object(field, parts, &object, error);
+}
+
+static int read_item(const struct as_protobuf_field *field, const struct tree_part *part,
+                     struct filling *list, struct as_error *error)
+{
+    struct tree_value *value = append(list, NULL, error);
+
+    if (!value)
+        return -EINVAL;
+    return part->kind == KUBE_TEXTS ? read_text(field, value, error)
+                                    : read_message(field, part->parts, value, error);
+}
+
+static int read_singular(const struct as_protobuf_field *field, const struct tree_part *part,
+                         struct tree_value *value, struct as_error *error)
+{
+    switch ((enum kube_part_kind)part->kind) {
+    case KUBE_TEXT: return read_text(field, value, error);
+    case KUBE_NUMBER: return read_varint(field, false, value, error);
+    case KUBE_BOOLEAN: return read_varint(field, true, value, error);
+    case KUBE_TIME: return read_time(field, value, error);
+    case KUBE_OBJECT: return read_message(field, part->parts, value, error);
+    case KUBE_TEXTS:
+    case KUBE_OBJECTS:
+    case KUBE_TEXT_MAP:
+    case KUBE_QUANTITY_MAP: break;
+    }
+    abort(); /* these are repeated */
+}
+
+/* `filling` is that of the field, whose value is NULL before its first time. */
+static int read_field(const struct as_protobuf_field *field, const struct tree_part *part,
+                      struct filling *object, struct filling *filling, struct as_error *error)
+{
+    const bool is_map = part->kind == KUBE_TEXT_MAP || part->kind == KUBE_QUANTITY_MAP;
+    const bool is_list = part->kind == KUBE_TEXTS || part->kind == KUBE_OBJECTS;
+
+    if (!filling->value) {
+        struct tree_value *value = append(object, part->name, error);
+        if (!value)
+            return -EINVAL;
+        begin(filling, value, is_map ? TREE_OBJECT : TREE_ARRAY);
+    } else if (!is_map && !is_list) {
+        return fail(error, "comes twice");
+    }
+    if (is_map)
+        return read_entry(field, part, filling, error);
+    if (is_list)
+        return read_item(field, part, filling, error);
+    filling->value->kind = TREE_NULL;
+    return read_singular(field, part, filling->value, error);
+}
+
+static int check_maps(const struct tree_part *parts, const struct filling fillings[],
+                      struct as_error *error)
+{
+    const struct tree_value *second = NULL;
+
+    for (size_t i = 0; parts[i].name; i++) {
+        if (!fillings[i].value || fillings[i].value->kind != TREE_OBJECT)
+            continue;
+        int status = tree_find_duplicate(fillings[i].value, &second, error);
+        if (second)
+            status = fail(error, "a key comes twice");
+        if (status < 0) {
+            as_error_wrap(error, "%s", parts[i].name);
+            return status;
+        }
+    }
+    return 0;
+}
+
+static int read_object(const struct as_protobuf_field *field, const struct tree_part *parts,
+                       struct filling *object, struct as_error *error)
+{
+    struct filling fillings[KUBE_PARTS_MAX] = {{.value = NULL}};
+    struct as_protobuf_reader reader;
+    struct as_protobuf_field inner;
+
+    if (!as_protobuf_get_message(field, &reader))
+        return fail(error, "expected a message");
+    while (as_protobuf_next(&reader, &inner)) {
+        size_t i = 0;
+        while (parts[i].name && parts[i].number != inner.number)
+            i++;
+        assert(i < KUBE_PARTS_MAX);
+        if (!parts[i].name)
+            continue;
+        int status = parts[i].kind == TREE_PART_INLINE
+                         ? read_object(&inner, parts[i].parts, object, error)
+                         : read_field(&inner, &parts[i], object, &fillings[i], error);
+        if (status < 0) {
+            as_error_wrap(error, "%s", parts[i].name);
+            return status;
+        }
+    }
+    if (reader.is_malformed)
+        return fail(error, "not a message");
+    return check_maps(parts, fillings, error);
+}
+
+int kube_protobuf_read(const void *data, size_t size, const struct tree_part *parts,
+                       const struct tree_value **root_out, struct as_error *error)
+{
+    const struct as_protobuf_field whole = {.type = AS_PROTOBUF_BYTES, .data = data, .size = size};
+    struct tree_value *root = json_pool_alloc(sizeof(*root));
+
+    if (!root)
+        return fail(error, "too large");
+    *root = (struct tree_value){.kind = TREE_NULL};
+    int status = read_message(&whole, parts, root, error);
+    if (status == 0)
+        *root_out = root;
+    return status;
+}
