@@ -128,7 +128,7 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
 {
     struct seeing *seeing = context;
     const struct row *row = find_row(seeing->owner, seeing->ref);
-    struct as_clock *clock = seeing->owner->env->clock;
+    const struct as_clock *clock = seeing->owner->env->clock;
     const struct as_observe_request request = {.with_pods = seeing->with_pods};
     seeing->ask = NULL;
     if (cluster)

@@ -59,7 +59,7 @@ static const struct as_kube_watch_spec specs[AS_CLUSTER_KIND_COUNT] = {
 
 static as_mono_time get_mono(const struct as_cluster_watch *watch)
 {
-    struct as_clock *clock = watch->client->env->clock;
+    const struct as_clock *clock = watch->client->env->clock;
     return clock->get_mono(clock);
 }
 

@@ -375,7 +375,7 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
                         const struct as_error *error)
 {
     struct call *call = context;
-    struct as_clock *clock = call->owner->env->clock;
+    const struct as_clock *clock = call->owner->env->clock;
     call->ask = NULL;
     if (!cluster) {
         call->seen.error = as_arena_strdup(&call->texts, error->text);
