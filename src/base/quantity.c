@@ -65,10 +65,10 @@ static int read_number(const char *whole, size_t whole_size, const char *part, s
     int size = snprintf(text, sizeof(text), "%.*s.%.*se%.*s", whole_size ? (int)whole_size : 1,
                         whole_size ? whole : "0", part_size ? (int)part_size : 1,
                         part_size ? part : "0", (int)exponent_size, exponent);
-    int code = as_number_parse_double(text, (size_t)size, out);
-    if (code == -ERANGE)
+    int status = as_number_parse_double(text, (size_t)size, out);
+    if (status == -ERANGE)
         *out = LARGEST;
-    return code == -ERANGE ? 0 : code;
+    return status == -ERANGE ? 0 : status;
 }
 
 int as_quantity_parse(const char *text, size_t size, double *out)
@@ -99,9 +99,9 @@ int as_quantity_parse(const char *text, size_t size, double *out)
         return -EINVAL;
     }
     double number;
-    int code = read_number(whole, whole_size, part, part_size, exponent, exponent_size, &number);
-    if (code)
-        return code;
+    int status = read_number(whole, whole_size, part, part_size, exponent, exponent_size, &number);
+    if (status)
+        return status;
     number = ldexp(number, suffix ? suffix->two : 0);
     *out = number > LARGEST ? LARGEST : number;
     return 0;
