@@ -10,10 +10,10 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/audit/memory.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/store/memory.h>
 
+#include "../../support/audit_memory.h"
+#include "../../support/store_memory.h"
 #include "../records.h"
 #include "storage/storage_private.h"
 
