@@ -59,8 +59,5 @@ void as_http_group_decode_message(const char *json, size_t size, char message_ou
 bool as_http_group_etag_is_valid(const char *etag)
 {
     size_t size = strlen(etag);
-    for (size_t i = 0; i < size; i++)
-        if (etag[i] <= ' ' || etag[i] > '~')
-            return false;
-    return size < AS_VERSION_SIZE;
+    return size < AS_VERSION_SIZE && as_str_is_visible(etag, size);
 }

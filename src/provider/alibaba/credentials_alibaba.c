@@ -308,11 +308,8 @@ static const char *take_metadata_token(struct as_talk *talk)
 {
     const char *body = talk->answer->body;
     const size_t size = strcspn(body, "\r\n");
-    for (size_t i = 0; i < size; i++) {
-        if (body[i] <= ' ' || body[i] > '~')
-            return NULL;
-    }
-    return size > 0 ? as_talk_print(talk, "%.*s", (int)size, body) : NULL;
+    return size > 0 && as_str_is_visible(body, size) ? as_talk_print(talk, "%.*s", (int)size, body)
+                                                     : NULL;
 }
 
 /* A lost answer is asked for again; a missing region is no failure. */

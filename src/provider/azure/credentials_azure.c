@@ -124,16 +124,6 @@ static int64_t take_seconds(const json_t *document, const char *path)
     return seconds > 0 && seconds < INT64_C(1) << 40 ? seconds : 0;
 }
 
-/* Whether a token can be a header's value. */
-static bool is_token(const char *token)
-{
-    for (const char *c = token; *c; c++) {
-        if (*c <= ' ' || *c > '~')
-            return false;
-    }
-    return *token;
-}
-
 /* Takes the token of a good answer. */
 static void take_token(struct as_talk *talk)
 {
@@ -144,7 +134,7 @@ static void take_token(struct as_talk *talk)
     const char *token = answer_text(document, "access_token");
     const int64_t left = take_seconds(document, "expires_in");
     const int64_t end = take_seconds(document, "expires_on");
-    if (!is_token(token)) {
+    if (!*token || !as_str_is_visible(token, strlen(token))) {
         (void)answer_misses(talk, "access_token");
         return;
     }
