@@ -79,7 +79,7 @@ struct state {
 
 static struct state *get_state(struct as_talk *talk)
 {
-    return ((struct as_credentials_talk *)talk)->state;
+    return as_credentials_get(talk)->state;
 }
 
 /* The account's option, else the environment variable; NULL if both are missing. */
@@ -127,7 +127,7 @@ static int64_t take_seconds(const json_t *document, const char *path)
 /* Takes the token of a good answer. */
 static void take_token(struct as_talk *talk)
 {
-    struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
     const json_t *document = answer_json(talk);
     if (!document)
         return;
@@ -286,7 +286,7 @@ static void hear_metadata(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached((struct as_credentials_talk *)talk);
+        as_credentials_fail_unreached(as_credentials_get(talk));
     } else if (is_good(talk)) {
         take_token(talk);
     } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
