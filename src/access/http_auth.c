@@ -79,10 +79,10 @@ struct as_http_auth *as_http_auth_free(struct as_http_auth *auth)
 static int get_secret(struct as_http_auth *auth, struct as_secret_file *file, const char *key,
                       const char **text_out, struct as_error *error)
 {
-    int code = as_secret_file_get(file, auth->clock->get_mono(auth->clock), 0, text_out, error);
-    if (code)
+    int status = as_secret_file_get(file, auth->clock->get_mono(auth->clock), 0, text_out, error);
+    if (status)
         as_error_wrap(error, "%s", key);
-    return code;
+    return status;
 }
 
 static void add_basic(struct as_http_auth *auth, const char *username, const char *password)
@@ -100,22 +100,22 @@ static int add_authorization(struct as_http_auth *auth, struct as_error *error)
 {
     const struct as_http_settings *settings = auth->settings;
     const char *secret = "", *username = settings->basic_auth.username;
-    int code = 0;
+    int status = 0;
     if (auth->credentials.path) {
-        code = get_secret(auth, &auth->credentials, "credentials_file", &secret, error);
-        if (code)
-            return code;
+        status = get_secret(auth, &auth->credentials, "credentials_file", &secret, error);
+        if (status)
+            return status;
         auth->lines[auth->line_count++] =
             as_xasprintf("Authorization: %s %s", settings->authorization.type, secret);
         return 0;
     }
     if (auth->username.path)
-        code = get_secret(auth, &auth->username, "username_file", &username, error);
-    if (!code && auth->password.path)
-        code = get_secret(auth, &auth->password, "password_file", &secret, error);
-    if (!code && username)
+        status = get_secret(auth, &auth->username, "username_file", &username, error);
+    if (!status && auth->password.path)
+        status = get_secret(auth, &auth->password, "password_file", &secret, error);
+    if (!status && username)
         add_basic(auth, username, secret);
-    return code;
+    return status;
 }
 
 static int add_headers(struct as_http_auth *auth, struct as_error *error)
@@ -128,9 +128,9 @@ static int add_headers(struct as_http_auth *auth, struct as_error *error)
                 as_xasprintf("%s: %s", header->name, header->values[k]);
         for (size_t k = 0; k < header->file_count; k++) {
             const char *value;
-            int code = get_secret(auth, file++, header->name, &value, error);
-            if (code)
-                return code;
+            int status = get_secret(auth, file++, header->name, &value, error);
+            if (status)
+                return status;
             auth->lines[auth->line_count++] = as_xasprintf("%s: %s", header->name, value);
         }
     }
@@ -143,9 +143,9 @@ int as_http_auth_apply(struct as_http_auth *auth, const char *const *extra,
     const struct as_http_settings *settings = auth->settings;
     size_t count = 0;
     forget_lines(auth);
-    int code = add_authorization(auth, error);
-    if (code || (code = add_headers(auth, error)))
-        return code;
+    int status = add_authorization(auth, error);
+    if (status || (status = add_headers(auth, error)))
+        return status;
     while (extra && extra[count])
         count++;
     auth->all = as_xrealloc_array(auth->all, count + auth->line_count + 1, sizeof(*auth->all));

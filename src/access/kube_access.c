@@ -72,10 +72,10 @@ static int load_config(const struct as_kube_access_config *config, const struct 
         return -ENOENT;
     }
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/.kube/config", home);
-    int code = as_kubeconfig_load(path, config->context, config_out, error);
-    if (code == -ENOENT)
+    int status = as_kubeconfig_load(path, config->context, config_out, error);
+    if (status == -ENOENT)
         as_error_wrap(error, "no cluster: not in a pod, KUBECONFIG is not set");
-    return code;
+    return status;
 }
 
 static void visit(const char *path, bool is_program, as_kube_file_fn *fn, void *context)
@@ -145,9 +145,9 @@ int as_kube_access_new(const struct as_kube_access_config *config, const struct 
     struct as_kube_access *access = as_xcalloc(1, sizeof(*access));
     access->env = env;
     access->authorization = AS_BUF_INIT(AUTHORIZATION_MAX);
-    int code = load_config(config, env, &access->config, error);
-    if (code)
-        return code;
+    int status = load_config(config, env, &access->config, error);
+    if (status)
+        return status;
     const struct as_kubeconfig *user = access->config;
     if (user->token_file)
         as_secret_file_init(&access->token_file, user->token_file);
@@ -178,10 +178,11 @@ static int use_token_file(struct as_kube_access *access, struct as_error *error)
 {
     const char *token;
     as_mono_time now = access->env->clock->get_mono(access->env->clock);
-    int code = as_secret_file_get(&access->token_file, now, AS_SECRET_FILE_CHECK_US, &token, error);
-    if (code) {
+    int status =
+        as_secret_file_get(&access->token_file, now, AS_SECRET_FILE_CHECK_US, &token, error);
+    if (status) {
         as_error_wrap(error, "token");
-        return code;
+        return status;
     }
     const char *line = access->authorization.data;
     if (!line || strcmp(line + strlen("Authorization: Bearer "), token) != 0) {
@@ -195,9 +196,9 @@ static int use_plugin(struct as_kube_access *access, struct as_kube_connection *
                       struct as_error *error)
 {
     const struct as_kube_exec_credential *credential;
-    int code = as_kube_exec_get(access->exec, &credential, &access->generation, error);
-    if (code)
-        return code;
+    int status = as_kube_exec_get(access->exec, &credential, &access->generation, error);
+    if (status)
+        return status;
     if (credential->token)
         set_bearer(&access->authorization, credential->token);
     else
@@ -226,13 +227,13 @@ int as_kube_access_get(struct as_kube_access *access, struct as_kube_connection 
                 .server_name = config->tls_server_name,
                 .insecure_skip_verify = config->insecure_skip_verify},
     };
-    int code = 0;
+    int status = 0;
     if (access->token_file.path)
-        code = use_token_file(access, error);
+        status = use_token_file(access, error);
     else if (access->exec)
-        code = use_plugin(access, &connection, error);
-    if (code)
-        return code;
+        status = use_plugin(access, &connection, error);
+    if (status)
+        return status;
     if (access->authorization.size > 0)
         connection.authorization = access->authorization.data;
     connection.generation = access->generation;

@@ -163,10 +163,10 @@ static void start_or_fail(void *context)
 static int try_start(struct as_kube_request *request)
 {
     struct as_kube_connection connection;
-    int code = as_kube_access_get(request->client->access, &connection, &request->failure);
-    if (code < 0)
-        return code;
-    if (code == AS_KUBE_ACCESS_PENDING) {
+    int status = as_kube_access_get(request->client->access, &connection, &request->failure);
+    if (status < 0)
+        return status;
+    if (status == AS_KUBE_ACCESS_PENDING) {
         request->waiter = (struct as_kube_waiter){.ready = start_or_fail, .context = request};
         request->is_waiting = true;
         as_kube_access_wait(request->client->access, &request->waiter);

@@ -76,9 +76,9 @@ static void take_output(struct as_kube_exec *exec, const struct as_process_resul
 {
     struct as_kube_exec_credential credential;
     const char *version = exec->config->exec.api_version;
-    int code = as_kube_exec_credential_decode(result->output, result->output_size, version,
-                                              &credential, &exec->failure);
-    if (code) {
+    int status = as_kube_exec_credential_decode(result->output, result->output_size, version,
+                                                &credential, &exec->failure);
+    if (status) {
         as_error_wrap(&exec->failure, "credential plugin %s", exec->config->exec.command);
         return;
     }

@@ -41,6 +41,6 @@ int as_kube_path_append_version(struct as_buf *path, const char *api_version)
     if (strchr(slash + 1, '/'))
         return -EINVAL;
     as_buf_append_str(path, "/apis");
-    int code = append(path, api_version, (size_t)(slash - api_version));
-    return code ? code : as_kube_path_append(path, slash + 1);
+    int status = append(path, api_version, (size_t)(slash - api_version));
+    return status ? status : as_kube_path_append(path, slash + 1);
 }

@@ -209,21 +209,21 @@ static int resolve(const struct files *files, const char *context_name,
                      files->items[0].path);
         return -EINVAL;
     }
-    int code = find_entry(files, "contexts", "context", context_name, &context, error);
-    if (code)
-        return code;
+    int status = find_entry(files, "contexts", "context", context_name, &context, error);
+    if (status)
+        return status;
     as_kubeconfig_read_text(&context, "cluster", &cluster_name);
     as_kubeconfig_read_text(&context, "user", &user_name);
     if (!context.has_failed && !cluster_name)
         as_kubeconfig_fail(&context, "cluster", "missing");
     if (context.has_failed)
         return -EINVAL;
-    if ((code = find_entry(files, "clusters", "cluster", cluster_name, &cluster, error)) ||
-        (code = read_cluster(&cluster, config)))
-        return code;
-    if (user_name && ((code = find_entry(files, "users", "user", user_name, &user, error)) ||
-                      (code = read_user(&user, config))))
-        return code;
+    if ((status = find_entry(files, "clusters", "cluster", cluster_name, &cluster, error)) ||
+        (status = read_cluster(&cluster, config)))
+        return status;
+    if (user_name && ((status = find_entry(files, "users", "user", user_name, &user, error)) ||
+                      (status = read_user(&user, config))))
+        return status;
     prefer_data(config);
     return 0;
 }
@@ -239,13 +239,13 @@ int as_kubeconfig_parse(const struct as_kubeconfig_file *files, size_t count, co
         return -EINVAL;
     }
     for (size_t i = 0; i < count; i++) {
-        int code = parse_file(&files[i], &parsed, error);
-        if (code)
-            return code;
+        int status = parse_file(&files[i], &parsed, error);
+        if (status)
+            return status;
     }
-    int code = resolve(&parsed, context, config, error);
-    if (code)
-        return code;
+    int status = resolve(&parsed, context, config, error);
+    if (status)
+        return status;
     *config_out = config;
     config = NULL;
     return 0;
@@ -292,15 +292,15 @@ int as_kubeconfig_load(const char *path, const char *context, struct as_kubeconf
 {
     char *text;
     size_t size;
-    int code = as_file_read(path, AS_KUBECONFIG_MAX, &text, &size);
-    if (code) {
-        as_error_set_errno(error, code, "%s", path);
-        return code;
+    int status = as_file_read(path, AS_KUBECONFIG_MAX, &text, &size);
+    if (status) {
+        as_error_set_errno(error, status, "%s", path);
+        return status;
     }
     struct as_kubeconfig_file file = {path, text, size};
-    code = as_kubeconfig_parse(&file, 1, context, config_out, error);
+    status = as_kubeconfig_parse(&file, 1, context, config_out, error);
     as_wipe_free(text);
-    return code;
+    return status;
 }
 
 struct loaded {
@@ -324,12 +324,12 @@ static int load_next(struct loaded *loaded, const char *path, struct as_error *e
     }
     char **text = &loaded->texts[loaded->count];
     struct as_kubeconfig_file *file = &loaded->files[loaded->count];
-    int code = as_file_read(path, AS_KUBECONFIG_MAX, text, &file->size);
-    if (code == -ENOENT)
+    int status = as_file_read(path, AS_KUBECONFIG_MAX, text, &file->size);
+    if (status == -ENOENT)
         return 0;
-    if (code) {
-        as_error_set_errno(error, code, "%s", path);
-        return code;
+    if (status) {
+        as_error_set_errno(error, status, "%s", path);
+        return status;
     }
     file->path = path;
     file->text = *text;
@@ -343,9 +343,9 @@ int as_kubeconfig_load_list(const char *paths, const char *context,
     AS_CLEANUP(free_loaded) struct loaded loaded = {.paths = as_xstrdup(paths)};
     char *rest = loaded.paths, *path;
     while ((path = strsep(&rest, ":")) != NULL) {
-        int code = *path ? load_next(&loaded, path, error) : 0;
-        if (code)
-            return code;
+        int status = *path ? load_next(&loaded, path, error) : 0;
+        if (status)
+            return status;
     }
     if (loaded.count == 0) {
         as_error_set(error, "%s: no such file", paths);

@@ -101,11 +101,8 @@ void as_kubeconfig_read_secret(struct as_kubeconfig_reader *reader, const char *
 static bool is_url(const char *text)
 {
     const char *authority = strstr(text, "://");
-    for (const char *c = text; *c; c++)
-        if (*c <= ' ' || *c > '~')
-            return false;
-    return authority && authority > text && authority[3] && authority[3] != '/' &&
-           strlen(text) <= AS_KUBE_SERVER_MAX;
+    return as_str_is_visible(text, strlen(text)) && authority && authority > text && authority[3] &&
+           authority[3] != '/' && strlen(text) <= AS_KUBE_SERVER_MAX;
 }
 
 void as_kubeconfig_read_url(struct as_kubeconfig_reader *reader, const char *key, char **out)

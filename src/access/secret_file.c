@@ -42,17 +42,17 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
 {
     char *text;
     size_t size;
-    int code = as_file_read(path, AS_SECRET_FILE_MAX, &text, &size);
-    if (code) {
-        as_error_set_errno(error, code, "%s", path);
-        return code;
+    int status = as_file_read(path, AS_SECRET_FILE_MAX, &text, &size);
+    if (status) {
+        as_error_set_errno(error, status, "%s", path);
+        return status;
     }
     while (size > 0 && memchr(" \t\r\n", text[size - 1], 4))
         text[--size] = '\0';
-    code = check_text(text, size, path, error);
-    if (code) {
+    status = check_text(text, size, path, error);
+    if (status) {
         as_wipe_free(text);
-        return code;
+        return status;
     }
     *text_out = text;
     return 0;
@@ -63,16 +63,16 @@ static int refresh(struct as_secret_file *file, struct as_error *error)
 {
     struct as_file_stamp now;
     char *text;
-    int code = as_file_stamp_take(file->path, &now);
-    if (code) {
-        as_error_set_errno(error, code, "%s", file->path);
-        return code;
+    int status = as_file_stamp_take(file->path, &now);
+    if (status) {
+        as_error_set_errno(error, status, "%s", file->path);
+        return status;
     }
     if (file->text && as_file_stamp_is_same(&file->stamp, &now))
         return 0;
-    code = read_text(file->path, &text, error);
-    if (code)
-        return code;
+    status = read_text(file->path, &text, error);
+    if (status)
+        return status;
     as_wipe_free(file->text);
     file->text = text;
     file->stamp = now;
@@ -84,17 +84,17 @@ int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t ch
 {
     if (now.us >= file->check_at.us) {
         struct as_error problem = AS_ERROR_INIT;
-        int code = refresh(file, &problem);
-        if (code && !file->text) {
+        int status = refresh(file, &problem);
+        if (status && !file->text) {
             as_error_set(error, "%s", problem.text);
-            return code;
+            return status;
         }
-        if (code && !file->is_stale)
+        if (status && !file->is_stale)
             as_log(AS_LOG_WARN, "secret file unreadable, using its last content",
                    AS_F("error", problem.text));
-        if (!code && file->is_stale)
+        if (!status && file->is_stale)
             as_log(AS_LOG_INFO, "secret file read again", AS_F("file", file->path));
-        file->is_stale = code != 0;
+        file->is_stale = status != 0;
         file->check_at.us = as_time_add(now.us, check_every_us);
     }
     *text_out = file->text;

@@ -199,13 +199,13 @@ static int open_kubernetes(const struct as_settings *settings,
         .patience = patience,
     };
     (void)!getentropy(&config.seed, sizeof(config.seed));
-    int code = as_kube_namespace_find(settings->state.namespace, config.env, &namespace_, error);
-    if (code == 0)
-        code = as_kube_access_new(&cluster, config.env, &config.access, error);
-    if (code) {
+    int status = as_kube_namespace_find(settings->state.namespace, config.env, &namespace_, error);
+    if (status == 0)
+        status = as_kube_access_new(&cluster, config.env, &config.access, error);
+    if (status) {
         as_error_wrap(error, "state");
         close_store_outside(own);
-        return code;
+        return status;
     }
     config.namespace_ = namespace_;
     return as_store_kubernetes_open(&config, store_out, error);

@@ -42,10 +42,10 @@ int as_file_read(const char *path, size_t max, char **data_out, size_t *size_out
         return -errno;
     /* One byte more than allowed distinguishes "just fits" from "too large". */
     AS_CLEANUP(as_buf_deinit) struct as_buf buf = AS_BUF_INIT(max < SIZE_MAX - 1 ? max + 1 : max);
-    int error = read_all(fd, &buf);
+    int status = read_all(fd, &buf);
     close(fd);
-    if (error)
-        return error;
+    if (status)
+        return status;
     *data_out = as_buf_take(&buf, size_out);
     return 0;
 }

@@ -51,9 +51,9 @@ int as_number_parse_i64(const char *text, size_t size, int64_t *out)
     if (size == 0 || count_integer(text, size) != size)
         return -EINVAL;
     uint64_t magnitude;
-    int error = parse_digits(text, size, &magnitude);
-    if (error)
-        return error;
+    int status = parse_digits(text, size, &magnitude);
+    if (status)
+        return status;
     if (magnitude > (uint64_t)INT64_MAX + negative)
         return -ERANGE;
     *out = (int64_t)(negative ? -magnitude : magnitude);
@@ -150,9 +150,9 @@ int as_number_parse_size(const char *text, uint64_t *bytes_out)
     if (i == AS_ARRAY_SIZE(units))
         return -EINVAL;
     uint64_t bytes;
-    int error = parse_digits(text, digits, &bytes);
-    if (error)
-        return error;
+    int status = parse_digits(text, digits, &bytes);
+    if (status)
+        return status;
     if (__builtin_mul_overflow(bytes, units[i].bytes, &bytes))
         return -ERANGE;
     *bytes_out = bytes;
@@ -171,9 +171,9 @@ int as_number_parse_percent(const char *text, int64_t *milli_percent_out)
     if (whole == 0 || strcmp(text + end, "%") != 0)
         return -EINVAL;
     uint64_t number;
-    int error = parse_digits(text, whole, &number);
-    if (error)
-        return error;
+    int status = parse_digits(text, whole, &number);
+    if (status)
+        return status;
     int64_t milli = 0;
     for (size_t i = 1; i <= 3; i++)
         milli = milli * 10 + (i <= decimals ? text[whole + i] - '0' : 0);

@@ -101,23 +101,23 @@ static int read_number(const struct parts *parts, double *out)
         whole++;
     snprintf(ten, sizeof(ten), "%d", parts->ten);
     int size = snprintf(text, sizeof(text), "%.*s.%.*se%.*s", whole_size ? (int)whole_size : 1,
-                        whole_size ? whole : "0", parts->part_size ? (int)parts->part_size : 1,
-                        parts->part_size ? parts->part : "0",
-                        parts->exponent ? (int)parts->exponent_size : (int)strlen(ten),
-                        parts->exponent ? parts->exponent : ten);
-    int code = as_number_parse_double(text, (size_t)size, out);
-    if (code == -ERANGE)
+                         whole_size ? whole : "0", parts->part_size ? (int)parts->part_size : 1,
+                         parts->part_size ? parts->part : "0",
+                         parts->exponent ? (int)parts->exponent_size : (int)strlen(ten),
+                         parts->exponent ? parts->exponent : ten);
+    int status = as_number_parse_double(text, (size_t)size, out);
+    if (status == -ERANGE)
         *out = LARGEST;
-    return code == -ERANGE ? 0 : code;
+    return status == -ERANGE ? 0 : status;
 }
 
 int as_quantity_parse(const char *text, size_t size, double *out)
 {
     struct parts parts;
     double number;
-    int code = split(text, size, &parts);
-    if (code || (code = read_number(&parts, &number)))
-        return code;
+    int status = split(text, size, &parts);
+    if (status || (status = read_number(&parts, &number)))
+        return status;
     number = ldexp(number, parts.two);
     *out = number > LARGEST ? LARGEST : number;
     return 0;

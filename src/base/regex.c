@@ -134,9 +134,9 @@ int as_regex_new(const char *pattern, struct as_regex **regex_out, struct as_err
     size_t size = strnlen(pattern, AS_REGEX_PATTERN_MAX + 1);
     if (size > AS_REGEX_PATTERN_MAX)
         return refuse(error, pattern, pattern + AS_REGEX_PATTERN_MAX, "too long");
-    int result = check_language(pattern, error);
-    if (result)
-        return result;
+    int status = check_language(pattern, error);
+    if (status)
+        return status;
 
     int code_error;
     PCRE2_SIZE offset;

@@ -89,6 +89,15 @@ static const char *next_character(const char *text)
     return text;
 }
 
+bool as_str_is_visible(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] <= ' ' || text[i] > '~')
+            return false;
+    }
+    return true;
+}
+
 /* Only the last '*' is tried again, so it takes at most pattern times text steps. */
 bool as_str_glob(const char *pattern, const char *text)
 {

@@ -50,9 +50,9 @@ static int decide(struct stream *stream, struct as_error *error)
         as_error_set(error, "empty");
         return -EBADMSG;
     }
-    int code = as_decision_decode_input(stream->line.data, stream->line.size, &document, error);
-    if (code)
-        return code;
+    int status = as_decision_decode_input(stream->line.data, stream->line.size, &document, error);
+    if (status)
+        return status;
     as_decide(&document->input, document->results, &decision);
     as_decision_encode_output(&document->input, document->results, &decision, &stream->answer);
     return 0;
@@ -102,13 +102,13 @@ static int run(const struct as_args *args)
         if (fflush(stdout) != 0)
             break; /* reported at the end, by commands.c */
     }
-    int error = size < 0 ? errno : 0;
+    int code = size < 0 ? errno : 0;
     if (stream.line.size > 0 || stream.line.failed)
         end_line(&stream);
     as_buf_deinit(&stream.line);
     as_buf_deinit(&stream.answer);
-    if (error)
-        return as_cli_fail(args, "cannot read standard input: %s", strerror(error));
+    if (code)
+        return as_cli_fail(args, "cannot read standard input: %s", strerror(code));
     return stream.has_failed ? AS_EXIT_USAGE : AS_EXIT_OK;
 }
 

@@ -126,15 +126,15 @@ static int scan_all(struct scan *scan)
     bool options_ended = false;
     while (scan->at < scan->argc) {
         const char *text = scan->argv[scan->at++];
-        int error = 0;
+        int status = 0;
         if (options_ended || text[0] != '-' || text[1] == '\0')
             scan->args.operands[scan->args.operand_count++] = text;
         else if (strcmp(text, "--") == 0)
             options_ended = true;
         else
-            error = text[1] == '-' ? take_long(scan, text + 2) : take_short(scan, text + 1);
-        if (error)
-            return error;
+            status = text[1] == '-' ? take_long(scan, text + 2) : take_short(scan, text + 1);
+        if (status)
+            return status;
     }
     return 0;
 }
@@ -160,12 +160,12 @@ int as_args_parse(const struct as_command *command, int argc, char *const *argv,
     struct scan scan = {.args = {.command = command}, .argv = argv, .argc = argc, .error = error};
     scan.args.operands = as_xcalloc((size_t)argc + 1, sizeof(*scan.args.operands));
     scan.args.given = as_xcalloc((size_t)argc + 1, sizeof(*scan.args.given));
-    int result = scan_all(&scan);
-    if (!result && !scan.args.wants_help)
-        result = check_operands(&scan);
-    if (result) {
+    int status = scan_all(&scan);
+    if (!status && !scan.args.wants_help)
+        status = check_operands(&scan);
+    if (status) {
         as_args_deinit(&scan.args);
-        return result;
+        return status;
     }
     *args_out = scan.args;
     return 0;

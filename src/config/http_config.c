@@ -9,12 +9,10 @@
 #define IN_HTTP(member) offsetof(struct as_http_settings, member)
 
 static const struct schema_field basic_auth_fields[] = {
-    {.key = "username", .type = SCHEMA_STRING, .offset = IN_HTTP(basic_auth.username)},
-    {.key = "username_file", .type = SCHEMA_PATH, .offset = IN_HTTP(basic_auth.username_file)},
-    {.key = "password_file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN_HTTP(basic_auth.password_file)},
+    SCHEMA_FIELD("username", STRING, as_http_settings, basic_auth.username),
+    SCHEMA_FIELD("username_file", PATH, as_http_settings, basic_auth.username_file),
+    SCHEMA_FIELD("password_file", PATH, as_http_settings, basic_auth.password_file,
+                 .is_required = true),
     {0},
 };
 
@@ -38,14 +36,9 @@ static const struct schema basic_auth = {
 };
 
 static const struct schema_field authorization_fields[] = {
-    {.key = "type",
-     .type = SCHEMA_STRING,
-     .offset = IN_HTTP(authorization.type),
-     .fallback = "Bearer"},
-    {.key = "credentials_file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN_HTTP(authorization.credentials_file)},
+    SCHEMA_FIELD("type", STRING, as_http_settings, authorization.type, .fallback = "Bearer"),
+    SCHEMA_FIELD("credentials_file", PATH, as_http_settings, authorization.credentials_file,
+                 .is_required = true),
     {0},
 };
 
@@ -74,14 +67,12 @@ static const struct schema authorization = {
 };
 
 static const struct schema_field tls_fields[] = {
-    {.key = "ca_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.ca_file)},
-    {.key = "cert_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.cert_file)},
-    {.key = "key_file", .type = SCHEMA_PATH, .offset = IN_HTTP(tls.key_file)},
-    {.key = "server_name", .type = SCHEMA_STRING, .offset = IN_HTTP(tls.server_name)},
-    {.key = "insecure_skip_verify",
-     .type = SCHEMA_BOOL,
-     .offset = IN_HTTP(tls.insecure_skip_verify),
-     .fallback = "false"},
+    SCHEMA_FIELD("ca_file", PATH, as_http_settings, tls.ca_file),
+    SCHEMA_FIELD("cert_file", PATH, as_http_settings, tls.cert_file),
+    SCHEMA_FIELD("key_file", PATH, as_http_settings, tls.key_file),
+    SCHEMA_FIELD("server_name", STRING, as_http_settings, tls.server_name),
+    SCHEMA_FIELD("insecure_skip_verify", BOOL, as_http_settings, tls.insecure_skip_verify,
+                 .fallback = "false"),
     {0},
 };
 
@@ -110,14 +101,10 @@ static const struct schema tls_config = {
 };
 
 static const struct schema_field header_fields[] = {
-    {.key = "values",
-     .type = SCHEMA_STRINGS,
-     .offset = offsetof(struct as_header_settings, values),
-     .count_offset = offsetof(struct as_header_settings, value_count)},
-    {.key = "files",
-     .type = SCHEMA_PATHS,
-     .offset = offsetof(struct as_header_settings, files),
-     .count_offset = offsetof(struct as_header_settings, file_count)},
+    SCHEMA_FIELD("values", STRINGS, as_header_settings, values,
+                 .count_offset = offsetof(struct as_header_settings, value_count)),
+    SCHEMA_FIELD("files", PATHS, as_header_settings, files,
+                 .count_offset = offsetof(struct as_header_settings, file_count)),
     {0},
 };
 
@@ -166,13 +153,9 @@ static const struct schema_field http_fields[] = {
     {.key = "basic_auth", .type = SCHEMA_MAP, .map = &basic_auth},
     {.key = "authorization", .type = SCHEMA_MAP, .map = &authorization},
     {.key = "tls_config", .type = SCHEMA_MAP, .map = &tls_config},
-    {.key = "http_headers",
-     .type = SCHEMA_NAMED,
-     .offset = IN_HTTP(headers),
-     .count_offset = IN_HTTP(header_count),
-     .max = 100,
-     .map = &http_header},
-    {.key = "proxy_url", .type = SCHEMA_URL, .offset = IN_HTTP(proxy_url)},
+    SCHEMA_FIELD("http_headers", NAMED, as_http_settings, headers,
+                 .count_offset = IN_HTTP(header_count), .max = 100, .map = &http_header),
+    SCHEMA_FIELD("proxy_url", URL, as_http_settings, proxy_url),
     {0},
 };
 

@@ -10,8 +10,6 @@
 
 #include "yaml/tables.h"
 
-#define IN_PROVIDER(member) offsetof(struct as_provider_settings, member)
-
 static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     const char *words[PROVIDER_TYPES_MAX + 1];
@@ -94,15 +92,9 @@ static const struct schema_field provider_fields[] = {
      .is_required = true,
      .parse = parse_type,
      .expected = "word"},
-    {.key = "timeout",
-     .type = SCHEMA_DURATION,
-     .offset = IN_PROVIDER(timeout_us),
-     .min = AS_US_PER_MS,
-     .fallback = "10s"},
-    {.key = "http_config",
-     .type = SCHEMA_MAP,
-     .offset = IN_PROVIDER(http),
-     .map = &schema_http_config},
+    SCHEMA_FIELD("timeout", DURATION, as_provider_settings, timeout_us, .min = AS_US_PER_MS,
+                 .fallback = "10s"),
+    SCHEMA_FIELD("http_config", MAP, as_provider_settings, http, .map = &schema_http_config),
     {0},
 };
 

@@ -55,16 +55,10 @@ static const struct schema_field access_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_permissions,
      .expected = "list of permissions"},
-    {.key = "rules",
-     .type = SCHEMA_STRINGS,
-     .offset = IN(as_access_settings, rules),
-     .count_offset = IN(as_access_settings, rule_count),
-     .max = 1000},
-    {.key = "targets",
-     .type = SCHEMA_STRINGS,
-     .offset = IN(as_access_settings, targets),
-     .count_offset = IN(as_access_settings, target_count),
-     .max = 1000},
+    SCHEMA_FIELD("rules", STRINGS, as_access_settings, rules,
+                 .count_offset = IN(as_access_settings, rule_count), .max = 1000),
+    SCHEMA_FIELD("targets", STRINGS, as_access_settings, targets,
+                 .count_offset = IN(as_access_settings, target_count), .max = 1000),
     {0},
 };
 
@@ -88,22 +82,12 @@ static void finish_credential(struct loader *loader, const struct as_yaml_node *
     check_access(loader, node);
 }
 
-static const struct schema access = {
-    .name = "access",
-    .size = sizeof(struct as_access_settings),
-    .fields = access_fields,
-    .init = init_access,
-};
+static const struct schema access =
+    SCHEMA("access", as_access_settings, access_fields, .init = init_access);
 
 static const struct schema_field token_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_NAME,
-     .is_required = true,
-     .offset = IN(as_token_settings, name)},
-    {.key = "file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN(as_token_settings, file)},
+    SCHEMA_FIELD("name", NAME, as_token_settings, name, .is_required = true),
+    SCHEMA_FIELD("file", PATH, as_token_settings, file, .is_required = true),
     {0},
 };
 
@@ -125,58 +109,30 @@ static const struct schema token = {
 #define ACCESS(type) .base = &access, .base_offset = IN(type, access), .finish = finish_credential
 
 static const struct schema_field user_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_STRING,
-     .is_required = true,
-     .offset = IN(as_user_settings, name)},
+    SCHEMA_FIELD("name", STRING, as_user_settings, name, .is_required = true),
     {0},
 };
 
-static const struct schema user = {
-    .name = "users",
-    .size = sizeof(struct as_user_settings),
-    .fields = user_fields,
-    ACCESS(as_user_settings),
-};
+static const struct schema user =
+    SCHEMA("users", as_user_settings, user_fields, ACCESS(as_user_settings));
 
 static const struct schema_field certificate_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_NAME,
-     .is_required = true,
-     .offset = IN(as_certificate_settings, name)},
-    {.key = "subject",
-     .type = SCHEMA_STRING,
-     .is_required = true,
-     .offset = IN(as_certificate_settings, subject)},
+    SCHEMA_FIELD("name", NAME, as_certificate_settings, name, .is_required = true),
+    SCHEMA_FIELD("subject", STRING, as_certificate_settings, subject, .is_required = true),
     {0},
 };
 
-static const struct schema certificate = {
-    .name = "certificates",
-    .size = sizeof(struct as_certificate_settings),
-    .fields = certificate_fields,
-    ACCESS(as_certificate_settings),
-};
+static const struct schema certificate = SCHEMA(
+    "certificates", as_certificate_settings, certificate_fields, ACCESS(as_certificate_settings));
 
 static const struct schema_field hmac_fields[] = {
-    {.key = "name", .type = SCHEMA_NAME, .is_required = true, .offset = IN(as_hmac_settings, name)},
-    {.key = "secret_file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN(as_hmac_settings, secret_file)},
-    {.key = "header",
-     .type = SCHEMA_STRING,
-     .offset = IN(as_hmac_settings, header),
-     .fallback = "X-Grafana-Alerting-Signature"},
-    {.key = "timestamp_header",
-     .type = SCHEMA_STRING,
-     .offset = IN(as_hmac_settings, timestamp_header)},
-    {.key = "max_skew",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_hmac_settings, max_skew_us),
-     .min = AS_US_PER_S,
-     .max = AS_US_PER_DAY,
-     .fallback = "5m"},
+    SCHEMA_FIELD("name", NAME, as_hmac_settings, name, .is_required = true),
+    SCHEMA_FIELD("secret_file", PATH, as_hmac_settings, secret_file, .is_required = true),
+    SCHEMA_FIELD("header", STRING, as_hmac_settings, header,
+                 .fallback = "X-Grafana-Alerting-Signature"),
+    SCHEMA_FIELD("timestamp_header", STRING, as_hmac_settings, timestamp_header),
+    SCHEMA_FIELD("max_skew", DURATION, as_hmac_settings, max_skew_us, .min = AS_US_PER_S,
+                 .max = AS_US_PER_DAY, .fallback = "5m"),
     {0},
 };
 
@@ -222,12 +178,9 @@ static const struct schema hmac = {
 };
 
 static const struct schema_field review_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_NAME,
-     .is_required = true,
-     .offset = IN(as_review_settings, name)},
-    {.key = "user", .type = SCHEMA_STRING, .offset = IN(as_review_settings, user)},
-    {.key = "group", .type = SCHEMA_STRING, .offset = IN(as_review_settings, group)},
+    SCHEMA_FIELD("name", NAME, as_review_settings, name, .is_required = true),
+    SCHEMA_FIELD("user", STRING, as_review_settings, user),
+    SCHEMA_FIELD("group", STRING, as_review_settings, group),
     {0},
 };
 
@@ -238,39 +191,22 @@ static void finish_review(struct loader *loader, const struct as_yaml_node *node
     schema_check_one_of(loader, node, at, (const char *const[]){"user", "group", NULL}, true);
 }
 
-static const struct schema review = {
-    .name = "token_review.allow",
-    .size = sizeof(struct as_review_settings),
-    .fields = review_fields,
-    .base = &access,
-    .base_offset = IN(as_review_settings, access),
-    .finish = finish_review,
-};
+static const struct schema review =
+    SCHEMA("token_review.allow", as_review_settings, review_fields, .base = &access,
+           .base_offset = IN(as_review_settings, access), .finish = finish_review);
 
 static const struct schema_field token_review_fields[] = {
-    {.key = "cluster",
-     .type = SCHEMA_NAME,
-     .is_required = true,
-     .offset = IN(as_token_review_settings, cluster)},
-    {.key = "audiences",
-     .type = SCHEMA_STRINGS,
-     .offset = IN(as_token_review_settings, audiences),
-     .count_offset = IN(as_token_review_settings, audience_count)},
-    {.key = "allow",
-     .type = SCHEMA_MAPS,
-     .is_required = true,
-     .offset = IN(as_token_review_settings, allow),
-     .count_offset = IN(as_token_review_settings, allow_count),
-     .max = 1000,
-     .map = &review},
+    SCHEMA_FIELD("cluster", NAME, as_token_review_settings, cluster, .is_required = true),
+    SCHEMA_FIELD("audiences", STRINGS, as_token_review_settings, audiences,
+                 .count_offset = IN(as_token_review_settings, audience_count)),
+    SCHEMA_FIELD("allow", MAPS, as_token_review_settings, allow, .is_required = true,
+                 .count_offset = IN(as_token_review_settings, allow_count), .max = 1000,
+                 .map = &review),
     {0},
 };
 
-static const struct schema token_review = {
-    .name = "token_review",
-    .size = sizeof(struct as_token_review_settings),
-    .fields = token_review_fields,
-};
+static const struct schema token_review =
+    SCHEMA("token_review", as_token_review_settings, token_review_fields);
 
 static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
                                  void *object)
@@ -290,87 +226,37 @@ static const struct schema_field watchdog_fields[] = {
      .is_required = true,
      .parse = parse_watchdog_match,
      .expected = "list of matchers"},
-    {.key = "within",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, watchdog_within_us),
-     .min = AS_US_PER_S,
-     .fallback = "10m"},
+    SCHEMA_FIELD("within", DURATION, as_receiver_settings, watchdog_within_us, .min = AS_US_PER_S,
+                 .fallback = "10m"),
     {0},
 };
 
-static const struct schema watchdog = {
-    .name = "watchdog",
-    .size = sizeof(struct as_receiver_settings),
-    .fields = watchdog_fields,
-};
+static const struct schema watchdog = SCHEMA("watchdog", as_receiver_settings, watchdog_fields);
 
 static const struct schema_field receiver_fields[] = {
-    {.key = "max_body",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_receiver_settings, max_body),
-     .min = 1024,
-     .max = INT64_C(1) << 30,
-     .fallback = "16MiB"},
-    {.key = "max_bodies",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_receiver_settings, max_bodies),
-     .min = 1024,
-     .max = INT64_C(16) << 30,
-     .fallback = "64MiB"},
-    {.key = "max_connections",
-     .type = SCHEMA_INT,
-     .offset = IN(as_receiver_settings, max_connections),
-     .min = 1,
-     .max = 1000000,
-     .fallback = "1000"},
-    {.key = "max_incident_memory",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_receiver_settings, max_incident_memory),
-     .min = 1 << 20,
-     .max = INT64_C(64) << 30,
-     .fallback = "128MiB"},
-    {.key = "repeat_cache",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_receiver_settings, repeat_cache),
-     .max = INT64_C(1) << 30,
-     .fallback = "4MiB"},
-    {.key = "incident_expiry",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, incident_expiry_us),
-     .min = AS_US_PER_S,
-     .fallback = "24h"},
-    {.key = "stale_window",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_receiver_settings, stale_window_us),
-     .fallback = "2m"},
-    {.key = "tokens",
-     .type = SCHEMA_MAPS,
-     .offset = IN(as_receiver_settings, tokens),
-     .count_offset = IN(as_receiver_settings, token_count),
-     .max = 1000,
-     .map = &token},
-    {.key = "users",
-     .type = SCHEMA_MAPS,
-     .offset = IN(as_receiver_settings, users),
-     .count_offset = IN(as_receiver_settings, user_count),
-     .max = 1000,
-     .map = &user},
-    {.key = "certificates",
-     .type = SCHEMA_MAPS,
-     .offset = IN(as_receiver_settings, certificates),
-     .count_offset = IN(as_receiver_settings, certificate_count),
-     .max = 1000,
-     .map = &certificate},
-    {.key = "hmac",
-     .type = SCHEMA_MAPS,
-     .offset = IN(as_receiver_settings, hmac),
-     .count_offset = IN(as_receiver_settings, hmac_count),
-     .max = 100,
-     .map = &hmac},
-    {.key = "token_review",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_receiver_settings, token_review),
-     .map = &token_review},
+    SCHEMA_FIELD("max_body", SIZE, as_receiver_settings, max_body, .min = 1024,
+                 .max = INT64_C(1) << 30, .fallback = "16MiB"),
+    SCHEMA_FIELD("max_bodies", SIZE, as_receiver_settings, max_bodies, .min = 1024,
+                 .max = INT64_C(16) << 30, .fallback = "64MiB"),
+    SCHEMA_FIELD("max_connections", INT, as_receiver_settings, max_connections, .min = 1,
+                 .max = 1000000, .fallback = "1000"),
+    SCHEMA_FIELD("max_incident_memory", SIZE, as_receiver_settings, max_incident_memory,
+                 .min = 1 << 20, .max = INT64_C(64) << 30, .fallback = "128MiB"),
+    SCHEMA_FIELD("repeat_cache", SIZE, as_receiver_settings, repeat_cache, .max = INT64_C(1) << 30,
+                 .fallback = "4MiB"),
+    SCHEMA_FIELD("incident_expiry", DURATION, as_receiver_settings, incident_expiry_us,
+                 .min = AS_US_PER_S, .fallback = "24h"),
+    SCHEMA_FIELD("stale_window", DURATION, as_receiver_settings, stale_window_us, .fallback = "2m"),
+    SCHEMA_FIELD("tokens", MAPS, as_receiver_settings, tokens,
+                 .count_offset = IN(as_receiver_settings, token_count), .max = 1000, .map = &token),
+    SCHEMA_FIELD("users", MAPS, as_receiver_settings, users,
+                 .count_offset = IN(as_receiver_settings, user_count), .max = 1000, .map = &user),
+    SCHEMA_FIELD("certificates", MAPS, as_receiver_settings, certificates,
+                 .count_offset = IN(as_receiver_settings, certificate_count), .max = 1000,
+                 .map = &certificate),
+    SCHEMA_FIELD("hmac", MAPS, as_receiver_settings, hmac,
+                 .count_offset = IN(as_receiver_settings, hmac_count), .max = 100, .map = &hmac),
+    SCHEMA_FIELD("token_review", MAP, as_receiver_settings, token_review, .map = &token_review),
     {.key = "watchdog", .type = SCHEMA_MAP, .map = &watchdog},
     {0},
 };
@@ -412,12 +298,8 @@ static void finish_receiver(struct loader *loader, const struct as_yaml_node *no
         check_names(loader, lists[i], lists, i + 1);
 }
 
-const struct schema schema_receiver = {
-    .name = "receiver",
-    .size = sizeof(struct as_receiver_settings),
-    .fields = receiver_fields,
-    .finish = finish_receiver,
-};
+const struct schema schema_receiver =
+    SCHEMA("receiver", as_receiver_settings, receiver_fields, .finish = finish_receiver);
 
 const struct schema *const schema_receiver_parts[] = {
     &access, &token, &user, &certificate, &hmac, &token_review, &review, &watchdog, NULL};

@@ -14,105 +14,57 @@
 #define IN(type, member) offsetof(struct type, member)
 
 static const struct schema_field alertmanager_fields[] = {
-    {.key = "urls",
-     .type = SCHEMA_URLS,
-     .is_required = true,
-     .offset = IN(as_alertmanager_settings, urls),
-     .count_offset = IN(as_alertmanager_settings, url_count)},
-    {.key = "resync_interval",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_alertmanager_settings, resync_interval_us),
-     .min = AS_US_PER_S,
-     .fallback = "1m"},
-    {.key = "http_config",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_alertmanager_settings, http),
-     .map = &schema_http_config},
+    SCHEMA_FIELD("urls", URLS, as_alertmanager_settings, urls, .is_required = true,
+                 .count_offset = IN(as_alertmanager_settings, url_count)),
+    SCHEMA_FIELD("resync_interval", DURATION, as_alertmanager_settings, resync_interval_us,
+                 .min = AS_US_PER_S, .fallback = "1m"),
+    SCHEMA_FIELD("http_config", MAP, as_alertmanager_settings, http, .map = &schema_http_config),
     {0},
 };
 
-static const struct schema alertmanager = {
-    .name = "alertmanager",
-    .size = sizeof(struct as_alertmanager_settings),
-    .fields = alertmanager_fields,
-};
+static const struct schema alertmanager =
+    SCHEMA("alertmanager", as_alertmanager_settings, alertmanager_fields);
 
 static const struct schema_field prometheus_fields[] = {
-    {.key = "url",
-     .type = SCHEMA_URL,
-     .is_required = true,
-     .offset = IN(as_prometheus_settings, url)},
-    {.key = "timeout",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_prometheus_settings, timeout_us),
-     .min = AS_US_PER_MS,
-     .fallback = "5s"},
-    {.key = "http_config",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_prometheus_settings, http),
-     .map = &schema_http_config},
+    SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true),
+    SCHEMA_FIELD("timeout", DURATION, as_prometheus_settings, timeout_us, .min = AS_US_PER_MS,
+                 .fallback = "5s"),
+    SCHEMA_FIELD("http_config", MAP, as_prometheus_settings, http, .map = &schema_http_config),
     {0},
 };
 
-static const struct schema prometheus = {
-    .name = "prometheus",
-    .size = sizeof(struct as_prometheus_settings),
-    .fields = prometheus_fields,
-};
+static const struct schema prometheus =
+    SCHEMA("prometheus", as_prometheus_settings, prometheus_fields);
 
 static const struct schema_field cluster_fields[] = {
-    {.key = "kubeconfig", .type = SCHEMA_PATH, .offset = IN(as_cluster_settings, kubeconfig)},
-    {.key = "context", .type = SCHEMA_STRING, .offset = IN(as_cluster_settings, context)},
+    SCHEMA_FIELD("kubeconfig", PATH, as_cluster_settings, kubeconfig),
+    SCHEMA_FIELD("context", STRING, as_cluster_settings, context),
     {0},
 };
 
-static const struct schema cluster = {
-    .name = "clusters",
-    .size = sizeof(struct as_cluster_settings),
-    .fields = cluster_fields,
-};
+static const struct schema cluster = SCHEMA("clusters", as_cluster_settings, cluster_fields);
 
 static const struct schema_field action_limit_fields[] = {
-    {.key = "max",
-     .type = SCHEMA_INT,
-     .is_required = true,
-     .offset = IN(as_limit_settings, actions_max),
-     .min = 1,
-     .max = AS_SIZE_MAX},
-    {.key = "per",
-     .type = SCHEMA_DURATION,
-     .is_required = true,
-     .offset = IN(as_limit_settings, actions_per_us),
-     .min = AS_US_PER_S},
+    SCHEMA_FIELD("max", INT, as_limit_settings, actions_max, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("per", DURATION, as_limit_settings, actions_per_us, .is_required = true,
+                 .min = AS_US_PER_S),
     {0},
 };
 
-static const struct schema action_limit = {
-    .name = "limits.actions",
-    .size = sizeof(struct as_limit_settings),
-    .fields = action_limit_fields,
-};
+static const struct schema action_limit =
+    SCHEMA("limits.actions", as_limit_settings, action_limit_fields);
 
 static const struct schema_field scale_down_limit_fields[] = {
-    {.key = "max",
-     .type = SCHEMA_PERCENT,
-     .is_required = true,
-     .offset = IN(as_limit_settings, scale_down_milli_percent),
-     .min = 1,
-     .max = 100000},
-    {.key = "per",
-     .type = SCHEMA_DURATION,
-     .is_required = true,
-     .offset = IN(as_limit_settings, scale_down_per_us),
-     .min = AS_US_PER_S},
+    SCHEMA_FIELD("max", PERCENT, as_limit_settings, scale_down_milli_percent, .is_required = true,
+                 .min = 1, .max = 100000),
+    SCHEMA_FIELD("per", DURATION, as_limit_settings, scale_down_per_us, .is_required = true,
+                 .min = AS_US_PER_S),
     {0},
 };
 
-static const struct schema scale_down_limit = {
-    .name = "limits.scale_down",
-    .size = sizeof(struct as_limit_settings),
-    .fields = scale_down_limit_fields,
-};
+static const struct schema scale_down_limit =
+    SCHEMA("limits.scale_down", as_limit_settings, scale_down_limit_fields);
 
 static const struct schema_field limit_fields[] = {
     {.key = "actions", .type = SCHEMA_MAP, .map = &action_limit},
@@ -120,35 +72,16 @@ static const struct schema_field limit_fields[] = {
     {0},
 };
 
-static const struct schema limits = {
-    .name = "limits",
-    .size = sizeof(struct as_limit_settings),
-    .fields = limit_fields,
-};
+static const struct schema limits = SCHEMA("limits", as_limit_settings, limit_fields);
 
 static const struct schema_field lease_fields[] = {
-    {.key = "name",
-     .type = SCHEMA_NAME,
-     .offset = IN(as_lease_settings, name),
-     .fallback = "alertscaler"},
-    {.key = "duration",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_lease_settings, duration_us),
-     .min = AS_US_PER_S,
-     .max = AS_US_PER_H,
-     .fallback = "15s"},
-    {.key = "renew_deadline",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_lease_settings, renew_deadline_us),
-     .min = AS_US_PER_S / 2,
-     .max = AS_US_PER_H,
-     .fallback = "10s"},
-    {.key = "retry_period",
-     .type = SCHEMA_DURATION,
-     .offset = IN(as_lease_settings, retry_period_us),
-     .min = AS_US_PER_S / 10,
-     .max = AS_US_PER_H,
-     .fallback = "2s"},
+    SCHEMA_FIELD("name", NAME, as_lease_settings, name, .fallback = "alertscaler"),
+    SCHEMA_FIELD("duration", DURATION, as_lease_settings, duration_us, .min = AS_US_PER_S,
+                 .max = AS_US_PER_H, .fallback = "15s"),
+    SCHEMA_FIELD("renew_deadline", DURATION, as_lease_settings, renew_deadline_us,
+                 .min = AS_US_PER_S / 2, .max = AS_US_PER_H, .fallback = "10s"),
+    SCHEMA_FIELD("retry_period", DURATION, as_lease_settings, retry_period_us,
+                 .min = AS_US_PER_S / 10, .max = AS_US_PER_H, .fallback = "2s"),
     {0},
 };
 
@@ -181,25 +114,17 @@ static void finish_lease(struct loader *loader, const struct as_yaml_node *node,
                       "`retry_period` must be shorter than `renew_deadline` / 1.2");
 }
 
-static const struct schema lease = {
-    .name = "state.lease",
-    .size = sizeof(struct as_lease_settings),
-    .fields = lease_fields,
-    .finish = finish_lease,
-};
+static const struct schema lease =
+    SCHEMA("state.lease", as_lease_settings, lease_fields, .finish = finish_lease);
 
 static const struct schema_field state_fields[] = {
-    {.key = "store",
-     .type = SCHEMA_WORD,
-     .offset = IN(as_state_settings, store),
-     .words = (const char *const[]){"sqlite", "kubernetes", NULL},
-     .fallback = "sqlite"},
-    {.key = "path",
-     .type = SCHEMA_PATH,
-     .offset = IN(as_state_settings, path),
-     .fallback = "/var/lib/alertscaler/state.db"},
-    {.key = "namespace", .type = SCHEMA_NAME, .offset = IN(as_state_settings, namespace)},
-    {.key = "lease", .type = SCHEMA_MAP, .offset = IN(as_state_settings, lease), .map = &lease},
+    SCHEMA_FIELD("store", WORD, as_state_settings, store,
+                 .words = (const char *const[]){"sqlite", "kubernetes", NULL},
+                 .fallback = "sqlite"),
+    SCHEMA_FIELD("path", PATH, as_state_settings, path,
+                 .fallback = "/var/lib/alertscaler/state.db"),
+    SCHEMA_FIELD("namespace", NAME, as_state_settings, namespace),
+    SCHEMA_FIELD("lease", MAP, as_state_settings, lease, .map = &lease),
     {0},
 };
 
@@ -221,100 +146,47 @@ static void finish_state(struct loader *loader, const struct as_yaml_node *node,
     }
 }
 
-static const struct schema state = {
-    .name = "state",
-    .size = sizeof(struct as_state_settings),
-    .fields = state_fields,
-    .finish = finish_state,
-};
+static const struct schema state =
+    SCHEMA("state", as_state_settings, state_fields, .finish = finish_state);
 
 static const struct schema_field action_log_fields[] = {
-    {.key = "path",
-     .type = SCHEMA_PATH,
-     .offset = IN(as_action_log_settings, path),
-     .fallback = "/var/lib/alertscaler/actions.jsonl"},
-    {.key = "max_size",
-     .type = SCHEMA_SIZE,
-     .offset = IN(as_action_log_settings, max_size),
-     .min = 1024,
-     .max = INT64_C(1) << 40,
-     .fallback = "100MiB"},
-    {.key = "keep",
-     .type = SCHEMA_INT,
-     .offset = IN(as_action_log_settings, keep),
-     .min = 1,
-     .max = 10000,
-     .fallback = "10"},
+    SCHEMA_FIELD("path", PATH, as_action_log_settings, path,
+                 .fallback = "/var/lib/alertscaler/actions.jsonl"),
+    SCHEMA_FIELD("max_size", SIZE, as_action_log_settings, max_size, .min = 1024,
+                 .max = INT64_C(1) << 40, .fallback = "100MiB"),
+    SCHEMA_FIELD("keep", INT, as_action_log_settings, keep, .min = 1, .max = 10000,
+                 .fallback = "10"),
     {0},
 };
 
-static const struct schema action_log = {
-    .name = "action_log",
-    .size = sizeof(struct as_action_log_settings),
-    .fields = action_log_fields,
-};
+static const struct schema action_log =
+    SCHEMA("action_log", as_action_log_settings, action_log_fields);
 
 static const struct schema_field kill_switch_fields[] = {
-    {.key = "file",
-     .type = SCHEMA_PATH,
-     .is_required = true,
-     .offset = IN(as_kill_switch_settings, file)},
+    SCHEMA_FIELD("file", PATH, as_kill_switch_settings, file, .is_required = true),
     {0},
 };
 
-static const struct schema kill_switch = {
-    .name = "kill_switch",
-    .size = sizeof(struct as_kill_switch_settings),
-    .fields = kill_switch_fields,
-};
+static const struct schema kill_switch =
+    SCHEMA("kill_switch", as_kill_switch_settings, kill_switch_fields);
 
 static const struct schema_field settings_fields[] = {
-    {.key = "rule_files",
-     .type = SCHEMA_STRINGS,
-     .offset = IN(as_settings, rule_files),
-     .count_offset = IN(as_settings, rule_file_count)},
-    {.key = "defaults",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, defaults),
-     .map = &schema_policy},
-    {.key = "alertmanager",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, alertmanager),
-     .map = &alertmanager},
-    {.key = "prometheus",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, prometheus),
-     .map = &prometheus},
-    {.key = "clusters",
-     .type = SCHEMA_NAMED,
-     .offset = IN(as_settings, clusters),
-     .count_offset = IN(as_settings, cluster_count),
-     .max = 1000,
-     .map = &cluster},
-    {.key = "providers",
-     .type = SCHEMA_NAMED,
-     .offset = IN(as_settings, providers),
-     .count_offset = IN(as_settings, provider_count),
-     .max = 1000,
-     .map = &schema_provider},
-    {.key = "receiver",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, receiver),
-     .map = &schema_receiver},
-    {.key = "limits", .type = SCHEMA_MAP, .offset = IN(as_settings, limits), .map = &limits},
-    {.key = "state", .type = SCHEMA_MAP, .offset = IN(as_settings, state), .map = &state},
-    {.key = "action_log",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, action_log),
-     .map = &action_log},
-    {.key = "kill_switch",
-     .type = SCHEMA_MAP,
-     .offset = IN(as_settings, kill_switch),
-     .map = &kill_switch},
-    {.key = "dry_run",
-     .type = SCHEMA_BOOL,
-     .offset = IN(as_settings, dry_run),
-     .fallback = "false"},
+    SCHEMA_FIELD("rule_files", STRINGS, as_settings, rule_files,
+                 .count_offset = IN(as_settings, rule_file_count)),
+    SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
+    SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &alertmanager),
+    SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),
+    SCHEMA_FIELD("clusters", NAMED, as_settings, clusters,
+                 .count_offset = IN(as_settings, cluster_count), .max = 1000, .map = &cluster),
+    SCHEMA_FIELD("providers", NAMED, as_settings, providers,
+                 .count_offset = IN(as_settings, provider_count), .max = 1000,
+                 .map = &schema_provider),
+    SCHEMA_FIELD("receiver", MAP, as_settings, receiver, .map = &schema_receiver),
+    SCHEMA_FIELD("limits", MAP, as_settings, limits, .map = &limits),
+    SCHEMA_FIELD("state", MAP, as_settings, state, .map = &state),
+    SCHEMA_FIELD("action_log", MAP, as_settings, action_log, .map = &action_log),
+    SCHEMA_FIELD("kill_switch", MAP, as_settings, kill_switch, .map = &kill_switch),
+    SCHEMA_FIELD("dry_run", BOOL, as_settings, dry_run, .fallback = "false"),
     {0},
 };
 

@@ -79,28 +79,17 @@ static void parse_curves(struct loader *loader, const struct as_yaml_node *value
 }
 
 static const struct schema_field tls_fields[] = {
-    {.key = "cert_file", .type = SCHEMA_PATH, .is_required = true, .offset = IN_TLS(cert_file)},
-    {.key = "key_file", .type = SCHEMA_PATH, .is_required = true, .offset = IN_TLS(key_file)},
-    {.key = "client_auth_type",
-     .type = SCHEMA_WORD,
-     .offset = IN_TLS(client_auth),
-     .words = as_web_client_auth_words,
-     .fallback = "NoClientCert"},
-    {.key = "client_ca_file", .type = SCHEMA_PATH, .offset = IN_TLS(client_ca_file)},
-    {.key = "client_allowed_sans",
-     .type = SCHEMA_STRINGS,
-     .offset = IN_TLS(client_allowed_sans),
-     .count_offset = IN_TLS(client_allowed_san_count)},
-    {.key = "min_version",
-     .type = SCHEMA_WORD,
-     .offset = IN_TLS(min_version),
-     .words = as_web_version_words,
-     .fallback = "TLS12"},
-    {.key = "max_version",
-     .type = SCHEMA_WORD,
-     .offset = IN_TLS(max_version),
-     .words = as_web_version_words,
-     .fallback = "TLS13"},
+    SCHEMA_FIELD("cert_file", PATH, as_web_tls_settings, cert_file, .is_required = true),
+    SCHEMA_FIELD("key_file", PATH, as_web_tls_settings, key_file, .is_required = true),
+    SCHEMA_FIELD("client_auth_type", WORD, as_web_tls_settings, client_auth,
+                 .words = as_web_client_auth_words, .fallback = "NoClientCert"),
+    SCHEMA_FIELD("client_ca_file", PATH, as_web_tls_settings, client_ca_file),
+    SCHEMA_FIELD("client_allowed_sans", STRINGS, as_web_tls_settings, client_allowed_sans,
+                 .count_offset = IN_TLS(client_allowed_san_count)),
+    SCHEMA_FIELD("min_version", WORD, as_web_tls_settings, min_version,
+                 .words = as_web_version_words, .fallback = "TLS12"),
+    SCHEMA_FIELD("max_version", WORD, as_web_tls_settings, max_version,
+                 .words = as_web_version_words, .fallback = "TLS13"),
     {.key = "cipher_suites",
      .type = SCHEMA_CUSTOM,
      .parse = parse_ciphers,
@@ -109,10 +98,8 @@ static const struct schema_field tls_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_curves,
      .expected = "list of curves"},
-    {.key = "prefer_server_cipher_suites",
-     .type = SCHEMA_BOOL,
-     .offset = IN_TLS(prefer_server_cipher_suites),
-     .fallback = "true"},
+    SCHEMA_FIELD("prefer_server_cipher_suites", BOOL, as_web_tls_settings,
+                 prefer_server_cipher_suites, .fallback = "true"),
     {0},
 };
 
@@ -233,11 +220,7 @@ static const struct schema_field http_fields[] = {
     {0},
 };
 
-static const struct schema http_server = {
-    .name = "http_server_config",
-    .size = sizeof(struct as_web_settings),
-    .fields = http_fields,
-};
+static const struct schema http_server = SCHEMA("http_server_config", as_web_settings, http_fields);
 
 /* In crypt(5)'s form: "$2b$", a cost of two digits, "$", 22 of salt and 31 of hash. */
 static int find_cost(const char *hash)
@@ -296,10 +279,7 @@ static void parse_users(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field web_fields[] = {
-    {.key = "tls_server_config",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct as_web_settings, tls),
-     .map = &tls_server},
+    SCHEMA_FIELD("tls_server_config", MAP, as_web_settings, tls, .map = &tls_server),
     {.key = "http_server_config", .type = SCHEMA_MAP, .map = &http_server},
     {.key = "basic_auth_users",
      .type = SCHEMA_CUSTOM,

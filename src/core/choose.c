@@ -5,7 +5,6 @@
  */
 #include <alertscaler/core/choose.h>
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,19 +47,6 @@ struct choosing {
     struct zone *zones; /* ascending by name */
     size_t zone_count;
 };
-
-const char *as_choose_strategy_get_word(enum as_choose_strategy strategy)
-{
-    static const char *const words[AS_CHOOSE_STRATEGY_COUNT] = {
-        [AS_CHOOSE_EMPTY_FIRST] = "empty_first",
-        [AS_CHOOSE_OLDEST] = "oldest",
-        [AS_CHOOSE_NEWEST] = "newest",
-        [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
-    };
-
-    assert((size_t)strategy < AS_CHOOSE_STRATEGY_COUNT);
-    return words[strategy];
-}
 
 void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_config *copy_out)
 {

@@ -222,7 +222,7 @@ static void start_request(struct lease *lease, enum lease_order order)
         .max_response = OBJECT_MAX,
         .timeout_us = lease->state.times.renew_deadline_us / 2,
     };
-    int code = 0;
+    int status = 0;
     if (order == LEASE_CREATE) {
         spec.method = "POST";
         spec.path = lease->collection.data;
@@ -231,12 +231,12 @@ static void start_request(struct lease *lease, enum lease_order order)
     } else if (order == LEASE_UPDATE) {
         spec.method = "PUT";
         spec.operation = "update_lease";
-        code = as_lease_encode_update(lease->object.data, lease->object.size, &lease->state.want,
-                                      &body, &error);
+        status = as_lease_encode_update(lease->object.data, lease->object.size, &lease->state.want,
+                                        &body, &error);
     }
-    if (code == 0 && (code = as_buf_check(&body)) != 0)
+    if (status == 0 && (status = as_buf_check(&body)) != 0)
         as_error_set(&error, "it is too large");
-    if (code != 0) {
+    if (status != 0) {
         as_error_wrap(&error, "lease %s/%s cannot be written", lease->namespace_, lease->name);
         note_problem(lease, &error);
         if (lease_state_on_failed(&lease->state, look_at_clocks(lease)) != LEASE_WAIT)

@@ -63,15 +63,15 @@ static int open_socket(const struct sockaddr *address, socklen_t size, evutil_so
 static int open_everywhere(const char *port_text, evutil_socket_t *fd_out)
 {
     int64_t port = 0;
-    int result = as_number_parse_i64(port_text, strlen(port_text), &port);
-    if (result != 0)
-        return result;
+    int status = as_number_parse_i64(port_text, strlen(port_text), &port);
+    if (status != 0)
+        return status;
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    result = open_socket((const struct sockaddr *)&v6, sizeof(v6), fd_out);
-    if (result == -EAFNOSUPPORT || result == -EADDRNOTAVAIL)
-        result = open_socket((const struct sockaddr *)&v4, sizeof(v4), fd_out);
-    return result;
+    status = open_socket((const struct sockaddr *)&v6, sizeof(v6), fd_out);
+    if (status == -EAFNOSUPPORT || status == -EADDRNOTAVAIL)
+        status = open_socket((const struct sockaddr *)&v4, sizeof(v4), fd_out);
+    return status;
 }
 
 static int open_host(const char *host, const char *port, evutil_socket_t *fd_out,
@@ -79,16 +79,16 @@ static int open_host(const char *host, const char *port, evutil_socket_t *fd_out
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found;
-    int result = getaddrinfo(host, port, &hints, &found);
-    if (result != 0) {
-        as_error_set(error, "%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
-        return result == EAI_SYSTEM ? -errno : -EADDRNOTAVAIL;
+    int status = getaddrinfo(host, port, &hints, &found);
+    if (status != 0) {
+        as_error_set(error, "%s", status == EAI_SYSTEM ? strerror(errno) : gai_strerror(status));
+        return status == EAI_SYSTEM ? -errno : -EADDRNOTAVAIL;
     }
-    result = open_socket(found->ai_addr, found->ai_addrlen, fd_out);
+    status = open_socket(found->ai_addr, found->ai_addrlen, fd_out);
     freeaddrinfo(found);
-    if (result != 0)
-        as_error_set(error, "%s", strerror(-result));
-    return result;
+    if (status != 0)
+        as_error_set(error, "%s", strerror(-status));
+    return status;
 }
 
 static uint16_t find_port(evutil_socket_t fd)
@@ -107,19 +107,19 @@ int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_
 {
     char host[256];
     const char *port;
-    int result = split(address, host, &port);
-    if (result != 0) {
+    int status = split(address, host, &port);
+    if (status != 0) {
         as_error_set(error, "expected \"HOST:PORT\", \"[IPv6]:PORT\" or \":PORT\"");
     } else if (host[0] == '\0') {
-        result = open_everywhere(port, fd_out);
-        if (result != 0)
-            as_error_set(error, "%s", strerror(-result));
+        status = open_everywhere(port, fd_out);
+        if (status != 0)
+            as_error_set(error, "%s", strerror(-status));
     } else {
-        result = open_host(host, port, fd_out, error);
+        status = open_host(host, port, fd_out, error);
     }
-    if (result != 0) {
+    if (status != 0) {
         as_error_wrap(error, "listen on \"%s\"", address);
-        return result;
+        return status;
     }
     *port_out = find_port(*fd_out);
     return 0;

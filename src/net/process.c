@@ -262,17 +262,17 @@ static struct as_process *start(struct as_process_runner *self,
     process->reaper = new_event(process, -1, 0, reap, process);
     LIST_INSERT_HEAD(&processes->all, process, entry);
 
-    int code = open_output(process, &process->out, request->max_output, &out);
-    if (!code)
-        code = open_output(process, &process->err, ERROR_OUTPUT_MAX, &err);
-    if (!code)
-        code = spawn(process, request, out, err);
+    int status = open_output(process, &process->out, request->max_output, &out);
+    if (!status)
+        status = open_output(process, &process->err, ERROR_OUTPUT_MAX, &err);
+    if (!status)
+        status = spawn(process, request, out, err);
     if (out >= 0)
         close(out);
     if (err >= 0)
         close(err);
-    if (code) {
-        process->spawn_error = code;
+    if (status) {
+        process->spawn_error = status;
         close_output(&process->out);
         close_output(&process->err);
         set_timer(process->reaper, 0);

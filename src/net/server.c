@@ -237,9 +237,9 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
 {
     evutil_socket_t fd;
     uint16_t port;
-    int result = as_http_listen(config->listen_address, &fd, &port, error);
-    if (result != 0)
-        return result;
+    int status = as_http_listen(config->listen_address, &fd, &port, error);
+    if (status != 0)
+        return status;
     struct as_http_server *server = as_xcalloc(1, sizeof(*server));
     server->base = base;
     server->config = *config;

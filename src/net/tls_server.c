@@ -95,10 +95,10 @@ static const char *get_reason(void)
 static int read_file(const char *what, const char *path, char **bytes_out, BIO **bio_out,
                      size_t *size_out, struct as_error *error)
 {
-    int result = as_file_read(path, FILE_MAX, bytes_out, size_out);
-    if (result != 0) {
-        as_error_set_errno(error, result, "%s \"%s\"", what, path);
-        return result;
+    int status = as_file_read(path, FILE_MAX, bytes_out, size_out);
+    if (status != 0) {
+        as_error_set_errno(error, status, "%s \"%s\"", what, path);
+        return status;
     }
     *bio_out = BIO_new_mem_buf(*bytes_out, (int)*size_out);
     if (!*bio_out)
@@ -172,27 +172,27 @@ static int use_file(SSL_CTX *ssl, const char *what, const char *path,
     char *bytes;
     BIO *bio;
     size_t size;
-    int result = read_file(what, path, &bytes, &bio, &size, error);
-    if (result != 0)
-        return result;
+    int status = read_file(what, path, &bytes, &bio, &size, error);
+    if (status != 0)
+        return status;
     if (!use(ssl, bio)) {
         as_error_set(error, "%s \"%s\": %s", what, path, get_reason());
-        result = -EINVAL;
+        status = -EINVAL;
     }
     wipe(bytes, bio, size);
-    return result;
+    return status;
 }
 
 static int load_files(SSL_CTX *ssl, const struct as_tls_server_config *config,
                       struct as_error *error)
 {
     ERR_clear_error();
-    int result = use_file(ssl, "TLS certificate", config->cert_file, use_chain, error);
-    if (result == 0)
-        result = use_file(ssl, "TLS key", config->key_file, use_key, error);
-    if (result == 0 && config->client_ca_file)
-        result = use_file(ssl, "TLS client CAs", config->client_ca_file, use_client_cas, error);
-    return result;
+    int status = use_file(ssl, "TLS certificate", config->cert_file, use_chain, error);
+    if (status == 0)
+        status = use_file(ssl, "TLS key", config->key_file, use_key, error);
+    if (status == 0 && config->client_ca_file)
+        status = use_file(ssl, "TLS client CAs", config->client_ca_file, use_client_cas, error);
+    return status;
 }
 
 static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
@@ -244,9 +244,9 @@ static int use_settings(SSL_CTX *ssl, const struct as_tls_server_config *config,
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
-    int result = use_versions(ssl, config, error);
-    if (result != 0)
-        return result;
+    int status = use_versions(ssl, config, error);
+    if (status != 0)
+        return status;
     if (config->ciphers && SSL_CTX_set_cipher_list(ssl, config->ciphers) != 1) {
         as_error_set(error, "TLS ciphers \"%s\": %s", config->ciphers, get_reason());
         return -EINVAL;
@@ -262,11 +262,11 @@ static int make_context(const struct as_tls_server_config *config,
                         struct as_tls_context **context_out, struct as_error *error)
 {
     AS_CLEANUP(as_tls_context_release_p) struct as_tls_context *context = new_context(config);
-    int result = use_settings(context->ssl, config, error);
-    if (result == 0)
-        result = load_files(context->ssl, config, error);
-    if (result != 0)
-        return result;
+    int status = use_settings(context->ssl, config, error);
+    if (status == 0)
+        status = load_files(context->ssl, config, error);
+    if (status != 0)
+        return status;
     as_tls_context_watch_clients(context);
     *context_out = context;
     context = NULL;
@@ -345,9 +345,9 @@ static int check(const struct as_tls_server_config *config, struct as_error *err
 int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_server **tls_out,
                       struct as_error *error)
 {
-    int result = check(config, error);
-    if (result != 0)
-        return result;
+    int status = check(config, error);
+    if (status != 0)
+        return status;
     AS_CLEANUP(as_tls_server_free_p)
     struct as_tls_server *tls = as_xcalloc(1, sizeof(*tls));
     tls->config = *config;
@@ -359,9 +359,9 @@ int as_tls_server_new(const struct as_tls_server_config *config, struct as_tls_s
     tls->config.allowed_sans =
         (const char *const *)copy_texts(config->allowed_sans, config->allowed_san_count);
     take_stamps(tls, tls->stamps); /* before reading, to find later changes */
-    result = make_context(&tls->config, &tls->context, error);
-    if (result != 0)
-        return result;
+    status = make_context(&tls->config, &tls->context, error);
+    if (status != 0)
+        return status;
     *tls_out = tls;
     tls = NULL;
     return 0;

@@ -268,6 +268,20 @@ const json_t *answer_at(const json_t *document, const char *path, size_t index)
     return json_is_array(value) ? json_array_get(value, index) : value;
 }
 
+unsigned answer_judge(const struct answer_word *rows, const char *text, unsigned absent)
+{
+    while (rows->glob && !as_str_glob(rows->glob, text))
+        rows++;
+    return rows->glob ? rows->value : absent;
+}
+
+unsigned answer_judge_message(const struct answer_word *rows, const char *message, unsigned absent)
+{
+    while (rows->glob && !strcasestr(message, rows->glob))
+        rows++;
+    return rows->glob ? rows->value : absent;
+}
+
 bool answer_has_word(const char *message, const char *const *words)
 {
     for (; *words; words++) {

@@ -52,6 +52,18 @@ void answer_wipe(json_t *document);
 size_t answer_count(const json_t *document, const char *path) AS_MUST_USE;
 const json_t *answer_at(const json_t *document, const char *path, size_t index) AS_MUST_USE;
 
+/* A table of words, which ends with a NULL: what each stands for, an enum of the table's own. */
+struct answer_word {
+    const char *glob;
+    unsigned value;
+};
+/* The value of the first row that matches the whole text; `absent` if none does. */
+unsigned answer_judge(const struct answer_word *rows, const char *text,
+                      unsigned absent) AS_MUST_USE;
+/* The same with rows that are parts of the message, ignoring case. */
+unsigned answer_judge_message(const struct answer_word *rows, const char *message,
+                              unsigned absent) AS_MUST_USE;
+
 /* Whether the message contains one of the words (NULL at the end), ignoring case. */
 bool answer_has_word(const char *message, const char *const *words) AS_MUST_USE;
 

@@ -22,6 +22,20 @@ void as_credentials_deinit(struct as_provider_credentials *credentials)
     *credentials = (struct as_provider_credentials){.key_id = NULL};
 }
 
+static char *copy(const char *text)
+{
+    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
+}
+
+void as_credentials_take_keys(struct as_credentials_talk *talk, const char *key_id,
+                              const char *secret, const char *token, as_maybe_time expires)
+{
+    const struct as_provider_credentials found = {
+        .key_id = copy(key_id), .secret = copy(secret), .token = copy(token), .expires = expires};
+    as_credentials_deinit(&talk->found);
+    talk->found = found;
+}
+
 void as_credentials_not_here(struct as_credentials_talk *talk)
 {
     talk->is_not_here = true;
@@ -55,7 +69,7 @@ static void hear_token(struct as_talk *talk)
 {
     const char *token = as_credentials_take_file(talk);
     if (token)
-        find_token((struct as_credentials_talk *)talk, token);
+        find_token(as_credentials_get(talk), token);
 }
 
 void as_credentials_begin_token_file(struct as_credentials_talk *talk)
@@ -70,8 +84,8 @@ void as_credentials_begin_token_file(struct as_credentials_talk *talk)
 void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names)
 {
     for (; *names; names++) {
-        const char *token = talk->talk.get_variable(*names);
-        if (!as_str_is_empty(token)) {
+        const char *token = as_variable_find(&talk->talk, *names);
+        if (token) {
             find_token(talk, token);
             return;
         }
@@ -84,6 +98,16 @@ void as_credentials_fail_unreached(struct as_credentials_talk *talk)
     as_talk_fail(&talk->talk, AS_TALK_RETRY,
                  "no other credentials are set up, and the metadata service cannot be reached: %s",
                  talk->talk.answer->error);
+}
+
+const char *as_credentials_take_word(struct as_talk *talk)
+{
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "+=,.@_-/";
+    const char *body = talk->answer->body;
+    const size_t size = strcspn(body, "\r\n");
+    return size > 0 && strspn(body, all) == size ? as_talk_print(talk, "%.*s", (int)size, body)
+                                                 : NULL;
 }
 
 bool as_region_is_good(const char *region)
@@ -100,6 +124,18 @@ bool as_region_check(struct as_talk *talk, const char *region)
                  "the region \"%s\" is none: a region is small letters, digits and hyphens",
                  region);
     return false;
+}
+
+const char *as_variable_find(const struct as_talk *talk, const char *name)
+{
+    const char *value = talk->get_variable(name);
+    return as_str_is_empty(value) ? NULL : value;
+}
+
+bool as_variable_is_on(const struct as_talk *talk, const char *variable)
+{
+    const char *value = talk->get_variable(variable);
+    return value && strcasecmp(value, "true") == 0;
 }
 
 const char *as_account_get(const struct as_provider_settings *account, const char *key)

@@ -68,6 +68,22 @@ bool as_group_keep_present(struct as_group_talk *talk)
     return false;
 }
 
+void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool with_pending)
+{
+    static const enum as_instance_state states[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
+    const struct as_group_view *view = &talk->view;
+    const char **ids = as_arena_alloc(&talk->talk.arena, view->instance_count + 1, sizeof(*ids));
+    int32_t count = 0;
+    for (size_t s = 0; s < (with_pending ? 2 : 1); s++) {
+        for (size_t i = 0; i < view->instance_count && count < wanted; i++) {
+            if (view->instances[i].state == states[s])
+                ids[count++] = view->instances[i].id;
+        }
+    }
+    talk->instances = ids;
+    talk->instance_count = (size_t)count;
+}
+
 void as_group_note_gone(struct as_group_talk *talk, size_t index)
 {
     if (!talk->are_gone)

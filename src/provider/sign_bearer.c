@@ -7,19 +7,9 @@
 #include <alertscaler/provider/sign.h>
 
 #include <errno.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include <alertscaler/base/str.h>
-
-/* Whether the token can be in a header: no line end, no blank. */
-static bool is_token(const char *text)
-{
-    for (; *text; text++) {
-        if (*text <= ' ' || *text > '~')
-            return false;
-    }
-    return true;
-}
 
 static int add_token(struct as_talk *talk, const char *header,
                      const struct as_provider_credentials *credentials, struct as_error *error)
@@ -28,7 +18,7 @@ static int add_token(struct as_talk *talk, const char *header,
         as_error_set(error, "the credentials have no token");
         return -EINVAL;
     }
-    if (!is_token(credentials->token)) {
+    if (!as_str_is_visible(credentials->token, strlen(credentials->token))) {
         as_error_set(error, "what is given as token has blanks, ends of lines or other characters "
                             "that no token has");
         return -EINVAL;

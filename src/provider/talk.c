@@ -97,6 +97,15 @@ void as_talk_write_json(struct as_talk *talk, json_t *document)
     json_decref(document);
 }
 
+void as_talk_add_parameter(struct as_talk *talk, const char *name, const char *value)
+{
+    struct as_buf *body = &talk->request.body;
+    if (!value)
+        return;
+    as_buf_printf(body, "%s%s=", body->size > 0 ? "&" : "", name);
+    as_encode_percent(body, value, strlen(value), ""); /* never in memory that is not wiped */
+}
+
 void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear)
 {
     talk->request.operation = operation;

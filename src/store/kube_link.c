@@ -194,11 +194,11 @@ static bool wait_for_next(struct kube_link *link, unsigned tries, int64_t retry_
 static int write_path(const struct kube_link *link, const char *name, struct as_buf *path)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
-    int code = as_kube_path_append(path, link->namespace_);
+    int status = as_kube_path_append(path, link->namespace_);
     as_buf_append_str(path, "/configmaps");
-    if (!code && name)
-        code = as_kube_path_append(path, name);
-    return code ? code : as_buf_check(path);
+    if (!status && name)
+        status = as_kube_path_append(path, name);
+    return status ? status : as_buf_check(path);
 }
 
 /* What an object says about its last write. */

@@ -67,9 +67,9 @@ static int take_head(struct opening *opening, const struct as_kube_config_map *m
                      struct as_error *error)
 {
     struct kube_link *link = &opening->store->link;
-    int code = as_kube_state_head_decode(map, &opening->head, error);
-    if (code)
-        return code;
+    int status = as_kube_state_head_decode(map, &opening->head, error);
+    if (status)
+        return status;
     as_buf_append(&opening->tail, opening->head.journal, opening->head.journal_size);
     opening->head.journal = NULL;
     opening->has_head = true;
@@ -84,9 +84,9 @@ static int take_segment(struct opening *opening, uint32_t slot,
 {
     struct segment *segment = &opening->segments[slot];
     const struct as_kube_config_item *text = as_kube_config_map_find(map, "journal");
-    int code = as_kube_state_get_number(map, "serial", &segment->serial, error);
-    if (code)
-        return code;
+    int status = as_kube_state_get_number(map, "serial", &segment->serial, error);
+    if (status)
+        return status;
     memcpy(opening->store->slots[slot].version, map->version, strlen(map->version) + 1);
     as_buf_append_str(&segment->text, "");
     if (text)
@@ -101,9 +101,9 @@ static int take_shard(struct opening *opening, uint32_t number,
     struct kube_table *table = &opening->store->table;
     struct kube_shard *shard = kube_table_get_shard(table, number);
     uint64_t sequence;
-    int code = as_kube_state_get_number(map, "sequence", &sequence, error);
-    if (code)
-        return code;
+    int status = as_kube_state_get_number(map, "sequence", &sequence, error);
+    if (status)
+        return status;
     if (sequence > opening->shard_sequence)
         opening->shard_sequence = sequence;
     memcpy(shard->version, map->version, strlen(map->version) + 1);
@@ -112,10 +112,10 @@ static int take_shard(struct opening *opening, uint32_t number,
         struct as_kube_state_piece piece;
         if (strcmp(item->key, "sequence") == 0 || strcmp(item->key, "write") == 0)
             continue;
-        code = as_kube_state_parse_record(item->key, strlen(item->key), item->text, item->size,
-                                          &arena, &piece, error);
-        if (code)
-            return code;
+        status = as_kube_state_parse_record(item->key, strlen(item->key), item->text, item->size,
+                                            &arena, &piece, error);
+        if (status)
+            return status;
         piece.shard = number;
         kube_table_load(table, &piece, item->size);
         as_arena_reset(&arena);
@@ -137,21 +137,21 @@ static int take_object(void *context, const struct as_kube_config_map *map, stru
 {
     struct opening *opening = context;
     uint32_t number;
-    int code = 0;
+    int status = 0;
     if (strcmp(map->name, AS_STORE_KUBERNETES_HEAD) == 0) {
-        code = take_head(opening, map, error);
+        status = take_head(opening, map, error);
     } else if (as_str_starts_with(map->name, SLOT_PREFIX) &&
                parse_number(map->name + strlen(SLOT_PREFIX), AS_KUBE_STATE_SLOTS_MAX, &number)) {
         opening->has_parts = true;
-        code = take_segment(opening, number, map, error);
+        status = take_segment(opening, number, map, error);
     } else if (as_str_starts_with(map->name, PREFIX) &&
                parse_number(map->name + strlen(PREFIX), AS_KUBE_STATE_SHARDS_MAX, &number)) {
         opening->has_parts = true;
-        code = take_shard(opening, number, map, error);
+        status = take_shard(opening, number, map, error);
     }
-    if (code)
+    if (status)
         as_error_wrap(error, "configmap %s", map->name);
-    return code;
+    return status;
 }
 
 /* The journal */
@@ -199,12 +199,12 @@ static int replay(struct opening *opening, struct as_error *error)
     }
     if (opening->tail.size)
         as_buf_append(&journal, opening->tail.data, opening->tail.size);
-    int code = as_buf_check(&journal);
+    int status = as_buf_check(&journal);
     opening->dirty_from = head->segment_count ? head->segments[0].serial : head->serial + 1;
-    if (code == 0)
-        code = as_kube_state_parse_journal(journal.data, journal.size, &visitor, error);
-    if (code)
-        return code;
+    if (status == 0)
+        status = as_kube_state_parse_journal(journal.data, journal.size, &visitor, error);
+    if (status)
+        return status;
     if (opening->has_gap || opening->shard_sequence > head->sequence ||
         (opening->has_commits && opening->last_sequence != head->sequence)) {
         as_error_set(error, "its parts do not belong together");
@@ -218,38 +218,38 @@ static int try_to_take_over(struct opening *opening, struct as_error *error)
 {
     struct kube_store *store = opening->store;
     const struct kube_reader reader = {begin, take_object, opening};
-    int code = kube_link_read(&store->link, &reader, error);
-    if (code)
-        return code;
+    int status = kube_link_read(&store->link, &reader, error);
+    if (status)
+        return status;
     if (!opening->has_head && opening->has_parts) {
         as_error_set(error, "configmap %s is missing", AS_STORE_KUBERNETES_HEAD);
         return -EBADMSG;
     }
-    if (opening->has_head && (code = replay(opening, error)))
-        return code;
+    if (opening->has_head && (status = replay(opening, error)))
+        return status;
     struct as_kube_state_head next = opening->head;
     next.epoch++;
     as_str_copy_line(store->config.holder, next.holder, sizeof(next.holder));
     next.journal = opening->tail.data;
     next.journal_size = opening->tail.size;
     store->head = next;
-    code = kube_store_write_head(store, &next, error);
-    if (code == 0 && opening->tail.size)
+    status = kube_store_write_head(store, &next, error);
+    if (status == 0 && opening->tail.size)
         as_buf_append(&store->tail, opening->tail.data, opening->tail.size);
-    return code ? code : as_buf_check(&store->tail);
+    return status ? status : as_buf_check(&store->tail);
 }
 
 int kube_store_take_over(struct kube_store *store, struct as_error *error)
 {
     struct opening opening = {.store = store};
-    int code = -ESTALE;
-    for (int i = 0; code == -ESTALE && i < ATTEMPTS_MAX; i++)
-        code = try_to_take_over(&opening, error);
-    if (code == 0)
+    int status = -ESTALE;
+    for (int i = 0; status == -ESTALE && i < ATTEMPTS_MAX; i++)
+        status = try_to_take_over(&opening, error);
+    if (status == 0)
         as_log(AS_LOG_INFO, "took the state over", AS_F("namespace", store->config.namespace_),
                AS_F("before", opening.head.holder), AS_FI("epoch", store->head.epoch),
                AS_FI("sequence", store->head.sequence));
-    if (code == -EBADMSG)
+    if (status == -EBADMSG)
         as_error_wrap(error,
                       "state in namespace %s does not hold together: restore all configmaps "
                       "labelled " AS_STORE_KUBERNETES_SELECTOR
@@ -257,5 +257,5 @@ int kube_store_take_over(struct kube_store *store, struct as_error *error)
                       "and locks in them",
                       store->config.namespace_);
     deinit(&opening);
-    return code;
+    return status;
 }

@@ -221,9 +221,9 @@ int kube_table_finish(struct kube_table *table, struct as_error *error)
     struct kube_record *record, *next;
     struct kube_piece *piece, *later;
     HASH_ITER (hh, table->by_id, piece, later) {
-        int code = attach(piece, error);
-        if (code)
-            return code;
+        int status = attach(piece, error);
+        if (status)
+            return status;
     }
     RB_FOREACH_SAFE (record, kube_records, &table->records, next) {
         if (record->count == 0) {
@@ -390,9 +390,9 @@ static int put(const struct job *job, const char *value, size_t size)
     at = 0;
     for (uint32_t i = 0; i < count; i++) {
         size_t part = cut(value + at, size - at);
-        int code = put_piece(job, i, (uint32_t)count, value + at, part);
-        if (code)
-            return code;
+        int status = put_piece(job, i, (uint32_t)count, value + at, part);
+        if (status)
+            return status;
         at += part;
     }
     return 0;
@@ -455,8 +455,9 @@ static int visit_record(const struct kube_record *record, struct as_buf *whole,
     as_buf_clear(whole);
     for (uint32_t i = 0; i < record->count; i++)
         as_buf_append(whole, record->pieces[i]->value, record->pieces[i]->size);
-    int code = as_buf_check(whole);
-    return code ? code : visit(context, record->key, record->key_size, whole->data, whole->size);
+    int status = as_buf_check(whole);
+    return status ? status
+                  : visit(context, record->key, record->key_size, whole->data, whole->size);
 }
 
 int kube_table_visit(struct kube_table *table, enum as_store_kind kind, as_store_visit_fn *visit,
@@ -464,12 +465,12 @@ int kube_table_visit(struct kube_table *table, enum as_store_kind kind, as_store
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf whole = AS_BUF_INIT(VALUE_MAX);
     struct kube_record *record;
-    int code = 0;
+    int status = 0;
     RB_FOREACH (record, kube_records, &table->records) {
         if (record->kind == (unsigned)kind)
-            code = visit_record(record, &whole, visit, context);
-        if (code)
+            status = visit_record(record, &whole, visit, context);
+        if (status)
             break;
     }
-    return code;
+    return status;
 }

@@ -41,9 +41,9 @@ int kube_store_write_head(struct kube_store *store, const struct as_kube_state_h
     };
     kube_link_name_write(&store->link, written.write);
     as_kube_state_head_encode(&written, &arena, items);
-    int code = kube_link_write(&store->link, &write, store->link.head_version, error);
-    if (code)
-        return code;
+    int status = kube_link_write(&store->link, &write, store->link.head_version, error);
+    if (status)
+        return status;
     memcpy(store->link.head_write, written.write, sizeof(written.write));
     written.journal = NULL;
     written.journal_size = 0;
@@ -81,23 +81,23 @@ static int write_segment(struct kube_store *store, struct as_kube_state_head *ne
         {"write", write_name, strlen(write_name)},
     };
     const struct kube_write write = {.name = name, .items = items, .count = AS_ARRAY_SIZE(items)};
-    int code = kube_link_write(&store->link, &write, store->slots[slot].version, error);
-    if (code == 0)
+    int status = kube_link_write(&store->link, &write, store->slots[slot].version, error);
+    if (status == 0)
         next->segments[next->segment_count++] = (struct as_kube_state_segment){slot, next->serial};
-    return code;
+    return status;
 }
 
 /* Cuts the text between characters, because each object holds a text. */
 static int write_segments(struct kube_store *store, struct as_kube_state_head *next,
                           const struct as_buf *text, struct as_error *error)
 {
-    int code = 0;
-    for (size_t at = 0; code == 0 && at < text->size;) {
+    int status = 0;
+    for (size_t at = 0; status == 0 && at < text->size;) {
         size_t size = as_str_cut_utf8(text->data + at, text->size - at, AS_STORE_KUBE_SEGMENT_MAX);
-        code = write_segment(store, next, text->data + at, size, error);
+        status = write_segment(store, next, text->data + at, size, error);
         at += size;
     }
-    return code;
+    return status;
 }
 
 /* Shards */
@@ -116,12 +116,12 @@ static int write_shard(struct kube_store *store, struct kube_shard *shard, bool 
     items[count++] = (struct as_kube_config_item){"write", write_name, strlen(write_name)};
     const struct kube_write write = {
         .name = name, .items = items, .count = count, .tries_once = tries_once};
-    int code = 0;
+    int status = 0;
     if (shard->piece_count > 0 || shard->version[0])
-        code = kube_link_write(&store->link, &write, shard->version, error);
-    if (code == 0)
+        status = kube_link_write(&store->link, &write, shard->version, error);
+    if (status == 0)
         shard->is_dirty = false;
-    return code;
+    return status;
 }
 
 /* Releases the segments that a head need not name any more. */
@@ -142,15 +142,15 @@ static int fold(struct kube_store *store, struct as_error *error)
     struct as_kube_state_head next = store->head;
     struct kube_shard *shard;
     while ((shard = kube_table_find_oldest(&store->table)) != NULL) {
-        int code = write_shard(store, shard, false, error);
-        if (code)
-            return code;
+        int status = write_shard(store, shard, false, error);
+        if (status)
+            return status;
     }
     release(store, &next);
-    int code = kube_store_write_head(store, &next, error);
-    if (code == 0)
+    int status = kube_store_write_head(store, &next, error);
+    if (status == 0)
         as_buf_clear(&store->tail);
-    return code;
+    return status;
 }
 
 static void kube_tidy(struct as_store *self)
@@ -159,22 +159,22 @@ static void kube_tidy(struct as_store *self)
     const struct as_clock *clock = store->config.env->clock;
     struct as_error error = AS_ERROR_INIT;
     struct kube_shard *shard;
-    int code = 0;
+    int status = 0;
     if (store->failed || store->head.segment_count < AS_STORE_KUBE_TIDY_SEGMENTS ||
         clock->get_mono(clock).us < store->tidy_at.us)
         return;
-    for (int i = 0; code == 0 && i < AS_STORE_KUBE_TIDY_SHARDS; i++) {
+    for (int i = 0; status == 0 && i < AS_STORE_KUBE_TIDY_SHARDS; i++) {
         shard = kube_table_find_oldest(&store->table);
         if (!shard || shard->dirty_from > store->head.serial)
             break; /* the next head releases all segments */
-        code = write_shard(store, shard, true, &error);
+        status = write_shard(store, shard, true, &error);
     }
-    if (code && !store->cannot_tidy)
+    if (status && !store->cannot_tidy)
         as_log(AS_LOG_WARN, "the state's journal cannot be moved into its shards",
                AS_F("error", error.text));
-    if (code)
+    if (status)
         store->tidy_at.us = clock->get_mono(clock).us + RETRY_TIDY_US;
-    store->cannot_tidy = code;
+    store->cannot_tidy = status;
 }
 
 /* Commits */
@@ -197,10 +197,10 @@ static int print_commit(struct kube_store *store, const struct as_store_change *
     AS_CLEANUP(as_buf_deinit) struct as_buf lines = AS_BUF_INIT(COMMIT_MAX);
     size_t line_count = 0;
     for (size_t i = 0; i < count; i++) {
-        int code = kube_table_change(&store->table, &changes[i], store->head.serial + 1, &lines,
-                                     &line_count, error);
-        if (code)
-            return code;
+        int status = kube_table_change(&store->table, &changes[i], store->head.serial + 1, &lines,
+                                       &line_count, error);
+        if (status)
+            return status;
     }
     as_kube_state_print_commit(store->head.sequence + 1, line_count, text);
     if (lines.size)
@@ -222,7 +222,7 @@ static int write_commit(struct kube_store *store, const struct as_buf *text, str
     struct as_buf whole = AS_BUF_INIT(COMMIT_MAX + AS_STORE_KUBE_TAIL_MAX);
     const bool fits = store->tail.size + text->size <=
                       (store->tail.size ? AS_STORE_KUBE_TAIL_FILL : AS_STORE_KUBE_TAIL_MAX);
-    int code = 0;
+    int status = 0;
     release(store, &next);
     as_buf_append_str(&whole, "");
     if (fits || text->size > AS_STORE_KUBE_TAIL_FILL) {
@@ -230,27 +230,27 @@ static int write_commit(struct kube_store *store, const struct as_buf *text, str
             as_buf_append(&whole, store->tail.data, store->tail.size);
         as_buf_append(&whole, text->data, text->size);
         if (!fits) {
-            code = write_segments(store, &next, &whole, error);
+            status = write_segments(store, &next, &whole, error);
             as_buf_clear(&whole);
         }
     } else {
-        code = write_segments(store, &next, &store->tail, error);
+        status = write_segments(store, &next, &store->tail, error);
         as_buf_append(&whole, text->data, text->size);
     }
-    if (code == 0)
-        code = as_buf_check(&whole);
-    if (code)
-        return code;
+    if (status == 0)
+        status = as_buf_check(&whole);
+    if (status)
+        return status;
     next.sequence++;
     next.journal = whole.data;
     next.journal_size = whole.size;
-    code = kube_store_write_head(store, &next, error);
-    if (code == 0) {
+    status = kube_store_write_head(store, &next, error);
+    if (status == 0) {
         as_buf_clear(&store->tail);
         if (whole.size)
             as_buf_append(&store->tail, whole.data, whole.size);
     }
-    return code;
+    return status;
 }
 
 static int kube_commit(struct as_store *self, const struct as_store_change *changes, size_t count,
@@ -265,13 +265,13 @@ static int kube_commit(struct as_store *self, const struct as_store_change *chan
     }
     if (count == 0)
         return 0;
-    int code = make_room(store, changes, count, error);
-    if (code == 0)
-        code = print_commit(store, changes, count, &text, error);
-    if (code == 0)
-        code = write_commit(store, &text, error);
-    store->failed = code;
-    return code;
+    int status = make_room(store, changes, count, error);
+    if (status == 0)
+        status = print_commit(store, changes, count, &text, error);
+    if (status == 0)
+        status = write_commit(store, &text, error);
+    store->failed = status;
+    return status;
 }
 
 static int kube_visit(struct as_store *self, enum as_store_kind kind, as_store_visit_fn *visit,
@@ -312,10 +312,10 @@ int as_store_kubernetes_open(const struct as_store_kubernetes_config *config,
     store->tidy_at.us = INT64_MIN;
     kube_link_init(&store->link, &store->config);
     kube_table_init(&store->table);
-    int code = kube_store_take_over(store, error);
-    if (code) {
+    int status = kube_store_take_over(store, error);
+    if (status) {
         kube_close(&store->port);
-        return code;
+        return status;
     }
     *store_out = &store->port;
     return 0;

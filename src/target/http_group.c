@@ -99,16 +99,16 @@ static void take_group(struct call *call, const struct as_http_response *respons
 {
     struct as_error error = AS_ERROR_INIT;
     struct as_http_group group;
-    int code = as_http_group_decode(response->body, response->body_size, &group, &error);
-    if (code == 0 && as_str_is_empty(group.etag)) {
+    int status = as_http_group_decode(response->body, response->body_size, &group, &error);
+    if (status == 0 && as_str_is_empty(group.etag)) {
         if (as_http_group_etag_is_valid(response->etag)) {
             snprintf(group.etag, sizeof(group.etag), "%s", response->etag);
         } else {
             as_error_set(&error, "ETag: too long, or not printable ASCII");
-            code = -1;
+            status = -1;
         }
     }
-    if (code == 0) {
+    if (status == 0) {
         call->group = group;
         return;
     }

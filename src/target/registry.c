@@ -239,10 +239,10 @@ static int open_kind(struct row *row, const struct as_target_adapter *adapter,
     struct as_kube_access *access;
     row->kind = adapter->kind;
     row->name = cluster->name;
-    int code = as_kube_access_new(&config, env, &access, &row->missing);
-    if (code == 0)
+    int status = as_kube_access_new(&config, env, &access, &row->missing);
+    if (status == 0)
         row->port = adapter->open(access, env);
-    return code;
+    return status;
 }
 
 static int open_cluster(struct registry *registry, const struct as_cluster_settings *cluster,
@@ -250,16 +250,16 @@ static int open_cluster(struct registry *registry, const struct as_cluster_setti
 {
     for (const struct as_target_adapter *adapter = as_target_adapters; adapter->kind; adapter++) {
         struct row *row = &registry->rows[registry->row_count++];
-        int code = open_kind(row, adapter, cluster, registry->env);
-        if (code == 0)
+        int status = open_kind(row, adapter, cluster, registry->env);
+        if (status == 0)
             continue;
         if (!is_implied(cluster)) {
             as_error_set(error, "%s", row->missing.text);
             as_error_wrap(error, "cluster %s", cluster->name);
-            return code;
+            return status;
         }
         if (adapter == as_target_adapters) /* once for all kinds */
-            as_log(code == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
+            as_log(status == -ENOENT ? AS_LOG_INFO : AS_LOG_WARN, "no Kubernetes cluster",
                    AS_F("reason", row->missing.text));
     }
     return 0;
@@ -298,10 +298,10 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     LIST_INIT(&registry->seeings);
     as_clusters_init(&registry->clusters, settings, env);
     for (size_t i = 0; i < settings->cluster_count; i++) {
-        int code = open_cluster(registry, &settings->clusters[i], error);
-        if (code) {
+        int status = open_cluster(registry, &settings->clusters[i], error);
+        if (status) {
             close_port(&registry->port);
-            return code;
+            return status;
         }
     }
     for (size_t i = 0; i < settings->provider_count; i++) {

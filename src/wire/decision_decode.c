@@ -482,9 +482,9 @@ int as_decision_decode_input_value(struct json_t *value, struct as_decide_docume
     struct decoder decoder = {.document = document, .arena = &document->arena};
 
     document->root = json_incref(value);
-    int code = decode_root(&decoder, error);
-    if (code)
-        return code;
+    int status = decode_root(&decoder, error);
+    if (status)
+        return status;
     *document_out = document;
     document = NULL;
     return 0;
@@ -500,9 +500,9 @@ int as_decision_decode_input(const char *json, size_t size,
         as_error_set(error, "not JSON: column %d: %s", problem.column, problem.text);
         return -EBADMSG;
     }
-    int code = as_decision_decode_input_value(value, document_out, error);
+    int status = as_decision_decode_input_value(value, document_out, error);
     json_decref(value);
-    return code;
+    return status;
 }
 
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document)

@@ -17,9 +17,9 @@ int as_http_group_decode(const char *json, size_t size, struct as_http_group *gr
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     struct as_http_group group = {.size = -1, .min = -1, .max = -1};
     struct as_reader reader;
-    int code = as_json_load_object(json, size, &object, error);
-    if (code)
-        return code;
+    int status = as_json_load_object(json, size, &object, error);
+    if (status)
+        return status;
     as_read_lenient(&reader, object, error);
     as_read_i32(&reader, "size", 0, &group.size);
     as_read_i32(&reader, "min", 0, &group.min);
@@ -29,10 +29,10 @@ int as_http_group_decode(const char *json, size_t size, struct as_http_group *gr
     as_read_require(&reader, "size");
     if (!as_http_group_etag_is_valid(group.etag))
         as_read_fail(&reader, "etag", "expected printable ASCII");
-    code = as_read_result(&reader);
-    if (code == 0)
+    status = as_read_result(&reader);
+    if (status == 0)
         *group_out = group;
-    return code;
+    return status;
 }
 
 void as_http_group_encode_change(int32_t size, int32_t observed, struct as_buf *out)
@@ -59,8 +59,5 @@ void as_http_group_decode_message(const char *json, size_t size, char message_ou
 bool as_http_group_etag_is_valid(const char *etag)
 {
     size_t size = strlen(etag);
-    for (size_t i = 0; i < size; i++)
-        if (etag[i] <= ' ' || etag[i] > '~')
-            return false;
-    return size < AS_VERSION_SIZE;
+    return size < AS_VERSION_SIZE && as_str_is_visible(etag, size);
 }

@@ -74,27 +74,28 @@ static int read_alert(const struct place *place, const struct tree_value *object
         return place_fail(place, "labels", NULL, "missing");
 
     alert->ends_at = YEAR_ONE;
-    int r = read_status(place, object, &alert->status);
-    if (r == 0)
-        r = place_read_labels(place, object, "labels", &alert->labels);
-    if (r == 0)
-        r = place_read_labels(place, object, "annotations", &alert->annotations);
-    if (r == 0)
-        r = place_read_time(place, object, "startsAt", true, &alert->starts_at);
-    if (r == 0)
-        r = place_read_time(place, object, "endsAt", false, &alert->ends_at);
-    if (r == 0)
-        r = place_read_identity(place, object, alert->labels, &alert->digest, &alert->fingerprint);
-    return r;
+    int status = read_status(place, object, &alert->status);
+    if (status == 0)
+        status = place_read_labels(place, object, "labels", &alert->labels);
+    if (status == 0)
+        status = place_read_labels(place, object, "annotations", &alert->annotations);
+    if (status == 0)
+        status = place_read_time(place, object, "startsAt", true, &alert->starts_at);
+    if (status == 0)
+        status = place_read_time(place, object, "endsAt", false, &alert->ends_at);
+    if (status == 0)
+        status =
+            place_read_identity(place, object, alert->labels, &alert->digest, &alert->fingerprint);
+    return status;
 }
 
 /* Its outcome says why; the other alerts are accepted. */
 static int give_up(struct place *place, struct as_alert *alert)
 {
     char *problem = NULL;
-    int r = place_give_up(place, &problem);
-    if (r < 0)
-        return r;
+    int status = place_give_up(place, &problem);
+    if (status < 0)
+        return status;
     as_labels_free(alert->labels);
     as_labels_free(alert->annotations);
     *alert = (struct as_alert){.problem = problem, .status = alert->status};

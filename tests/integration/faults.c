@@ -2,7 +2,7 @@
  * Preloaded into the program under test: makes one call of a class fail, the k-th of the whole
  * scenario. FAULTS names a file in which the calls are counted, over all processes that have it:
  *
- *   struct shared, as below; the test writes `chosen` and `at` and reads the rest.
+ *   struct shared, as below; the test writes `chosen`, `at` and `size` and reads the rest.
  *
  * Classes: calls on files (never on standard error), on sockets, and allocations. What a failed
  * call returns is what the kernel could: the errno alternates with k.
@@ -31,6 +31,7 @@ struct shared {
     uint64_t chosen, at; /* at: 0 for none */
     _Atomic uint64_t failed;
     char name[32]; /* of the call that failed */
+    uint64_t size; /* each malloc of so many bytes fails; 0 for none */
 };
 
 static struct shared *shared;
@@ -110,7 +111,7 @@ extern void *__libc_realloc(void *, size_t);
 
 void *malloc(size_t size)
 {
-    if (fails(ALLOC, "malloc"))
+    if (fails(ALLOC, "malloc") || (shared && size > 0 && size == shared->size))
         return NULL;
     return __interceptor_malloc ? __interceptor_malloc(size) : __libc_malloc(size);
 }

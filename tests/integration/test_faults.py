@@ -16,6 +16,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -34,6 +35,7 @@ WORKERS = int(os.environ.get("FAULT_WORKERS", "6"))
 ENDS = 8            # of one scenario by failed allocations; then it may go through
 TRIES = 3           # of a number that its life did not come to
 START_SIZE = 3
+POINTER_BYTES = struct.calcsize("P")
 SANITIZER_WITHOUT_MEMORY = "AddressSanitizer: CHECK failed: sanitizer_linux"    # its own thread's start was refused some
 PATIENCE = 40.0     # s: until what has to happen has happened, failures and pauses after them included
 
@@ -366,6 +368,24 @@ def test_a_connection_without_memory_ends_the_program_in_order(groups, tmp_path)
     print(f"a connection: {max(seen)} allocations; ends of the program: {dict(collections.Counter(ends))}")
     assert not scenario.problems, scenario.problems
     assert ends and 6 <= failed >= 0.8 * min(seen), f"{failed} have failed"
+
+
+def test_a_body_whose_names_find_no_memory_is_asked_for_again(groups, tmp_path):
+    """To find doubles, the reader sorts an object's names: it needs a pointer for each of them."""
+    scenario = Scenario(tmp_path / "names", groups, "allocations", 0)
+    names = 1717
+    body = notification(alert({"alertname": "none"})) | {"unknown": {str(number): 0 for number in range(names, 0, -1)}}
+    scenario.start()
+    scenario.wait(scenario.address, "it listens")
+    scenario.send("none", "of ours")
+    address = scenario.address()
+    scenario.faults.choose("allocations", 0, size=names * POINTER_BYTES)
+    answer = request("POST", address + "/webhook", body, timeout=5)
+    assert answer.status == 503 and answer.headers["Retry-After"] and "(out of memory): send it again" in answer.text, answer.text
+    scenario.faults.choose("allocations", 0)
+    assert request("POST", address + "/webhook", body, timeout=5).status == 200
+    scenario.stop()
+    assert not scenario.problems and not scenario.ends, (scenario.problems, scenario.ends)
 
 
 @pytest.mark.seconds(60 + 20 * RUNS if RUNS else 36000)

@@ -12,9 +12,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/store/memory.h>
 #include <alertscaler/store/sqlite.h>
 
+#include "../support/store_memory.h"
 #include "kube_api.h"
 #include "real_store.h"
 

@@ -31,12 +31,12 @@
 #include <jansson.h>
 
 #include <alertscaler/app/shell.h>
-#include <alertscaler/audit/memory.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/core/ruleset.h>
-#include <alertscaler/store/memory.h>
 
+#include "../support/audit_memory.h"
 #include "../support/rule_spec.h"
+#include "../support/store_memory.h"
 
 #define SECOND AS_US_PER_S
 #define MINUTE AS_US_PER_MIN

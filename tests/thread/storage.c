@@ -12,10 +12,10 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/audit/memory.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/store/memory.h>
 
+#include "../support/audit_memory.h"
+#include "../support/store_memory.h"
 #include "../unit/records.h"
 
 #define BATCHES 4000

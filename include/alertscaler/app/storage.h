@@ -48,7 +48,6 @@ void as_storage_batch_append(struct as_storage_batch *batch, const struct as_aud
  * most 50 ms later. If its commit also changes the state, or the store is shared, the batch is as
  * durable as others. */
 void as_storage_batch_let_lag(struct as_storage_batch *batch);
-bool as_storage_batch_is_empty(const struct as_storage_batch *batch);
 
 /* Called in the loop's thread (from as_storage_deliver). They may submit, but must not free the
  * storage. */

@@ -21,6 +21,9 @@ bool as_str_starts_with(const char *text, const char *prefix);
 size_t as_str_measure_utf8(const char *text, size_t size);
 bool as_str_is_utf8(const char *text, size_t size);
 
+/* Whether all bytes are ASCII characters that can be seen: no blank, no control character. */
+bool as_str_is_visible(const char *text, size_t size);
+
 /* The longest prefix of at most `max` bytes that does not cut a UTF-8 sequence. */
 size_t as_str_cut_utf8(const char *text, size_t size, size_t max);
 

@@ -24,7 +24,6 @@ enum as_choose_strategy {
     AS_CHOOSE_LEAST_UTILIZED, /* the larger of requested/allocatable of CPU and of memory */
     AS_CHOOSE_STRATEGY_COUNT
 };
-const char *as_choose_strategy_get_word(enum as_choose_strategy strategy); /* "empty_first", ... */
 
 /* `nodes` of a target: how its instances map to nodes of a cluster. */
 struct as_nodes_config {

@@ -35,10 +35,21 @@ struct as_credentials_talk {
     void *state; /* private to the source; memory of the talk */
 };
 
+/* The search that the talk is of. */
+static inline struct as_credentials_talk *as_credentials_get(struct as_talk *talk)
+{
+    return (struct as_credentials_talk *)talk;
+}
+
 struct as_credentials_source {
     const char *name; /* as in messages: "environment", "instance metadata" */
     void (*begin)(struct as_credentials_talk *talk);
 };
+
+/* Takes copies of what signs requests, in place of what was found before. NULL and "" count as not
+ * known. */
+void as_credentials_take_keys(struct as_credentials_talk *talk, const char *key_id,
+                              const char *secret, const char *token, as_maybe_time expires);
 
 void as_credentials_not_here(struct as_credentials_talk *talk);
 
@@ -55,10 +66,19 @@ void as_credentials_take_variable(struct as_credentials_talk *talk, const char *
  * does not exist, or is not there yet. */
 void as_credentials_fail_unreached(struct as_credentials_talk *talk);
 
+/* The first line of a metadata service's answer, as memory of the talk. NULL if it has characters
+ * that no name there has. */
+const char *as_credentials_take_word(struct as_talk *talk) AS_MUST_USE;
+
 /* as_region_is_good: whether a region can be part of a host name (lower-case letters, digits,
  * hyphens). as_region_check: the same, false after failing the talk. */
 bool as_region_is_good(const char *region) AS_MUST_USE;
 bool as_region_check(struct as_talk *talk, const char *region) AS_MUST_USE;
+
+/* An environment variable; NULL if it is not set or empty. */
+const char *as_variable_find(const struct as_talk *talk, const char *name) AS_MUST_USE;
+/* Whether the variable is "true", ignoring case. */
+bool as_variable_is_on(const struct as_talk *talk, const char *variable) AS_MUST_USE;
 
 /* An option of the account's settings; NULL if it is not given. */
 const char *as_account_get(const struct as_provider_settings *account, const char *key);

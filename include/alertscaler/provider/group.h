@@ -105,6 +105,12 @@ struct as_group_provider {
 
 const struct as_group_provider *as_group_provider_find(const char *type);
 
+/* The call that the talk is of. */
+static inline struct as_group_talk *as_group_get(struct as_talk *talk)
+{
+    return (struct as_group_talk *)talk;
+}
+
 /* Instances that exist or are pending. */
 int32_t as_group_count_coming(const struct as_group_view *view) AS_MUST_USE;
 int32_t as_group_count_present(const struct as_group_view *view) AS_MUST_USE; /* and failed */
@@ -117,6 +123,10 @@ bool as_group_is_present(const struct as_group_view *view, const char *id) AS_MU
  * False after failing the talk: another party has changed the size since the decision, so too many
  * instances might be removed. */
 bool as_group_keep_present(struct as_group_talk *talk) AS_MUST_USE;
+
+/* TAKE_BACK: makes `instances` those of the view that have failed, then, with_pending, those that
+ * are pending, at most `wanted`. */
+void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool with_pending);
 
 /* REMOVE: the provider says that this one of `instances` no longer exists, so its removal is not
  * waited for. */

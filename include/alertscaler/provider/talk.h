@@ -112,6 +112,8 @@ void as_talk_hear_time(struct as_talk *talk, as_wall_time now);
 void as_talk_ask(struct as_talk *talk, const char *method, const char *url_format, ...)
     AS_PRINTF(3, 4);
 void as_talk_header(struct as_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
+/* Adds name=value to a form, the value percent-encoded. NULL adds nothing. */
+void as_talk_add_parameter(struct as_talk *talk, const char *name, const char *value);
 /* Sets body and content type; frees the document. NULL (a text was not UTF-8): sending fails. */
 void as_talk_write_json(struct as_talk *talk, struct json_t *document);
 void as_talk_send(struct as_talk *talk, const char *operation, as_talk_hear_fn *hear);

@@ -6,8 +6,7 @@
 
 #include <alertscaler/base/time.h>
 
-/* One request, connection set-up included. */
-#define AS_TARGET_TIMEOUT_US   (10 * AS_US_PER_S)
+/* One request. */
 #define AS_TARGET_RESPONSE_MAX ((size_t)1 * 1024 * 1024)
 #define AS_TARGET_URL_MAX      ((size_t)4096)
 #define AS_TARGET_BODY_MAX     ((size_t)16 * 1024) /* of a request */

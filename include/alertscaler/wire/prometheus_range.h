@@ -16,7 +16,6 @@
 #include <alertscaler/wire/prometheus.h>
 
 #define AS_PROMETHEUS_RANGE_PATH "/api/v1/query_range"
-#define AS_PROMETHEUS_POINTS_MAX 11000 /* Prometheus' limit for one series of an answer */
 
 struct as_range {
     as_wall_time from, to; /* both inclusive */

@@ -250,7 +250,7 @@ static void on_response(void *context, const struct as_http_response *response, 
     struct as_reviewer *reviewer = asking->reviewer;
     struct result result = {asking, reviewer};
     struct as_error error = AS_ERROR_INIT;
-    int r = -1;
+    int status = -1;
     detach(asking);
     if (response->outcome != AS_HTTP_ANSWERED)
         as_error_set(&error, "%s", response->error);
@@ -260,9 +260,9 @@ static void on_response(void *context, const struct as_http_response *response, 
                          ? ": the account may not create tokenreviews.authentication.k8s.io"
                          : "");
     else
-        r = as_token_review_decode(response->body, response->body_size, reviewer->audiences,
-                                   reviewer->audience_count, on_reviewed, &result, &error);
-    if (r != 0) { /* no callback was called: the reviewer still exists */
+        status = as_token_review_decode(response->body, response->body_size, reviewer->audiences,
+                                        reviewer->audience_count, on_reviewed, &result, &error);
+    if (status != 0) { /* no callback was called: the reviewer still exists */
         add_failure(reviewer, error.text);
         tell(asking, NULL);
     }

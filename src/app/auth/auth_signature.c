@@ -9,25 +9,16 @@
 
 #include <openssl/evp.h>
 
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
 #define DIGEST_SIZE   32
 #define LOOK_EVERY_US (1 * AS_US_PER_S)
 
-static void print_hex(const unsigned char digest[DIGEST_SIZE], char text_out[2 * DIGEST_SIZE + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < DIGEST_SIZE; i++) {
-        text_out[2 * i] = digits[digest[i] >> 4];
-        text_out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    text_out[2 * DIGEST_SIZE] = '\0';
-}
-
 /* Aborts without memory or SHA-256. */
 static void sign(const char *secret, const struct as_signed_request *request, const char *timestamp,
-                 char text_out[2 * DIGEST_SIZE + 1])
+                 char text_out[2 * DIGEST_SIZE])
 {
     unsigned char digest[DIGEST_SIZE];
     size_t size = sizeof(digest);
@@ -44,7 +35,7 @@ static void sign(const char *secret, const struct as_signed_request *request, co
         abort();
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(key);
-    print_hex(digest, text_out);
+    as_encode_hex_digits(text_out, digest, sizeof(digest));
     explicit_bzero(digest, sizeof(digest));
 }
 
@@ -63,7 +54,7 @@ int as_signature_check(struct as_credential_signature *signature,
                        struct as_error *error)
 {
     const char *secret, *timestamp = signature->timestamp_header ? request->timestamp : NULL;
-    char expected[2 * DIGEST_SIZE + 1];
+    char expected[2 * DIGEST_SIZE];
     if (signature->timestamp_header && !timestamp) {
         as_error_set(error, "the header %s is missing, which is signed too",
                      signature->timestamp_header);

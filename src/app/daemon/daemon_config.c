@@ -51,20 +51,20 @@ static void set_error(struct as_error *error, const struct as_diagnostic *first,
 }
 
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
-                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
+                         struct as_diagnostics *diagnostics, bool is_repeat, int status,
                          struct as_error *error)
 {
     if (diagnostics->count > 0 && !is_repeat)
         log_diagnostics(diagnostics);
     const struct as_diagnostic *first = find_error(diagnostics);
-    if (r != 0 && first)
+    if (status != 0 && first)
         set_error(error, first, diagnostics->count == 1);
-    else if (r != 0)
-        as_error_set_errno(error, r, "%s", path);
-    if (r != 0)
+    else if (status != 0)
+        as_error_set_errno(error, status, "%s", path);
+    if (status != 0)
         as_sandbox_explain(daemon->sandbox, first ? first->file : path, error);
     as_diagnostics_deinit(diagnostics);
-    return r;
+    return status;
 }
 
 /* NULL with an error, after all problems were printed. */

@@ -172,7 +172,7 @@ int daemon_reload(void *context, const char *credential, struct as_error *error)
 /* 0 or `r`, with an error. Prints all problems first, unless they only repeat; frees the
  * diagnostics. */
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
-                         struct as_diagnostics *diagnostics, bool is_repeat, int r,
+                         struct as_diagnostics *diagnostics, bool is_repeat, int status,
                          struct as_error *error) AS_MUST_USE;
 
 /* daemon_web.c */

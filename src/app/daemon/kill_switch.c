@@ -106,10 +106,10 @@ static void on_blind(struct as_kill_switch *kill_switch, int code)
 static void look_at_file(struct as_kill_switch *kill_switch)
 {
     struct as_file_stamp now;
-    const int code = -as_file_stamp_take(kill_switch->path, &now);
-    const bool is_there = code == 0, is_gone = code == ENOENT || code == ENOTDIR;
+    const int status = -as_file_stamp_take(kill_switch->path, &now);
+    const bool is_there = status == 0, is_gone = status == ENOENT || status == ENOTDIR;
     if (!is_there && !is_gone) {
-        on_blind(kill_switch, code);
+        on_blind(kill_switch, status);
         return;
     }
     if (is_there && (!kill_switch->is_set || !as_file_stamp_is_same(&now, &kill_switch->seen)))

@@ -25,10 +25,10 @@ static int connect_to(const char *name)
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) != 0) {
-        const int error = -errno;
+        const int status = -errno;
         if (fd >= 0)
             close(fd);
-        return error;
+        return status;
     }
     return fd;
 }

@@ -40,9 +40,9 @@ int as_sandbox_protect_memory(enum as_sandbox_mode mode, struct as_error *error)
     if (mode == AS_SANDBOX_OFF)
         return 0;
     if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) != 0 || setrlimit(RLIMIT_CORE, &none) != 0) {
-        const int code = -errno;
-        as_error_set_errno(error, code, "memory cannot be protected from core dumps");
-        return code;
+        const int status = -errno;
+        as_error_set_errno(error, status, "memory cannot be protected from core dumps");
+        return status;
     }
     return 0;
 }
@@ -85,42 +85,42 @@ static int enter_landlock(struct as_sandbox *sandbox, enum as_sandbox_mode mode,
                           const char **missing_out, struct as_error *error)
 {
     const int level = sandbox_landlock_get_level();
-    const int code = level > 0 ? sandbox_landlock_enter(level, &sandbox->files) : -ENOSYS;
-    if (code == 0) {
+    const int status = level > 0 ? sandbox_landlock_enter(level, &sandbox->files) : -ENOSYS;
+    if (status == 0) {
         sandbox->landlock = level;
         return 0;
     }
     *missing_out = "Landlock: the kernel does not have it, or whoever started us does not allow it";
-    return mode == AS_SANDBOX_REQUIRED ? refuse("Landlock", code, error) : 0;
+    return mode == AS_SANDBOX_REQUIRED ? refuse("Landlock", status, error) : 0;
 }
 
 static int enter_seccomp(struct as_sandbox *sandbox, enum as_sandbox_mode mode,
                          const char **calls_out, const char **missing_out, struct as_error *error)
 {
-    const int code = HAS_SANITIZER ? -ENOTSUP : sandbox_seccomp_enter(!sandbox->is_strict);
-    if (code == 0) {
+    const int status = HAS_SANITIZER ? -ENOTSUP : sandbox_seccomp_enter(!sandbox->is_strict);
+    if (status == 0) {
         *calls_out = sandbox->is_strict ? "allowed by list" : "forbidden by list";
         return 0;
     }
     *missing_out = HAS_SANITIZER ? "seccomp: this build has sanitizers"
                                  : "seccomp: the kernel does not have it, or whoever started us "
                                    "does not allow it";
-    return mode == AS_SANDBOX_REQUIRED ? refuse("seccomp", code, error) : 0;
+    return mode == AS_SANDBOX_REQUIRED ? refuse("seccomp", status, error) : 0;
 }
 
 static int enter(struct as_sandbox *sandbox, enum as_sandbox_mode mode, struct as_error *error)
 {
     const char *calls = "any", *no_landlock = NULL, *no_seccomp = NULL;
-    int code = drop_capabilities();
-    if (code != 0) {
-        as_error_set_errno(error, code, "sandbox: capabilities cannot be given up");
-        return code;
+    int status = drop_capabilities();
+    if (status != 0) {
+        as_error_set_errno(error, status, "sandbox: capabilities cannot be given up");
+        return status;
     }
-    code = enter_landlock(sandbox, mode, &no_landlock, error);
-    if (code == 0)
-        code = enter_seccomp(sandbox, mode, &calls, &no_seccomp, error);
-    if (code != 0)
-        return code;
+    status = enter_landlock(sandbox, mode, &no_landlock, error);
+    if (status == 0)
+        status = enter_seccomp(sandbox, mode, &calls, &no_seccomp, error);
+    if (status != 0)
+        return status;
     if (!no_landlock && !no_seccomp)
         as_log(AS_LOG_INFO, "sandbox in force", AS_F("capabilities", "none"),
                AS_F("system_calls", calls), AS_FI("landlock", sandbox->landlock),
@@ -142,9 +142,9 @@ int as_sandbox_enter(const struct as_sandbox_config *config, struct as_sandbox *
         sandbox_files_collect(&sandbox->files, config);
         sandbox_files_add_system(&sandbox->files);
         sandbox->is_strict = !sandbox->files.runs_programs;
-        const int code = enter(sandbox, config->mode, error);
-        if (code != 0)
-            return code;
+        const int status = enter(sandbox, config->mode, error);
+        if (status != 0)
+            return status;
     }
     *sandbox_out = sandbox;
     sandbox = NULL;

@@ -81,13 +81,13 @@ static int allow(int ruleset, uint64_t handled, const struct sandbox_place *plac
     if (fd < 0)
         return 0; /* missing: nothing to allow */
     struct path_rule rule = {.allowed = get_rights(place->access) & handled, .folder = fd};
-    int code = fstat(fd, &info) == 0 ? 0 : -errno;
-    if (code == 0 && !S_ISDIR(info.st_mode))
+    int status = fstat(fd, &info) == 0 ? 0 : -errno;
+    if (status == 0 && !S_ISDIR(info.st_mode))
         rule.allowed &= FS_OF_FILES;
-    if (code == 0 && syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) != 0)
-        code = -errno;
+    if (status == 0 && syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) != 0)
+        status = -errno;
     close(fd);
-    return code;
+    return status;
 }
 
 /* The kernel may forget a folder of /proc/self, and then creates another one. Keeping it open for
@@ -109,13 +109,13 @@ int sandbox_landlock_enter(int level, const struct sandbox_files *files)
         (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
     if (ruleset < 0)
         return -errno;
-    int code = pin_process_folder();
-    for (size_t i = 0; code == 0 && i < files->count; i++)
-        code = allow(ruleset, attributes.fs, &files->places[i]);
-    if (code == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
-        code = -errno;
-    if (code == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)
-        code = -errno;
+    int status = pin_process_folder();
+    for (size_t i = 0; status == 0 && i < files->count; i++)
+        status = allow(ruleset, attributes.fs, &files->places[i]);
+    if (status == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
+        status = -errno;
+    if (status == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)
+        status = -errno;
     close(ruleset);
-    return code;
+    return status;
 }

@@ -81,13 +81,13 @@ static const char *const forbidden_strictly[] = {
 /* Skips names that libseccomp does not know: such calls are newer, and the default is right. */
 static int add_all(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t count)
 {
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
         const int number = seccomp_syscall_resolve_name(names[i]);
         if (number != __NR_SCMP_ERROR)
-            code = seccomp_rule_add(filter, action, number, 0);
+            status = seccomp_rule_add(filter, action, number, 0);
     }
-    return code;
+    return status;
 }
 
 static int allow_if(scmp_filter_ctx filter, int number, const struct scmp_arg_cmp *arguments,
@@ -102,13 +102,13 @@ static int allow_memory(scmp_filter_ctx filter)
 {
     static const scmp_datum_t kinds[] = {0, PROT_WRITE, PROT_EXEC};
     const scmp_datum_t both = PROT_WRITE | PROT_EXEC;
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(kinds); i++)
-        code =
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < AS_ARRAY_SIZE(kinds); i++)
+        status =
             allow_if(filter, SCMP_SYS(mmap), &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, both, kinds[i]), 1);
-    return code ? code
-                : allow_if(filter, SCMP_SYS(mprotect),
-                           &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), 1);
+    return status ? status
+                  : allow_if(filter, SCMP_SYS(mprotect),
+                             &SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), 1);
 }
 
 /* Threads, not processes. Filters cannot see clone3's flags, which are in memory: ENOSYS makes libc
@@ -117,23 +117,24 @@ static int allow_threads(scmp_filter_ctx filter, int pid)
 {
     const scmp_datum_t flags = CLONE_THREAD | NAMESPACES;
     const scmp_datum_t own = (scmp_datum_t)pid;
-    const int code = allow_if(filter, SCMP_SYS(clone),
-                              &SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, CLONE_THREAD), 1);
-    return code ? code : allow_if(filter, SCMP_SYS(tgkill), &SCMP_CMP64(0, SCMP_CMP_EQ, own), 1);
+    const int status = allow_if(filter, SCMP_SYS(clone),
+                                &SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, CLONE_THREAD), 1);
+    return status ? status
+                  : allow_if(filter, SCMP_SYS(tgkill), &SCMP_CMP64(0, SCMP_CMP_EQ, own), 1);
 }
 
 static int allow_sockets(scmp_filter_ctx filter)
 {
     static const scmp_datum_t families[] = {AF_INET, AF_INET6, AF_UNIX}; /* the last: for NSS */
     static const scmp_datum_t types[] = {SOCK_STREAM, SOCK_DGRAM};
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(families); i++) {
-        for (size_t k = 0; code == 0 && k < AS_ARRAY_SIZE(types); k++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < AS_ARRAY_SIZE(families); i++) {
+        for (size_t k = 0; status == 0 && k < AS_ARRAY_SIZE(types); k++) {
             const struct scmp_arg_cmp arguments[] = {
                 SCMP_CMP64(0, SCMP_CMP_EQ, families[i]),
                 SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, SOCKET_TYPE, types[k]),
             };
-            code = allow_if(filter, SCMP_SYS(socket), arguments, 2);
+            status = allow_if(filter, SCMP_SYS(socket), arguments, 2);
         }
     }
     const struct scmp_arg_cmp addresses[] = {
@@ -141,64 +142,64 @@ static int allow_sockets(scmp_filter_ctx filter)
         SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK),
         SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE),
     };
-    if (code == 0)
-        code = allow_if(filter, SCMP_SYS(socket), addresses, 2);
-    return code ? code
-                : allow_if(filter, SCMP_SYS(socketpair), &SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX), 1);
+    if (status == 0)
+        status = allow_if(filter, SCMP_SYS(socket), addresses, 2);
+    return status ? status
+                  : allow_if(filter, SCMP_SYS(socketpair), &SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX), 1);
 }
 
 static int allow_others(scmp_filter_ctx filter)
 {
     static const scmp_datum_t requests[] = {FIONBIO, FIONREAD, FIOCLEX, TCGETS, TIOCGWINSZ};
     static const scmp_datum_t options[] = {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE};
-    int code = allow_if(filter, SCMP_SYS(prlimit64), &SCMP_CMP64(2, SCMP_CMP_EQ, 0), 1);
-    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(requests); i++)
-        code = allow_if(filter, SCMP_SYS(ioctl), &SCMP_CMP32(1, SCMP_CMP_EQ, requests[i]), 1);
-    for (size_t i = 0; code == 0 && i < AS_ARRAY_SIZE(options); i++)
-        code = allow_if(filter, SCMP_SYS(prctl), &SCMP_CMP32(0, SCMP_CMP_EQ, options[i]), 1);
-    return code;
+    int status = allow_if(filter, SCMP_SYS(prlimit64), &SCMP_CMP64(2, SCMP_CMP_EQ, 0), 1);
+    for (size_t i = 0; status == 0 && i < AS_ARRAY_SIZE(requests); i++)
+        status = allow_if(filter, SCMP_SYS(ioctl), &SCMP_CMP32(1, SCMP_CMP_EQ, requests[i]), 1);
+    for (size_t i = 0; status == 0 && i < AS_ARRAY_SIZE(options); i++)
+        status = allow_if(filter, SCMP_SYS(prctl), &SCMP_CMP32(0, SCMP_CMP_EQ, options[i]), 1);
+    return status;
 }
 
 static int fill_strict(scmp_filter_ctx filter, int pid)
 {
-    int code = add_all(filter, SCMP_ACT_ALLOW, allowed, AS_ARRAY_SIZE(allowed));
-    if (code == 0)
-        code = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden, AS_ARRAY_SIZE(forbidden));
-    if (code == 0)
-        code = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden_strictly,
-                       AS_ARRAY_SIZE(forbidden_strictly));
-    if (code == 0)
-        code = allow_memory(filter);
-    if (code == 0)
-        code = allow_threads(filter, pid);
-    if (code == 0)
-        code = allow_sockets(filter);
-    return code ? code : allow_others(filter);
+    int status = add_all(filter, SCMP_ACT_ALLOW, allowed, AS_ARRAY_SIZE(allowed));
+    if (status == 0)
+        status = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden, AS_ARRAY_SIZE(forbidden));
+    if (status == 0)
+        status = add_all(filter, SCMP_ACT_KILL_PROCESS, forbidden_strictly,
+                         AS_ARRAY_SIZE(forbidden_strictly));
+    if (status == 0)
+        status = allow_memory(filter);
+    if (status == 0)
+        status = allow_threads(filter, pid);
+    if (status == 0)
+        status = allow_sockets(filter);
+    return status ? status : allow_others(filter);
 }
 
 int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid, scmp_filter_ctx *filter_out)
 {
     const uint32_t otherwise = runs_programs ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(ENOSYS);
     scmp_filter_ctx filter = seccomp_init(otherwise);
-    int code = filter ? 0 : -ENOMEM;
-    if (code == 0 && arch != seccomp_arch_native()) {
-        code = seccomp_arch_remove(filter, SCMP_ARCH_NATIVE);
-        if (code == 0)
-            code = seccomp_arch_add(filter, arch);
+    int status = filter ? 0 : -ENOMEM;
+    if (status == 0 && arch != seccomp_arch_native()) {
+        status = seccomp_arch_remove(filter, SCMP_ARCH_NATIVE);
+        if (status == 0)
+            status = seccomp_arch_add(filter, arch);
     }
-    if (code == 0) /* 32-bit calls have other numbers */
-        code = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    if (code == 0) /* all threads at once */
-        code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    if (code == 0) /* a binary tree, because the list is long */
-        code = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    if (code == 0 && runs_programs)
-        code = add_all(filter, SCMP_ACT_ERRNO(EPERM), forbidden, AS_ARRAY_SIZE(forbidden));
-    else if (code == 0)
-        code = fill_strict(filter, pid);
-    if (code != 0) {
+    if (status == 0) /* 32-bit calls have other numbers */
+        status = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (status == 0) /* all threads at once */
+        status = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (status == 0) /* a binary tree, because the list is long */
+        status = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    if (status == 0 && runs_programs)
+        status = add_all(filter, SCMP_ACT_ERRNO(EPERM), forbidden, AS_ARRAY_SIZE(forbidden));
+    else if (status == 0)
+        status = fill_strict(filter, pid);
+    if (status != 0) {
         seccomp_release(filter);
-        return code;
+        return status;
     }
     *filter_out = filter;
     return 0;
@@ -207,10 +208,10 @@ int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid, scmp_filter
 int sandbox_seccomp_enter(bool runs_programs)
 {
     scmp_filter_ctx filter;
-    int code = sandbox_seccomp_make(seccomp_arch_native(), runs_programs, getpid(), &filter);
-    if (code != 0)
-        return code;
-    code = seccomp_load(filter);
+    int status = sandbox_seccomp_make(seccomp_arch_native(), runs_programs, getpid(), &filter);
+    if (status != 0)
+        return status;
+    status = seccomp_load(filter);
     seccomp_release(filter);
-    return code;
+    return status;
 }

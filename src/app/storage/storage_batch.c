@@ -73,8 +73,3 @@ void as_storage_batch_append(struct as_storage_batch *batch, const struct as_aud
                                                                   .at_seq = record->at_seq};
     as_buf_append(&batch->bytes, record->json, record->size);
 }
-
-bool as_storage_batch_is_empty(const struct as_storage_batch *batch)
-{
-    return !batch->change_count && !batch->record_count;
-}

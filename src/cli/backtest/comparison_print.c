@@ -293,9 +293,9 @@ static int write_charts(const struct comparison *comparison, const char *folder,
         return -code;
     }
     RB_FOREACH (target, compared_tree, get_targets(comparison)) {
-        const int code = write_chart(comparison, target, ++number, folder, subtitle, error);
-        if (code)
-            return code;
+        const int status = write_chart(comparison, target, ++number, folder, subtitle, error);
+        if (status)
+            return status;
     }
     return 0;
 }

@@ -32,9 +32,9 @@ struct check {
     bool is_syntax_only; /* files named in a configuration are ignored */
 };
 
-static void add_result(struct check *check, int result, const struct as_config *config)
+static void add_result(struct check *check, int status, const struct as_config *config)
 {
-    if (result < 0)
+    if (status < 0)
         check->is_unreadable = true;
     if (!config)
         return;
@@ -48,17 +48,17 @@ static void add_result(struct check *check, int result, const struct as_config *
 static void check_settings(struct check *check, const char *path)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
-    int result = as_config_load(path, &config, &check->diagnostics);
+    int status = as_config_load(path, &config, &check->diagnostics);
     if (config && !check->is_syntax_only)
         check_files(config, &check->diagnostics);
-    add_result(check, result, config);
+    add_result(check, status, config);
 }
 
 static void check_rules(struct check *check, const char *const *paths, size_t count)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
-    int result = as_config_load_rules(paths, count, &config, &check->diagnostics);
-    add_result(check, result, config);
+    int status = as_config_load_rules(paths, count, &config, &check->diagnostics);
+    add_result(check, status, config);
 }
 
 /* Rule files among the operands are checked together: they may refer to each other. */

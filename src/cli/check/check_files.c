@@ -28,13 +28,13 @@ static void warn_unreadable(struct walk *walk, const struct as_yaml_node *node, 
 {
     char *text;
     size_t size;
-    const int code = as_file_read(path, FILE_MAX, &text, &size);
-    if (code == 0)
+    const int status = as_file_read(path, FILE_MAX, &text, &size);
+    if (status == 0)
         as_wipe_free(text);
     else
         as_yaml_warn(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
                      "%s cannot be read now: %s; what needs it fails until it can", path,
-                     strerror(-code));
+                     strerror(-status));
 }
 
 /* Paths in a configuration are relative to its folder. */

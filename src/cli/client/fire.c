@@ -72,17 +72,17 @@ static int make_body(const struct as_args *args, enum as_alert_status status, as
     notification->alert_count = 1;
     struct as_alert *alert = &notification->alerts[0];
     alert->status = status;
-    int r = read_labels(args, alert, error);
-    if (r == 0)
-        r = read_times(args, now, alert, error);
-    if (r != 0)
-        return r;
+    int code = read_labels(args, alert, error);
+    if (code == 0)
+        code = read_times(args, now, alert, error);
+    if (code != 0)
+        return code;
     alert->fingerprint = as_labels_get_fingerprint(alert->labels);
     as_payload_encode(notification, body);
-    r = as_buf_check(body);
-    if (r != 0)
+    code = as_buf_check(body);
+    if (code != 0)
         as_error_set(error, "the notification would be longer than %zu bytes", BODY_MAX);
-    return r;
+    return code;
 }
 
 static const char *get_text(const json_t *object, const char *key)

@@ -179,25 +179,25 @@ static int verify_all(struct verify_run *run, const struct log_files *files)
 {
     const char *state = as_args_get(run->args, "state");
     struct as_error error = AS_ERROR_INIT, fault = AS_ERROR_INIT;
-    int result = 0;
+    int status = 0;
 
-    for (size_t i = 0; !result && i < files->count; i++) {
+    for (size_t i = 0; !status && i < files->count; i++) {
         run->file = files->paths[i];
         run->is_overlap = run->verify.started;
         run->overlap_seq = 0;
-        result = check_file(run, run->file, &fault, &error);
+        status = check_file(run, run->file, &fault, &error);
     }
-    if (!result && state) {
+    if (!status && state) {
         run->line = 0;
-        result = check_end(run, state, &fault, &error);
+        status = check_end(run, state, &fault, &error);
     }
-    if (result < 0)
+    if (status < 0)
         return as_cli_fail(run->args, "%s", error.text);
     if (as_args_wants_json(run->args))
-        print_json(run, result ? fault.text : NULL);
+        print_json(run, status ? fault.text : NULL);
     else
-        print_text(run, result ? fault.text : NULL);
-    return result ? AS_EXIT_NO : AS_EXIT_OK;
+        print_text(run, status ? fault.text : NULL);
+    return status ? AS_EXIT_NO : AS_EXIT_OK;
 }
 
 static int run(const struct as_args *args)

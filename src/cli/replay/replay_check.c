@@ -126,10 +126,10 @@ static int decide(struct check *check, json_t *record, struct as_error *error)
         as_error_set(error, "the decision has no `input`");
         return -EBADMSG;
     }
-    int code = as_decision_decode_input_value(input, &document, error);
-    if (code) {
+    int status = as_decision_decode_input_value(input, &document, error);
+    if (status) {
         as_error_wrap(error, "input");
-        return code;
+        return status;
     }
     as_decide(&document->input, document->results, &decision);
     as_buf_clear(&check->output);

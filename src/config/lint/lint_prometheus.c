@@ -49,9 +49,9 @@ static void add_file(struct file_list *files, const char *path)
     files->items[files->count++] = as_xstrdup(path);
 }
 
-static int stop_glob(const char *path, int error)
+static int stop_glob(const char *path, int code)
 {
-    return error != ENOENT && error != ENOTDIR;
+    return code != ENOENT && code != ENOTDIR;
 }
 
 static bool is_pattern(const char *text)
@@ -174,11 +174,11 @@ static int read_file(const char *path, bool is_found, struct as_diagnostics *dia
 }
 
 /* Keeps the first error, but read errors before content errors. */
-static void keep_worst(int r, int *worst_io)
+static void keep_worst(int status, int *worst_io)
 {
     bool is_content = *worst_io == -EINVAL || *worst_io == -EFBIG;
-    if (r < 0 && (*worst_io == 0 || (is_content && r != -EINVAL && r != -EFBIG)))
-        *worst_io = r;
+    if (status < 0 && (*worst_io == 0 || (is_content && status != -EINVAL && status != -EFBIG)))
+        *worst_io = status;
 }
 
 int lint_prometheus_load(const char *const *patterns, size_t count,

@@ -50,35 +50,23 @@ static const struct schema_field resource_fields[] = {
     {0},
 };
 
-const struct schema schema_test_resources = {
-    .name = "requests",
-    .size = sizeof(struct raw_resources),
-    .fields = resource_fields,
-    .init = init_resources,
-};
-
-#define IN_POD(member) offsetof(struct raw_pod, member)
+const struct schema schema_test_resources =
+    SCHEMA("requests", raw_resources, resource_fields, .init = init_resources);
 
 static const struct schema_field pod_fields[] = {
-    {.key = "name", .type = SCHEMA_STRING, .is_required = true, .offset = IN_POD(name)},
-    {.key = "phase",
-     .type = SCHEMA_WORD,
-     .offset = IN_POD(phase),
-     .words = (const char *const[]){"Pending", "Running", "Succeeded", "Failed", "Unknown", NULL},
-     .fallback = "Running"},
-    {.key = "ready",
-     .type = SCHEMA_WORD,
-     .offset = IN_POD(ready),
-     .words = (const char *const[]){"false", "true", "unknown", NULL},
-     .fallback = "true"},
-    {.key = "deleting", .type = SCHEMA_BOOL, .offset = IN_POD(deleting), .fallback = "false"},
-    {.key = "age", .type = SCHEMA_DURATION, .offset = IN_POD(age_us), .fallback = "1d"},
-    {.key = "ready_for", .type = SCHEMA_DURATION, .offset = IN_POD(ready_for_us)},
-    {.key = "requests",
-     .type = SCHEMA_MAP,
-     .offset = IN_POD(requests),
-     .map = &schema_test_resources},
-    {.key = "limits", .type = SCHEMA_MAP, .offset = IN_POD(limits), .map = &schema_test_resources},
+    SCHEMA_FIELD("name", STRING, raw_pod, name, .is_required = true),
+    SCHEMA_FIELD("phase", WORD, raw_pod, phase,
+                 .words = (const char *const[]){"Pending", "Running", "Succeeded", "Failed",
+                                                "Unknown", NULL},
+                 .fallback = "Running"),
+    SCHEMA_FIELD("ready", WORD, raw_pod, ready,
+                 .words = (const char *const[]){"false", "true", "unknown", NULL},
+                 .fallback = "true"),
+    SCHEMA_FIELD("deleting", BOOL, raw_pod, deleting, .fallback = "false"),
+    SCHEMA_FIELD("age", DURATION, raw_pod, age_us, .fallback = "1d"),
+    SCHEMA_FIELD("ready_for", DURATION, raw_pod, ready_for_us),
+    SCHEMA_FIELD("requests", MAP, raw_pod, requests, .map = &schema_test_resources),
+    SCHEMA_FIELD("limits", MAP, raw_pod, limits, .map = &schema_test_resources),
     {0},
 };
 
@@ -95,13 +83,8 @@ static void finish_pod(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, as_yaml_find(node, "ready_for"), "longer than the pod's `age`");
 }
 
-const struct schema schema_test_pod = {
-    .name = "pods",
-    .size = sizeof(struct raw_pod),
-    .fields = pod_fields,
-    .init = init_pod,
-    .finish = finish_pod,
-};
+const struct schema schema_test_pod =
+    SCHEMA("pods", raw_pod, pod_fields, .init = init_pod, .finish = finish_pod);
 
 /* --- the nodes behind a target --- */
 
@@ -223,13 +206,8 @@ static void finish_state(struct loader *loader, const struct as_yaml_node *node,
         state->replicas = (int32_t)state->pod_count;
 }
 
-const struct schema schema_test_state = {
-    .name = "tests.targets",
-    .size = sizeof(struct raw_state),
-    .fields = state_fields,
-    .init = init_state,
-    .finish = finish_state,
-};
+const struct schema schema_test_state =
+    SCHEMA("tests.targets", raw_state, state_fields, .init = init_state, .finish = finish_state);
 
 /* --- labels --- */
 
@@ -288,20 +266,11 @@ static const struct schema_field input_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_annotations,
      .expected = "map of annotations"},
-    {.key = "starts",
-     .type = SCHEMA_DURATION,
-     .offset = IN_INPUT(starts_us),
-     .max = AS_RULE_TEST_TIME_MAX},
-    {.key = "every", .type = SCHEMA_DURATION, .offset = IN_INPUT(every_us), .min = AS_US_PER_S},
-    {.key = "until",
-     .type = SCHEMA_DURATION,
-     .offset = IN_INPUT(until_us),
-     .max = AS_RULE_TEST_TIME_MAX},
-    {.key = "receiver",
-     .type = SCHEMA_STRING,
-     .offset = IN_INPUT(receiver),
-     .fallback = "alertscaler"},
-    {.key = "target", .type = SCHEMA_STRING, .offset = IN_INPUT(target)},
+    SCHEMA_FIELD("starts", DURATION, raw_input, starts_us, .max = AS_RULE_TEST_TIME_MAX),
+    SCHEMA_FIELD("every", DURATION, raw_input, every_us, .min = AS_US_PER_S),
+    SCHEMA_FIELD("until", DURATION, raw_input, until_us, .max = AS_RULE_TEST_TIME_MAX),
+    SCHEMA_FIELD("receiver", STRING, raw_input, receiver, .fallback = "alertscaler"),
+    SCHEMA_FIELD("target", STRING, raw_input, target),
     STATE_FIELDS(IN_INPUT(state)),
     {0},
 };
@@ -363,17 +332,10 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, as_yaml_find(node, "starts"), "later than `at`");
 }
 
-const struct schema schema_test_input = {
-    .name = "tests.input",
-    .size = sizeof(struct raw_input),
-    .fields = input_fields,
-    .init = init_input,
-    .finish = finish_input,
-};
+const struct schema schema_test_input =
+    SCHEMA("tests.input", raw_input, input_fields, .init = init_input, .finish = finish_input);
 
 /* --- queries --- */
-
-#define IN_QUERY(member) offsetof(struct raw_query, member)
 
 static void parse_value(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -397,15 +359,11 @@ static void parse_samples(struct loader *loader, const struct as_yaml_node *map,
 }
 
 static const struct schema_field query_fields[] = {
-    {.key = "query", .type = SCHEMA_TEXT, .is_required = true, .offset = IN_QUERY(query)},
-    {.key = "at",
-     .type = SCHEMA_DURATION,
-     .offset = IN_QUERY(at_us),
-     .max = AS_RULE_TEST_TIME_MAX,
-     .fallback = "0s"},
+    SCHEMA_FIELD("query", TEXT, raw_query, query, .is_required = true),
+    SCHEMA_FIELD("at", DURATION, raw_query, at_us, .max = AS_RULE_TEST_TIME_MAX, .fallback = "0s"),
     {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
     {.key = "pods", .type = SCHEMA_CUSTOM, .parse = parse_samples, .expected = "map of numbers"},
-    {.key = "error", .type = SCHEMA_STRING, .offset = IN_QUERY(error)},
+    SCHEMA_FIELD("error", STRING, raw_query, error),
     {0},
 };
 
@@ -417,16 +375,10 @@ static void finish_query(struct loader *loader, const struct as_yaml_node *node,
     (void)schema_check_one_of(loader, node, at, kinds, true);
 }
 
-const struct schema schema_test_query = {
-    .name = "tests.queries",
-    .size = sizeof(struct raw_query),
-    .fields = query_fields,
-    .finish = finish_query,
-};
+const struct schema schema_test_query =
+    SCHEMA("tests.queries", raw_query, query_fields, .finish = finish_query);
 
 /* --- what is expected --- */
-
-#define IN_EXPECT(member) offsetof(struct raw_expect, member)
 
 const char *const test_outcomes[] = {
     "queued",    "no_rule",       "duplicate", "stale", "silenced", "target_not_allowed",
@@ -450,21 +402,13 @@ static void parse_reason(struct loader *loader, const struct as_yaml_node *value
 
 static const struct schema_field expect_fields[] = {
     AT_FIELD(raw_expect),
-    {.key = "target", .type = SCHEMA_STRING, .offset = IN_EXPECT(target)},
-    {.key = "replicas",
-     .type = SCHEMA_INT,
-     .offset = IN_EXPECT(expected.replicas),
-     .min = 0,
-     .max = AS_SIZE_MAX},
+    SCHEMA_FIELD("target", STRING, raw_expect, target),
+    SCHEMA_FIELD("replicas", INT, raw_expect, expected.replicas, .min = 0, .max = AS_SIZE_MAX),
     {.key = "reason", .type = SCHEMA_CUSTOM, .parse = parse_reason, .expected = "reason code"},
-    {.key = "rule", .type = SCHEMA_STRING, .offset = IN_EXPECT(expected.rule)},
-    {.key = "desired",
-     .type = SCHEMA_INT,
-     .offset = IN_EXPECT(expected.desired),
-     .min = 0,
-     .max = AS_SIZE_MAX},
+    SCHEMA_FIELD("rule", STRING, raw_expect, expected.rule),
+    SCHEMA_FIELD("desired", INT, raw_expect, expected.desired, .min = 0, .max = AS_SIZE_MAX),
     {.key = "alert", .type = SCHEMA_CUSTOM, .parse = parse_alert, .expected = "map of labels"},
-    {.key = "outcome", .type = SCHEMA_WORD, .offset = IN_EXPECT(outcome), .words = test_outcomes},
+    SCHEMA_FIELD("outcome", WORD, raw_expect, outcome, .words = test_outcomes),
     {0},
 };
 
@@ -496,13 +440,8 @@ static void finish_expect(struct loader *loader, const struct as_yaml_node *node
                                 : "`outcome`");
 }
 
-const struct schema schema_test_expect = {
-    .name = "tests.expect",
-    .size = sizeof(struct raw_expect),
-    .fields = expect_fields,
-    .init = init_expect,
-    .finish = finish_expect,
-};
+const struct schema schema_test_expect =
+    SCHEMA("tests.expect", raw_expect, expect_fields, .init = init_expect, .finish = finish_expect);
 
 /* --- tests and their file --- */
 
@@ -535,7 +474,7 @@ static void parse_targets(struct loader *loader, const struct as_yaml_node *map,
 }
 
 static const struct schema_field test_fields[] = {
-    {.key = "name", .type = SCHEMA_STRING, .is_required = true, .offset = IN_TEST(name)},
+    SCHEMA_FIELD("name", STRING, raw_test, name, .is_required = true),
     {.key = "start",
      .type = SCHEMA_CUSTOM,
      .parse = parse_start,
@@ -546,22 +485,12 @@ static const struct schema_field test_fields[] = {
      .is_required = true,
      .parse = parse_targets,
      .expected = "map of targets"},
-    {.key = "input",
-     .type = SCHEMA_MAPS,
-     .offset = IN_TEST(input),
-     .count_offset = IN_TEST(input_count),
-     .map = &schema_test_input},
-    {.key = "queries",
-     .type = SCHEMA_MAPS,
-     .offset = IN_TEST(queries),
-     .count_offset = IN_TEST(query_count),
-     .map = &schema_test_query},
-    {.key = "expect",
-     .type = SCHEMA_MAPS,
-     .is_required = true,
-     .offset = IN_TEST(expect),
-     .count_offset = IN_TEST(expect_count),
-     .map = &schema_test_expect},
+    SCHEMA_FIELD("input", MAPS, raw_test, input, .count_offset = IN_TEST(input_count),
+                 .map = &schema_test_input),
+    SCHEMA_FIELD("queries", MAPS, raw_test, queries, .count_offset = IN_TEST(query_count),
+                 .map = &schema_test_query),
+    SCHEMA_FIELD("expect", MAPS, raw_test, expect, .is_required = true,
+                 .count_offset = IN_TEST(expect_count), .map = &schema_test_expect),
     {0},
 };
 
@@ -575,25 +504,14 @@ static void finish_test(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, expect, "a test that expects nothing cannot fail");
 }
 
-const struct schema schema_test = {
-    .name = "tests",
-    .size = sizeof(struct raw_test),
-    .fields = test_fields,
-    .finish = finish_test,
-};
+const struct schema schema_test = SCHEMA("tests", raw_test, test_fields, .finish = finish_test);
 
 static const struct schema_field file_fields[] = {
-    {.key = "rule_files",
-     .type = SCHEMA_PATHS,
-     .offset = IN_FILE(rule_files),
-     .count_offset = IN_FILE(rule_file_count)},
-    {.key = "config_file", .type = SCHEMA_PATH, .offset = IN_FILE(config_file)},
-    {.key = "tests",
-     .type = SCHEMA_MAPS,
-     .is_required = true,
-     .offset = IN_FILE(tests),
-     .count_offset = IN_FILE(test_count),
-     .map = &schema_test},
+    SCHEMA_FIELD("rule_files", PATHS, raw_test_file, rule_files,
+                 .count_offset = IN_FILE(rule_file_count)),
+    SCHEMA_FIELD("config_file", PATH, raw_test_file, config_file),
+    SCHEMA_FIELD("tests", MAPS, raw_test_file, tests, .is_required = true,
+                 .count_offset = IN_FILE(test_count), .map = &schema_test),
     {0},
 };
 

@@ -70,14 +70,14 @@ static void parse_nodes(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field source_fields[] = {
-    {.key = "annotation", .type = SCHEMA_STRING, .offset = offsetof(struct raw_source, annotation)},
-    {.key = "label", .type = SCHEMA_STRING, .offset = offsetof(struct raw_source, label)},
+    SCHEMA_FIELD("annotation", STRING, raw_source, annotation),
+    SCHEMA_FIELD("label", STRING, raw_source, label),
     {.key = "nodes",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
      .words = as_nodes_words,
      .expected = "one of utilization, count, cores"},
-    {.key = "query", .type = SCHEMA_QUERY, .offset = offsetof(struct raw_source, query)},
+    SCHEMA_FIELD("query", QUERY, raw_source, query),
     {0},
 };
 
@@ -89,12 +89,8 @@ static void finish_source(struct loader *loader, const struct as_yaml_node *node
     schema_check_one_of(loader, node, at, rule_source_keys, true);
 }
 
-const struct schema rule_source = {
-    .name = "source",
-    .size = sizeof(struct raw_source),
-    .fields = source_fields,
-    .finish = finish_source,
-};
+const struct schema rule_source =
+    SCHEMA("source", raw_source, source_fields, .finish = finish_source);
 
 /* `scale_up`, `scale_down` */
 
@@ -147,29 +143,14 @@ static void finish_step(struct loader *loader, const struct as_yaml_node *node,
     finish_amount(loader, node, &step->amount);
 }
 
-static const struct schema steps = {
-    .name = "steps",
-    .size = sizeof(struct raw_step),
-    .fields = step_fields,
-    .finish = finish_step,
-};
+static const struct schema steps = SCHEMA("steps", raw_step, step_fields, .finish = finish_step);
 
 static const struct schema_field scale_fields[] = {
     AMOUNT_FIELDS(false),
-    {.key = "value",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct raw_scale, value),
-     .map = &rule_source},
-    {.key = "steps",
-     .type = SCHEMA_MAPS,
-     .offset = offsetof(struct raw_scale, steps),
-     .count_offset = offsetof(struct raw_scale, step_count),
-     .map = &steps},
-    {.key = "to",
-     .type = SCHEMA_INT,
-     .offset = offsetof(struct raw_scale, to),
-     .min = 0,
-     .max = AS_SIZE_MAX},
+    SCHEMA_FIELD("value", MAP, raw_scale, value, .map = &rule_source),
+    SCHEMA_FIELD("steps", MAPS, raw_scale, steps,
+                 .count_offset = offsetof(struct raw_scale, step_count), .map = &steps),
+    SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX),
     {0},
 };
 
@@ -219,12 +200,7 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
     check_step_order(loader, list, scale);
 }
 
-static const struct schema scale = {
-    .name = "scale",
-    .size = sizeof(struct raw_scale),
-    .fields = scale_fields,
-    .finish = finish_scale,
-};
+static const struct schema scale = SCHEMA("scale", raw_scale, scale_fields, .finish = finish_scale);
 
 static const struct as_step *convert_steps(struct loader *loader, const struct raw_scale *raw)
 {
@@ -306,33 +282,16 @@ static const struct schema_field rung_fields[] = {
      .is_required = true,
      .parse = parse_from,
      .expected = "number"},
-    {.key = "size",
-     .type = SCHEMA_INT,
-     .is_required = true,
-     .offset = offsetof(struct raw_step, size),
-     .min = 0,
-     .max = AS_SIZE_MAX},
+    SCHEMA_FIELD("size", INT, raw_step, size, .is_required = true, .min = 0, .max = AS_SIZE_MAX),
     {0},
 };
 
-static const struct schema rungs = {
-    .name = "scale_to.steps",
-    .size = sizeof(struct raw_step),
-    .fields = rung_fields,
-};
+static const struct schema rungs = SCHEMA("scale_to.steps", raw_step, rung_fields);
 
 static const struct schema_field ladder_fields[] = {
-    {.key = "value",
-     .type = SCHEMA_MAP,
-     .is_required = true,
-     .offset = offsetof(struct raw_scale, value),
-     .map = &rule_source},
-    {.key = "steps",
-     .type = SCHEMA_MAPS,
-     .is_required = true,
-     .offset = offsetof(struct raw_scale, steps),
-     .count_offset = offsetof(struct raw_scale, step_count),
-     .map = &rungs},
+    SCHEMA_FIELD("value", MAP, raw_scale, value, .is_required = true, .map = &rule_source),
+    SCHEMA_FIELD("steps", MAPS, raw_scale, steps, .is_required = true,
+                 .count_offset = offsetof(struct raw_scale, step_count), .map = &rungs),
     {0},
 };
 
@@ -352,12 +311,8 @@ static void finish_ladder(struct loader *loader, const struct as_yaml_node *node
     }
 }
 
-static const struct schema ladder = {
-    .name = "scale_to",
-    .size = sizeof(struct raw_scale),
-    .fields = ladder_fields,
-    .finish = finish_ladder,
-};
+static const struct schema ladder =
+    SCHEMA("scale_to", raw_scale, ladder_fields, .finish = finish_ladder);
 
 void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -389,24 +344,13 @@ void parse_pass_through(struct loader *loader, const struct as_yaml_node *value,
 /* `on_resolved` */
 
 static const struct schema_field give_back_fields[] = {
-    {.key = "after",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct as_ending, after_us),
-     .fallback = "0s"},
-    {.key = "step",
-     .type = SCHEMA_PERCENT,
-     .offset = offsetof(struct as_ending, step_milli_percent),
-     .min = 1,
-     .max = 100000,
-     .fallback = "100%"},
+    SCHEMA_FIELD("after", DURATION, as_ending, after_us, .fallback = "0s"),
+    SCHEMA_FIELD("step", PERCENT, as_ending, step_milli_percent, .min = 1, .max = 100000,
+                 .fallback = "100%"),
     {0},
 };
 
-static const struct schema give_back = {
-    .name = "give_back",
-    .size = sizeof(struct as_ending),
-    .fields = give_back_fields,
-};
+static const struct schema give_back = SCHEMA("give_back", as_ending, give_back_fields);
 
 static const struct schema_field ending_down_fields[] = {AMOUNT_FIELDS(true), {0}};
 
@@ -424,13 +368,9 @@ static void finish_ending_down(struct loader *loader, const struct as_yaml_node 
     check_at_most_all(loader, node, &amount->by);
 }
 
-static const struct schema ending_down = {
-    .name = "on_resolved.scale_down",
-    .size = sizeof(struct raw_amount),
-    .fields = ending_down_fields,
-    .refusals = ending_down_refusals,
-    .finish = finish_ending_down,
-};
+static const struct schema ending_down =
+    SCHEMA("on_resolved.scale_down", raw_amount, ending_down_fields,
+           .refusals = ending_down_refusals, .finish = finish_ending_down);
 
 struct raw_ending {
     struct as_ending give_back;
@@ -439,19 +379,9 @@ struct raw_ending {
 };
 
 static const struct schema_field on_resolved_fields[] = {
-    {.key = "give_back",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct raw_ending, give_back),
-     .map = &give_back},
-    {.key = "scale_down",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct raw_ending, scale_down),
-     .map = &ending_down},
-    {.key = "scale_to",
-     .type = SCHEMA_INT,
-     .offset = offsetof(struct raw_ending, scale_to),
-     .min = 0,
-     .max = AS_SIZE_MAX},
+    SCHEMA_FIELD("give_back", MAP, raw_ending, give_back, .map = &give_back),
+    SCHEMA_FIELD("scale_down", MAP, raw_ending, scale_down, .map = &ending_down),
+    SCHEMA_FIELD("scale_to", INT, raw_ending, scale_to, .min = 0, .max = AS_SIZE_MAX),
     {0},
 };
 
@@ -462,12 +392,8 @@ static void finish_on_resolved(struct loader *loader, const struct as_yaml_node 
                         (const char *const[]){"give_back", "scale_down", "scale_to", NULL}, true);
 }
 
-static const struct schema on_resolved = {
-    .name = "on_resolved",
-    .size = sizeof(struct raw_ending),
-    .fields = on_resolved_fields,
-    .finish = finish_on_resolved,
-};
+static const struct schema on_resolved =
+    SCHEMA("on_resolved", raw_ending, on_resolved_fields, .finish = finish_on_resolved);
 
 static struct as_ending convert_ending(const struct as_yaml_node *map, const struct raw_ending *raw)
 {
@@ -506,18 +432,11 @@ void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, 
 /* `guard` */
 
 static const struct schema_field guard_fields[] = {
-    {.key = "query",
-     .type = SCHEMA_QUERY,
-     .is_required = true,
-     .offset = offsetof(struct raw_rule, guard)},
+    SCHEMA_FIELD("query", QUERY, raw_rule, guard, .is_required = true),
     {0},
 };
 
-static const struct schema guard = {
-    .name = "guard",
-    .size = sizeof(struct raw_rule),
-    .fields = guard_fields,
-};
+static const struct schema guard = SCHEMA("guard", raw_rule, guard_fields);
 
 void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object)
 {

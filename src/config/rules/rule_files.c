@@ -49,9 +49,9 @@ void rule_files_sort(struct rule_files *files)
 }
 
 /* A missing folder has no matching files; an unreadable folder might have some. */
-static int stop_glob(const char *path, int error)
+static int stop_glob(const char *path, int code)
 {
-    return error != ENOENT && error != ENOTDIR;
+    return code != ENOENT && code != ENOTDIR;
 }
 
 /* Relative to the folder; glob characters of the folder's name are escaped. */

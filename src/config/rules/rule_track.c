@@ -43,24 +43,12 @@ static const struct schema_field track_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_average_value,
      .expected = "number"},
-    {.key = "utilization",
-     .type = SCHEMA_PERCENT,
-     .offset = offsetof(struct raw_track, utilization),
-     .min = 1000,
-     .max = INT64_C(1000000) * 1000},
-    {.key = "of", .type = SCHEMA_WORD, .offset = offsetof(struct raw_track, of), .words = of_words},
-    {.key = "resource",
-     .type = SCHEMA_WORD,
-     .offset = offsetof(struct raw_track, resource),
-     .words = resource_words},
-    {.key = "per_pod",
-     .type = SCHEMA_BOOL,
-     .offset = offsetof(struct raw_track, source.per_pod),
-     .fallback = "false"},
-    {.key = "pod_label",
-     .type = SCHEMA_STRING,
-     .offset = offsetof(struct raw_track, source.pod_label),
-     .fallback = "pod"},
+    SCHEMA_FIELD("utilization", PERCENT, raw_track, utilization, .min = 1000,
+                 .max = INT64_C(1000000) * 1000),
+    SCHEMA_FIELD("of", WORD, raw_track, of, .words = of_words),
+    SCHEMA_FIELD("resource", WORD, raw_track, resource, .words = resource_words),
+    SCHEMA_FIELD("per_pod", BOOL, raw_track, source.per_pod, .fallback = "false"),
+    SCHEMA_FIELD("pod_label", STRING, raw_track, source.pod_label, .fallback = "pod"),
     {0},
 };
 
@@ -92,14 +80,9 @@ static void finish_track(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, pod_label, "`pod_label` goes with `per_pod: true`");
 }
 
-const struct schema rule_track = {
-    .name = "track",
-    .size = sizeof(struct raw_track),
-    .fields = track_fields,
-    .base = &rule_source,
-    .base_offset = offsetof(struct raw_track, source),
-    .finish = finish_track,
-};
+const struct schema rule_track =
+    SCHEMA("track", raw_track, track_fields, .base = &rule_source,
+           .base_offset = offsetof(struct raw_track, source), .finish = finish_track);
 
 static enum as_goal get_goal(const struct raw_track *raw)
 {

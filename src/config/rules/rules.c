@@ -26,17 +26,15 @@ static void parse_match(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field rule_fields[] = {
-    {.key = "name", .type = SCHEMA_NAME, .is_required = true, .offset = IN_RULE(name)},
+    SCHEMA_FIELD("name", NAME, raw_rule, name, .is_required = true),
     {.key = "match",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_match,
      .expected = "list of matchers"},
-    {.key = "receivers",
-     .type = SCHEMA_STRINGS,
-     .offset = IN_RULE(receivers),
-     .count_offset = IN_RULE(receiver_count)},
-    {.key = "target", .type = SCHEMA_STRING, .is_required = true, .offset = IN_RULE(target)},
+    SCHEMA_FIELD("receivers", STRINGS, raw_rule, receivers,
+                 .count_offset = IN_RULE(receiver_count)),
+    SCHEMA_FIELD("target", STRING, raw_rule, target, .is_required = true),
     {.key = "scale_up", .type = SCHEMA_CUSTOM, .parse = parse_scale_up, .expected = "map"},
     {.key = "scale_down", .type = SCHEMA_CUSTOM, .parse = parse_scale_down, .expected = "map"},
     {.key = "scale_to",
@@ -50,16 +48,12 @@ static const struct schema_field rule_fields[] = {
      .parse = parse_on_resolved,
      .expected = "word or map",
      .fallback = "nothing"},
-    {.key = "every", .type = SCHEMA_DURATION, .offset = IN_RULE(every_us), .min = AS_US_PER_S},
-    {.key = "max_steps",
-     .type = SCHEMA_INT,
-     .offset = IN_RULE(max_steps),
-     .min = 1,
-     .max = AS_SIZE_MAX},
-    {.key = "once", .type = SCHEMA_BOOL, .offset = IN_RULE(once), .fallback = "false"},
+    SCHEMA_FIELD("every", DURATION, raw_rule, every_us, .min = AS_US_PER_S),
+    SCHEMA_FIELD("max_steps", INT, raw_rule, max_steps, .min = 1, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("once", BOOL, raw_rule, once, .fallback = "false"),
     {.key = "guard", .type = SCHEMA_CUSTOM, .parse = parse_guard, .expected = "map or `none`"},
-    {.key = "dry_run", .type = SCHEMA_BOOL, .offset = IN_RULE(dry_run), .fallback = "false"},
-    {.key = "enabled", .type = SCHEMA_BOOL, .offset = IN_RULE(enabled), .fallback = "true"},
+    SCHEMA_FIELD("dry_run", BOOL, raw_rule, dry_run, .fallback = "false"),
+    SCHEMA_FIELD("enabled", BOOL, raw_rule, enabled, .fallback = "true"),
     {0},
 };
 
@@ -95,24 +89,13 @@ static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
     check_guard(loader, node, rule);
 }
 
-const struct schema schema_rule = {
-    .name = "rule",
-    .size = sizeof(struct raw_rule),
-    .fields = rule_fields,
-    .finish = finish_rule,
-};
+const struct schema schema_rule = SCHEMA("rule", raw_rule, rule_fields, .finish = finish_rule);
 
 static const struct schema_field file_fields[] = {
-    {.key = "targets",
-     .type = SCHEMA_NAMED,
-     .offset = IN_FILE(targets),
-     .count_offset = IN_FILE(target_count),
-     .map = &schema_target},
-    {.key = "rules",
-     .type = SCHEMA_MAPS,
-     .offset = IN_FILE(rules),
-     .count_offset = IN_FILE(rule_count),
-     .map = &schema_rule},
+    SCHEMA_FIELD("targets", NAMED, raw_rule_file, targets, .count_offset = IN_FILE(target_count),
+                 .map = &schema_target),
+    SCHEMA_FIELD("rules", MAPS, raw_rule_file, rules, .count_offset = IN_FILE(rule_count),
+                 .map = &schema_rule),
     {0},
 };
 

@@ -7,30 +7,16 @@
 
 #include "yaml/tables.h"
 
-#define IN_POLICY(member) offsetof(struct as_target_defaults, member)
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
 static const struct schema_field cooldown_fields[] = {
-    {.key = "up",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct as_cooldown, up_us),
-     .fallback = "3m"},
-    {.key = "down",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct as_cooldown, down_us),
-     .fallback = "5m"},
-    {.key = "up_after_down",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct as_cooldown, up_after_down_us),
-     .fallback = "0s"},
+    SCHEMA_FIELD("up", DURATION, as_cooldown, up_us, .fallback = "3m"),
+    SCHEMA_FIELD("down", DURATION, as_cooldown, down_us, .fallback = "5m"),
+    SCHEMA_FIELD("up_after_down", DURATION, as_cooldown, up_after_down_us, .fallback = "0s"),
     {0},
 };
 
-static const struct schema cooldown = {
-    .name = "cooldown",
-    .size = sizeof(struct as_cooldown),
-    .fields = cooldown_fields,
-};
+static const struct schema cooldown = SCHEMA("cooldown", as_cooldown, cooldown_fields);
 
 /* HPA's `behavior` */
 
@@ -51,31 +37,16 @@ struct raw_behavior {
 };
 
 static const struct schema_field policy_fields[] = {
-    {.key = "type",
-     .type = SCHEMA_WORD,
-     .is_required = true,
-     .offset = offsetof(struct raw_policy, type),
-     .words = (const char *const[]){"Pods", "Percent", NULL}},
-    {.key = "value",
-     .type = SCHEMA_INT,
-     .is_required = true,
-     .offset = offsetof(struct raw_policy, value),
-     .min = 1,
-     .max = AS_SIZE_MAX},
-    {.key = "periodSeconds",
-     .type = SCHEMA_INT,
-     .is_required = true,
-     .offset = offsetof(struct raw_policy, period_s),
-     .min = 1,
-     .max = 1800},
+    SCHEMA_FIELD("type", WORD, raw_policy, type, .is_required = true,
+                 .words = (const char *const[]){"Pods", "Percent", NULL}),
+    SCHEMA_FIELD("value", INT, raw_policy, value, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("periodSeconds", INT, raw_policy, period_s, .is_required = true, .min = 1,
+                 .max = 1800),
     {0},
 };
 
-static const struct schema policies = {
-    .name = "behavior.policies",
-    .size = sizeof(struct raw_policy),
-    .fields = policy_fields,
-};
+static const struct schema policies = SCHEMA("behavior.policies", raw_policy, policy_fields);
 
 #define DIRECTION_FIELDS(window)                                                                   \
     {                                                                                              \
@@ -119,39 +90,21 @@ static const struct schema_refusal direction_refusals[] = {
 static const struct schema_field up_fields[] = DIRECTION_FIELDS("0");
 static const struct schema_field down_fields[] = DIRECTION_FIELDS("300");
 
-static const struct schema scale_up = {
-    .name = "behavior.scaleUp",
-    .size = sizeof(struct raw_direction),
-    .fields = up_fields,
-    .refusals = direction_refusals,
-    .finish = finish_direction,
-};
+static const struct schema scale_up =
+    SCHEMA("behavior.scaleUp", raw_direction, up_fields, .refusals = direction_refusals,
+           .finish = finish_direction);
 
-static const struct schema scale_down = {
-    .name = "behavior.scaleDown",
-    .size = sizeof(struct raw_direction),
-    .fields = down_fields,
-    .refusals = direction_refusals,
-    .finish = finish_direction,
-};
+static const struct schema scale_down =
+    SCHEMA("behavior.scaleDown", raw_direction, down_fields, .refusals = direction_refusals,
+           .finish = finish_direction);
 
 static const struct schema_field behavior_fields[] = {
-    {.key = "scaleUp",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct raw_behavior, up),
-     .map = &scale_up},
-    {.key = "scaleDown",
-     .type = SCHEMA_MAP,
-     .offset = offsetof(struct raw_behavior, down),
-     .map = &scale_down},
+    SCHEMA_FIELD("scaleUp", MAP, raw_behavior, up, .map = &scale_up),
+    SCHEMA_FIELD("scaleDown", MAP, raw_behavior, down, .map = &scale_down),
     {0},
 };
 
-static const struct schema behavior = {
-    .name = "behavior",
-    .size = sizeof(struct raw_behavior),
-    .fields = behavior_fields,
-};
+static const struct schema behavior = SCHEMA("behavior", raw_behavior, behavior_fields);
 
 static void convert_direction(const struct raw_direction *raw, struct as_scaling_rules *rules)
 {
@@ -187,24 +140,12 @@ struct raw_tolerance {
 };
 
 static const struct schema_field tolerance_fields[] = {
-    {.key = "up",
-     .type = SCHEMA_PERCENT,
-     .offset = offsetof(struct raw_tolerance, up),
-     .max = 100000,
-     .fallback = "10%"},
-    {.key = "down",
-     .type = SCHEMA_PERCENT,
-     .offset = offsetof(struct raw_tolerance, down),
-     .max = 100000,
-     .fallback = "10%"},
+    SCHEMA_FIELD("up", PERCENT, raw_tolerance, up, .max = 100000, .fallback = "10%"),
+    SCHEMA_FIELD("down", PERCENT, raw_tolerance, down, .max = 100000, .fallback = "10%"),
     {0},
 };
 
-static const struct schema tolerance = {
-    .name = "tolerance",
-    .size = sizeof(struct raw_tolerance),
-    .fields = tolerance_fields,
-};
+static const struct schema tolerance = SCHEMA("tolerance", raw_tolerance, tolerance_fields);
 
 static void parse_tolerance(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -225,32 +166,22 @@ static void parse_tolerance(struct loader *loader, const struct as_yaml_node *va
 }
 
 static const struct schema_field shared_fields[] = {
-    {.key = "min",
-     .type = SCHEMA_INT,
-     .offset = IN_POLICY(bounds.min),
-     .min = 0,
-     .max = AS_SIZE_MAX,
-     .fallback = "1"},
-    {.key = "cooldown", .type = SCHEMA_MAP, .offset = IN_POLICY(bounds.cooldown), .map = &cooldown},
+    SCHEMA_FIELD("min", INT, as_target_defaults, bounds.min, .min = 0, .max = AS_SIZE_MAX,
+                 .fallback = "1"),
+    SCHEMA_FIELD("cooldown", MAP, as_target_defaults, bounds.cooldown, .map = &cooldown),
     {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = parse_behavior, .expected = "map"},
-    {.key = "enforce_bounds",
-     .type = SCHEMA_BOOL,
-     .offset = IN_POLICY(bounds.enforce_bounds),
-     .fallback = "false"},
+    SCHEMA_FIELD("enforce_bounds", BOOL, as_target_defaults, bounds.enforce_bounds,
+                 .fallback = "false"),
     {.key = "tolerance",
      .type = SCHEMA_CUSTOM,
      .parse = parse_tolerance,
      .expected = "percentage or map",
      .fallback = "10%"},
-    {.key = "cpu_initialization",
-     .type = SCHEMA_DURATION,
-     .offset = IN_POLICY(bounds.cpu_initialization_us),
-     .fallback = "5m"},
-    {.key = "initial_readiness_delay",
-     .type = SCHEMA_DURATION,
-     .offset = IN_POLICY(bounds.initial_readiness_delay_us),
-     .fallback = "30s"},
-    {.key = "dry_run", .type = SCHEMA_BOOL, .offset = IN_POLICY(dry_run), .fallback = "false"},
+    SCHEMA_FIELD("cpu_initialization", DURATION, as_target_defaults, bounds.cpu_initialization_us,
+                 .fallback = "5m"),
+    SCHEMA_FIELD("initial_readiness_delay", DURATION, as_target_defaults,
+                 bounds.initial_readiness_delay_us, .fallback = "30s"),
+    SCHEMA_FIELD("dry_run", BOOL, as_target_defaults, dry_run, .fallback = "false"),
     {0},
 };
 
@@ -268,56 +199,32 @@ const struct schema schema_policy = {
 /* What alerts may select of an address */
 
 static const struct schema_field allow_fields[] = {
-    {.key = "namespaces",
-     .type = SCHEMA_STRINGS,
-     .offset = offsetof(struct raw_allow, namespaces),
-     .count_offset = offsetof(struct raw_allow, namespace_count)},
-    {.key = "names",
-     .type = SCHEMA_STRINGS,
-     .offset = offsetof(struct raw_allow, names),
-     .count_offset = offsetof(struct raw_allow, name_count)},
+    SCHEMA_FIELD("namespaces", STRINGS, raw_allow, namespaces,
+                 .count_offset = offsetof(struct raw_allow, namespace_count)),
+    SCHEMA_FIELD("names", STRINGS, raw_allow, names,
+                 .count_offset = offsetof(struct raw_allow, name_count)),
     {0},
 };
 
-static const struct schema allow = {
-    .name = "allow",
-    .size = sizeof(struct raw_allow),
-    .fields = allow_fields,
-};
+static const struct schema allow = SCHEMA("allow", raw_allow, allow_fields);
 
 /* How instances of a node group are nodes of a cluster */
 
 static const struct schema_field nodes_fields[] = {
-    {.key = "cluster",
-     .type = SCHEMA_STRING,
-     .offset = offsetof(struct raw_nodes, cluster),
-     .fallback = "default"},
-    {.key = "choose",
-     .type = SCHEMA_WORD,
-     .offset = offsetof(struct raw_nodes, choose),
-     .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
-                                    [AS_CHOOSE_OLDEST] = "oldest",
-                                    [AS_CHOOSE_NEWEST] = "newest",
-                                    [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
-                                    [AS_CHOOSE_STRATEGY_COUNT] = NULL},
-     .fallback = "empty_first"},
-    {.key = "drain",
-     .type = SCHEMA_BOOL,
-     .offset = offsetof(struct raw_nodes, drain),
-     .fallback = "true"},
-    {.key = "drain_timeout",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct raw_nodes, drain_timeout_us),
-     .min = AS_US_PER_S,
-     .fallback = "10m"},
-    {.key = "grace_period",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct raw_nodes, grace_us)},
-    {.key = "ready_timeout",
-     .type = SCHEMA_DURATION,
-     .offset = offsetof(struct raw_nodes, ready_timeout_us),
-     .min = AS_US_PER_S,
-     .fallback = "15m"},
+    SCHEMA_FIELD("cluster", STRING, raw_nodes, cluster, .fallback = "default"),
+    SCHEMA_FIELD("choose", WORD, raw_nodes, choose,
+                 .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
+                                                [AS_CHOOSE_OLDEST] = "oldest",
+                                                [AS_CHOOSE_NEWEST] = "newest",
+                                                [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
+                                                [AS_CHOOSE_STRATEGY_COUNT] = NULL},
+                 .fallback = "empty_first"),
+    SCHEMA_FIELD("drain", BOOL, raw_nodes, drain, .fallback = "true"),
+    SCHEMA_FIELD("drain_timeout", DURATION, raw_nodes, drain_timeout_us, .min = AS_US_PER_S,
+                 .fallback = "10m"),
+    SCHEMA_FIELD("grace_period", DURATION, raw_nodes, grace_us),
+    SCHEMA_FIELD("ready_timeout", DURATION, raw_nodes, ready_timeout_us, .min = AS_US_PER_S,
+                 .fallback = "15m"),
     {0},
 };
 
@@ -327,26 +234,14 @@ static void init_nodes(struct loader *loader, void *object)
     raw->grace_us = -1; /* each pod's own */
 }
 
-static const struct schema nodes = {
-    .name = "nodes",
-    .size = sizeof(struct raw_nodes),
-    .fields = nodes_fields,
-    .init = init_nodes,
-};
+static const struct schema nodes = SCHEMA("nodes", raw_nodes, nodes_fields, .init = init_nodes);
 
 static const struct schema_field target_fields[] = {
-    {.key = "nodes", .type = SCHEMA_MAP, .offset = IN_TARGET(nodes), .map = &nodes},
-    {.key = "max",
-     .type = SCHEMA_INT,
-     .is_required = true,
-     .offset = IN_TARGET(policy.bounds.max),
-     .min = 1,
-     .max = AS_SIZE_MAX},
-    {.key = "allow", .type = SCHEMA_MAP, .offset = IN_TARGET(allow), .map = &allow},
-    {.key = "after",
-     .type = SCHEMA_STRINGS,
-     .offset = IN_TARGET(after),
-     .count_offset = IN_TARGET(after_count)},
+    SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &nodes),
+    SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
+    SCHEMA_FIELD("after", STRINGS, raw_target, after, .count_offset = IN_TARGET(after_count)),
     {0},
 };
 
@@ -450,18 +345,10 @@ static const struct schema_refusal target_refusals[] = {
     {0},
 };
 
-const struct schema schema_target = {
-    .name = "target",
-    .size = sizeof(struct raw_target),
-    .fields = target_fields,
-    .base = &schema_policy,
-    .base_offset = IN_TARGET(policy),
-    .refusals = target_refusals,
-    .other = take_address,
-    .offer_other = offer_kinds,
-    .init = init_target,
-    .finish = finish_target,
-};
+const struct schema schema_target =
+    SCHEMA("target", raw_target, target_fields, .base = &schema_policy,
+           .base_offset = IN_TARGET(policy), .refusals = target_refusals, .other = take_address,
+           .offer_other = offer_kinds, .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
     &cooldown, &behavior, &scale_up, &scale_down, &policies, &tolerance, &nodes, &allow, NULL,

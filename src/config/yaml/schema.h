@@ -63,6 +63,14 @@ struct schema_field {
     const char *expected; /* what SCHEMA_CUSTOM accepts, for the documentation's test */
 };
 
+/* A row of a table: the key, the end of the type's name, and the member of the struct that the map
+ * fills; then what else the row has:
+ * SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true) */
+#define SCHEMA_FIELD(word, kind, owner, member, ...)                                               \
+    {                                                                                              \
+        .key = word, .type = SCHEMA_##kind, .offset = offsetof(struct owner, member), __VA_ARGS__  \
+    }
+
 /* A key that is refused on purpose, and the error for users who try it. */
 struct schema_refusal {
     const char *key;
@@ -88,6 +96,12 @@ struct schema {
     void (*finish)(struct loader *loader, const struct as_yaml_node *node,
                    const struct as_yaml_node *at, void *object);
 };
+
+/* A table's name, the struct that the map fills, and its rows; then what else it has. */
+#define SCHEMA(word, owner, rows, ...)                                                             \
+    {                                                                                              \
+        .name = word, .size = sizeof(struct owner), .fields = rows, __VA_ARGS__                    \
+    }
 
 #define SCHEMA_COUNT_MAX 100000 /* elements of a list or map if its field has no max */
 

@@ -39,14 +39,14 @@ const char *yaml_words_explain(const char *problem)
     return problem;
 }
 
-char *yaml_words_describe_failure(const char *path, int error)
+char *yaml_words_describe_failure(const char *path, int status)
 {
-    if (error == -EFBIG)
+    if (status == -EFBIG)
         return as_xstrdup("the file is larger than 16 MiB");
-    if ((error == -ENOENT || error == -ENOTDIR) && strpbrk(path, "*?["))
+    if ((status == -ENOENT || status == -ENOTDIR) && strpbrk(path, "*?["))
         return as_xstrdup("no file matches this pattern");
-    if (error == -EISDIR)
+    if (status == -EISDIR)
         return as_xasprintf("this is a folder: name the files in it, as %s%s*.yaml", path,
                             *path && path[strlen(path) - 1] == '/' ? "" : "/");
-    return as_xasprintf("cannot read this: %s", strerror(-error));
+    return as_xasprintf("cannot read this: %s", strerror(-status));
 }

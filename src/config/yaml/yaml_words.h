@@ -11,6 +11,6 @@
 const char *yaml_words_explain(const char *problem);
 
 /* Why a file could not be read, from a negative errno; memory for free(). */
-char *yaml_words_describe_failure(const char *path, int error) AS_MUST_USE;
+char *yaml_words_describe_failure(const char *path, int status) AS_MUST_USE;
 
 #endif

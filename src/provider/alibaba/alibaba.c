@@ -34,14 +34,9 @@ struct state {
     size_t left; /* instances of a removal, not yet asked for */
 };
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- requests ---- */
@@ -57,7 +52,7 @@ static void ask(struct as_talk *talk, const char *action, const char *query)
  * if one decision asks for different instances, or from another size. At most 64 characters. */
 static void ask_change(struct as_talk *talk, const char *action, const char *query)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const char *change = as_talk_print(talk, "%s %d %d %s", action, group->from, group->to, query);
     char digest[CANONICAL_SHA_HEX];
     canonical_sha256(change, strlen(change), digest);
@@ -111,7 +106,7 @@ static bool has_failed(const json_t *activity)
 /* The last activity that failed tells why instances do not come. */
 static void hear_activities(struct as_talk *talk)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = alibaba_take_answer(talk), *last = NULL;
     if (!document)
         return;
@@ -168,7 +163,7 @@ static void hear_operation(struct as_talk *talk)
     const json_t *activity = take_activity(talk);
     if (!activity)
         return;
-    get_group(talk)->is_done = !has_status(activity, "InProgress");
+    as_group_get(talk)->is_done = !has_status(activity, "InProgress");
     if (has_failed(activity))
         fail_activity(talk, activity);
     else
@@ -189,7 +184,7 @@ static void hear_scaled(struct as_talk *talk)
     const json_t *document = alibaba_take_answer(talk);
     if (!document)
         return;
-    get_group(talk)->started = take_started(talk, document);
+    as_group_get(talk)->started = take_started(talk, document);
     as_talk_end(talk);
 }
 
@@ -199,13 +194,13 @@ static void set_total(struct as_talk *talk)
                as_talk_print(talk,
                              "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
                              "&SyncActivity=true",
-                             get_state(talk)->id, get_group(talk)->to));
+                             get_state(talk)->id, as_group_get(talk)->to));
     as_talk_send(talk, "scale_with_adjustment", hear_scaled);
 }
 
 static void grow(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
     if (view->size == group->to) /* perhaps by a request whose answer was lost */
         as_talk_end(talk);
@@ -223,7 +218,7 @@ static void grow(struct as_talk *talk)
 
 static void take_back(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const int32_t coming = as_group_count_coming(&group->view);
     if (group->view.size <= group->to)
         as_talk_end(talk);
@@ -249,7 +244,7 @@ static int64_t get_pause(const struct as_talk *talk)
 
 static void look_at_removal(struct as_talk *talk)
 {
-    ask_for_activity(talk, get_group(talk)->started, hear_removal);
+    ask_for_activity(talk, as_group_get(talk)->started, hear_removal);
 }
 
 static void hear_removal(struct as_talk *talk)
@@ -271,9 +266,9 @@ static void hear_removed(struct as_talk *talk)
     const json_t *document = alibaba_take_answer(talk);
     if (!document)
         return;
-    get_group(talk)->started = take_started(talk, document);
-    get_group(talk)->has_begun = true;
-    if (get_state(talk)->left == 0 || !get_group(talk)->started)
+    as_group_get(talk)->started = take_started(talk, document);
+    as_group_get(talk)->has_begun = true;
+    if (get_state(talk)->left == 0 || !as_group_get(talk)->started)
         remove_next(talk);
     else
         as_talk_wait(talk, get_pause(talk), look_at_removal);
@@ -281,7 +276,7 @@ static void hear_removed(struct as_talk *talk)
 
 static void remove_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
     if (state->left == 0) {
@@ -300,7 +295,7 @@ static void remove_next(struct as_talk *talk)
 
 static void remove_instances(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     if (!as_group_keep_present(group))
         return;
     get_state(talk)->left = group->instance_count;
@@ -343,13 +338,13 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
                      "groups are not supported");
         return false;
     }
-    return *instance.id ? as_group_add_instance(get_group(talk), &instance)
+    return *instance.id ? as_group_add_instance(as_group_get(talk), &instance)
                         : answer_misses(talk, "ScalingInstances.InstanceId") != NULL;
 }
 
 static void end_reading(struct as_talk *talk)
 {
-    const struct as_group_view *view = &get_group(talk)->view;
+    const struct as_group_view *view = &as_group_get(talk)->view;
     if (view->size > as_group_count_coming(view))
         ask_for_activities(talk);
     else
@@ -381,7 +376,7 @@ static void hear_instances(struct as_talk *talk)
     if (!is_last && as_talk_turn_page(talk, answer_text(first, "InstanceId")))
         ask_for_instances(talk);
     else if (is_last)
-        verbs[get_group(talk)->verb](talk);
+        verbs[as_group_get(talk)->verb](talk);
 }
 
 static void ask_for_instances(struct as_talk *talk)
@@ -428,7 +423,7 @@ static bool take_size(struct as_talk *talk, const json_t *group)
     static const char *const coming[] = {"PendingCapacity", "PendingWaitCapacity", "InitCapacity",
                                          NULL};
     static const char *const leaving[] = {"RemovingCapacity", "RemovingWaitCapacity", NULL};
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     int32_t active;
     view->in_progress = add_up(group, coming) > 0 || add_up(group, leaving) > 0;
     if (answer_is_true(group, "EnableDesiredCapacity"))
@@ -439,16 +434,16 @@ static bool take_size(struct as_talk *talk, const json_t *group)
     return true;
 }
 
-static bool is_wanted(const struct as_talk *talk, const json_t *group)
+static bool is_wanted(struct as_talk *talk, const json_t *group)
 {
-    const char *wanted = as_target_ref_get(((const struct as_group_talk *)talk)->group, "name");
+    const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
     return strcmp(answer_text(group, "ScalingGroupId"), wanted) == 0 ||
            strcmp(answer_text(group, "ScalingGroupName"), wanted) == 0;
 }
 
 static void hear_group(struct as_talk *talk)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = alibaba_take_answer(talk), *group = NULL;
     if (!document)
         return;
@@ -477,7 +472,7 @@ static void hear_group(struct as_talk *talk)
 
 static void ask_for_group(struct as_talk *talk)
 {
-    const char *name = as_target_ref_get(get_group(talk)->group, "name");
+    const char *name = as_target_ref_get(as_group_get(talk)->group, "name");
     const bool is_id = as_str_starts_with(name, "asg-");
     ask(talk, "DescribeScalingGroups",
         as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50", get_state(talk)->region,
@@ -502,7 +497,7 @@ static const char *make_endpoint(struct as_talk *talk, const char *region)
         if (as_str_glob(central[i], region))
             usual = "https://ess.aliyuncs.com";
     }
-    return as_account_get_endpoint(talk, get_group(talk)->account, "endpoint", usual);
+    return as_account_get_endpoint(talk, as_group_get(talk)->account, "endpoint", usual);
 }
 
 static void begin(struct as_group_talk *group)

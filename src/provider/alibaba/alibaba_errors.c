@@ -12,10 +12,7 @@
 #include "answer.h"
 
 /* Codes of answers and of activities, as globs; the first match counts. */
-static const struct {
-    const char *code;
-    enum as_talk_fault fault;
-} codes[] = {
+static const struct answer_word codes[] = {
     {"Throttling*", AS_TALK_THROTTLED},
     {"ServiceUnavailable*", AS_TALK_RETRY},
     {"InternalError*", AS_TALK_RETRY},
@@ -40,15 +37,12 @@ static const struct {
     {"IncorrectCapacity*", AS_TALK_CONFIGURATION},
     {"Invalid*", AS_TALK_CONFIGURATION},
     {"Missing*", AS_TALK_CONFIGURATION},
+    {NULL, 0},
 };
 
 enum as_talk_fault alibaba_judge(const char *code, enum as_talk_fault fallback)
 {
-    for (size_t i = 0; i < AS_ARRAY_SIZE(codes); i++) {
-        if (as_str_glob(codes[i].code, code))
-            return codes[i].fault;
-    }
-    return fallback;
+    return answer_judge(codes, code, fallback);
 }
 
 /* "Limit:10,Remain:0,Window:1000,TimeLeft:320": milliseconds; 0 if absent. */

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
 #include <jansson.h>
 
@@ -29,46 +28,14 @@ struct state {
     const char *token; /* of the metadata service; NULL: no token */
 };
 
-static struct as_credentials_talk *get_talk(struct as_talk *talk)
-{
-    return (struct as_credentials_talk *)talk;
-}
-
-/* NULL if not set or empty. */
-static const char *find_variable(const struct as_talk *talk, const char *name)
-{
-    const char *value = talk->get_variable(name);
-    return as_str_is_empty(value) ? NULL : value;
-}
-
-static bool is_on(const struct as_talk *talk, const char *name)
-{
-    const char *value = find_variable(talk, name);
-    return value && strcasecmp(value, "true") == 0;
-}
-
 const char *alibaba_find_region(const struct as_talk *talk,
                                 const struct as_provider_settings *account,
                                 const struct as_provider_credentials *credentials)
 {
     const char *region = as_account_get(account, "region");
     if (!region)
-        region = find_variable(talk, "ALIBABA_CLOUD_REGION_ID");
+        region = as_variable_find(talk, "ALIBABA_CLOUD_REGION_ID");
     return region ? region : credentials->region;
-}
-
-static char *copy(const char *text)
-{
-    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
-}
-
-static void find(struct as_credentials_talk *talk, const char *key_id, const char *secret,
-                 const char *token, as_maybe_time expires)
-{
-    talk->found.key_id = copy(key_id);
-    talk->found.secret = copy(secret);
-    talk->found.token = copy(token);
-    talk->found.expires = expires;
 }
 
 /* {"AccessKeyId": ..., "AccessKeySecret": ..., "SecurityToken": ..., "Expiration": ...}; false
@@ -80,8 +47,9 @@ static bool find_in(struct as_talk *talk, const json_t *found)
         if (!*answer_text(found, names[i]))
             return answer_misses(talk, names[i]);
     }
-    find(get_talk(talk), answer_text(found, names[0]), answer_text(found, names[1]),
-         answer_text(found, names[2]), answer_time(found, "Expiration"));
+    as_credentials_take_keys(as_credentials_get(talk), answer_text(found, names[0]),
+                             answer_text(found, names[1]), answer_text(found, names[2]),
+                             answer_time(found, "Expiration"));
     answer_wipe(talk->document);
     return true;
 }
@@ -91,8 +59,8 @@ static bool find_in(struct as_talk *talk, const json_t *found)
 static void begin_environment(struct as_credentials_talk *given)
 {
     struct as_talk *talk = &given->talk;
-    const char *key_id = find_variable(talk, "ALIBABA_CLOUD_ACCESS_KEY_ID");
-    const char *secret = find_variable(talk, "ALIBABA_CLOUD_ACCESS_KEY_SECRET");
+    const char *key_id = as_variable_find(talk, "ALIBABA_CLOUD_ACCESS_KEY_ID");
+    const char *secret = as_variable_find(talk, "ALIBABA_CLOUD_ACCESS_KEY_SECRET");
     if (!key_id && !secret) {
         as_credentials_not_here(given);
     } else if (!key_id || !secret) {
@@ -100,8 +68,9 @@ static void begin_environment(struct as_credentials_talk *given)
                      "of ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET only one "
                      "is set");
     } else {
-        find(given, key_id, secret, find_variable(talk, "ALIBABA_CLOUD_SECURITY_TOKEN"),
-             (as_maybe_time){.set = false});
+        as_credentials_take_keys(given, key_id, secret,
+                                 as_variable_find(talk, "ALIBABA_CLOUD_SECURITY_TOKEN"),
+                                 (as_maybe_time){.set = false});
         as_talk_end(talk);
     }
 }
@@ -131,12 +100,6 @@ static void hear_role(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-static void add_parameter(struct as_talk *talk, const char *name, const char *value)
-{
-    struct as_buf *body = &talk->request.body;
-    as_buf_printf(body, "%s%s=%s", body->size ? "&" : "", name, as_talk_escaped(talk, value));
-}
-
 /* A text that no request has used before: not a secret, and never repeated. */
 static const char *make_nonce(struct as_talk *talk, const char *token, const char *now)
 {
@@ -151,9 +114,9 @@ static void hear_token(struct as_talk *talk)
     const char *token = as_credentials_take_file(talk);
     if (!token)
         return;
-    const struct as_provider_settings *account = get_talk(talk)->account;
-    const char *region = alibaba_find_region(talk, account, &get_talk(talk)->found);
-    const char *session = find_variable(talk, "ALIBABA_CLOUD_ROLE_SESSION_NAME");
+    const struct as_provider_settings *account = as_credentials_get(talk)->account;
+    const char *region = alibaba_find_region(talk, account, &as_credentials_get(talk)->found);
+    const char *session = as_variable_find(talk, "ALIBABA_CLOUD_ROLE_SESSION_NAME");
     if (region && !as_region_check(talk, region))
         return;
     const char *usual = region ? as_talk_print(talk, "https://sts.%s.aliyuncs.com", region)
@@ -167,11 +130,12 @@ static void hear_token(struct as_talk *talk)
                 as_talk_escaped(talk, as_talk_print(talk, "%.19sZ", now)),
                 make_nonce(talk, token, now));
     as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded");
-    add_parameter(talk, "RoleArn", find_variable(talk, "ALIBABA_CLOUD_ROLE_ARN"));
-    add_parameter(talk, "OIDCProviderArn", find_variable(talk, "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"));
-    add_parameter(talk, "OIDCToken", token);
-    add_parameter(talk, "RoleSessionName", session ? session : "alertscaler");
-    add_parameter(talk, "DurationSeconds", "3600");
+    as_talk_add_parameter(talk, "RoleArn", as_variable_find(talk, "ALIBABA_CLOUD_ROLE_ARN"));
+    as_talk_add_parameter(talk, "OIDCProviderArn",
+                          as_variable_find(talk, "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"));
+    as_talk_add_parameter(talk, "OIDCToken", token);
+    as_talk_add_parameter(talk, "RoleSessionName", session ? session : "alertscaler");
+    as_talk_add_parameter(talk, "DurationSeconds", "3600");
     talk->request.is_plain = true;
     talk->request.is_timed = true;
     as_talk_send_question(talk, "assume_role_with_oidc", hear_role);
@@ -182,13 +146,13 @@ static void begin_role(struct as_credentials_talk *given)
     static const char *const names[] = {"ALIBABA_CLOUD_ROLE_ARN",
                                         "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"};
     struct as_talk *talk = &given->talk;
-    const char *path = find_variable(talk, "ALIBABA_CLOUD_OIDC_TOKEN_FILE");
+    const char *path = as_variable_find(talk, "ALIBABA_CLOUD_OIDC_TOKEN_FILE");
     if (!path) {
         as_credentials_not_here(given);
         return;
     }
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        if (!find_variable(talk, names[i])) {
+        if (!as_variable_find(talk, names[i])) {
             as_talk_fail(talk, AS_TALK_CONFIGURATION,
                          "ALIBABA_CLOUD_OIDC_TOKEN_FILE is set, but %s is not", names[i]);
             return;
@@ -214,7 +178,7 @@ static void take_profile(struct as_talk *talk, const json_t *profile, const char
     const char *mode = answer_text(profile, "mode");
     const bool is_session = strcmp(mode, "StsToken") == 0;
     if (strcmp(mode, "EcsRamRole") == 0) { /* the next source */
-        as_credentials_not_here(get_talk(talk));
+        as_credentials_not_here(as_credentials_get(talk));
         return;
     }
     if (strcmp(mode, "AK") != 0 && !is_session) {
@@ -225,24 +189,27 @@ static void take_profile(struct as_talk *talk, const json_t *profile, const char
     }
     const char *key_id = answer_text(profile, "access_key_id");
     const char *secret = answer_text(profile, "access_key_secret");
+    const char *region = answer_text(profile, "region_id");
     if (!*key_id || !*secret) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: profile %s has no access key", talk->path,
                      name);
         return;
     }
-    find(get_talk(talk), key_id, secret, is_session ? answer_text(profile, "sts_token") : NULL,
-         (as_maybe_time){.set = false});
-    get_talk(talk)->found.region = copy(answer_text(profile, "region_id"));
+    as_credentials_take_keys(as_credentials_get(talk), key_id, secret,
+                             is_session ? answer_text(profile, "sts_token") : NULL,
+                             (as_maybe_time){.set = false});
+    if (*region)
+        as_credentials_get(talk)->found.region = as_xstrdup(region);
     as_talk_end(talk);
 }
 
 static void hear_config(struct as_talk *talk)
 {
-    const char *wanted = find_variable(talk, "ALIBABA_CLOUD_PROFILE");
+    const char *wanted = as_variable_find(talk, "ALIBABA_CLOUD_PROFILE");
     const int number = talk->error_number;
     json_error_t problem;
     if (!talk->content && !wanted && (number == ENOENT || number == ENOTDIR || number == EACCES)) {
-        as_credentials_not_here(get_talk(talk));
+        as_credentials_not_here(as_credentials_get(talk));
         return;
     }
     if (!talk->content) {
@@ -268,8 +235,8 @@ static void hear_config(struct as_talk *talk)
 
 static void begin_config(struct as_credentials_talk *given)
 {
-    const char *home = find_variable(&given->talk, "HOME");
-    if (!home || is_on(&given->talk, "ALIBABA_CLOUD_CLI_PROFILE_DISABLED"))
+    const char *home = as_variable_find(&given->talk, "HOME");
+    if (!home || as_variable_is_on(&given->talk, "ALIBABA_CLOUD_CLI_PROFILE_DISABLED"))
         as_credentials_not_here(given);
     else
         as_talk_read(&given->talk, as_talk_print(&given->talk, "%s" CONFIG_PATH, home),
@@ -280,10 +247,10 @@ static void begin_config(struct as_credentials_talk *given)
 
 static void ask_metadata(struct as_talk *talk, const char *method, const char *path)
 {
-    const struct state *state = get_talk(talk)->state;
+    const struct state *state = as_credentials_get(talk)->state;
     as_talk_ask(talk, method, "%s/%s",
-                as_account_get_endpoint(talk, get_talk(talk)->account, "metadata_endpoint",
-                                        METADATA_ENDPOINT),
+                as_account_get_endpoint(talk, as_credentials_get(talk)->account,
+                                        "metadata_endpoint", METADATA_ENDPOINT),
                 path);
     if (state->token)
         as_talk_header(talk, "X-aliyun-ecs-metadata-token: %s", state->token);
@@ -292,39 +259,25 @@ static void ask_metadata(struct as_talk *talk, const char *method, const char *p
     talk->request.timeout_us = METADATA_TIMEOUT_US;
 }
 
-/* The answer's first line as memory of the talk; NULL if it has characters that no name has. */
-static const char *take_word(struct as_talk *talk)
-{
-    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                              "+=,.@_-";
-    const char *body = talk->answer->body;
-    const size_t size = strcspn(body, "\r\n");
-    return size > 0 && strspn(body, all) == size ? as_talk_print(talk, "%.*s", (int)size, body)
-                                                 : NULL;
-}
-
 /* A text that can be a header's value; else NULL. */
 static const char *take_metadata_token(struct as_talk *talk)
 {
     const char *body = talk->answer->body;
     const size_t size = strcspn(body, "\r\n");
-    for (size_t i = 0; i < size; i++) {
-        if (body[i] <= ' ' || body[i] > '~')
-            return NULL;
-    }
-    return size > 0 ? as_talk_print(talk, "%.*s", (int)size, body) : NULL;
+    return size > 0 && as_str_is_visible(body, size) ? as_talk_print(talk, "%.*s", (int)size, body)
+                                                     : NULL;
 }
 
 /* A lost answer is asked for again; a missing region is no failure. */
 static void hear_region(struct as_talk *talk)
 {
     const bool is_answer = as_talk_is_good(talk);
-    const char *region = is_answer ? take_word(talk) : NULL;
+    const char *region = is_answer ? as_credentials_take_word(talk) : NULL;
     if (is_answer && (!region || !as_region_is_good(region))) {
         as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
     } else if (is_answer || talk->http_status == 404 ||
                talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        get_talk(talk)->found.region = region ? as_xstrdup(region) : NULL;
+        as_credentials_get(talk)->found.region = region ? as_xstrdup(region) : NULL;
         as_talk_end(talk);
     } else {
         as_talk_fail(talk, talk->fault, NO_REGION "%s", talk->message);
@@ -341,7 +294,8 @@ static void hear_credentials(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "the machine's role gives no credentials: %s",
                      code);
     } else if (find_in(talk, document)) {
-        if (alibaba_find_region(talk, get_talk(talk)->account, &get_talk(talk)->found)) {
+        if (alibaba_find_region(talk, as_credentials_get(talk)->account,
+                                &as_credentials_get(talk)->found)) {
             as_talk_end(talk);
             return;
         }
@@ -358,25 +312,25 @@ static void ask_for_credentials(struct as_talk *talk, const char *role)
 
 static void hear_role_name(struct as_talk *talk)
 {
-    const char *role = as_talk_is_good(talk) ? take_word(talk) : NULL;
-    if (role)
+    const char *role = as_talk_is_good(talk) ? as_credentials_take_word(talk) : NULL;
+    if (role && !strchr(role, '/'))
         ask_for_credentials(talk, role);
     else if (talk->http_status == 200 || talk->http_status == 404)
-        as_credentials_not_here(get_talk(talk)); /* no role is attached */
+        as_credentials_not_here(as_credentials_get(talk)); /* no role is attached */
     else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
-        as_credentials_fail_unreached(get_talk(talk));
+        as_credentials_fail_unreached(as_credentials_get(talk));
 }
 
 static void hear_metadata_token(struct as_talk *talk)
 {
-    struct state *state = get_talk(talk)->state;
-    const char *role = find_variable(talk, "ALIBABA_CLOUD_ECS_METADATA");
+    struct state *state = as_credentials_get(talk)->state;
+    const char *role = as_variable_find(talk, "ALIBABA_CLOUD_ECS_METADATA");
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached(get_talk(talk));
+        as_credentials_fail_unreached(as_credentials_get(talk));
         return;
     }
     state->token = as_talk_is_good(talk) ? take_metadata_token(talk) : NULL;
-    if (!state->token && is_on(talk, "ALIBABA_CLOUD_IMDSV1_DISABLED")) {
+    if (!state->token && as_variable_is_on(talk, "ALIBABA_CLOUD_IMDSV1_DISABLED")) {
         as_talk_fail(talk, AS_TALK_RETRY,
                      "the machine's metadata service gives no token, and "
                      "ALIBABA_CLOUD_IMDSV1_DISABLED is set");
@@ -392,7 +346,7 @@ static void begin_metadata(struct as_credentials_talk *given)
 {
     struct as_talk *talk = &given->talk;
     given->state = as_arena_alloc(&talk->arena, 1, sizeof(struct state));
-    if (is_on(talk, "ALIBABA_CLOUD_ECS_METADATA_DISABLED")) {
+    if (as_variable_is_on(talk, "ALIBABA_CLOUD_ECS_METADATA_DISABLED")) {
         as_credentials_not_here(given);
         return;
     }

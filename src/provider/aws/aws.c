@@ -37,15 +37,10 @@ struct state {
 
 static struct state *get_state(struct as_talk *talk)
 {
-    return ((struct as_group_talk *)talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- requests ---- */
-
-static void add_parameter(struct as_talk *talk, const char *name, const char *value)
-{
-    as_buf_printf(&talk->request.body, "&%s=%s", name, as_talk_escaped(talk, value));
-}
 
 static void ask(struct as_talk *talk, const char *action)
 {
@@ -76,23 +71,14 @@ static const json_t *take_response(struct as_talk *talk, const char *response)
 
 /* ---- reading ---- */
 
-static enum as_instance_state judge_state(const char *lifecycle)
-{
-    static const struct {
-        const char *lifecycle; /* a glob */
-        enum as_instance_state state;
-    } rows[] = {
-        {"InService", AS_INSTANCE_RUNNING},
-        {"Pending*", AS_INSTANCE_PENDING},
-        {"ReplacingRootVolume*", AS_INSTANCE_PENDING}, /* it comes back */
-        {"RootVolumeReplaced", AS_INSTANCE_PENDING},
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        if (as_str_glob(rows[i].lifecycle, lifecycle))
-            return rows[i].state;
-    }
-    return AS_INSTANCE_LEAVING; /* Terminating*, Standby, Detached, ...: not part of the size */
-}
+/* The others, Terminating*, Standby, Detached, ..., are not part of the size. */
+static const struct answer_word lifecycles[] = {
+    {"InService", AS_INSTANCE_RUNNING},
+    {"Pending*", AS_INSTANCE_PENDING},
+    {"ReplacingRootVolume*", AS_INSTANCE_PENDING}, /* it comes back */
+    {"RootVolumeReplaced", AS_INSTANCE_PENDING},
+    {NULL, 0},
+};
 
 /* Whether the group's size counts instances; false after failing the talk. */
 static bool check_unit(struct as_talk *talk, const json_t *group)
@@ -128,7 +114,7 @@ static bool add_instances(struct as_group_talk *talk, const json_t *group)
         const struct as_instance instance = {
             .id = answer_text(member, "InstanceId"),
             .zone = answer_text(member, "AvailabilityZone"),
-            .state = judge_state(lifecycle),
+            .state = answer_judge(lifecycles, lifecycle, AS_INSTANCE_LEAVING),
             .is_unhealthy = strcmp(answer_text(member, "HealthStatus"), "Unhealthy") == 0,
             .is_protected = answer_is_true(member, "ProtectedFromScaleIn"),
         };
@@ -142,7 +128,7 @@ static bool add_instances(struct as_group_talk *talk, const json_t *group)
 static void hear_activities(struct as_talk *talk)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
-    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
@@ -160,14 +146,14 @@ static void hear_activities(struct as_talk *talk)
 /* If instances are missing, asks the group's activities for the reason. */
 static void ask_why(struct as_talk *talk)
 {
-    const struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    const struct as_group_view *view = &as_group_get(talk)->view;
     if (view->size <= as_group_count_coming(view)) {
         as_talk_end(talk);
         return;
     }
     ask(talk, "DescribeScalingActivities");
-    add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
-    add_parameter(talk, "MaxRecords", "10");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_talk_add_parameter(talk, "MaxRecords", "10");
     as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
 }
 
@@ -186,7 +172,7 @@ static bool is_policy_at_work(const struct state *state, const json_t *policy)
 static void hear_policies(struct as_talk *talk)
 {
     static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
-    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *root = take_response(talk, "DescribePoliciesResponse");
     if (!root && talk->fault != AS_TALK_PERMISSION)
         return;
@@ -204,7 +190,7 @@ static void hear_policies(struct as_talk *talk)
 static void add_suspended(struct as_talk *talk, const json_t *group)
 {
     static const char path[] = "SuspendedProcesses.member";
-    struct as_group_view *view = &((struct as_group_talk *)talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     for (size_t i = 0; i < answer_count(group, path); i++) {
         const char *name = answer_text(answer_at(group, path, i), "ProcessName");
         if (strcmp(name, "Launch") == 0)
@@ -220,7 +206,7 @@ static void terminate_next(struct as_talk *talk);
 
 static void hear_group(struct as_talk *talk)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     struct as_group_view *view = &group->view;
     const json_t *root = take_response(talk, "DescribeAutoScalingGroupsResponse");
     if (!root)
@@ -249,14 +235,14 @@ static void hear_group(struct as_talk *talk)
     add_suspended(talk, member);
     view->shortage = get_state(talk)->issue;
     ask(talk, "DescribePolicies");
-    add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
     as_talk_send_question(talk, "describe_policies", hear_policies);
 }
 
 static void read_group(struct as_talk *talk)
 {
     ask(talk, "DescribeAutoScalingGroups");
-    add_parameter(talk, "AutoScalingGroupNames.member.1", get_state(talk)->name);
+    as_talk_add_parameter(talk, "AutoScalingGroupNames.member.1", get_state(talk)->name);
     as_talk_send_question(talk, "describe_auto_scaling_groups", hear_group);
 }
 
@@ -270,9 +256,9 @@ static void hear_set(struct as_talk *talk)
 
 static void set_desired(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     ask(talk, "SetDesiredCapacity");
-    add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
     as_buf_printf(&talk->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
     as_talk_send(talk, "set_desired_capacity", hear_set);
 }
@@ -281,22 +267,22 @@ static void hear_terminated(struct as_talk *talk);
 
 static void terminate_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     if (state->removed == group->instance_count) {
         as_talk_end(talk);
         return;
     }
     ask(talk, "TerminateInstanceInAutoScalingGroup");
-    add_parameter(talk, "InstanceId", group->instances[state->removed]);
-    add_parameter(talk, "ShouldDecrementDesiredCapacity", "true");
+    as_talk_add_parameter(talk, "InstanceId", group->instances[state->removed]);
+    as_talk_add_parameter(talk, "ShouldDecrementDesiredCapacity", "true");
     as_talk_send(talk, "terminate_instance", hear_terminated);
 }
 
 /* An instance that is already gone is what was asked for. */
 static void hear_terminated(struct as_talk *talk)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *root = take_response(talk, "TerminateInstanceInAutoScalingGroupResponse");
     const bool is_gone = !root && talk->http_status == 400 &&
                          strcmp(get_state(talk)->code, "ValidationError") == 0 &&
@@ -324,7 +310,7 @@ static void poll_next(struct as_talk *talk);
 static void hear_operation(struct as_talk *talk)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
@@ -344,7 +330,7 @@ static void hear_operation(struct as_talk *talk)
 static void end_polling(struct as_talk *talk)
 {
     const char *failed = get_state(talk)->failed;
-    if (failed && ((struct as_group_talk *)talk)->is_done)
+    if (failed && as_group_get(talk)->is_done)
         as_talk_fail(talk, AS_TALK_RETRY, "%s", failed);
     else
         as_talk_end(talk);
@@ -361,14 +347,14 @@ static void poll_next(struct as_talk *talk)
     ask(talk, "DescribeScalingActivities");
     while (number < ACTIVITIES_MAX && state->activities) {
         const char *id = strsep(&state->activities, " ");
-        add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
+        as_talk_add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
     }
     as_talk_send_question(talk, "describe_scaling_activities", hear_operation);
 }
 
 static void poll_operation(struct as_talk *talk)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     group->is_done = true;
     get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
     poll_next(talk);
@@ -383,33 +369,28 @@ static void go_on(struct as_talk *talk)
         [AS_GROUP_REMOVE] = read_group,   [AS_GROUP_TAKE_BACK] = set_desired,
         [AS_GROUP_POLL] = poll_operation,
     };
-    verbs[((struct as_group_talk *)talk)->verb](talk);
+    verbs[as_group_get(talk)->verb](talk);
 }
 
 /* Whether the node group can be scaled in its present state; false after failing the talk. */
 static bool check_status(struct as_talk *talk, const json_t *node_group)
 {
-    static const struct {
-        const char *status; /* a glob */
-        enum as_talk_fault fault;
-    } rows[] = {
+    static const struct answer_word statuses[] = {
         {"ACTIVE", AS_TALK_OK},     {"DEGRADED", AS_TALK_OK},   {"CREATING", AS_TALK_BUSY},
-        {"UPDATING", AS_TALK_BUSY}, {"DELETING", AS_TALK_GONE}, {"*", AS_TALK_CONFIGURATION},
+        {"UPDATING", AS_TALK_BUSY}, {"DELETING", AS_TALK_GONE}, {NULL, 0},
     };
     const char *status = answer_text(node_group, "status");
     if (!*status)
         return answer_misses(talk, "nodegroup.status");
     const json_t *issue = answer_at(node_group, "health.issues", 0);
     const char *message = answer_text(issue, "message");
-    size_t i = 0;
-    while (!as_str_glob(rows[i].status, status))
-        i++;
+    const enum as_talk_fault fault = answer_judge(statuses, status, AS_TALK_CONFIGURATION);
     if (*message)
         get_state(talk)->issue = as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
-    if (rows[i].fault != AS_TALK_OK)
-        as_talk_fail(talk, rows[i].fault, "the node group is %s%s%s", status, *message ? ": " : "",
+    if (fault != AS_TALK_OK)
+        as_talk_fail(talk, fault, "the node group is %s%s%s", status, *message ? ": " : "",
                      message);
-    return rows[i].fault == AS_TALK_OK;
+    return fault == AS_TALK_OK;
 }
 
 static void hear_node_group(struct as_talk *talk)
@@ -435,7 +416,7 @@ static void hear_node_group(struct as_talk *talk)
 
 static void ask_for_node_group(struct as_talk *talk, const char *cluster)
 {
-    const struct as_group_talk *group = (struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     const struct state *state = get_state(talk);
     const char *base =
         aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region);

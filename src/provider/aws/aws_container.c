@@ -35,9 +35,9 @@ static bool is_allowed(const char *url)
 
 static const char *find_url(struct as_credentials_talk *given)
 {
-    const char *path = aws_search_variable(given, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *path = as_variable_find(&given->talk, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     return path ? as_talk_print(&given->talk, HOST "%s", path)
-                : aws_search_variable(given, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+                : as_variable_find(&given->talk, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
 }
 
 /* ---- asking ---- */
@@ -47,7 +47,7 @@ static void hear_credentials(struct as_talk *talk);
 static void ask(struct as_talk *talk)
 {
     const struct aws_search *search = aws_search_get(talk);
-    as_talk_ask(talk, "GET", "%s", find_url(aws_search_talk(talk)));
+    as_talk_ask(talk, "GET", "%s", find_url(as_credentials_get(talk)));
     as_talk_header(talk, "Accept: application/json");
     if (search->token)
         as_talk_header(talk, "Authorization: %s", search->token);
@@ -61,7 +61,7 @@ static void hear_credentials(struct as_talk *talk)
 {
     const json_t *document = as_talk_is_good(talk) ? answer_json(talk) : NULL;
     if (document)
-        aws_search_found_in(aws_search_talk(talk), document, "Token");
+        aws_search_found_in(as_credentials_get(talk), document, "Token");
     else if (++aws_search_get(talk)->attempts < TRIES_MAX)
         as_talk_wait(talk, PAUSE_US, ask);
 }
@@ -90,7 +90,7 @@ void aws_container_begin(struct as_credentials_talk *given)
 {
     struct as_talk *talk = &given->talk;
     const char *url = find_url(given);
-    const char *path = aws_search_variable(given, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const char *path = as_variable_find(&given->talk, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     if (!url)
         aws_search_not_here(given);
     else if (!is_allowed(url))
@@ -100,6 +100,6 @@ void aws_container_begin(struct as_credentials_talk *given)
     else if (path)
         as_talk_read(talk, path, hear_token);
     else
-        ask_with(talk, aws_search_variable(given, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+        ask_with(talk, as_variable_find(&given->talk, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
                  "AWS_CONTAINER_AUTHORIZATION_TOKEN");
 }

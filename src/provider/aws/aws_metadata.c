@@ -26,8 +26,8 @@
 
 static const char *find_base(const struct as_credentials_talk *given)
 {
-    const char *base = aws_search_variable(given, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
-    const char *mode = aws_search_variable(given, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    const char *base = as_variable_find(&given->talk, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *mode = as_variable_find(&given->talk, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
     if (base)
         return base;
     return mode && (strcmp(mode, "IPv6") == 0 || strcmp(mode, "ipv6") == 0)
@@ -49,17 +49,6 @@ static void ask(struct as_credentials_talk *given, const char *method, const cha
     talk->request.timeout_us = TIMEOUT_US;
 }
 
-/* The answer's first line as memory of the talk; NULL if it has characters that no name has. */
-static const char *take_word(struct as_talk *talk)
-{
-    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                              "+=,.@_-/";
-    const char *body = talk->answer->body;
-    const size_t size = strcspn(body, "\r\n");
-    return size > 0 && strspn(body, all) == size ? as_talk_print(talk, "%.*s", (int)size, body)
-                                                 : NULL;
-}
-
 /* ---- the token ---- */
 
 /* Credentials without a region are still good: the account may name the region. */
@@ -77,12 +66,12 @@ static void fail_without_token(struct as_talk *talk)
 
 static void hear_token(struct as_talk *talk)
 {
-    struct as_credentials_talk *given = aws_search_talk(talk);
+    struct as_credentials_talk *given = as_credentials_get(talk);
     struct aws_search *search = given->state;
     const enum as_http_outcome outcome = talk->answer->outcome;
     const bool is_off = outcome == AS_HTTP_UNREACHABLE || talk->http_status == 403;
     if (talk->http_status == 200)
-        search->token = take_word(talk);
+        search->token = as_credentials_take_word(talk);
     if (search->token) {
         search->with_token(given);
         return;
@@ -95,7 +84,7 @@ static void hear_token(struct as_talk *talk)
         as_talk_fail(
             talk, AS_TALK_CONFIGURATION,
             "the instance metadata service does not understand how it is asked for a token");
-    } else if (aws_search_is_on(given, "AWS_EC2_METADATA_V1_DISABLED")) {
+    } else if (as_variable_is_on(&given->talk, "AWS_EC2_METADATA_V1_DISABLED")) {
         as_talk_fail(talk, AS_TALK_RETRY,
                      "the instance metadata service gives no token, and "
                      "AWS_EC2_METADATA_V1_DISABLED is set");
@@ -110,7 +99,7 @@ static void begin(struct as_credentials_talk *given, aws_search_fn *with_token)
     struct as_talk *talk = &given->talk;
     search->with_token = with_token;
     search->token = NULL;
-    if (aws_search_is_on(given, "AWS_EC2_METADATA_DISABLED")) {
+    if (as_variable_is_on(&given->talk, "AWS_EC2_METADATA_DISABLED")) {
         if (is_region_only(given))
             as_talk_end(talk);
         else
@@ -131,9 +120,9 @@ static bool is_good(struct as_talk *talk)
     if (as_talk_is_good(talk))
         return true;
     if (talk->http_status == 404) /* no role attached */
-        aws_search_not_here(aws_search_talk(talk));
+        aws_search_not_here(as_credentials_get(talk));
     else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
-        as_credentials_fail_unreached(aws_search_talk(talk));
+        as_credentials_fail_unreached(as_credentials_get(talk));
     else if (talk->http_status == 401 && !search->token)
         fail_without_token(talk);
     return false;
@@ -141,7 +130,7 @@ static bool is_good(struct as_talk *talk)
 
 static void hear_credentials(struct as_talk *talk)
 {
-    struct as_credentials_talk *given = aws_search_talk(talk);
+    struct as_credentials_talk *given = as_credentials_get(talk);
     if (!is_good(talk))
         return;
     const json_t *document = answer_json(talk);
@@ -169,12 +158,12 @@ static void hear_role_name(struct as_talk *talk)
 {
     if (!is_good(talk))
         return;
-    const char *role = take_word(talk);
+    const char *role = as_credentials_take_word(talk);
     if (!role || strchr(role, '/')) {
-        aws_search_not_here(aws_search_talk(talk));
+        aws_search_not_here(as_credentials_get(talk));
         return;
     }
-    ask(aws_search_talk(talk), "GET", as_talk_print(talk, ROLES_PATH "%s", role));
+    ask(as_credentials_get(talk), "GET", as_talk_print(talk, ROLES_PATH "%s", role));
     as_talk_send(talk, "get_instance_credentials", hear_credentials);
 }
 
@@ -194,13 +183,13 @@ void aws_metadata_begin(struct as_credentials_talk *given)
 static void hear_region(struct as_talk *talk)
 {
     const bool is_answer = as_talk_is_good(talk);
-    const char *region = is_answer ? take_word(talk) : NULL;
+    const char *region = is_answer ? as_credentials_take_word(talk) : NULL;
     const bool is_none = talk->http_status == 403 || talk->http_status == 404 ||
                          talk->answer->outcome == AS_HTTP_UNREACHABLE;
     if (is_answer && (!region || !as_region_is_good(region))) {
         as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
     } else if (is_answer || is_none) {
-        aws_search_talk(talk)->found.region = region ? as_xstrdup(region) : NULL;
+        as_credentials_get(talk)->found.region = region ? as_xstrdup(region) : NULL;
         as_talk_end(talk);
     } else if (talk->http_status == 401 && !aws_search_get(talk)->token) {
         fail_without_token(talk);

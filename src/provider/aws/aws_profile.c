@@ -72,7 +72,7 @@ static void hear_program(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "credential_process %s: its output is not of `Version` 1", talk->argv[0]);
     else
-        aws_search_found_in(aws_search_talk(talk), document, "SessionToken");
+        aws_search_found_in(as_credentials_get(talk), document, "SessionToken");
     json_decref(document);
 }
 
@@ -150,14 +150,14 @@ static void begin_identity(struct as_credentials_talk *talk)
 void aws_profile_begin_identity(struct as_credentials_talk *talk)
 {
     struct aws_search *search = talk->state;
-    search->token_path = aws_search_variable(talk, "AWS_WEB_IDENTITY_TOKEN_FILE");
+    search->token_path = as_variable_find(&talk->talk, "AWS_WEB_IDENTITY_TOKEN_FILE");
     if (!search->token_path || as_account_get(talk->account, "profile")) {
         aws_search_read_profiles(talk, begin_identity);
         return;
     }
     search->identity = (struct aws_role){
-        .arn = aws_search_variable(talk, "AWS_ROLE_ARN"),
-        .session = aws_search_variable(talk, "AWS_ROLE_SESSION_NAME"),
+        .arn = as_variable_find(&talk->talk, "AWS_ROLE_ARN"),
+        .session = as_variable_find(&talk->talk, "AWS_ROLE_SESSION_NAME"),
     };
     if (search->identity.arn)
         aws_search_read_profiles(talk, aws_sts_assume_identity); /* to find the region */

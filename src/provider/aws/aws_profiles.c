@@ -103,13 +103,13 @@ int aws_profiles_parse(struct aws_profiles *profiles, struct as_arena *arena, co
         place.line++;
         const bool is_indented = *line == ' ' || *line == '\t';
         char *words = trim(line);
-        int code = 0;
+        int status = 0;
         if (!*words || *words == '#' || *words == ';' || is_indented)
             continue;
-        code =
+        status =
             *words == '[' ? begin_section(&place, words, error) : take_pair(&place, words, error);
-        if (code != 0)
-            return code;
+        if (status != 0)
+            return status;
     }
     return 0;
 }

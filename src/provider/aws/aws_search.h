@@ -39,13 +39,6 @@ struct aws_search {    /* memory of the talk */
 };
 
 struct aws_search *aws_search_get(struct as_talk *talk) AS_MUST_USE;
-struct as_credentials_talk *aws_search_talk(struct as_talk *talk) AS_MUST_USE;
-
-/* An environment variable; NULL if it is not set or empty. */
-const char *aws_search_variable(const struct as_credentials_talk *talk,
-                                const char *name) AS_MUST_USE;
-/* Whether the variable is "true", ignoring case. */
-bool aws_search_is_on(const struct as_credentials_talk *talk, const char *name) AS_MUST_USE;
 
 /* The profile in use; *is_explicit_out: a setting names it. */
 const char *aws_search_profile(const struct as_credentials_talk *talk,

@@ -20,12 +20,6 @@
 
 #define SESSION "alertscaler" /* as CloudTrail shows it */
 
-static void add_parameter(struct as_talk *talk, const char *name, const char *value)
-{
-    if (value)
-        as_buf_printf(&talk->request.body, "&%s=%s", name, as_talk_escaped(talk, value));
-}
-
 /* If no region is known, asks the global service. False after failing the talk. */
 static bool ask(struct as_credentials_talk *given, const char *action, const struct aws_role *role)
 {
@@ -40,10 +34,10 @@ static bool ask(struct as_credentials_talk *given, const char *action, const str
     as_talk_ask(talk, "POST", "%s/", base);
     as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
     as_buf_printf(&talk->request.body, "Action=%s&Version=2011-06-15", action);
-    add_parameter(talk, "RoleArn", role->arn);
-    add_parameter(talk, "RoleSessionName", role->session ? role->session : SESSION);
-    add_parameter(talk, "ExternalId", role->external_id);
-    add_parameter(talk, "DurationSeconds", role->duration);
+    as_talk_add_parameter(talk, "RoleArn", role->arn);
+    as_talk_add_parameter(talk, "RoleSessionName", role->session ? role->session : SESSION);
+    as_talk_add_parameter(talk, "ExternalId", role->external_id);
+    as_talk_add_parameter(talk, "DurationSeconds", role->duration);
     talk->request.is_plain = true;
     return true;
 }
@@ -60,7 +54,7 @@ static void take_credentials(struct as_talk *talk, const char *path)
     if (!credentials)
         (void)answer_misses(talk, path);
     else
-        aws_search_found_in(aws_search_talk(talk), credentials, "SessionToken");
+        aws_search_found_in(as_credentials_get(talk), credentials, "SessionToken");
 }
 
 /* ---- with credentials ---- */
@@ -98,7 +92,7 @@ static void hear_identity(struct as_talk *talk)
 
 static void hear_token(struct as_talk *talk)
 {
-    struct as_credentials_talk *given = aws_search_talk(talk);
+    struct as_credentials_talk *given = as_credentials_get(talk);
     const struct aws_role *role = &aws_search_get(talk)->identity;
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
@@ -115,7 +109,7 @@ static void hear_token(struct as_talk *talk)
         return;
     }
     if (ask(given, "AssumeRoleWithWebIdentity", role)) {
-        add_parameter(talk, "WebIdentityToken", token);
+        as_talk_add_parameter(talk, "WebIdentityToken", token);
         as_talk_send_question(talk, "assume_role_with_web_identity", hear_identity);
     }
     explicit_bzero(token, size);

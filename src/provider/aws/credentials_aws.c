@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -33,35 +32,18 @@ const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_set
 
 /* ---- the search ---- */
 
-struct as_credentials_talk *aws_search_talk(struct as_talk *talk)
-{
-    return (struct as_credentials_talk *)talk;
-}
-
 struct aws_search *aws_search_get(struct as_talk *talk)
 {
-    return aws_search_talk(talk)->state;
-}
-
-const char *aws_search_variable(const struct as_credentials_talk *talk, const char *name)
-{
-    const char *value = talk->talk.get_variable(name);
-    return as_str_is_empty(value) ? NULL : value;
-}
-
-bool aws_search_is_on(const struct as_credentials_talk *talk, const char *name)
-{
-    const char *value = talk->talk.get_variable(name);
-    return value && strcasecmp(value, "true") == 0;
+    return as_credentials_get(talk)->state;
 }
 
 const char *aws_search_profile(const struct as_credentials_talk *talk, bool *is_explicit_out)
 {
     const char *name = as_account_get(talk->account, "profile");
     if (!name)
-        name = aws_search_variable(talk, "AWS_DEFAULT_PROFILE");
+        name = as_variable_find(&talk->talk, "AWS_DEFAULT_PROFILE");
     if (!name)
-        name = aws_search_variable(talk, "AWS_PROFILE");
+        name = as_variable_find(&talk->talk, "AWS_PROFILE");
     *is_explicit_out = name != NULL;
     return name ? name : "default";
 }
@@ -72,9 +54,9 @@ const char *aws_search_region(const struct as_credentials_talk *talk)
     bool is_explicit;
     const char *region = as_account_get(talk->account, "region");
     if (!region)
-        region = aws_search_variable(talk, "AWS_REGION");
+        region = as_variable_find(&talk->talk, "AWS_REGION");
     if (!region)
-        region = aws_search_variable(talk, "AWS_DEFAULT_REGION");
+        region = as_variable_find(&talk->talk, "AWS_DEFAULT_REGION");
     if (!region)
         region =
             aws_profiles_find(&search->profiles, aws_search_profile(talk, &is_explicit), "region");
@@ -86,8 +68,8 @@ const char *aws_search_region(const struct as_credentials_talk *talk)
 static const char *find_path(struct as_credentials_talk *talk, const char *variable,
                              const char *usual)
 {
-    const char *path = aws_search_variable(talk, variable);
-    const char *home = aws_search_variable(talk, "HOME");
+    const char *path = as_variable_find(&talk->talk, variable);
+    const char *home = as_variable_find(&talk->talk, "HOME");
     if (!path)
         path = usual;
     if (!as_str_starts_with(path, "~/"))
@@ -119,7 +101,7 @@ static void hear_config(struct as_talk *talk)
     if (!take_file(talk, AWS_FILE_CONFIG))
         return;
     search->has_profiles = true;
-    search->then(aws_search_talk(talk));
+    search->then(as_credentials_get(talk));
 }
 
 static void hear_credentials(struct as_talk *talk)
@@ -160,18 +142,10 @@ static void end(struct as_credentials_talk *talk)
     }
 }
 
-static char *copy(const char *text)
-{
-    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
-}
-
 void aws_search_found(struct as_credentials_talk *talk, const char *key_id, const char *secret,
                       const char *token, as_maybe_time expires)
 {
-    struct as_provider_credentials found = {
-        .key_id = copy(key_id), .secret = copy(secret), .token = copy(token), .expires = expires};
-    as_credentials_deinit(&talk->found);
-    talk->found = found;
+    as_credentials_take_keys(talk, key_id, secret, token, expires);
     if (((struct aws_search *)talk->state)->role_count > 0)
         aws_sts_assume_role(talk);
     else
@@ -208,10 +182,10 @@ void aws_search_not_here(struct as_credentials_talk *talk)
 
 void aws_environment_begin(struct as_credentials_talk *talk)
 {
-    const char *key_id = aws_search_variable(talk, "AWS_ACCESS_KEY_ID");
-    const char *secret = aws_search_variable(talk, "AWS_SECRET_ACCESS_KEY");
-    const char *token = aws_search_variable(talk, "AWS_SESSION_TOKEN");
-    const char *until = aws_search_variable(talk, "AWS_CREDENTIAL_EXPIRATION");
+    const char *key_id = as_variable_find(&talk->talk, "AWS_ACCESS_KEY_ID");
+    const char *secret = as_variable_find(&talk->talk, "AWS_SECRET_ACCESS_KEY");
+    const char *token = as_variable_find(&talk->talk, "AWS_SESSION_TOKEN");
+    const char *until = as_variable_find(&talk->talk, "AWS_CREDENTIAL_EXPIRATION");
     as_maybe_time expires = {.set = until != NULL};
     if (!key_id && !secret) {
         aws_search_not_here(talk);

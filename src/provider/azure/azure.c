@@ -19,12 +19,7 @@
 
 struct azure_state *azure_get_state(struct as_talk *talk)
 {
-    return azure_get_group(talk)->state;
-}
-
-struct as_group_talk *azure_get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
+    return as_group_get(talk)->state;
 }
 
 /* ---- requests ---- */
@@ -52,7 +47,7 @@ json_t *azure_make_list(const struct as_group_talk *group, const char *member)
 static void read_then(struct as_talk *talk, as_talk_hear_fn *then)
 {
     struct azure_state *state = azure_get_state(talk);
-    azure_get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
+    as_group_get(talk)->view = (struct as_group_view){.min = -1, .max = -1};
     state->then = then;
     state->kind->read(talk, state->kind->hear);
 }
@@ -76,7 +71,7 @@ static void remove_named(struct as_talk *talk)
 
 static void remove_present(struct as_talk *talk)
 {
-    struct as_group_talk *group = azure_get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     if (!as_group_keep_present(group))
         return;
     if (group->instance_count > 0)
@@ -110,29 +105,13 @@ void azure_hear_removed(struct as_talk *talk)
 
 /* ---- taking back ---- */
 
-/* Removes failed instances by name. */
-static bool choose_failed(struct as_talk *talk)
-{
-    struct as_group_talk *group = azure_get_group(talk);
-    const struct as_group_view *view = &group->view;
-    const char **failed = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*failed));
-    const int32_t excess = view->size - group->to;
-    size_t count = 0;
-    for (size_t i = 0; i < view->instance_count && count < (size_t)excess; i++) {
-        if (view->instances[i].state == AS_INSTANCE_FAILED)
-            failed[count++] = view->instances[i].id;
-    }
-    group->instances = failed;
-    group->instance_count = count;
-    return count > 0;
-}
-
-/* Lowers the size if no instance has failed. */
+/* Removes failed instances by name; lowers the size if there are none. */
 static void take_back_seen(struct as_talk *talk)
 {
-    const struct as_group_talk *group = azure_get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct azure_kind *kind = azure_get_state(talk)->kind;
     const int32_t coming = as_group_count_coming(&group->view);
+    as_group_choose_missing(group, group->view.size - group->to, false);
     if (group->view.size <= group->to)
         as_talk_end(talk);
     else if (coming > group->to)
@@ -140,7 +119,7 @@ static void take_back_seen(struct as_talk *talk)
                      "the %s has %d instances by now: Azure would choose which leave, for a size "
                      "of %d",
                      kind->what, coming, group->to);
-    else if (choose_failed(talk))
+    else if (group->instance_count > 0)
         remove_named(talk);
     else
         kind->set_size(talk);

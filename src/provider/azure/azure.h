@@ -36,7 +36,6 @@ struct azure_state { /* of a talk; texts are its memory */
 extern const struct azure_kind azure_scale_set, azure_agent_pool;
 
 struct azure_state *azure_get_state(struct as_talk *talk) AS_MUST_USE;
-struct as_group_talk *azure_get_group(struct as_talk *talk) AS_MUST_USE;
 
 /* ---- requests ---- */
 

@@ -71,7 +71,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
         instance.state = AS_INSTANCE_LEAVING;
     else if (strcasecmp(provisioning, "Failed") == 0)
         instance.state = AS_INSTANCE_FAILED;
-    return *instance.id ? as_group_add_instance(azure_get_group(talk), &instance)
+    return *instance.id ? as_group_add_instance(as_group_get(talk), &instance)
                         : answer_misses(talk, "value.name") != NULL;
 }
 
@@ -90,7 +90,7 @@ static void hear_machines(struct as_talk *talk)
 
 static void hear_pool(struct as_talk *talk)
 {
-    struct as_group_view *view = &azure_get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const struct azure_state *state = azure_get_state(talk);
     const json_t *pool = azure_take_json(talk);
     if (!pool || !take_size(talk, pool, &view->size))
@@ -142,7 +142,7 @@ static json_t *make_pool(const json_t *pool, int32_t size)
 
 static bool is_unchanged(struct as_talk *talk, const json_t *pool, int32_t size)
 {
-    const struct as_group_talk *group = azure_get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const char *etag = find_etag(pool, talk);
     if (has_autoscaler(pool))
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
@@ -157,7 +157,7 @@ static bool is_unchanged(struct as_talk *talk, const json_t *pool, int32_t size)
 
 static void hear_pool_to_set(struct as_talk *talk)
 {
-    struct as_group_talk *group = azure_get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct azure_state *state = azure_get_state(talk);
     int32_t size;
     const json_t *pool = azure_take_json(talk);
@@ -188,7 +188,7 @@ static void remove_named(struct as_talk *talk)
     azure_ask_change(
         talk, "POST",
         as_talk_print(talk, "%s/deleteMachines?api-version=%s", state->resource, state->version),
-        "", azure_make_list(azure_get_group(talk), "machineNames"));
+        "", azure_make_list(as_group_get(talk), "machineNames"));
     as_talk_send(talk, "delete_machines", azure_hear_removed);
 }
 

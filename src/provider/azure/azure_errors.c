@@ -144,7 +144,7 @@ const json_t *azure_take_json(struct as_talk *talk)
 
 bool azure_take_version(struct as_talk *talk, const char *etag)
 {
-    char *version = azure_get_group(talk)->view.version;
+    char *version = as_group_get(talk)->view.version;
     if (strlen(etag) >= AS_VERSION_SIZE || strpbrk(etag, "\r\n")) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: the answer's etag cannot be used",
                      talk->request.operation);

@@ -104,7 +104,7 @@ bool azure_is_settled(const char *provisioning_state)
 
 void azure_begin_operation(struct as_talk *talk)
 {
-    struct as_group_talk *group = azure_get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct azure_state *state = azure_get_state(talk);
     const char *record = as_http_response_find(talk->answer, "Azure-AsyncOperation");
     const char *location = as_http_response_find(talk->answer, "Location");
@@ -124,8 +124,7 @@ void azure_begin_operation(struct as_talk *talk)
 static void judge_state(struct as_talk *talk, const char *state, const json_t *error)
 {
     const bool has_failed = has_state(state, "fail");
-    azure_get_group(talk)->is_done =
-        has_failed || is_canceled(state) || has_state(state, "succeeded");
+    as_group_get(talk)->is_done = has_failed || is_canceled(state) || has_state(state, "succeeded");
     if (has_failed)
         azure_fail(talk, error, state, AS_TALK_RETRY);
     else if (is_canceled(state))
@@ -185,7 +184,7 @@ static void hear_location(struct as_talk *talk)
 
 void azure_poll(struct as_talk *talk)
 {
-    const char *operation = azure_get_group(talk)->operation;
+    const char *operation = as_group_get(talk)->operation;
     const bool is_record = as_str_starts_with(operation, by_record);
     const bool is_location = as_str_starts_with(operation, by_location);
     const char *url = operation + (is_record     ? strlen(by_record)

@@ -61,7 +61,7 @@ static void note_shortage(struct as_talk *talk, const json_t *machine)
 {
     static const char path[] = "properties.instanceView.statuses",
                       failed[] = "ProvisioningState/failed/";
-    struct as_group_view *view = &azure_get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     for (size_t i = 0; i < answer_count(machine, path) && !view->shortage; i++) {
         const json_t *status = answer_at(machine, path, i);
         const char *code = answer_text(status, "code"), *message = answer_text(status, "message");
@@ -92,7 +92,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
         return answer_misses(talk, "value.name");
     if (instance.state == AS_INSTANCE_FAILED)
         note_shortage(talk, machine);
-    return as_group_add_instance(azure_get_group(talk), &instance);
+    return as_group_add_instance(as_group_get(talk), &instance);
 }
 
 static void ask_autoscale(struct as_talk *talk);
@@ -132,7 +132,7 @@ static void ask_machines(struct as_talk *talk, bool is_flexible)
 /* Azure Monitor's autoscale settings in the set's own resource group. */
 static void hear_autoscale(struct as_talk *talk)
 {
-    struct as_group_view *view = &azure_get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const char *id = azure_get_state(talk)->id;
     const json_t *document = azure_take_json(talk);
     if (!document) {
@@ -155,7 +155,7 @@ static void hear_autoscale(struct as_talk *talk)
 static void ask_autoscale(struct as_talk *talk)
 {
     const struct azure_state *state = azure_get_state(talk);
-    if (azure_get_group(talk)->view.controller) {
+    if (as_group_get(talk)->view.controller) {
         state->then(talk);
         return;
     }
@@ -170,7 +170,7 @@ static void ask_autoscale(struct as_talk *talk)
 
 static void hear_set(struct as_talk *talk)
 {
-    struct as_group_view *view = &azure_get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     struct azure_state *state = azure_get_state(talk);
     const json_t *set = azure_take_json(talk);
     if (!set || !answer_take_size(talk, set, "sku.capacity", &view->size))
@@ -203,7 +203,7 @@ static void hear_set(struct as_talk *talk)
 /* The set has changed: perhaps to the wanted size, by a request whose answer was lost. */
 static void hear_changed(struct as_talk *talk)
 {
-    struct as_group_talk *group = azure_get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     int32_t size;
     const json_t *set = azure_take_json(talk);
     if (!set || !answer_take_size(talk, set, "sku.capacity", &size))
@@ -227,7 +227,7 @@ static void patch_size(struct as_talk *talk, const char *version)
 {
     const struct azure_state *state = azure_get_state(talk);
     json_t *sku = json_object(), *body = json_object();
-    json_object_set_new(sku, "capacity", json_integer(azure_get_group(talk)->to));
+    json_object_set_new(sku, "capacity", json_integer(as_group_get(talk)->to));
     json_object_set_new(body, "sku", sku);
     azure_ask_change(talk, "PATCH",
                      as_talk_print(talk, "%s?api-version=%s", state->resource, state->version),
@@ -237,13 +237,13 @@ static void patch_size(struct as_talk *talk, const char *version)
 
 static void grow(struct as_talk *talk)
 {
-    const char *version = azure_get_group(talk)->version;
+    const char *version = as_group_get(talk)->version;
     patch_size(talk, version ? version : "");
 }
 
 static void set_size(struct as_talk *talk)
 {
-    patch_size(talk, azure_get_group(talk)->view.version);
+    patch_size(talk, as_group_get(talk)->view.version);
 }
 
 /* ---- removing ---- */
@@ -254,7 +254,7 @@ static void remove_named(struct as_talk *talk)
     azure_ask_change(talk, "POST",
                      as_talk_print(talk, "%s/delete?api-version=%s%s", state->resource,
                                    state->version, state->is_forced ? "&forceDeletion=true" : ""),
-                     "", azure_make_list(azure_get_group(talk), "instanceIds"));
+                     "", azure_make_list(as_group_get(talk), "instanceIds"));
     as_talk_send(talk, "delete_instances", azure_hear_removed);
 }
 

@@ -79,7 +79,7 @@ struct state {
 
 static struct state *get_state(struct as_talk *talk)
 {
-    return ((struct as_credentials_talk *)talk)->state;
+    return as_credentials_get(talk)->state;
 }
 
 /* The account's option, else the environment variable; NULL if both are missing. */
@@ -124,27 +124,17 @@ static int64_t take_seconds(const json_t *document, const char *path)
     return seconds > 0 && seconds < INT64_C(1) << 40 ? seconds : 0;
 }
 
-/* Whether a token can be a header's value. */
-static bool is_token(const char *token)
-{
-    for (const char *c = token; *c; c++) {
-        if (*c <= ' ' || *c > '~')
-            return false;
-    }
-    return *token;
-}
-
 /* Takes the token of a good answer. */
 static void take_token(struct as_talk *talk)
 {
-    struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
     const json_t *document = answer_json(talk);
     if (!document)
         return;
     const char *token = answer_text(document, "access_token");
     const int64_t left = take_seconds(document, "expires_in");
     const int64_t end = take_seconds(document, "expires_on");
-    if (!is_token(token)) {
+    if (!*token || !as_str_is_visible(token, strlen(token))) {
         (void)answer_misses(talk, "access_token");
         return;
     }
@@ -296,7 +286,7 @@ static void hear_metadata(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached((struct as_credentials_talk *)talk);
+        as_credentials_fail_unreached(as_credentials_get(talk));
     } else if (is_good(talk)) {
         take_token(talk);
     } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {

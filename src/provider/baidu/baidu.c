@@ -25,23 +25,15 @@ struct state {
     int page;
 };
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- errors ---- */
 
 /* By the last word of the code ("cce.warning.NoSuchObject"), as a glob; the first match counts. */
-static const struct {
-    const char *code;
-    enum as_talk_fault fault;
-} codes[] = {
+static const struct answer_word codes[] = {
     {"InvalidAccessKeyId", AS_TALK_UNAUTHORIZED},
     {"SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
     {"*SessionToken*", AS_TALK_UNAUTHORIZED},
@@ -63,16 +55,13 @@ static const struct {
     {"*Conflict*", AS_TALK_BUSY},
     {"*Processing*", AS_TALK_BUSY},
     {"*InProgress*", AS_TALK_BUSY},
+    {NULL, 0},
 };
 
 static enum as_talk_fault judge_code(const char *code, enum as_talk_fault fallback)
 {
-    const char *dot = strrchr(code, '.'), *last = dot ? dot + 1 : code;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(codes); i++) {
-        if (as_str_glob(codes[i].code, last))
-            return codes[i].fault;
-    }
-    return fallback;
+    const char *dot = strrchr(code, '.');
+    return answer_judge(codes, dot ? dot + 1 : code, fallback);
 }
 
 /* Tasks, and machines that were not delivered, give their reason only in words. */
@@ -117,13 +106,13 @@ static void hear_task(struct as_talk *talk)
         talk->is_ambiguous = true;
         return;
     }
-    get_group(talk)->started = as_talk_print(talk, "%s", task);
+    as_group_get(talk)->started = as_talk_print(talk, "%s", task);
     as_talk_end(talk);
 }
 
 static void grow(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     if (group->view.size == group->to) { /* perhaps by a request whose answer was lost */
         as_talk_end(talk);
     } else if (group->view.size != group->from) {
@@ -140,7 +129,7 @@ static void grow(struct as_talk *talk)
 /* Machines are given back; snapshots of their disks stay. Their pods have been evicted before. */
 static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     json_t *names = json_array();
     for (size_t i = 0; i < group->instance_count; i++)
         json_array_append_new(names, json_string(group->instances[i]));
@@ -154,7 +143,7 @@ static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
 
 static void remove_chosen(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     if (!as_group_keep_present(group))
         return;
     if (group->instance_count > 0)
@@ -167,13 +156,13 @@ static void remove_chosen(struct as_talk *talk)
 static void set_replicas(struct as_talk *talk)
 {
     as_talk_ask(talk, "PUT", "%s/replicas", get_state(talk)->group);
-    as_talk_write_json(talk, json_pack("{s:i}", "replicas", (int)get_group(talk)->to));
+    as_talk_write_json(talk, json_pack("{s:i}", "replicas", (int)as_group_get(talk)->to));
     as_talk_send(talk, "set_replicas", hear_task);
 }
 
 static void hear_taken_back(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     hear_task(talk);
     if (talk->fault == AS_TALK_OK && group->view.size - (int32_t)group->instance_count > group->to)
         set_replicas(talk);
@@ -182,26 +171,14 @@ static void hear_taken_back(struct as_talk *talk)
 /* Removes pending nodes by name, failed nodes first. */
 static void take_back(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
-    const char **ids = as_arena_alloc(&talk->arena, view->instance_count, sizeof(*ids));
-    int32_t left = 0, count = 0;
-    for (size_t i = 0; i < view->instance_count; i++)
-        left += view->instances[i].state != AS_INSTANCE_LEAVING;
-    for (int pass = 0; pass < 2; pass++) {
-        const enum as_instance_state wanted = pass == 0 ? AS_INSTANCE_FAILED : AS_INSTANCE_PENDING;
-        for (size_t i = 0; i < view->instance_count && left > group->to; i++) {
-            if (view->instances[i].state == wanted) {
-                ids[count++] = view->instances[i].id;
-                left--;
-            }
-        }
-    }
-    group->instances = ids;
-    group->instance_count = (size_t)count;
+    const int32_t present = as_group_count_present(view);
+    as_group_choose_missing(group, present - group->to, true);
+    const int32_t left = present - (int32_t)group->instance_count;
     if (left > group->to)
         as_talk_fail(talk, AS_TALK_BUSY, "%d nodes are there: what had not come has by now", left);
-    else if (count > 0)
+    else if (group->instance_count > 0)
         remove_nodes(talk, hear_taken_back);
     else if (view->size > group->to)
         set_replicas(talk);
@@ -211,34 +188,26 @@ static void take_back(struct as_talk *talk)
 
 /* ---- nodes ---- */
 
-static const struct {
-    const char *phase;
-    enum as_instance_state state;
-} phases[] = {
-    {"running", AS_INSTANCE_RUNNING},       {"create_failed", AS_INSTANCE_FAILED},
-    {"deleting", AS_INSTANCE_LEAVING},      {"deleted", AS_INSTANCE_LEAVING},
+/* The others: pending, provisioning, provisioned. */
+static const struct answer_word phases[] = {
+    {"running", AS_INSTANCE_RUNNING},
+    {"create_failed", AS_INSTANCE_FAILED},
+    {"deleting", AS_INSTANCE_LEAVING},
+    {"deleted", AS_INSTANCE_LEAVING},
     {"delete_failed", AS_INSTANCE_LEAVING}, /* no longer part of the size */
+    {NULL, 0},
 };
-
-static enum as_instance_state judge_phase(const char *phase)
-{
-    for (size_t i = 0; i < AS_ARRAY_SIZE(phases); i++) {
-        if (strcmp(phases[i].phase, phase) == 0)
-            return phases[i].state;
-    }
-    return AS_INSTANCE_PENDING; /* pending, provisioning, provisioned */
-}
 
 static bool add_node(struct as_talk *talk, const json_t *node)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const char *machine = answer_text(node, "status.machine.instanceID");
     const char *phase = answer_text(node, "status.instancePhase");
     const struct as_instance instance = {
         .id = answer_text(node, "spec.cceInstanceID"),
         .provider_id = *machine ? as_talk_print(talk, "cce://%s", machine) : "",
         .zone = answer_text(node, "spec.vpcConfig.availableZone"),
-        .state = judge_phase(phase),
+        .state = answer_judge(phases, phase, AS_INSTANCE_PENDING),
         .is_protected = answer_is_true(node, "spec.scaleDownDisabled"),
         .created = answer_time(node, "createdAt"),
     };
@@ -247,14 +216,14 @@ static bool add_node(struct as_talk *talk, const json_t *node)
     /* by phases only: a node may stay "not ready" forever */
     if (instance.state == AS_INSTANCE_PENDING || strcmp(phase, "deleting") == 0)
         view->in_progress = true;
-    return as_group_add_instance(get_group(talk), &instance);
+    return as_group_add_instance(as_group_get(talk), &instance);
 }
 
 static void go_on(struct as_talk *talk)
 {
-    if (get_group(talk)->verb == AS_GROUP_REMOVE)
+    if (as_group_get(talk)->verb == AS_GROUP_REMOVE)
         remove_chosen(talk);
-    else if (get_group(talk)->verb == AS_GROUP_TAKE_BACK)
+    else if (as_group_get(talk)->verb == AS_GROUP_TAKE_BACK)
         take_back(talk);
     else
         as_talk_end(talk);
@@ -278,7 +247,7 @@ static void hear_nodes(struct as_talk *talk)
             return;
     }
     /* a page may be shorter than asked for */
-    const int32_t seen = (int32_t)get_group(talk)->view.instance_count;
+    const int32_t seen = (int32_t)as_group_get(talk)->view.instance_count;
     const bool is_last = count == 0 || seen >= answer_size(page, "totalCount", 0);
     const char *first = answer_text(answer_at(page, "list", 0), "spec.cceInstanceID");
     if (!is_last && as_talk_turn_page(talk, first))
@@ -299,7 +268,7 @@ static void ask_for_nodes(struct as_talk *talk)
 
 static void take_status(struct as_talk *talk, const json_t *status)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *failed = answer_at(status, "undeliveredMachines.failedMachines", 0);
     if (answer_is_true(status, "pause.paused")) {
         view->no_growth = as_talk_print(talk, "the node group is paused: %s",
@@ -314,7 +283,7 @@ static void take_status(struct as_talk *talk, const json_t *status)
 
 static void hear_group(struct as_talk *talk)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = take_answer(talk);
     const json_t *group = answer_find(document, "instanceGroup");
     if (!document || !answer_take_size(talk, group, "spec.replicas", &view->size))
@@ -322,12 +291,12 @@ static void hear_group(struct as_talk *talk)
     if (answer_is_true(group, "spec.clusterAutoscalerSpec.enabled"))
         view->controller = "CCE's own autoscaler (clusterAutoscalerSpec)";
     take_status(talk, answer_find(group, "status"));
-    if (view->controller && get_group(talk)->verb != AS_GROUP_READ)
+    if (view->controller && as_group_get(talk)->verb != AS_GROUP_READ)
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "%s sets the size of this group: two would undo each other's work; switch one "
                      "off",
                      view->controller);
-    else if (get_group(talk)->verb == AS_GROUP_GROW)
+    else if (as_group_get(talk)->verb == AS_GROUP_GROW)
         grow(talk);
     else
         ask_for_nodes(talk);
@@ -343,7 +312,7 @@ static void ask_for_group(struct as_talk *talk)
 
 static void hear_progress(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *document = take_answer(talk);
     if (talk->fault == AS_TALK_GONE) { /* forgotten: the group itself shows the result */
         group->is_done = true;
@@ -367,17 +336,15 @@ static void hear_progress(struct as_talk *talk)
 static void ask_for_task(struct as_talk *talk)
 {
     as_talk_ask(talk, "GET", "%s/task/InstanceGroupReplicas/%s", get_state(talk)->root,
-                as_talk_escaped(talk, get_group(talk)->operation));
+                as_talk_escaped(talk, as_group_get(talk)->operation));
     as_talk_send(talk, "get_task", hear_progress);
 }
 
 static const char *find_region(struct as_talk *talk, const struct as_provider_settings *account)
 {
     const char *given = as_account_get(account, "region");
-    const char *variable = talk->get_variable("BAIDUCLOUD_REGION");
-    if (given)
-        return given;
-    return as_str_is_empty(variable) ? "bj" : variable;
+    const char *variable = as_variable_find(talk, "BAIDUCLOUD_REGION");
+    return given ? given : variable ? variable : "bj";
 }
 
 static void begin(struct as_group_talk *group)
@@ -404,23 +371,18 @@ static void begin(struct as_group_talk *group)
 
 /* ---- credentials ---- */
 
-static char *copy(const char *text)
-{
-    return as_str_is_empty(text) ? NULL : as_xstrdup(text);
-}
-
 /* In the format of Baidu's token service: a job that fetches session tokens stores its answer. */
 static void hear_file(struct as_talk *talk)
 {
-    struct as_provider_credentials *found = &((struct as_credentials_talk *)talk)->found;
+    const struct as_provider_credentials *found = &as_credentials_get(talk)->found;
     const char *text = as_credentials_take_file(talk);
     if (!text)
         return;
     json_t *document = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    found->key_id = copy(answer_text(document, "accessKeyId"));
-    found->secret = copy(answer_text(document, "secretAccessKey"));
-    found->token = copy(answer_text(document, "sessionToken"));
-    found->expires = answer_time(document, "expiration");
+    as_credentials_take_keys(as_credentials_get(talk), answer_text(document, "accessKeyId"),
+                             answer_text(document, "secretAccessKey"),
+                             answer_text(document, "sessionToken"),
+                             answer_time(document, "expiration"));
     if (found->key_id && found->secret)
         as_talk_end(talk);
     else
@@ -442,20 +404,17 @@ static void begin_file(struct as_credentials_talk *talk)
 
 static void begin_environment(struct as_credentials_talk *talk)
 {
-    const char *key = talk->talk.get_variable("BAIDUCLOUD_ACCESS_KEY");
-    const char *secret = talk->talk.get_variable("BAIDUCLOUD_SECRET_KEY");
-    if (as_str_is_empty(key) && as_str_is_empty(secret)) {
+    const char *key = as_variable_find(&talk->talk, "BAIDUCLOUD_ACCESS_KEY");
+    const char *secret = as_variable_find(&talk->talk, "BAIDUCLOUD_SECRET_KEY");
+    const char *token = as_variable_find(&talk->talk, "BAIDUCLOUD_SESSION_TOKEN");
+    as_credentials_take_keys(talk, key, secret, token, (as_maybe_time){.set = false});
+    if (!key && !secret)
         as_credentials_not_here(talk);
-        return;
-    }
-    talk->found.key_id = copy(key);
-    talk->found.secret = copy(secret);
-    talk->found.token = copy(talk->talk.get_variable("BAIDUCLOUD_SESSION_TOKEN"));
-    if (talk->found.key_id && talk->found.secret)
+    else if (key && secret)
         as_talk_end(&talk->talk);
     else
         as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "%s is not set",
-                     talk->found.key_id ? "BAIDUCLOUD_SECRET_KEY" : "BAIDUCLOUD_ACCESS_KEY");
+                     key ? "BAIDUCLOUD_SECRET_KEY" : "BAIDUCLOUD_ACCESS_KEY");
 }
 
 const struct as_group_provider provider_baidu = {

@@ -34,12 +34,12 @@ static const struct clusterapi_kind kinds[] = {
 
 struct clusterapi_state *clusterapi_get_state(struct as_talk *talk)
 {
-    return ((struct as_group_talk *)talk)->state;
+    return as_group_get(talk)->state;
 }
 
 static struct as_group_view *get_view(struct as_talk *talk)
 {
-    return &((struct as_group_talk *)talk)->view;
+    return &as_group_get(talk)->view;
 }
 
 bool clusterapi_is_good(struct as_talk *talk)
@@ -70,23 +70,17 @@ static const json_t *find_annotation(const json_t *object, const char *name)
 
 static enum as_instance_state judge_phase(const json_t *machine)
 {
-    static const struct {
-        const char *phase;
-        enum as_instance_state state;
-    } rows[] = {
+    static const struct answer_word phases[] = {
         {"Running", AS_INSTANCE_RUNNING},
         {"Failed", AS_INSTANCE_FAILED},
         {"Deleting", AS_INSTANCE_LEAVING},
         {"Deleted", AS_INSTANCE_LEAVING},
+        {NULL, 0},
     };
-    const char *phase = answer_text(machine, "status.phase");
     if (answer_find(machine, "metadata.deletionTimestamp"))
         return AS_INSTANCE_LEAVING;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        if (strcmp(rows[i].phase, phase) == 0)
-            return rows[i].state;
-    }
-    return AS_INSTANCE_PENDING; /* Pending, Provisioning, Provisioned (no node yet), Unknown */
+    /* Pending, Provisioning, Provisioned (no node yet), Unknown */
+    return answer_judge(phases, answer_text(machine, "status.phase"), AS_INSTANCE_PENDING);
 }
 
 /* A MachineDeployment with several MachineSets spreads a lower size over all of them: then a mark
@@ -130,7 +124,7 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
     const char *message = answer_text(machine, "status.failureMessage");
     if (instance.state == AS_INSTANCE_FAILED && (*reason || *message))
         view->shortage = as_talk_print(talk, "%s: %s", reason, message);
-    return as_group_add_instance((struct as_group_talk *)talk, &instance);
+    return as_group_add_instance(as_group_get(talk), &instance);
 }
 
 /* Instances without Machines. False after failing the talk. */
@@ -140,7 +134,7 @@ static bool add_provider_ids(struct as_talk *talk)
     for (size_t i = 0; state->provider_ids && state->provider_ids[i]; i++) {
         const struct as_instance instance = {.id = state->provider_ids[i],
                                              .state = AS_INSTANCE_RUNNING};
-        if (!as_group_add_instance((struct as_group_talk *)talk, &instance))
+        if (!as_group_add_instance(as_group_get(talk), &instance))
             return false;
     }
     state->is_nameless = true;
@@ -172,9 +166,9 @@ static void end_reading(struct as_talk *talk)
     if (clusterapi_get_state(talk)->kind->pool_label && get_view(talk)->instance_count == 0 &&
         !add_provider_ids(talk))
         return;
-    if (((struct as_group_talk *)talk)->verb != AS_GROUP_TAKE_BACK) /* the missing instances */
+    if (as_group_get(talk)->verb != AS_GROUP_TAKE_BACK) /* the missing instances */
         note_missing(talk);
-    verbs[((struct as_group_talk *)talk)->verb](talk);
+    verbs[as_group_get(talk)->verb](talk);
 }
 
 static void ask_for_machines(struct as_talk *talk, const char *next);
@@ -264,7 +258,7 @@ static void hear_group(struct as_talk *talk)
     const json_t *object = take_json(talk);
     if (!object || !take_group(talk, object))
         return;
-    if (((struct as_group_talk *)talk)->verb == AS_GROUP_GROW)
+    if (as_group_get(talk)->verb == AS_GROUP_GROW)
         clusterapi_grow(talk);
     else
         ask_for_machines(talk, "");

@@ -76,7 +76,7 @@ static void unmark_next(struct as_talk *talk)
 static void hear_looked(struct as_talk *talk)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     const json_t *object = clusterapi_is_good(talk) ? answer_json(talk) : NULL;
     const int32_t size = answer_size(object, "spec.replicas", -1);
     if (size < 0) {
@@ -104,7 +104,7 @@ static void look_again(struct as_talk *talk)
 
 static void hear_scaled(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     if (!clusterapi_is_good(talk)) {
         if (talk->is_ambiguous || talk->http_status == UNPROCESSABLE)
             look_again(talk);
@@ -130,7 +130,7 @@ static void hear_scaled(struct as_talk *talk)
 static void set_scale(struct as_talk *talk)
 {
     const struct clusterapi_state *state = clusterapi_get_state(talk);
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     as_talk_ask(talk, "PATCH", "%s/scale", state->object);
     if (group->from > 0) {
         as_talk_header(talk, "Content-Type: " SCALE_TYPE);
@@ -178,7 +178,7 @@ static void mark_next(struct as_talk *talk)
 /* False after failing the talk. */
 static bool check_size(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     if (group->view.size == group->from)
         return true;
     as_talk_fail(talk, AS_TALK_BUSY, "its size is %d meanwhile", group->view.size);
@@ -196,7 +196,7 @@ static const struct as_instance *find_instance(const struct as_group_view *view,
 
 void clusterapi_remove(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     struct clusterapi_state *state = clusterapi_get_state(talk);
     if (!check_size(talk))
         return;
@@ -233,7 +233,7 @@ static size_t choose_missing(const struct as_group_view *view, const char **name
 /* Replicas without a Machine have no name: for these, only the size is lowered. */
 void clusterapi_take_back(struct as_talk *talk)
 {
-    const struct as_group_talk *group = (const struct as_group_talk *)talk;
+    const struct as_group_talk *group = as_group_get(talk);
     struct clusterapi_state *state = clusterapi_get_state(talk);
     const struct as_group_view *view = &group->view;
     if (!check_size(talk))

@@ -19,14 +19,9 @@ struct state {
     size_t deleted; /* nodes of a removal that are done */
 };
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- errors ---- */
@@ -68,13 +63,13 @@ static void set_count(struct as_talk *talk)
     const struct state *state = get_state(talk);
     as_talk_ask(talk, "PUT", "%s/%s", state->pools, state->id);
     as_talk_write_json(
-        talk, json_pack("{s:s, s:i}", "name", state->name, "count", (int)get_group(talk)->to));
+        talk, json_pack("{s:s, s:i}", "name", state->name, "count", (int)as_group_get(talk)->to));
     as_talk_send(talk, "update_node_pool", hear_end);
 }
 
 static void grow(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     if (group->view.size == group->to) /* perhaps by a request whose answer was lost */
         as_talk_end(talk);
     else if (group->view.size != group->from)
@@ -88,7 +83,7 @@ static void grow(struct as_talk *talk)
 /* Lowers the count only if no existing node would be lost; existing nodes are removed by name. */
 static void take_back(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const int32_t coming = as_group_count_coming(&group->view);
     if (coming > group->to)
         as_talk_fail(talk, AS_TALK_BUSY, "the node pool has %d nodes by now, for a count of %d",
@@ -105,7 +100,7 @@ static void hear_deleted(struct as_talk *talk);
 
 static void delete_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     if (state->deleted < group->instance_count) {
         as_talk_ask(talk, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
@@ -122,28 +117,27 @@ static void hear_deleted(struct as_talk *talk)
     if (is_gone && talk->http_status != 404)
         return;
     if (is_gone)
-        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
-    get_group(talk)->has_begun = true;
+        as_group_note_gone(as_group_get(talk), get_state(talk)->deleted);
+    as_group_get(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }
 
 static void remove_nodes(struct as_talk *talk)
 {
-    if (as_group_keep_present(get_group(talk)))
+    if (as_group_keep_present(as_group_get(talk)))
         delete_next(talk);
 }
 
 /* ---- the pool ---- */
 
-static enum as_instance_state judge_state(const char *state)
-{
-    if (strcmp(state, "running") == 0)
-        return AS_INSTANCE_RUNNING;
-    if (strcmp(state, "draining") == 0 || strcmp(state, "deleting") == 0)
-        return AS_INSTANCE_LEAVING;
-    return AS_INSTANCE_PENDING; /* provisioning */
-}
+/* The other: provisioning. */
+static const struct answer_word states[] = {
+    {"running", AS_INSTANCE_RUNNING},
+    {"draining", AS_INSTANCE_LEAVING},
+    {"deleting", AS_INSTANCE_LEAVING},
+    {NULL, 0},
+};
 
 static bool add_nodes(struct as_talk *talk, const json_t *pool)
 {
@@ -153,12 +147,12 @@ static bool add_nodes(struct as_talk *talk, const json_t *pool)
         const struct as_instance instance = {
             .id = answer_text(node, "id"),
             .provider_id = *droplet ? as_talk_print(talk, "digitalocean://%s", droplet) : "",
-            .state = judge_state(answer_text(node, "status.state")),
+            .state = answer_judge(states, answer_text(node, "status.state"), AS_INSTANCE_PENDING),
             .created = answer_time(node, "created_at"),
         };
         if (!*instance.id)
             return answer_misses(talk, "node_pools.nodes.id");
-        if (!as_group_add_instance(get_group(talk), &instance))
+        if (!as_group_add_instance(as_group_get(talk), &instance))
             return false;
     }
     return true;
@@ -167,7 +161,7 @@ static bool add_nodes(struct as_talk *talk, const json_t *pool)
 /* False after failing the talk. */
 static bool take_pool(struct as_talk *talk, const json_t *pool)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     get_state(talk)->id = as_talk_escaped(talk, answer_text(pool, "id"));
     get_state(talk)->name = as_talk_print(talk, "%s", answer_text(pool, "name"));
     if (answer_is_true(pool, "auto_scale"))
@@ -188,7 +182,7 @@ static void hear_pools(struct as_talk *talk)
         [AS_GROUP_REMOVE] = remove_nodes,
         [AS_GROUP_TAKE_BACK] = take_back,
     };
-    const char *wanted = as_target_ref_get(get_group(talk)->group, "name");
+    const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
     const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
     if (!document)
         return;
@@ -198,7 +192,7 @@ static void hear_pools(struct as_talk *talk)
             strcmp(answer_text(pool, "id"), wanted) != 0)
             continue;
         if (take_pool(talk, pool))
-            verbs[get_group(talk)->verb](talk);
+            verbs[as_group_get(talk)->verb](talk);
         return;
     }
     if (!answer_find(document, "node_pools"))

@@ -32,32 +32,29 @@ struct state {
     size_t deleted; /* instances of a removal that are done */
 };
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 static const char *get_field(struct as_talk *talk, const char *key)
 {
-    return as_target_ref_get(get_group(talk)->group, key);
+    return as_target_ref_get(as_group_get(talk)->group, key);
 }
 
 /* ---- errors ---- */
 
 /* The messages of 422, ignoring case. */
-static const struct {
-    const char *words;
-    enum as_talk_fault fault;
-} refusals[] = {
-    {"provisionable", AS_TALK_CAPACITY},  {"not available", AS_TALK_CAPACITY},
-    {"unavailable", AS_TALK_CAPACITY},    {"no hardware reservation", AS_TALK_CAPACITY},
-    {"maximum number", AS_TALK_CAPACITY}, {"quota", AS_TALK_CAPACITY},
-    {"capacity", AS_TALK_CAPACITY},       {"while it is provisioning", AS_TALK_BUSY},
+static const struct answer_word refusals[] = {
+    {"provisionable", AS_TALK_CAPACITY},
+    {"not available", AS_TALK_CAPACITY},
+    {"unavailable", AS_TALK_CAPACITY},
+    {"no hardware reservation", AS_TALK_CAPACITY},
+    {"maximum number", AS_TALK_CAPACITY},
+    {"quota", AS_TALK_CAPACITY},
+    {"capacity", AS_TALK_CAPACITY},
+    {"while it is provisioning", AS_TALK_BUSY},
+    {NULL, 0},
 };
 
 /* {"errors": ["..."]} or {"error": "..."} */
@@ -69,12 +66,8 @@ static bool is_good(struct as_talk *talk)
     const char *first = json_string_value(answer_at(document, "errors", 0));
     const char *message = first ? first : answer_text(document, "error");
     enum as_talk_fault fault = talk->fault;
-    for (size_t i = 0; talk->http_status == 422 && i < AS_ARRAY_SIZE(refusals); i++) {
-        if (strcasestr(message, refusals[i].words)) {
-            fault = refusals[i].fault;
-            break;
-        }
-    }
+    if (talk->http_status == 422)
+        fault = answer_judge_message(refusals, message, fault);
     if (*message)
         as_talk_fail(talk, fault, "%s: HTTP %d: %s", talk->request.operation, talk->http_status,
                      message);
@@ -90,13 +83,13 @@ static void ask_for_devices(struct as_talk *talk);
 static void look_again(struct as_talk *talk)
 {
     struct state *state = get_state(talk);
-    get_group(talk)->view = (struct as_group_view){.min = -1, .max = -1};
+    as_group_get(talk)->view = (struct as_group_view){.min = -1, .max = -1};
     talk->is_ambiguous = false;
     as_talk_begin_list(talk);
     state->page = 0;
     state->made_count = 0;
     state->next = 0;
-    memset(state->is_made, 0, (size_t)(get_group(talk)->to - get_group(talk)->from));
+    memset(state->is_made, 0, (size_t)(as_group_get(talk)->to - as_group_get(talk)->from));
     ask_for_devices(talk);
 }
 
@@ -110,7 +103,7 @@ static void hear_made(struct as_talk *talk)
             as_talk_wait(talk, WAIT_US, look_again);
         return;
     }
-    get_group(talk)->has_begun = true;
+    as_group_get(talk)->has_begun = true;
     state->made_count++;
     state->next++;
     make_next(talk);
@@ -142,7 +135,7 @@ static void make_device(struct as_talk *talk)
 
 static void make_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     while (state->next < group->to - group->from && state->is_made[state->next])
         state->next++;
@@ -173,7 +166,7 @@ static void hear_userdata(struct as_talk *talk)
 /* Devices of this same change exist already if an answer to it was lost. */
 static void grow(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     const struct state *state = get_state(talk);
     const char *userdata = as_account_get(group->account, "userdata_file");
     if (group->view.size - state->made_count != group->from)
@@ -192,7 +185,7 @@ static void hear_deleted(struct as_talk *talk);
 
 static void delete_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     if (state->deleted == group->instance_count) {
         as_talk_end(talk);
@@ -209,61 +202,44 @@ static void hear_deleted(struct as_talk *talk)
     if (is_gone && talk->http_status != 404)
         return;
     if (is_gone)
-        as_group_note_gone(get_group(talk), get_state(talk)->deleted);
-    get_group(talk)->has_begun = true;
+        as_group_note_gone(as_group_get(talk), get_state(talk)->deleted);
+    as_group_get(talk)->has_begun = true;
     get_state(talk)->deleted++;
     delete_next(talk);
 }
 
 static void remove_devices(struct as_talk *talk)
 {
-    if (as_group_keep_present(get_group(talk)))
+    if (as_group_keep_present(as_group_get(talk)))
         delete_next(talk);
 }
 
 /* Devices that failed, then pending devices. */
 static void take_back(struct as_talk *talk)
 {
-    static const enum as_instance_state states[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
-    struct as_group_talk *group = get_group(talk);
-    const struct as_group_view *view = &group->view;
-    const char **ids = as_arena_alloc(&talk->arena, view->instance_count + 1, sizeof(*ids));
-    const int32_t excess = view->size - group->to;
-    int32_t count = 0;
-    for (size_t s = 0; s < AS_ARRAY_SIZE(states); s++) {
-        for (size_t i = 0; i < view->instance_count && count < excess; i++) {
-            if (view->instances[i].state == states[s])
-                ids[count++] = view->instances[i].id;
-        }
-    }
-    if (count < excess) {
+    struct as_group_talk *group = as_group_get(talk);
+    const int32_t excess = group->view.size - group->to;
+    as_group_choose_missing(group, excess, true);
+    if ((int32_t)group->instance_count < excess)
         as_talk_fail(talk, AS_TALK_BUSY,
-                     "only %d of %d devices have not come: the others have by now", count, excess);
-        return;
-    }
-    group->instances = ids;
-    group->instance_count = (size_t)count;
-    delete_next(talk);
+                     "only %d of %d devices have not come: the others have by now",
+                     (int)group->instance_count, excess);
+    else
+        delete_next(talk);
 }
 
 /* ---- the pool ---- */
 
-static enum as_instance_state judge_state(const char *state)
-{
-    static const struct {
-        const char *name;
-        enum as_instance_state state;
-    } rows[] = {
-        {"active", AS_INSTANCE_RUNNING},         {"inactive", AS_INSTANCE_RUNNING},
-        {"powering_off", AS_INSTANCE_RUNNING},   {"failed", AS_INSTANCE_FAILED},
-        {"deprovisioning", AS_INSTANCE_LEAVING}, {"deleted", AS_INSTANCE_LEAVING},
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        if (strcmp(state, rows[i].name) == 0)
-            return rows[i].state;
-    }
-    return AS_INSTANCE_PENDING; /* queued, provisioning, reinstalling, powering_on, ... */
-}
+/* The others: queued, provisioning, reinstalling, powering_on, ... */
+static const struct answer_word states[] = {
+    {"active", AS_INSTANCE_RUNNING},
+    {"inactive", AS_INSTANCE_RUNNING},
+    {"powering_off", AS_INSTANCE_RUNNING},
+    {"failed", AS_INSTANCE_FAILED},
+    {"deprovisioning", AS_INSTANCE_LEAVING},
+    {"deleted", AS_INSTANCE_LEAVING},
+    {NULL, 0},
+};
 
 static bool is_member(const struct state *state, const json_t *device)
 {
@@ -279,7 +255,7 @@ static bool is_member(const struct state *state, const json_t *device)
 /* Notes a device that this increase has created, so that it is not created again. */
 static void note_made(struct as_talk *talk, const char *hostname)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct state *state = get_state(talk);
     if (group->verb != AS_GROUP_GROW || !as_str_starts_with(hostname, state->hostname))
         return;
@@ -295,20 +271,20 @@ static void note_made(struct as_talk *talk, const char *hostname)
 /* False after failing the talk. */
 static bool add_device(struct as_talk *talk, const json_t *device)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const char *metro = answer_text(device, "metro.code");
     const char *state = answer_text(device, "state");
     const struct as_instance instance = {
         .id = answer_text(device, "id"),
         .zone = *metro ? metro : answer_text(device, "facility.code"),
-        .state = judge_state(state),
+        .state = answer_judge(states, state, AS_INSTANCE_PENDING),
         .is_unhealthy = strcmp(state, "inactive") == 0 || strcmp(state, "powering_off") == 0,
         .is_protected = answer_is_true(device, "locked"),
         .created = answer_time(device, "created_at"),
     };
     if (!*instance.id)
         return answer_misses(talk, "devices.id");
-    if (!as_group_add_instance(get_group(talk), &instance))
+    if (!as_group_add_instance(as_group_get(talk), &instance))
         return false;
     view->size += instance.state != AS_INSTANCE_LEAVING;
     view->in_progress = view->in_progress || instance.state == AS_INSTANCE_PENDING;
@@ -342,7 +318,7 @@ static void hear_devices(struct as_talk *talk)
     if (!is_last && as_talk_turn_page(talk, first))
         ask_for_devices(talk);
     else if (is_last)
-        verbs[get_group(talk)->verb](talk);
+        verbs[as_group_get(talk)->verb](talk);
 }
 
 /* Does not follow the next page's address: it could lead elsewhere, with the token. */

@@ -33,14 +33,9 @@ struct found { /* as in a message; texts are memory of the talk */
 typedef bool read_field_fn(struct as_talk *talk, const struct as_protobuf_field *field,
                            struct found *found);
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- messages ---- */
@@ -109,7 +104,7 @@ static bool read_instance(struct as_talk *talk, const struct as_protobuf_field *
 
 static void ask(struct as_talk *talk, const char *method, const struct as_buf *message)
 {
-    grpc_ask(talk, get_state(talk)->base, method, message, get_group(talk)->account->timeout_us);
+    grpc_ask(talk, get_state(talk)->base, method, message, as_group_get(talk)->account->timeout_us);
 }
 
 /* A question whose message is the group's name, or empty. */
@@ -133,7 +128,7 @@ static bool add_instance(struct as_talk *talk, const struct found *found)
         AS_INSTANCE_PENDING,
         AS_INSTANCE_LEAVING,
     };
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const bool is_known = found->state >= 0 && found->state < (int32_t)AS_ARRAY_SIZE(states);
     struct as_instance instance = {
         .id = found->id,
@@ -147,7 +142,7 @@ static bool add_instance(struct as_talk *talk, const struct found *found)
         instance.state = AS_INSTANCE_FAILED;
         view->shortage = as_talk_print(talk, "%s: %s", found->code, found->reason);
     }
-    return as_group_add_instance(get_group(talk), &instance);
+    return as_group_add_instance(as_group_get(talk), &instance);
 }
 
 static void remove_present(struct as_talk *talk);
@@ -171,7 +166,7 @@ static void hear_nodes(struct as_talk *talk)
     }
     if (message.is_malformed)
         grpc_fail_message(talk, malformed);
-    else if (get_group(talk)->verb == AS_GROUP_REMOVE)
+    else if (as_group_get(talk)->verb == AS_GROUP_REMOVE)
         remove_present(talk);
     else
         as_talk_end(talk);
@@ -191,7 +186,7 @@ static void hear_size(struct as_talk *talk)
         grpc_fail_message(talk, size < 0 ? "the target size is negative" : malformed);
         return;
     }
-    get_group(talk)->view.size = size;
+    as_group_get(talk)->view.size = size;
     ask_about(talk, SERVICE "NodeGroupNodes", get_state(talk)->id, "node_group_nodes", hear_nodes);
 }
 
@@ -212,8 +207,8 @@ static void hear_groups(struct as_talk *talk)
             return;
         }
         is_found = strcmp(found.id, id) == 0;
-        get_group(talk)->view.min = found.min;
-        get_group(talk)->view.max = found.max;
+        as_group_get(talk)->view.min = found.min;
+        as_group_get(talk)->view.max = found.max;
     }
     if (message.is_malformed)
         grpc_fail_message(talk, malformed);
@@ -257,7 +252,7 @@ static void change_size(struct as_talk *talk, const char *method, const char *op
                         as_talk_hear_fn *hear)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
-    as_protobuf_write_int32(&message, 1, get_group(talk)->to - get_group(talk)->from);
+    as_protobuf_write_int32(&message, 1, as_group_get(talk)->to - as_group_get(talk)->from);
     as_protobuf_write_text(&message, 2, get_state(talk)->id);
     ask(talk, method, &message);
     as_talk_send(talk, operation, hear);
@@ -277,7 +272,7 @@ static void take_back(struct as_talk *talk)
 /* Drivers identify a node by its providerID or by its name. */
 static void remove_instances(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_group(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf node = AS_BUF_INIT(AS_TALK_BODY_MAX);
     for (size_t i = 0; i < group->instance_count; i++) {
@@ -295,9 +290,9 @@ static void remove_instances(struct as_talk *talk)
 /* The group was read again, because draining took time. */
 static void remove_present(struct as_talk *talk)
 {
-    if (!as_group_keep_present(get_group(talk)))
+    if (!as_group_keep_present(as_group_get(talk)))
         return;
-    if (get_group(talk)->instance_count > 0)
+    if (as_group_get(talk)->instance_count > 0)
         remove_instances(talk);
     else
         as_talk_end(talk);
@@ -306,7 +301,7 @@ static void remove_present(struct as_talk *talk)
 /* There is no operation to poll. */
 static void poll_nothing(struct as_talk *talk)
 {
-    get_group(talk)->is_done = true;
+    as_group_get(talk)->is_done = true;
     as_talk_end(talk);
 }
 

@@ -19,20 +19,9 @@
 #define WITHOUT_PROJECT_US (5 * AS_US_PER_MIN)
 #define WELL_KNOWN_FILE    "application_default_credentials.json"
 
-static struct as_credentials_talk *get_talk(struct as_talk *talk)
-{
-    return (struct as_credentials_talk *)talk;
-}
-
 static struct google_search *get_state(struct as_talk *talk)
 {
-    return get_talk(talk)->state;
-}
-
-static const char *find_variable(const struct as_talk *talk, const char *name)
-{
-    const char *value = talk->get_variable(name);
-    return as_str_is_empty(value) ? NULL : value;
+    return as_credentials_get(talk)->state;
 }
 
 /* ---- answers with tokens ---- */
@@ -54,7 +43,7 @@ static const json_t *take_answer(struct as_talk *talk)
 
 static void find(struct as_talk *talk, const char *token)
 {
-    char **place = &get_talk(talk)->found.token;
+    char **place = &as_credentials_get(talk)->found.token;
     as_wipe_free(*place);
     *place = as_xstrdup(token);
     as_talk_end(talk);
@@ -66,7 +55,7 @@ static void hear_impersonation(struct as_talk *talk)
     if (!document)
         return;
     const char *token = answer_text(document, "accessToken");
-    get_talk(talk)->found.expires = answer_time(document, "expireTime");
+    as_credentials_get(talk)->found.expires = answer_time(document, "expireTime");
     if (*token)
         find(talk, token);
     else
@@ -95,7 +84,7 @@ static bool take_token(struct as_talk *talk, const char **token_out)
         return answer_misses(talk, "access_token");
     const int32_t seconds = answer_size(document, "expires_in", -1);
     if (seconds >= 0)
-        get_talk(talk)->found.expires =
+        as_credentials_get(talk)->found.expires =
             (as_maybe_time){true, {as_time_add(talk->now.us, seconds * AS_US_PER_S)}};
     return true;
 }
@@ -118,7 +107,7 @@ static void hear_file(struct as_talk *talk)
     const int number = talk->error_number;
     const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
     if (!talk->content && is_absent && state->may_be_absent) { /* perhaps another user's home */
-        as_credentials_not_here(get_talk(talk));
+        as_credentials_not_here(as_credentials_get(talk));
         return;
     }
     if (!talk->content) {
@@ -158,13 +147,13 @@ static void begin_configured(struct as_credentials_talk *talk)
 
 static void begin_environment(struct as_credentials_talk *talk)
 {
-    begin_file(talk, find_variable(&talk->talk, "GOOGLE_APPLICATION_CREDENTIALS"), false);
+    begin_file(talk, as_variable_find(&talk->talk, "GOOGLE_APPLICATION_CREDENTIALS"), false);
 }
 
 static void begin_well_known(struct as_credentials_talk *talk)
 {
-    const char *folder = find_variable(&talk->talk, "CLOUDSDK_CONFIG");
-    const char *home = find_variable(&talk->talk, "HOME");
+    const char *folder = as_variable_find(&talk->talk, "CLOUDSDK_CONFIG");
+    const char *home = as_variable_find(&talk->talk, "HOME");
     const char *path = NULL;
     if (folder)
         path = as_talk_print(&talk->talk, "%s/" WELL_KNOWN_FILE, folder);
@@ -196,9 +185,9 @@ void google_read_names(const char *content, size_t size, as_provider_names_fn *t
 static void ask_metadata(struct as_talk *talk, const char *path, const char *operation,
                          as_talk_hear_fn *hear)
 {
-    const char *host = find_variable(talk, "GCE_METADATA_HOST");
+    const char *host = as_variable_find(talk, "GCE_METADATA_HOST");
     if (!host)
-        host = find_variable(talk, "GCE_METADATA_IP");
+        host = as_variable_find(talk, "GCE_METADATA_IP");
     if (!host)
         host = "metadata.google.internal";
     as_talk_ask(talk, "GET", "%s%s/computeMetadata/v1/%s", strstr(host, "://") ? "" : "http://",
@@ -225,7 +214,7 @@ static bool is_metadata_service(struct as_talk *talk)
 /* The token is still good: groups may name the project. But it is not kept for long. */
 static void hear_metadata_project(struct as_talk *talk)
 {
-    struct as_provider_credentials *found = &get_talk(talk)->found;
+    struct as_provider_credentials *found = &as_credentials_get(talk)->found;
     const as_wall_time soon = {as_time_add(talk->now.us, WITHOUT_PROJECT_US)};
     char line[AS_TALK_ID_SIZE] = "";
     if (is_metadata_service(talk) && as_talk_is_good(talk))
@@ -243,7 +232,7 @@ static void hear_metadata_token(struct as_talk *talk)
     if (!is_metadata_service(talk))
         return;
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached(get_talk(talk));
+        as_credentials_fail_unreached(as_credentials_get(talk));
         return;
     }
     if (talk->http_status == 404) {
@@ -254,8 +243,8 @@ static void hear_metadata_token(struct as_talk *talk)
     if (!take_token(talk, &token))
         return;
     find(talk, token);
-    if (!as_account_get(get_talk(talk)->account, "project") &&
-        !find_variable(talk, "GOOGLE_CLOUD_PROJECT"))
+    if (!as_account_get(as_credentials_get(talk)->account, "project") &&
+        !as_variable_find(talk, "GOOGLE_CLOUD_PROJECT"))
         ask_metadata(talk, "project/project-id", "metadata_project", hear_metadata_project);
 }
 

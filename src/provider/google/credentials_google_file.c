@@ -25,7 +25,7 @@
 
 static struct google_search *get_state(struct as_talk *talk)
 {
-    return ((struct as_credentials_talk *)talk)->state;
+    return as_credentials_get(talk)->state;
 }
 
 static void fail_misses(struct as_talk *talk, const char *key)
@@ -34,13 +34,6 @@ static void fail_misses(struct as_talk *talk, const char *key)
 }
 
 /* ---- requests for tokens ---- */
-
-static void add_value(struct as_talk *talk, const char *name, const char *value)
-{
-    struct as_buf *body = &talk->request.body;
-    as_buf_printf(body, "%s%s=", body->size > 0 ? "&" : "", name);
-    as_encode_percent(body, value, strlen(value), ""); /* never in memory that is not wiped */
-}
 
 static void ask_token(struct as_talk *talk, const char *url)
 {
@@ -79,7 +72,7 @@ static bool take_url(struct as_talk *talk, const json_t *document, const char *k
 static void take_project(struct as_talk *talk, const json_t *document)
 {
     static const char *const keys[] = {"project_id", "quota_project_id"};
-    struct as_provider_credentials *found = &((struct as_credentials_talk *)talk)->found;
+    struct as_provider_credentials *found = &as_credentials_get(talk)->found;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys) && !found->project; i++) {
         const char *project = answer_text(document, keys[i]);
         found->project = *project ? as_xstrdup(project) : NULL;
@@ -150,7 +143,7 @@ static void begin_service_account(struct as_talk *talk, const json_t *document)
         abort();
     ask_token(talk, url);
     talk->request.is_timed = true;
-    add_value(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
+    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
     as_buf_append_str(&talk->request.body, "&assertion=");
     if (jwt_append_rs256(&talk->request.body, header, claims, answer_text(document, "private_key"),
                          &error) == 0)
@@ -167,14 +160,14 @@ static void begin_authorized_user(struct as_talk *talk, const json_t *document)
     if (!take_url(talk, document, "token_uri", TOKEN_URL, &url))
         return;
     ask_token(talk, url);
-    add_value(talk, "grant_type", "refresh_token");
+    as_talk_add_parameter(talk, "grant_type", "refresh_token");
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         const char *value = answer_text(document, keys[i]);
         if (!*value) {
             fail_misses(talk, keys[i]);
             return;
         }
-        add_value(talk, keys[i], value);
+        as_talk_add_parameter(talk, keys[i], value);
     }
     as_talk_send_question(talk, "token", google_hear_token);
 }
@@ -200,14 +193,15 @@ static void exchange(struct as_talk *talk, const char *subject)
     ask_token(talk, state->token_url);
     if (state->basic)
         as_talk_header(talk, "%s", state->basic);
-    add_value(talk, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
-    add_value(talk, "audience", state->audience);
-    add_value(talk, "scope", SCOPE);
-    add_value(talk, "requested_token_type", "urn:ietf:params:oauth:token-type:access_token");
-    add_value(talk, "subject_token", subject);
-    add_value(talk, "subject_token_type", state->subject_type);
+    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+    as_talk_add_parameter(talk, "audience", state->audience);
+    as_talk_add_parameter(talk, "scope", SCOPE);
+    as_talk_add_parameter(talk, "requested_token_type",
+                          "urn:ietf:params:oauth:token-type:access_token");
+    as_talk_add_parameter(talk, "subject_token", subject);
+    as_talk_add_parameter(talk, "subject_token_type", state->subject_type);
     if (*state->user_project)
-        add_value(talk, "options", state->user_project);
+        as_talk_add_parameter(talk, "options", state->user_project);
     as_talk_send_question(talk, "token_exchange", google_hear_token);
 }
 

@@ -24,7 +24,7 @@
 static bool take_migs(struct as_talk *talk, const json_t *pool)
 {
     static const char path[] = "instanceGroupUrls";
-    struct mig_work *work = ((struct as_group_talk *)talk)->state;
+    struct mig_work *work = as_group_get(talk)->state;
     const size_t count = answer_count(pool, path);
     if (count == 0)
         return answer_misses(talk, path);
@@ -46,7 +46,7 @@ static bool take_migs(struct as_talk *talk, const json_t *pool)
 /* Whether the pool's state allows the verb. False after failing the talk. */
 static bool judge_status(struct as_talk *talk, const json_t *pool)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     const char *status = answer_text(pool, "status");
     const bool is_busy = strcmp(status, "PROVISIONING") == 0 || strcmp(status, "RECONCILING") == 0;
     if (strcmp(status, "STOPPING") == 0) {
@@ -68,7 +68,7 @@ static bool judge_status(struct as_talk *talk, const json_t *pool)
 
 static void hear_pool(struct as_talk *talk)
 {
-    struct as_group_talk *group = (struct as_group_talk *)talk;
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *pool = google_take_answer(talk);
     if (!pool || !judge_status(talk, pool) || !take_migs(talk, pool))
         return;

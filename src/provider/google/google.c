@@ -16,10 +16,8 @@
 #include "answer.h"
 
 /* By reason (of HTTP answers) and by code (of operations, and of attempts to add an instance). */
-static const struct {
-    const char *reason; /* a glob, in lower case */
-    enum as_talk_fault fault;
-} reasons[] = {
+static const struct answer_word reasons[] = {
+    /* in lower case */
     {"ratelimitexceeded", AS_TALK_THROTTLED},
     {"userratelimitexceeded", AS_TALK_THROTTLED},
     {"rate_limit_exceeded", AS_TALK_THROTTLED},
@@ -44,6 +42,7 @@ static const struct {
     {"internalerror", AS_TALK_RETRY},
     {"internal_error", AS_TALK_RETRY},
     {"resource_not_found", AS_TALK_GONE},
+    {NULL, 0},
 };
 
 /* A quota of requests over time, not of machines: "Quota exceeded for quota metric 'Queries'". */
@@ -62,12 +61,8 @@ enum as_talk_fault google_judge(const char *reason, const char *message,
         lower[size] =
             reason[size] >= 'A' && reason[size] <= 'Z' ? (char)(reason[size] + 32) : reason[size];
     lower[size] = '\0';
-    for (size_t i = 0; i < AS_ARRAY_SIZE(reasons); i++) {
-        if (as_str_glob(reasons[i].reason, lower))
-            return strstr(lower, "quota") && is_rate(message) ? AS_TALK_THROTTLED
-                                                              : reasons[i].fault;
-    }
-    return fallback;
+    return strstr(lower, "quota") && is_rate(message) ? AS_TALK_THROTTLED
+                                                      : answer_judge(reasons, lower, fallback);
 }
 
 /* Finds a value in the details: "reason" of google.rpc.ErrorInfo, "requestId" of

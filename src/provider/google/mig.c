@@ -25,14 +25,9 @@
 #define TRIES_MAX  3
 #define PAUSE_MAX  (10 * AS_US_PER_S)
 
-static struct as_group_talk *get_talk(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct mig_work *get_work(struct as_talk *talk)
 {
-    return get_talk(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 static const struct mig *get_mig(struct as_talk *talk)
@@ -67,37 +62,32 @@ bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
 
 /* ---- instances ---- */
 
-static const struct {
-    const char *word;
-    enum as_instance_state state;
-} actions[] =
-    {
-        {"CREATING", AS_INSTANCE_PENDING},   {"CREATING_WITHOUT_RETRIES", AS_INSTANCE_PENDING},
-        {"RECREATING", AS_INSTANCE_PENDING}, {"RESTARTING", AS_INSTANCE_PENDING},
-        {"RESUMING", AS_INSTANCE_PENDING},   {"STARTING", AS_INSTANCE_PENDING},
-        {"DELETING", AS_INSTANCE_LEAVING},   {"ABANDONING", AS_INSTANCE_LEAVING},
-        {"STOPPING", AS_INSTANCE_LEAVING},   {"SUSPENDING", AS_INSTANCE_LEAVING},
-},
-  statuses[] = {
-      /* of instances without an important action in progress */
-      {"RUNNING", AS_INSTANCE_RUNNING},     {"STOPPING", AS_INSTANCE_FAILED},
-      {"PENDING_STOP", AS_INSTANCE_FAILED}, {"STOPPED", AS_INSTANCE_FAILED},
-      {"TERMINATED", AS_INSTANCE_FAILED},   {"SUSPENDING", AS_INSTANCE_FAILED},
-      {"SUSPENDED", AS_INSTANCE_FAILED},    {"DEPROVISIONING", AS_INSTANCE_FAILED},
+static const struct answer_word actions[] = {
+    {"CREATING", AS_INSTANCE_PENDING},
+    {"CREATING_WITHOUT_RETRIES", AS_INSTANCE_PENDING},
+    {"RECREATING", AS_INSTANCE_PENDING},
+    {"RESTARTING", AS_INSTANCE_PENDING},
+    {"RESUMING", AS_INSTANCE_PENDING},
+    {"STARTING", AS_INSTANCE_PENDING},
+    {"DELETING", AS_INSTANCE_LEAVING},
+    {"ABANDONING", AS_INSTANCE_LEAVING},
+    {"STOPPING", AS_INSTANCE_LEAVING},
+    {"SUSPENDING", AS_INSTANCE_LEAVING},
+    {NULL, 0},
 };
 
-static enum as_instance_state judge_state(const char *action, const char *status)
-{
-    for (size_t i = 0; i < AS_ARRAY_SIZE(actions); i++) {
-        if (strcmp(actions[i].word, action) == 0)
-            return actions[i].state;
-    }
-    for (size_t i = 0; i < AS_ARRAY_SIZE(statuses); i++) {
-        if (strcmp(statuses[i].word, status) == 0)
-            return statuses[i].state;
-    }
-    return AS_INSTANCE_PENDING;
-}
+/* Of instances without an important action in progress. */
+static const struct answer_word statuses[] = {
+    {"RUNNING", AS_INSTANCE_RUNNING},
+    {"STOPPING", AS_INSTANCE_FAILED},
+    {"PENDING_STOP", AS_INSTANCE_FAILED},
+    {"STOPPED", AS_INSTANCE_FAILED},
+    {"TERMINATED", AS_INSTANCE_FAILED},
+    {"SUSPENDING", AS_INSTANCE_FAILED},
+    {"SUSPENDED", AS_INSTANCE_FAILED},
+    {"DEPROVISIONING", AS_INSTANCE_FAILED},
+    {NULL, 0},
+};
 
 static bool is_unhealthy(const json_t *member)
 {
@@ -113,7 +103,7 @@ static bool is_unhealthy(const json_t *member)
 /* False after failing the talk. */
 static bool add_instance(struct as_talk *talk, const json_t *member)
 {
-    struct as_group_view *view = &get_talk(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const char *url = answer_text(member, "instance");
     const char *action = answer_text(member, "currentAction");
     const json_t *error = answer_at(member, "lastAttempt.errors.errors", 0);
@@ -129,7 +119,9 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
         .provider_id = as_talk_print(talk, "gce://%.*s/%.*s/%s", (int)project_size, project,
                                      (int)zone_size, zone, name),
         .zone = copy(talk, zone, zone_size),
-        .state = judge_state(action, answer_text(member, "instanceStatus")),
+        .state = answer_judge(
+            actions, action,
+            answer_judge(statuses, answer_text(member, "instanceStatus"), AS_INSTANCE_PENDING)),
         .is_unhealthy = is_unhealthy(member),
         .is_protected = answer_find(member, "preservedStateFromConfig") != NULL,
     };
@@ -143,7 +135,7 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
             view->shortage = as_talk_print(talk, "%s: %s", answer_text(error, "code"),
                                            answer_text(error, "message"));
     }
-    return as_group_add_instance(get_talk(talk), &instance);
+    return as_group_add_instance(as_group_get(talk), &instance);
 }
 
 /* ---- reading ---- */
@@ -207,7 +199,7 @@ static bool is_in_progress(const json_t *document)
 
 static void hear_mig(struct as_talk *talk)
 {
-    struct as_group_view *view = &get_talk(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     struct mig_work *work = get_work(talk);
     struct mig *mig = &work->migs[work->at];
     const json_t *document = google_take_answer(talk);
@@ -273,7 +265,7 @@ bool mig_may_change(struct as_group_talk *talk)
  * what the same change began before still takes effect. */
 static bool take_operation(struct as_talk *talk, const char *place)
 {
-    struct as_group_talk *group = get_talk(talk);
+    struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
     const json_t *document = google_take_answer(talk);
     const char *name = answer_text(document, "name");
@@ -346,7 +338,7 @@ static void resize_next(struct as_talk *talk)
         as_talk_print(talk, "resize %s/%s %d", mig->place, mig->name, (int)mig->wanted);
     ask(talk, "POST", mig,
         as_talk_print(talk, "/resize?size=%d&%s", (int)mig->wanted,
-                      google_make_request_id(get_talk(talk), what)));
+                      google_make_request_id(as_group_get(talk), what)));
     as_talk_send(talk, "resize", hear_resize);
 }
 
@@ -365,8 +357,8 @@ static void distribute(struct mig_work *work, int32_t more)
 
 static void grow(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_talk(talk);
-    if (!mig_may_change(get_talk(talk)))
+    const struct as_group_talk *group = as_group_get(talk);
+    if (!mig_may_change(as_group_get(talk)))
         return;
     if (group->view.size != group->from) {
         as_talk_fail(talk, AS_TALK_BUSY, "its size is %d, not %d: somebody else has set it",
@@ -396,7 +388,7 @@ static void remove_next(struct as_talk *talk);
 static void remove_again(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
-    for (size_t i = 0; i < get_talk(talk)->instance_count; i++)
+    for (size_t i = 0; i < as_group_get(talk)->instance_count; i++)
         work->rounds[i] = work->rounds[i] == work->round ? 0 : work->rounds[i];
     remove_next(talk);
 }
@@ -417,7 +409,7 @@ static void hear_removed(struct as_talk *talk)
 /* Fills the request's body with instances of one group, and marks them. */
 static void add_instances(struct as_talk *talk, const struct mig_instance_name *first, bool any)
 {
-    const struct as_group_talk *group = get_talk(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
     struct as_buf *body = &talk->request.body;
     as_buf_append_str(body, "{\"instances\":[");
@@ -439,7 +431,7 @@ static void add_instances(struct as_talk *talk, const struct mig_instance_name *
 /* Sends one request, for the instances in the same group as the first remaining one. */
 static void remove_next(struct as_talk *talk)
 {
-    const struct as_group_talk *group = get_talk(talk);
+    const struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
     struct mig_instance_name name;
     size_t first = 0;
@@ -469,7 +461,7 @@ static void remove_next(struct as_talk *talk)
     const char *what = as_talk_print(talk, "delete %s %.*s", talk->request.url,
                                      (int)talk->request.body.size, talk->request.body.data);
     talk->request.url = (char *)(uintptr_t)as_talk_print(
-        talk, "%s?%s", talk->request.url, google_make_request_id(get_talk(talk), what));
+        talk, "%s?%s", talk->request.url, google_make_request_id(as_group_get(talk), what));
     as_talk_header(talk, "Content-Type: application/json");
     as_talk_send(talk, "delete_instances", hear_removed);
 }
@@ -478,21 +470,21 @@ static void remove_all(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
     work->emptied = as_arena_alloc(&talk->arena, 1, sizeof(*work->emptied));
-    work->remaining = get_talk(talk)->instance_count;
+    work->remaining = as_group_get(talk)->instance_count;
     work->rounds = as_arena_alloc(&talk->arena, work->remaining, sizeof(*work->rounds));
     remove_next(talk);
 }
 
 static void remove_chosen(struct as_talk *talk)
 {
-    if (mig_may_change(get_talk(talk)) && as_group_keep_present(get_talk(talk)))
+    if (mig_may_change(as_group_get(talk)) && as_group_keep_present(as_group_get(talk)))
         remove_all(talk);
 }
 
 /* Chooses surplus instances among those not running: failed instances first. */
 static void take_back(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_talk(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
     if (!mig_may_change(group))
         return;
@@ -525,7 +517,7 @@ static void poll_next(struct as_talk *talk);
 
 static void hear_operation(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_talk(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *document = google_take_answer(talk);
     if (!document) {
         if (talk->fault == AS_TALK_GONE)
@@ -550,7 +542,7 @@ static void hear_operation(struct as_talk *talk)
 /* Reads the operations one after the other; the first that is not done ends the poll. */
 static void poll_next(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_talk(talk);
+    struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
     const char *operation = group->operation + work->at;
     const size_t size = strcspn(operation, " ");

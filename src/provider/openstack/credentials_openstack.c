@@ -48,9 +48,10 @@ static const char *find_variable(const struct as_credentials_talk *talk,
                                  const struct setting *setting)
 {
     const char *value = NULL;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(setting->variables) && as_str_is_empty(value); i++)
-        value = setting->variables[i] ? talk->talk.get_variable(setting->variables[i]) : NULL;
-    return as_str_is_empty(value) ? NULL : value;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(setting->variables) && !value && setting->variables[i];
+         i++)
+        value = as_variable_find(&talk->talk, setting->variables[i]);
+    return value;
 }
 
 static const char *find(const struct as_credentials_talk *talk, const struct setting *setting)
@@ -180,7 +181,7 @@ static bool take_endpoint(struct as_credentials_talk *credentials, const json_t 
 
 static void hear_token(struct as_talk *talk)
 {
-    struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
     if (!as_talk_is_good(talk)) {
         const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
         const char *message = answer_text(error, "error.message");
@@ -282,7 +283,7 @@ static void ask(struct as_credentials_talk *credentials, json_t *auth)
 
 static void ask_by_application(struct as_talk *talk, const char *secret)
 {
-    struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
     const char *id = find(credentials, &application_id);
     const char *name = find(credentials, &application_name);
     json_t *user = id || !name ? NULL : make_user(credentials), *proof = NULL;
@@ -310,7 +311,7 @@ static json_t *make_scope(struct as_credentials_talk *talk)
 
 static void ask_by_password(struct as_talk *talk, const char *secret)
 {
-    struct as_credentials_talk *credentials = (struct as_credentials_talk *)talk;
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
     json_t *user = make_user(credentials), *scope = user ? make_scope(credentials) : NULL;
     if (!scope) {
         json_decref(user);

@@ -24,23 +24,15 @@ struct state {
     const char *name;    /* of the group, as in a URL */
 };
 
-static struct as_group_talk *get_group(struct as_talk *talk)
-{
-    return (struct as_group_talk *)talk;
-}
-
 static struct state *get_state(struct as_talk *talk)
 {
-    return get_group(talk)->state;
+    return as_group_get(talk)->state;
 }
 
 /* ---- errors ---- */
 
 /* Messages of Magnum, and of Heat and Nova behind it; the first match counts. */
-static const struct {
-    const char *words;
-    enum as_talk_fault fault;
-} messages[] = {
+static const struct answer_word messages[] = {
     {"no valid host", AS_TALK_CAPACITY},
     {"not enough hosts", AS_TALK_CAPACITY},
     {"quota", AS_TALK_CAPACITY},
@@ -48,16 +40,8 @@ static const struct {
     {"no more ip addresses", AS_TALK_CAPACITY},
     {"operation in progress", AS_TALK_BUSY},
     {"same name", AS_TALK_CONFIGURATION}, /* 409: several clusters */
+    {NULL, 0},
 };
-
-static enum as_talk_fault judge(const char *message, enum as_talk_fault absent)
-{
-    for (size_t i = 0; i < AS_ARRAY_SIZE(messages); i++) {
-        if (strcasestr(message, messages[i].words))
-            return messages[i].fault;
-    }
-    return absent;
-}
 
 /* {"errors": [{"title", "detail", "max_version"}]}, or Keystone's {"error": {"message"}}. */
 static bool is_good(struct as_talk *talk)
@@ -78,7 +62,9 @@ static bool is_good(struct as_talk *talk)
                      *answer_text(error, "max_version") ? answer_text(error, "max_version") : "?");
     else
         as_talk_fail(talk,
-                     talk->http_status == 413 ? AS_TALK_THROTTLED : judge(message, talk->fault),
+                     talk->http_status == 413
+                         ? AS_TALK_THROTTLED
+                         : answer_judge_message(messages, message, talk->fault),
                      "%s: HTTP %d%s%s", talk->request.operation, talk->http_status,
                      *message ? ": " : "", message);
     return false;
@@ -117,7 +103,7 @@ static bool has_autoscaler(const json_t *group)
 /* The label of the group's nodes; `name` is the group's own name. */
 static const char *make_label(struct as_talk *talk, const char *name)
 {
-    const char *label = as_target_ref_get(get_group(talk)->group, "node_label");
+    const char *label = as_target_ref_get(as_group_get(talk)->group, "node_label");
     if (strchr(label, '='))
         return as_talk_print(talk, "%s", label);
     return as_talk_print(talk, "%s=%s", *label ? label : NODE_LABEL, name);
@@ -129,7 +115,7 @@ static bool add_addresses(struct as_talk *talk, const json_t *group)
     for (size_t i = 0; i < answer_count(group, "node_addresses"); i++) {
         const char *address = json_string_value(answer_at(group, "node_addresses", i));
         const struct as_instance instance = {.id = address, .state = AS_INSTANCE_RUNNING};
-        if (!as_str_is_empty(address) && !as_group_add_instance(get_group(talk), &instance))
+        if (!as_str_is_empty(address) && !as_group_add_instance(as_group_get(talk), &instance))
             return false;
     }
     return true;
@@ -138,7 +124,7 @@ static bool add_addresses(struct as_talk *talk, const json_t *group)
 /* The document of an existing group, with the view filled; NULL after failing the talk. */
 static const json_t *take_group(struct as_talk *talk)
 {
-    struct as_group_view *view = &get_group(talk)->view;
+    struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *group = is_good(talk) ? answer_json(talk) : NULL;
     if (!group)
         return NULL;
@@ -195,7 +181,7 @@ static void hear_resized(struct as_talk *talk)
 /* Whether the group is as at the decision; false after ending the talk. */
 static bool is_unchanged(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
     const bool is_given_back = group->verb == AS_GROUP_TAKE_BACK;
     const int32_t present = as_group_count_running(view);
@@ -220,7 +206,7 @@ static bool is_unchanged(struct as_talk *talk)
 /* node_count is always the new size, even when servers are removed by name. */
 static void hear_group_to_change(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const json_t *document = take_group(talk);
     if (!document || !is_unchanged(talk))
         return;
@@ -245,25 +231,23 @@ static void hear_group_to_change(struct as_talk *talk)
 /* Magnum's conductor refuses a bad change only after the answer, without telling anybody. */
 static void hear_cluster(struct as_talk *talk)
 {
-    static const struct {
-        const char *status; /* a glob */
-        enum as_talk_fault fault;
-    } rows[] = {
-        {"DELETE_*", AS_TALK_GONE},    {"*_IN_PROGRESS", AS_TALK_BUSY}, {"*_COMPLETE", AS_TALK_OK},
-        {"UPDATE_FAILED", AS_TALK_OK}, {"*", AS_TALK_CONFIGURATION},
+    static const struct answer_word statuses[] = {
+        {"DELETE_*", AS_TALK_GONE},
+        {"*_IN_PROGRESS", AS_TALK_BUSY},
+        {"*_COMPLETE", AS_TALK_OK},
+        {"UPDATE_FAILED", AS_TALK_OK},
+        {NULL, 0},
     };
     const json_t *cluster = is_good(talk) ? answer_json(talk) : NULL;
     if (!cluster)
         return;
     const char *status = answer_text(cluster, "status");
-    size_t i = 0;
-    while (!as_str_glob(rows[i].status, status))
-        i++;
-    if (rows[i].fault == AS_TALK_OK)
+    const enum as_talk_fault fault = answer_judge(statuses, status, AS_TALK_CONFIGURATION);
+    if (fault == AS_TALK_OK)
         ask_group(talk, hear_group_to_change);
     else
-        as_talk_fail(talk, rows[i].fault, "the cluster is %s: %s",
-                     *status ? status : "without a status", answer_text(cluster, "status_reason"));
+        as_talk_fail(talk, fault, "the cluster is %s: %s", *status ? status : "without a status",
+                     answer_text(cluster, "status_reason"));
 }
 
 static void change_group(struct as_talk *talk)
@@ -277,7 +261,7 @@ static void change_group(struct as_talk *talk)
 /* "SIZE TIME": the wanted size, and when the group had last changed before. */
 static void hear_group_to_poll(struct as_talk *talk)
 {
-    struct as_group_talk *group = get_group(talk);
+    struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
     const json_t *document = take_group(talk);
     const char *before = strchr(group->operation, ' ');
@@ -287,7 +271,8 @@ static void hear_group_to_poll(struct as_talk *talk)
         view->shortage && before && strcmp(before + 1, get_change(document)) != 0;
     const char *reached = as_talk_print(talk, "%d ", view->size);
     if (has_failed)
-        as_talk_fail(talk, judge(view->shortage, AS_TALK_CONFIGURATION), "%s", view->shortage);
+        as_talk_fail(talk, answer_judge_message(messages, view->shortage, AS_TALK_CONFIGURATION),
+                     "%s", view->shortage);
     else
         as_talk_end(talk);
     group->is_done =

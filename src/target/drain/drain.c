@@ -97,10 +97,10 @@ static void expire(void *context)
 /* Requests */
 
 static void send(struct as_drain *drain, const struct as_kube_request_spec *spec,
-                 struct as_buf *path, int code, as_kube_request_done_fn *answered)
+                 struct as_buf *path, int status, as_kube_request_done_fn *answered)
 {
     struct as_kube_request_spec request = *spec;
-    assert(code == 0 && as_buf_check(path) == 0); /* names come from the API, and are bounded */
+    assert(status == 0 && as_buf_check(path) == 0); /* names come from the API, and are bounded */
     request.path = path->data;
     drain->request = as_kube_request_start(drain->owner->client, &request, answered, drain);
 }
@@ -213,12 +213,12 @@ static void evicted(void *context, const struct as_http_response *response, unsi
 static int write_eviction_path(const struct as_kube_node_pod *pod, struct as_buf *path)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
-    int code = as_kube_path_append(path, pod->namespace_);
+    int status = as_kube_path_append(path, pod->namespace_);
     as_buf_append_str(path, "/pods");
-    if (!code)
-        code = as_kube_path_append(path, pod->name);
+    if (!status)
+        status = as_kube_path_append(path, pod->name);
     as_buf_append_str(path, "/eviction");
-    return code;
+    return status;
 }
 
 static void evict_next(struct as_drain *drain)

@@ -24,9 +24,9 @@ static void print_owner(const struct as_state_settings *state, char owner[OWNER_
     const struct as_label pairs[] = {{"lease", is_shared ? state->lease.name : ""},
                                      {"place", place ? place : ""}};
     struct as_labels *labels = NULL;
-    const int code = as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &labels);
-    assert(code == 0); /* the names differ, and paths are short */
-    (void)code;
+    const int status = as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &labels);
+    assert(status == 0); /* the names differ, and paths are short */
+    (void)status;
     snprintf(owner, OWNER_SIZE, "alertscaler-%016" PRIx64, as_labels_get_fingerprint(labels));
     as_labels_free(labels);
 }

@@ -113,8 +113,8 @@ static void answered(void *context, const struct as_http_response *response, uns
     struct as_outcome failure;
     entry->request = NULL;
     entry->asked_at = env->clock->get_mono(env->clock);
-    int code = take_list(entry, response, &failure);
-    tell(entry, code ? &failure : NULL);
+    int status = take_list(entry, response, &failure);
+    tell(entry, status ? &failure : NULL);
 }
 
 /* NULL if the table is full or `api_version` is not an apiVersion. */
@@ -134,9 +134,9 @@ static struct entry *add_entry(struct as_kube_discovery *discovery, const char *
 static int ask(struct entry *entry)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    int code = as_kube_path_append_version(&path, entry->api_version);
-    if (code || (code = as_buf_check(&path)))
-        return code;
+    int status = as_kube_path_append_version(&path, entry->api_version);
+    if (status || (status = as_buf_check(&path)))
+        return status;
     struct as_kube_request_spec spec = {
         .method = "GET",
         .path = path.data,

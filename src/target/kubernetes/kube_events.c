@@ -124,9 +124,9 @@ static void write_message(struct as_buf *message, const struct as_scale_request 
 static int write_path(struct as_buf *path, const char *namespace_)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
-    int code = as_kube_path_append(path, as_str_is_empty(namespace_) ? "default" : namespace_);
+    int status = as_kube_path_append(path, as_str_is_empty(namespace_) ? "default" : namespace_);
     as_buf_append_str(path, "/events");
-    return code ? code : as_buf_check(path);
+    return status ? status : as_buf_check(path);
 }
 
 static void note_failure(struct as_kube_events *events, const char *why)

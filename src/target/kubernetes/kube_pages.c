@@ -142,11 +142,11 @@ static void take_page(struct as_kube_pages *pages, const struct as_http_response
 {
     struct as_error error = AS_ERROR_INIT;
     char *next = NULL;
-    int code =
+    int status =
         pages->spec.take(pages->spec.context, response->body, response->body_size, &next, &error);
     free(pages->next);
     pages->next = next;
-    if (code)
+    if (status)
         set_failure(pages, AS_REASON_REJECTED, error.text);
 }
 

@@ -55,10 +55,10 @@ static void done(void *context, const struct as_outcome *outcome)
 static int write_path(const char *namespace_, const char *selector, struct as_buf *path)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
-    int code = as_kube_path_append(path, namespace_);
+    int status = as_kube_path_append(path, namespace_);
     as_buf_append_str(path, "/pods");
     as_kube_path_append_parameter(path, "labelSelector", selector);
-    return code ? code : as_buf_check(path);
+    return status ? status : as_buf_check(path);
 }
 
 struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
@@ -66,10 +66,10 @@ struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
                                                 as_kube_pod_list_done_fn *done_fn, void *context)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    const int code = write_path(namespace_, selector, &path);
+    const int status = write_path(namespace_, selector, &path);
     struct as_kube_pod_list *list = as_xcalloc(1, sizeof(*list));
     const struct as_kube_pages_spec spec = {
-        .path = code ? NULL : path.data,
+        .path = status ? NULL : path.data,
         .trouble = "the selector is too long for a request",
         .operation = "list_pods",
         .what = "list pods",

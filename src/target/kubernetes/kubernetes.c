@@ -154,8 +154,8 @@ static void check_applied(struct call *call)
 static void take_scale(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
-    int code = as_kube_scale_decode(response->body, response->body_size, &call->scale, &error);
-    if (code == 0) {
+    int status = as_kube_scale_decode(response->body, response->body_size, &call->scale, &error);
+    if (status == 0) {
         check_applied(call);
         return;
     }
@@ -234,17 +234,17 @@ static void answered(void *context, const struct as_http_response *response, uns
 
 static int write_path(struct as_buf *path, const struct call *call, const char *plural)
 {
-    int code = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
-    if (!code && !call->is_cluster_wide) {
+    int status = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
+    if (!status && !call->is_cluster_wide) {
         as_buf_append_str(path, "/namespaces");
-        code = as_kube_path_append(path, get_namespace(call));
+        status = as_kube_path_append(path, get_namespace(call));
     }
-    if (!code)
-        code = as_kube_path_append(path, plural);
-    if (!code)
-        code = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
+    if (!status)
+        status = as_kube_path_append(path, plural);
+    if (!status)
+        status = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
     as_buf_append_str(path, "/scale");
-    return code ? code : as_buf_check(path);
+    return status ? status : as_buf_check(path);
 }
 
 static void write_body(struct as_buf *body, const struct call *call, const char *scale_version)

@@ -165,8 +165,8 @@ static void read_file(struct talk_call *call)
     struct as_talk *talk = call->talk;
     char *text = NULL;
     size_t size = 0;
-    const int code = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
-    as_talk_hear_content(talk, get_now(call), code == 0 ? text : NULL, size, -code);
+    const int status = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
+    as_talk_hear_content(talk, get_now(call), status == 0 ? text : NULL, size, -status);
     if (text)
         explicit_bzero(text, size); /* it may be a secret */
     free(text);

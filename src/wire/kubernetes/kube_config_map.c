@@ -105,8 +105,8 @@ static int take_map(void *context, const json_t *object, struct as_error *error)
     struct as_kube_config_item *items = as_xcalloc(map.count + 1, sizeof(*items));
     take_items(&root, data.object, items);
     map.items = items;
-    const int code = as_read_result(&root);
-    return code ? code : user->use(user->context, &map, error);
+    const int status = as_read_result(&root);
+    return status ? status : user->use(user->context, &map, error);
 }
 
 int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
@@ -114,8 +114,8 @@ int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     struct user user = {use, context};
-    const int code = kube_object_load(json, size, "ConfigMap", &object, error);
-    return code ? code : take_map(&user, object, error);
+    const int status = kube_object_load(json, size, "ConfigMap", &object, error);
+    return status ? status : take_map(&user, object, error);
 }
 
 int as_kube_config_map_decode_version(const char *json, size_t size,
@@ -125,9 +125,9 @@ int as_kube_config_map_decode_version(const char *json, size_t size,
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     struct as_kube_config_map map = {0};
     struct as_reader root;
-    int code = as_json_load_object(json, size, &object, error);
-    if (code)
-        return code;
+    int status = as_json_load_object(json, size, &object, error);
+    if (status)
+        return status;
     const char *kind = as_json_find_text(object, "kind");
     if (!as_str_equal(kind, "PartialObjectMetadata") && !as_str_equal(kind, "ConfigMap")) {
         as_error_set(error, "kind: expected ConfigMap");
@@ -135,10 +135,10 @@ int as_kube_config_map_decode_version(const char *json, size_t size,
     }
     as_read_lenient(&root, object, error);
     take_metadata(&root, &map);
-    code = as_read_result(&root);
-    if (code == 0)
+    status = as_read_result(&root);
+    if (status == 0)
         snprintf(version_out, AS_KUBE_VERSION_SIZE, "%s", map.version);
-    return code;
+    return status;
 }
 
 int as_kube_config_map_list_decode(const char *json, size_t size, char **next_out,

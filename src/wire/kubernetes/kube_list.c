@@ -78,9 +78,9 @@ static int take_next_value(struct reader *reader, take_fn *take)
 static int read_value(struct reader *reader, take_fn *take)
 {
     json_pool_enter(AS_KUBE_ITEM_MEMORY_MAX);
-    int code = take_next_value(reader, take);
+    int status = take_next_value(reader, take);
     json_pool_leave();
-    return code;
+    return status;
 }
 
 static int take_nothing(struct reader *reader, const json_t *value)
@@ -124,14 +124,14 @@ static int read_metadata(struct reader *reader)
 static int take_item(struct reader *reader, const json_t *value)
 {
     const size_t item = reader->item++;
-    int code = -EBADMSG;
+    int status = -EBADMSG;
     if (json_is_object(value))
-        code = reader->take(reader->context, value, reader->error);
+        status = reader->take(reader->context, value, reader->error);
     else
         as_error_set(reader->error, "expected an object");
-    if (code == -EBADMSG)
+    if (status == -EBADMSG)
         as_error_wrap(reader->error, "items[%zu]", item);
-    return code;
+    return status;
 }
 
 static int take_no_items(struct reader *reader, const json_t *value)
@@ -149,9 +149,9 @@ static int read_items(struct reader *reader)
     if (accept(reader, ']'))
         return 0;
     do {
-        int code = read_value(reader, take_item);
-        if (code)
-            return code;
+        int status = read_value(reader, take_item);
+        if (status)
+            return status;
     } while (accept(reader, ','));
     return accept(reader, ']') ? 0 : fail(reader, "expected ',' or ']'");
 }
@@ -172,9 +172,9 @@ static int take_name(struct reader *reader, const json_t *value)
 
 static int read_member(struct reader *reader)
 {
-    int code = read_value(reader, take_name);
-    if (code)
-        return code;
+    int status = read_value(reader, take_name);
+    if (status)
+        return status;
     if (!accept(reader, ':'))
         return fail(reader, "expected ':'");
     return reader->member->read(reader);
@@ -193,9 +193,9 @@ static int read_page(struct reader *reader)
     }
     if (!accept(reader, '}')) {
         do {
-            int code = read_member(reader);
-            if (code)
-                return code;
+            int status = read_member(reader);
+            if (status)
+                return status;
         } while (accept(reader, ','));
         if (!accept(reader, '}'))
             return fail(reader, "expected ',' or '}'");
@@ -219,10 +219,10 @@ int kube_list_read(const char *json, size_t size, const char *kind, kube_item_fn
                             .take = take,
                             .context = context,
                             .error = error};
-    int code = read_page(&reader);
-    if (code)
+    int status = read_page(&reader);
+    if (status)
         free(reader.next);
     else
         *next_out = reader.next;
-    return code;
+    return status;
 }

@@ -140,10 +140,10 @@ static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
 static int read_requests(const json_t *spec, double requests[], struct as_error *error)
 {
     double read[AS_RESOURCE_COUNT];
-    int code = pod_requests_read(spec, read, error);
-    for (int i = 0; !code && i < AS_RESOURCE_COUNT; i++)
+    int status = pod_requests_read(spec, read, error);
+    for (int i = 0; !status && i < AS_RESOURCE_COUNT; i++)
         requests[i] = isnan(read[i]) ? 0 : read[i];
-    return code;
+    return status;
 }
 
 static int read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
@@ -172,12 +172,12 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
     as_read_lenient(&root, item, error);
     as_read_object(&metadata, &root, "metadata");
     read_names(&metadata, &pods->texts, &pod);
-    int code = as_read_result(&root);
-    if (code)
-        return code;
-    if ((code = read_body(&root, &metadata, &pods->texts, &pod))) {
+    int status = as_read_result(&root);
+    if (status)
+        return status;
+    if ((status = read_body(&root, &metadata, &pods->texts, &pod))) {
         as_error_wrap(error, "pod %s/%s", pod.namespace_, pod.name);
-        return code;
+        return status;
     }
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
@@ -216,9 +216,9 @@ int as_kube_eviction_version_decode(const char *json, size_t size,
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     const json_t *resource;
     size_t index;
-    const int code = kube_object_load(json, size, "APIResourceList", &object, error);
-    if (code)
-        return code;
+    const int status = kube_object_load(json, size, "APIResourceList", &object, error);
+    if (status)
+        return status;
     *version_out = '\0';
     json_array_foreach(json_object_get(object, "resources"), index, resource)
     {

@@ -138,25 +138,25 @@ static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_
     as_read_lenient(&root, item, error);
     as_read_object(&metadata, &root, "metadata");
     const char *name = kube_object_read_name(&metadata, "name", AS_KUBE_POD_NAME_MAX, "name");
-    int code = as_read_result(&root);
-    if (code)
-        return code;
+    int status = as_read_result(&root);
+    if (status)
+        return status;
     node.name = as_arena_strdup(arena, name);
     read_body(&root, &metadata, arena, &node);
-    if ((code = as_read_result(&root)))
+    if ((status = as_read_result(&root)))
         as_error_wrap(error, "node %s", node.name);
     else
         *node_out = node;
-    return code;
+    return status;
 }
 
 static int take_node(void *context, const json_t *item, struct as_error *error)
 {
     struct as_kube_nodes *nodes = context;
     struct as_kube_node node;
-    int code = read_node(item, &nodes->texts, &node, error);
-    if (code)
-        return code;
+    int status = read_node(item, &nodes->texts, &node, error);
+    if (status)
+        return status;
     if (nodes->count == nodes->max) {
         as_error_set(error, "more than %zu nodes", nodes->max);
         return -E2BIG;
@@ -189,8 +189,8 @@ int as_kube_node_decode(const char *json, size_t size, struct as_arena *arena,
                         struct as_kube_node *node_out, struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = kube_object_load(json, size, "Node", &object, error);
-    return code ? code : read_node(object, arena, node_out, error);
+    int status = kube_object_load(json, size, "Node", &object, error);
+    return status ? status : read_node(object, arena, node_out, error);
 }
 
 /* Patches */
@@ -210,9 +210,9 @@ static void close_source(struct source *source)
 
 static int open_source(struct source *source, const char *json, size_t size, struct as_error *error)
 {
-    int code = kube_object_load(json, size, "Node", &source->object, error);
-    if (code || (code = read_node(source->object, &source->arena, &source->node, error)))
-        return code;
+    int status = kube_object_load(json, size, "Node", &source->object, error);
+    if (status || (status = read_node(source->object, &source->arena, &source->node, error)))
+        return status;
     source->version =
         as_json_find_text(json_object_get(source->object, "metadata"), "resourceVersion");
     source->taints = json_object_get(json_object_get(source->object, "spec"), "taints");
@@ -294,9 +294,9 @@ int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube
 {
     AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
     struct as_json_writer writer;
-    int code = open_source(&source, json, size, error);
-    if (code)
-        return code;
+    int status = open_source(&source, json, size, error);
+    if (status)
+        return status;
     struct as_kube_node_mark written = *mark;
     /* If an earlier mark says that we cordoned it, that is still ours to undo. */
     written.has_cordoned =
@@ -316,9 +316,9 @@ int as_kube_node_unmark_encode(const char *json, size_t size, struct as_buf *pat
 {
     AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
     struct as_json_writer writer;
-    int code = open_source(&source, json, size, error);
-    if (code)
-        return code;
+    int status = open_source(&source, json, size, error);
+    if (status)
+        return status;
     begin_patch(&writer, patch);
     as_json_write_key(&writer, AS_NODE_MARK_ANNOTATION);
     as_json_write_null(&writer);

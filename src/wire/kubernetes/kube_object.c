@@ -11,9 +11,9 @@
 int kube_object_load(const char *json, size_t size, const char *kind, json_t **object_out,
                      struct as_error *error)
 {
-    const int code = as_json_load_object(json, size, object_out, error);
-    if (code)
-        return code;
+    const int status = as_json_load_object(json, size, object_out, error);
+    if (status)
+        return status;
     if (as_str_equal(as_json_find_text(*object_out, "kind"), kind))
         return 0;
     as_error_set(error, "kind: expected %s", kind);

@@ -32,12 +32,7 @@ static int parse_hex(const char *text, size_t size, struct as_arena *arena, cons
 
 static bool is_word(const char *key, size_t size)
 {
-    if (size == 0 || (size >= 2 && memcmp(key, "0x", 2) == 0))
-        return false;
-    for (size_t i = 0; i < size; i++)
-        if (key[i] <= ' ' || key[i] > '~')
-            return false;
-    return true;
+    return size > 0 && (size < 2 || memcmp(key, "0x", 2) != 0) && as_str_is_visible(key, size);
 }
 
 /* Survives JSON and YAML unchanged, and is readable. */

@@ -126,21 +126,21 @@ int as_kube_state_head_decode(const struct as_kube_config_map *map,
 {
     struct as_kube_state_head head = {0};
     uint64_t format;
-    int code = as_kube_state_get_number(map, "format", &format, error);
-    if (!code && format > AS_KUBE_STATE_FORMAT) {
+    int status = as_kube_state_get_number(map, "format", &format, error);
+    if (!status && format > AS_KUBE_STATE_FORMAT) {
         as_error_set(error,
                      "it is from a newer alertscaler (format %" PRIu64
                      ", this one knows %d): use that version",
                      format, AS_KUBE_STATE_FORMAT);
         return -EPROTO;
     }
-    if (code || (code = as_kube_state_get_number(map, "epoch", &head.epoch, error)) ||
-        (code = as_kube_state_get_number(map, "sequence", &head.sequence, error)) ||
-        (code = as_kube_state_get_number(map, "serial", &head.serial, error)) ||
-        (code = get_text(map, "holder", head.holder, sizeof(head.holder), error)) ||
-        (code = get_text(map, "write", head.write, sizeof(head.write), error)) ||
-        (code = get_segments(map, &head, error)))
-        return code;
+    if (status || (status = as_kube_state_get_number(map, "epoch", &head.epoch, error)) ||
+        (status = as_kube_state_get_number(map, "sequence", &head.sequence, error)) ||
+        (status = as_kube_state_get_number(map, "serial", &head.serial, error)) ||
+        (status = get_text(map, "holder", head.holder, sizeof(head.holder), error)) ||
+        (status = get_text(map, "write", head.write, sizeof(head.write), error)) ||
+        (status = get_segments(map, &head, error)))
+        return status;
     const struct as_kube_config_item *journal = as_kube_config_map_find(map, "journal");
     if (!journal) {
         as_error_set(error, "data.journal: missing");

@@ -118,9 +118,9 @@ int as_kube_resources_decode(const char *json, size_t size, struct as_kube_resou
                              struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_json_load_object(json, size, &object, error);
-    if (code)
-        return code;
+    int status = as_json_load_object(json, size, &object, error);
+    if (status)
+        return status;
     const char *list_version = as_json_find_text(object, "groupVersion");
     const json_t *entries = json_object_get(object, "resources");
     if (json_array_size(entries) > RESOURCES_MAX) {
@@ -166,9 +166,9 @@ int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *
                           struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = kube_object_load(json, size, "Status", &object, error);
-    if (code)
-        return code;
+    int status = kube_object_load(json, size, "Status", &object, error);
+    if (status)
+        return status;
     const char *message = as_json_find_text(object, "message");
     const json_t *details = json_object_get(object, "details");
     json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));

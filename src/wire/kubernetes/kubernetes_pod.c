@@ -105,11 +105,11 @@ static int add_quantities(const json_t *resources, const char *name, double sums
     struct as_reader reader, quantities;
     as_read_lenient(&reader, resources, error);
     as_read_object(&quantities, &reader, name);
-    int code = as_read_result(&reader);
-    for (enum as_resource i = 0; !code && i < AS_RESOURCE_COUNT; i++)
-        if ((code = add_quantity(quantities.object, i, &sums[i], error)))
+    int status = as_read_result(&reader);
+    for (enum as_resource i = 0; !status && i < AS_RESOURCE_COUNT; i++)
+        if ((status = add_quantity(quantities.object, i, &sums[i], error)))
             as_error_wrap(error, "%s", name);
-    return code;
+    return status;
 }
 
 static int add_container(const json_t *container, struct as_pod_seen *pod, struct as_error *error)
@@ -117,9 +117,9 @@ static int add_container(const json_t *container, struct as_pod_seen *pod, struc
     struct as_reader reader, resources;
     as_read_lenient(&reader, container, error);
     as_read_object(&resources, &reader, "resources");
-    int code = as_read_result(&reader);
-    if (code || (code = add_quantities(resources.object, "requests", pod->requests, error)))
-        return code;
+    int status = as_read_result(&reader);
+    if (status || (status = add_quantities(resources.object, "requests", pod->requests, error)))
+        return status;
     return add_quantities(resources.object, "limits", pod->limits, error);
 }
 
@@ -136,16 +136,16 @@ static int add_containers(const json_t *spec, const char *name, bool is_init,
     size_t count;
     as_read_lenient(&reader, spec, error);
     const json_t *list = as_read_list(&reader, name, &count);
-    int code = as_read_result(&reader);
-    for (size_t i = 0; !code && i < count; i++) {
+    int status = as_read_result(&reader);
+    for (size_t i = 0; !status && i < count; i++) {
         const json_t *container = json_array_get(list, i);
         if (!is_counted(container, is_init))
             continue;
         ++*counted;
-        if ((code = add_container(container, pod, error)))
+        if ((status = add_container(container, pod, error)))
             as_error_wrap(error, "%s[%zu]", name, i);
     }
-    return code;
+    return status;
 }
 
 /* The pod's own requests and limits override its containers'. HPA: calculateRequests. */
@@ -155,15 +155,15 @@ static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as
     struct as_reader reader, inner, resources, requests;
     as_read_lenient(&reader, spec, error);
     as_read_object(&resources, &reader, "resources");
-    int code = as_read_result(&reader);
-    if (code)
-        return code;
+    int status = as_read_result(&reader);
+    if (status)
+        return status;
     as_read_lenient(&inner, resources.object, error);
     as_read_object(&requests, &inner, "requests");
-    if ((code = as_read_result(&inner)) ||
-        (code = add_quantities(resources.object, "limits", limits, error))) {
+    if ((status = as_read_result(&inner)) ||
+        (status = add_quantities(resources.object, "limits", limits, error))) {
         as_error_wrap(error, "resources");
-        return code;
+        return status;
     }
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(limits[i]))
@@ -175,9 +175,9 @@ static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as
 static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
 {
     size_t counted = 0;
-    int code = add_containers(spec, "containers", false, pod, &counted, error);
-    if (code || (code = add_containers(spec, "initContainers", true, pod, &counted, error)))
-        return code;
+    int status = add_containers(spec, "containers", false, pod, &counted, error);
+    if (status || (status = add_containers(spec, "initContainers", true, pod, &counted, error)))
+        return status;
     for (int i = 0; counted == 0 && i < AS_RESOURCE_COUNT; i++)
         pod->requests[i] = pod->limits[i] = NAN;
     return read_pod_level(spec, pod, error);

@@ -42,9 +42,9 @@ static int take_pod(void *context, const json_t *item, struct as_error *error)
 {
     struct as_kube_pods *pods = context;
     struct as_pod_seen pod;
-    int code = as_kube_pod_read(item, &pod, error);
-    if (code)
-        return code;
+    int status = as_kube_pod_read(item, &pod, error);
+    if (status)
+        return status;
     if (pods->count == pods->max) {
         as_error_set(error, "more than %zu pods", pods->max);
         return -E2BIG;

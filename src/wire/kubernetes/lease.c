@@ -35,17 +35,17 @@ int as_lease_decode(const char *json, size_t size, struct as_lease_object *objec
     AS_CLEANUP(as_json_free_p) json_t *document = NULL;
     struct as_reader root, metadata, spec, annotations;
     struct as_lease_object object = {.is_paused = false};
-    int code = kube_object_load(json, size, "Lease", &document, error);
-    if (code)
-        return code;
+    int status = kube_object_load(json, size, "Lease", &document, error);
+    if (status)
+        return status;
     as_read_lenient(&root, document, error);
     as_read_object(&metadata, &root, "metadata");
     as_read_object(&spec, &root, "spec");
     as_read_object(&annotations, &metadata, "annotations");
     kube_object_read_version(&metadata, object.resource_version, sizeof(object.resource_version));
     read_spec(&spec, &object.lease);
-    if ((code = as_read_result(&root)))
-        return code;
+    if ((status = as_read_result(&root)))
+        return status;
     const json_t *paused = json_object_get(annotations.object, AS_LEASE_PAUSED_ANNOTATION);
     if (paused) {
         const char *reason = json_string_value(paused);
@@ -106,14 +106,14 @@ int as_lease_encode_update(const char *json, size_t size, const struct as_lease 
 {
     AS_CLEANUP(as_json_free_p) json_t *document = NULL;
     struct as_reader root, reader;
-    int code = as_json_load_object(json, size, &document, error);
-    if (code)
-        return code;
+    int status = as_json_load_object(json, size, &document, error);
+    if (status)
+        return status;
     as_read_lenient(&root, document, error);
     as_read_object(&reader, &root, "metadata");
     as_read_object(&reader, &root, "spec");
-    if ((code = as_read_result(&root)))
-        return code;
+    if ((status = as_read_result(&root)))
+        return status;
     json_t *spec = json_object_get(document, "spec");
     if (!json_is_object(spec)) {
         spec = json_object();

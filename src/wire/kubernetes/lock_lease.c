@@ -236,8 +236,8 @@ int as_lock_lease_decode(const char *json, size_t size, as_lock_lease_fn *use, v
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
     struct user user = {use, context};
-    const int code = kube_object_load(json, size, "Lease", &object, error);
-    return code ? code : take_lease(&user, object, error);
+    const int status = kube_object_load(json, size, "Lease", &object, error);
+    return status ? status : take_lease(&user, object, error);
 }
 
 int as_lock_lease_list_decode(const char *json, size_t size, char **next_out, as_lock_lease_fn *use,

@@ -62,10 +62,10 @@ static int read_init_containers(const json_t *spec, double sidecars[], double mo
     {
         double sums[AS_RESOURCE_COUNT];
         memcpy(sums, sidecars, sizeof(sums));
-        int code = add_resources(container, sums, error);
-        if (code) {
+        int status = add_resources(container, sums, error);
+        if (status) {
             as_error_wrap(error, "initContainers[%zu]", index);
-            return code;
+            return status;
         }
         if (as_str_equal(as_json_find_text(container, "restartPolicy"), "Always"))
             memcpy(sidecars, sums, sizeof(sums));
@@ -87,14 +87,14 @@ static int read_containers(const json_t *spec, double most[], struct as_error *e
     double sums[AS_RESOURCE_COUNT];
     size_t index;
     forget(sums);
-    int code = read_init_containers(spec, sums, most, error);
-    if (code)
-        return code;
+    int status = read_init_containers(spec, sums, most, error);
+    if (status)
+        return status;
     json_array_foreach(list, index, container)
     {
-        if ((code = add_resources(container, sums, error))) {
+        if ((status = add_resources(container, sums, error))) {
             as_error_wrap(error, "containers[%zu]", index);
-            return code;
+            return status;
         }
     }
     raise_to(most, sums);
@@ -106,18 +106,18 @@ int pod_requests_read(const json_t *spec, double requests_out[], struct as_error
     double requests[AS_RESOURCE_COUNT], own[AS_RESOURCE_COUNT];
     forget(requests);
     forget(own);
-    int code = read_containers(spec, requests, error);
-    if (code)
-        return code;
-    if ((code = add_resources(spec, own, error))) {
+    int status = read_containers(spec, requests, error);
+    if (status)
+        return status;
+    if ((status = add_resources(spec, own, error))) {
         as_error_wrap(error, "resources");
-        return code;
+        return status;
     }
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(own[i]))
             requests[i] = own[i];
-    if ((code = add_requests(json_object_get(spec, "overhead"), requests, error)))
-        return code;
+    if ((status = add_requests(json_object_get(spec, "overhead"), requests, error)))
+        return status;
     memcpy(requests_out, requests, sizeof(requests));
     return 0;
 }

@@ -89,9 +89,9 @@ int as_token_review_decode(const char *json, size_t size, const char *const *aud
                            struct as_error *error)
 {
     AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const int r = kube_object_load(json, size, "TokenReview", &object, error);
-    if (r != 0)
-        return r;
+    const int code = kube_object_load(json, size, "TokenReview", &object, error);
+    if (code != 0)
+        return code;
     const json_t *status = json_object_get(object, "status");
     const json_t *authenticated = json_object_get(status, "authenticated");
     if (!json_is_object(status) || (authenticated && !json_is_boolean(authenticated))) {

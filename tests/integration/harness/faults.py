@@ -7,7 +7,7 @@ import subprocess
 from .driver import find_driver
 
 CLASSES = ("allocations", "files", "network")
-LAYOUT = struct.Struct("3Q2QQ32s")
+LAYOUT = struct.Struct("3Q2QQ32sQ")
 
 
 class Faults:
@@ -20,9 +20,9 @@ class Faults:
             self.memory = mmap.mmap(file.fileno(), LAYOUT.size)
         self.binary = binary
 
-    def choose(self, name, number):
-        """The number-th call from now on; 0: none."""
-        LAYOUT.pack_into(self.memory, 0, 0, 0, 0, CLASSES.index(name), number, 0, b"")
+    def choose(self, name, number, size=0):
+        """The number-th call from now on; 0: none. And each malloc of `size` bytes, if that is not 0."""
+        LAYOUT.pack_into(self.memory, 0, 0, 0, 0, CLASSES.index(name), number, 0, b"", size)
 
     def environment(self):
         """The allocator is the sanitizer's, where there is one; calls on files and sockets pass it first."""
@@ -44,7 +44,7 @@ class Faults:
     @property
     def failed(self):
         """The name of the call that has failed, or ""."""
-        *_, failed, name = LAYOUT.unpack_from(self.memory)
+        *_, failed, name, _ = LAYOUT.unpack_from(self.memory)
         assert failed <= 1
         return name.rstrip(b"\0").decode() if failed else ""
 

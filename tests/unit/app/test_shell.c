@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <alertscaler/audit/memory.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/store/memory.h>
 #include <alertscaler/wire/labels_digest.h>
 
+#include "../../support/audit_memory.h"
 #include "../../support/rule_spec.h"
+#include "../../support/store_memory.h"
 
 #define WALL_START_US INT64_C(1795600000000000)
 

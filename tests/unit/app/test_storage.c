@@ -10,10 +10,10 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/audit/memory.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/store/memory.h>
 
+#include "../../support/audit_memory.h"
+#include "../../support/store_memory.h"
 #include "../records.h"
 #include "storage/storage_private.h"
 
@@ -337,7 +337,6 @@ Test(storage, a_batch_of_nothing_is_acknowledged_without_a_commit)
     setup(&world);
     struct as_storage *storage = open_storage(&world);
     struct as_storage_batch *batch = as_storage_batch_new(7);
-    cr_assert(as_storage_batch_is_empty(batch));
     as_storage_submit(storage, batch);
     as_storage_step(storage);
     as_storage_deliver(storage);

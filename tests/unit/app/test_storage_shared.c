@@ -16,8 +16,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/store/memory.h>
 
+#include "../../support/store_memory.h"
 #include "../records.h"
 
 #define PODS        3

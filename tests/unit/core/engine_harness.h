@@ -15,9 +15,9 @@
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/core/engine.h>
-#include <alertscaler/store/memory.h>
 
 #include "../../support/rule_spec.h"
+#include "../../support/store_memory.h"
 
 #define HARNESS_TARGETS 16
 #define HARNESS_QUEUE   128

@@ -18,9 +18,9 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/store/limits.h>
-#include <alertscaler/store/memory.h>
 #include <alertscaler/wire/kube_state.h>
 
+#include "../../support/store_memory.h"
 #include "kube_api.h"
 
 static struct kube_api api;

@@ -107,7 +107,7 @@ Test(kubernetes, observing_is_discovery_once_and_one_get)
     cr_expect_str_eq(request->url, "https://k:6443" SCALE_PATH);
     cr_expect_str_eq(request->headers, "Accept: application/json\nAuthorization: Bearer token-1\n");
     cr_expect_null(request->body);
-    cr_expect_eq(request->timeout_us, AS_TARGET_TIMEOUT_US);
+    cr_expect_eq(request->timeout_us, AS_KUBE_TIMEOUT_US);
     cr_expect_eq(request->max_response, AS_TARGET_RESPONSE_MAX);
     cr_expect_eq(world.requests[0].max_response, AS_KUBE_DISCOVERY_MAX);
     char ca[80];

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include <alertscaler/access/limits.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/target/limits.h>
 
@@ -131,7 +132,7 @@ Test(kubernetes_pods, are_those_that_the_scale_selects)
     const struct world_request *request = &world.requests[2];
     cr_expect_str_eq(request->url, "https://k:6443" PODS_PATH);
     cr_expect_str_eq(request->headers, "Accept: application/json\nAuthorization: Bearer secret\n");
-    cr_expect_eq(request->timeout_us, AS_TARGET_TIMEOUT_US);
+    cr_expect_eq(request->timeout_us, AS_KUBE_TIMEOUT_US);
     cr_expect_eq(request->max_response, AS_KUBE_PODS_PAGE_BYTES_MAX);
 }
 

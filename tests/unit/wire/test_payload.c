@@ -306,6 +306,40 @@ static void check_refused(const char *body, size_t size, const char *expected)
     free(copy);
 }
 
+/* malloc for this program: the sanitizer's, where there is one, else the C library's. */
+extern void *__interceptor_malloc(size_t) __attribute__((weak));
+extern void *__libc_malloc(size_t);
+static size_t refused; /* bytes: there is no memory for just so many */
+
+void *malloc(size_t size)
+{
+    if (size > 0 && size == refused)
+        return NULL;
+    return __interceptor_malloc ? __interceptor_malloc(size) : __libc_malloc(size);
+}
+
+/* To find doubles, the reader sorts an object's names: it needs a pointer for each of them. */
+Test(payload, names_that_find_no_memory_are_no_fault_of_the_body)
+{
+    struct as_notification *notification = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    const size_t count = 1717;
+    struct as_buf body = AS_BUF_INIT((size_t)1 << 20);
+
+    as_buf_append_str(&body, "{\"version\":\"4\",\"alerts\":[],\"unknown\":{\"z\":0");
+    for (size_t i = 1; i < count; i++)
+        as_buf_printf(&body, ",\"%zu\":0", i);
+    as_buf_append_str(&body, "}}");
+    refused = count * sizeof(void *);
+    cr_assert_eq(as_payload_decode(body.data, body.size, &notification, &error), -ENOMEM);
+    cr_assert_str_eq(error.text, "out of memory");
+    cr_assert_null(notification);
+    refused = 0;
+    cr_assert_eq(as_payload_decode(body.data, body.size, &notification, &error), 0);
+    as_notification_free(notification);
+    as_buf_deinit(&body);
+}
+
 /* `count` times `item`. */
 static struct as_buf repeat(const char *head, const char *item, size_t count, const char *tail)
 {

@@ -2,8 +2,8 @@
  * The store in memory, for tests and the simulator. It can be told to fail. The medium outlives its
  * users: the next as_store_memory_attach finds what was committed, as in a file after a crash.
  */
-#ifndef ALERTSCALER_STORE_MEMORY_H
-#define ALERTSCALER_STORE_MEMORY_H
+#ifndef TESTS_STORE_MEMORY_H
+#define TESTS_STORE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * The in-memory store: one ordered map per kind, and injected failures. A failed commit is applied
  * either not at all or whole, as with a file whose last sync failed.
  */
-#include <alertscaler/store/memory.h>
+#include "store_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * The in-memory sink. The medium holds the bytes; the sink is a handle on it. `calls_left` counts
  * down to the injected failure.
  */
-#include <alertscaler/audit/memory.h>
+#include "audit_memory.h"
 
 #include <errno.h>
 #include <stdbool.h>

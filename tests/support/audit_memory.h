@@ -2,8 +2,8 @@
  * The action log in memory, for tests and the simulator. As with as_store_memory, the medium
  * outlives its users; a simulated crash may take away what was not synced.
  */
-#ifndef ALERTSCALER_AUDIT_MEMORY_H
-#define ALERTSCALER_AUDIT_MEMORY_H
+#ifndef TESTS_AUDIT_MEMORY_H
+#define TESTS_AUDIT_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
