@@ -43,7 +43,7 @@ struct as_pool_option {
     int64_t node_cpu, node_memory; /* what one new node has: millicores, bytes */
     bool has_gpu;                  /* the node */
     bool has_priority, has_price;
-    int64_t priority;
+    int32_t priority;
     double price; /* of one node, in the unit of the pods' prices; not negative */
 
     /* Set by as_pool_choose */

@@ -381,9 +381,11 @@ void as_pack_init_on_nodes(struct as_pack *pack, const struct as_pack_request *r
                            const struct as_node_run *runs, size_t run_count, struct as_arena *arena)
 {
     uint64_t others = 0; /* nodes that are not the first of their run */
-    for (size_t i = 0; i < run_count; i++)
+    for (size_t i = 0; i < run_count; i++) {
+        assert(runs[i].count > 0);
         if (__builtin_add_overflow(others, runs[i].count - 1, &others))
             others = UINT64_MAX;
+    }
     init(pack, request, run_count + count_splits(request, others),
          &(struct as_pack_work){.template_ = NULL}, arena);
     struct as_pack_work *work = pack->work;

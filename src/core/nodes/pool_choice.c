@@ -58,7 +58,7 @@ static bool score_nodes(const struct as_pool_choice *choice, const struct as_poo
 static bool score_priority(const struct as_pool_choice *choice, const struct as_pool_option *option,
                            double *score_out)
 {
-    *score_out = (double)option->priority;
+    *score_out = option->priority;
     return option->has_priority;
 }
 

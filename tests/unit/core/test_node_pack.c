@@ -574,21 +574,21 @@ static void check_left(const struct as_pack *pack, const uint64_t *left, size_t 
 
 Test(node_pack, new_nodes_as_one_by_one)
 {
-    enum { LIMIT = 40 };
+    enum { LIMIT = 40, SHAPES_HERE = 3 * SHAPES };
     static struct single singles[LIMIT];
     as_random_init(&dice, 1);
     for (int i = 0; i < 3000; i++) {
         struct as_node_shape node = make_node(1000, 800, 1 + (int64_t)roll(12));
-        struct as_pod_shape shapes[SHAPES];
-        struct as_pending pending[SHAPES];
-        size_t order[SHAPES], nodes = 0;
-        uint64_t left[SHAPES];
+        struct as_pod_shape shapes[SHAPES_HERE];
+        struct as_pending pending[SHAPES_HERE];
+        size_t order[SHAPES_HERE], nodes = 0;
+        uint64_t left[SHAPES_HERE];
         const uint64_t limit = roll(LIMIT + 1);
         node.allocatable.amount[GPU] = (int64_t)roll(3);
         node.labels = make_labels("zone", "a");
-        roll_shapes(shapes, pending, SHAPES);
-        order_by_score(&node, pending, SHAPES, order);
-        for (size_t k = 0; k < SHAPES; k++) {
+        roll_shapes(shapes, pending, SHAPES_HERE);
+        order_by_score(&node, pending, SHAPES_HERE, order);
+        for (size_t k = 0; k < SHAPES_HERE; k++) {
             const struct as_pending *waits = &pending[order[k]];
             left[order[k]] = waits->count;
             for (uint64_t pod = 0; pod < waits->count; pod++) {
@@ -601,9 +601,9 @@ Test(node_pack, new_nodes_as_one_by_one)
                 }
             }
         }
-        struct as_pack pack = estimate(&node, limit, pending, SHAPES);
+        struct as_pack pack = estimate(&node, limit, pending, SHAPES_HERE);
         cr_assert_eq(pack.nodes, nodes);
-        check_left(&pack, left, SHAPES);
+        check_left(&pack, left, SHAPES_HERE);
         check_rooms(&pack, singles, nodes);
         as_arena_reset(&arena);
     }
