@@ -266,7 +266,7 @@ static bool measure_cluster(size_t node_count)
     return placing.all <= PLACE_MAX && placing.longest <= SLICE_MAX && packing.longest <= SLICE_MAX;
 }
 
-/* No look is a quick one. Returns the longest slice. */
+/* Each look compares all amounts. Returns the longest slice. */
 static double measure_worst(size_t node_count)
 {
     static const struct as_res_names with_gpu = {.count = AS_RES_NAMED + 1,

@@ -109,7 +109,7 @@ void as_node_classes_init(struct as_node_classes *classes, const struct as_pendi
 
 /* Nodes */
 
-/* FNV-1a 64 over the text and its NUL; NULL is another text than any. */
+/* FNV-1a 64 over the text and its NUL. NULL has a digest of its own. */
 static uint64_t digest(uint64_t state, const char *text)
 {
     const uint64_t prime = UINT64_C(0x100000001b3);
@@ -140,7 +140,7 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Taints in another order make another class, which does no harm. */
+/* Equal taints in another order make another class: labels and taints are then read once more. */
 static bool has_same_taints(const struct as_node_shape *a, const struct as_node_shape *b)
 {
     if (a->taint_count != b->taint_count)

@@ -14,7 +14,7 @@
 
 #include "node_class.h"
 
-/* How many shapes pass between two looks for bins that are full for good. */
+/* After so many shapes, bins that no remaining shape fits are dropped. */
 #define SWEEP_EVERY 16
 
 /* Amounts that are compared at once; all others by as_node_room_count. */
@@ -51,7 +51,7 @@ struct as_pack_work {
     struct as_node_room empty;
     uint64_t limit; /* new nodes that may still come */
 
-    /* The shape at hand */
+    /* The current shape */
     size_t at;     /* in the order */
     size_t bin_at; /* the next bin */
     bool is_begun;
@@ -69,7 +69,7 @@ static void spend(struct as_pack_work *work, uint64_t fits)
 
 /* Shapes */
 
-/* A request of nothing fits also where less than nothing is left. */
+/* A request of 0 fits even on an overcommitted node. */
 static int64_t get_need(const struct as_pod_shape *shape, enum as_res resource)
 {
     const int64_t amount = shape->requests.amount[resource];
@@ -163,7 +163,7 @@ static struct as_node_room share_room(const struct as_node_room *room)
     return copy;
 }
 
-/* A bin at the place `at` of the order; those from there on move up. */
+/* Inserts a copy of the run, with its bin, at the place `at` of the order. */
 static struct as_node_run *insert_run(struct as_pack *pack, size_t at,
                                       const struct as_node_run *run, uint32_t class)
 {
@@ -180,8 +180,7 @@ static struct as_node_run *insert_run(struct as_pack *pack, size_t at,
     return added;
 }
 
-/* Leaves the first `count` nodes of a bin's run there; the others are a run of their own, behind.
- */
+/* The bin keeps the first `count` nodes of its run; a new bin behind it gets the others. */
 static void split_run(struct as_pack *pack, size_t at, uint64_t count)
 {
     const struct as_pack_bin *bin = &pack->work->bins[at];
@@ -193,7 +192,7 @@ static void split_run(struct as_pack *pack, size_t at, uint64_t count)
     run->count = count;
 }
 
-/* Places so many pods of the shape at hand on each node of a bin's run. */
+/* Places `count` pods of the current shape on each node of a bin's run. */
 static void take(struct as_pack *pack, size_t at, uint64_t count)
 {
     struct as_pack_work *work = pack->work;
@@ -205,8 +204,8 @@ static void take(struct as_pack *pack, size_t at, uint64_t count)
     pack->left[index] -= count * run->count;
 }
 
-/* Places pods of the shape at hand on the nodes of a bin, `each` on the first ones, and what then
- * is left on the next. `each` is at most the number of pods, and above 0. */
+/* Places pods of the current shape on a bin: `each` on every node, until the pods run out. The last
+ * of these nodes may get fewer. `each` is above 0, and at most the number of pods. */
 static void fill(struct as_pack *pack, size_t at, uint64_t each)
 {
     const struct as_pack_work *work = pack->work;
@@ -222,7 +221,7 @@ static void fill(struct as_pack *pack, size_t at, uint64_t each)
     take(pack, at, each);
 }
 
-/* Drops bins that no shape from here on can use. */
+/* Drops bins that no remaining shape fits. */
 static void sweep(struct as_pack_work *work)
 {
     const struct as_pack_amounts *least = &work->least[work->at];
@@ -233,7 +232,7 @@ static void sweep(struct as_pack_work *work)
     work->bin_count = kept;
 }
 
-/* The shape at hand */
+/* The current shape */
 
 static uint64_t count_texts(const struct as_pod_shape *shape)
 {
@@ -305,7 +304,7 @@ static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape
     }
 }
 
-/* What is left goes to new nodes: one more run, filled as the others. */
+/* The remaining pods go to new nodes: one more run, which is filled like the others. */
 static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
                          const uint64_t *left)
 {

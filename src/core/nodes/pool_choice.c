@@ -13,12 +13,12 @@
 #define GIB  (1024.0 * 1024 * 1024)
 #define MIB  (1024.0 * 1024)
 
-/* Added to both sides of the quotient of prices, so that tiny pods do not rule it. */
+/* Their price is added to both sides of the quotient, so that tiny pods do not rule it. */
 #define STABLE_CPU    (0.5 * CORE)
 #define STABLE_MEMORY (500 * MIB)
 
 #define GPU_UNFITNESS 1000.0
-#define CALMING_NODES 15.0 /* after so many new nodes the preferred size hardly matters */
+#define CALMING_NODES 15.0 /* the more new nodes, the less the preferred size matters */
 
 /* Returns false for an option that has no score. */
 typedef bool score_fn(const struct as_pool_choice *choice, const struct as_pool_option *option,
@@ -75,7 +75,7 @@ static double get_preferred_cpu(uint64_t nodes)
     return rows[row].cores * CORE;
 }
 
-/* How far the node is from the preferred one, at least 1; the less, the more nodes come at once. */
+/* How far the node's size is from the preferred one: at least 1; lower if many nodes are added. */
 static double get_unfitness(const struct as_pool_choice *choice,
                             const struct as_pool_option *option)
 {
@@ -92,7 +92,7 @@ static double get_pods_price(const struct as_pool_choice *choice, double cpu, do
     return cpu / CORE * choice->cpu_price + memory / GIB * choice->memory_price;
 }
 
-/* Where pods have no price, all that counts is what the nodes cost. */
+/* If pods have no price, only the nodes' price counts. */
 static bool score_price(const struct as_pool_choice *choice, const struct as_pool_option *option,
                         double *score_out)
 {
