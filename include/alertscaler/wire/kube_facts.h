@@ -19,6 +19,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/wire/kube_stream.h>
 
 /* Bytes of one object; the API server refuses more than about 1.5 MiB. */
 #define AS_KUBE_OBJECT_MAX ((size_t)8 * 1024 * 1024)
@@ -28,10 +29,8 @@
 #define AS_NODE_TAINT_ESCALATOR          "atlassian.com/escalator"
 #define AS_NODE_KEEP_ESCALATOR           "atlassian.com/no-delete" /* with any value */
 
-enum as_kube_encoding { AS_KUBE_JSON, AS_KUBE_PROTOBUF };
-
 struct as_kube_bytes { /* of one object; borrowed for the call */
-    enum as_kube_encoding encoding;
+    enum as_kube_form form;
     const void *data;
     size_t size;
 };
