@@ -101,10 +101,10 @@ static int read_number(const struct parts *parts, double *out)
         whole++;
     snprintf(ten, sizeof(ten), "%d", parts->ten);
     int size = snprintf(text, sizeof(text), "%.*s.%.*se%.*s", whole_size ? (int)whole_size : 1,
-                         whole_size ? whole : "0", parts->part_size ? (int)parts->part_size : 1,
-                         parts->part_size ? parts->part : "0",
-                         parts->exponent ? (int)parts->exponent_size : (int)strlen(ten),
-                         parts->exponent ? parts->exponent : ten);
+                        whole_size ? whole : "0", parts->part_size ? (int)parts->part_size : 1,
+                        parts->part_size ? parts->part : "0",
+                        parts->exponent ? (int)parts->exponent_size : (int)strlen(ten),
+                        parts->exponent ? parts->exponent : ten);
     int status = as_number_parse_double(text, (size_t)size, out);
     if (status == -ERANGE)
         *out = LARGEST;

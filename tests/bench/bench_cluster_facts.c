@@ -92,7 +92,7 @@ static void make_node(struct as_buf *out, int number)
 }
 
 static void put(struct as_cluster_facts *facts, enum as_cluster_kind kind, struct as_arena *scratch,
-                enum as_kube_encoding encoding, const struct as_buf *buf)
+                enum as_kube_form encoding, const struct as_buf *buf)
 {
     const struct as_kube_bytes bytes = {encoding, buf->data, buf->size};
     struct as_error error;

@@ -41,7 +41,7 @@ static void check_cluster(const struct as_cluster *cluster)
         check_name(cluster->budgets[i].name);
 }
 
-static void fuzz_objects(enum as_kube_encoding encoding, const uint8_t *data, size_t size)
+static void fuzz_objects(enum as_kube_form encoding, const uint8_t *data, size_t size)
 {
     struct as_cluster_facts *facts =
         as_cluster_facts_new(&(struct as_cluster_facts_limits){(size_t)8 << 20});

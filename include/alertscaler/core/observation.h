@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
-#include <alertscaler/core/nodes_seen.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/reason.h>
 

@@ -1,7 +1,7 @@
 /*
- * Objects of a Kubernetes API server into the facts of a cluster (core/cluster_facts.h): one Node,
- * Pod or PodDisruptionBudget (policy/v1) as a watch delivers it. Fields that facts do not need are
- * skipped. Pure.
+ * Objects of a Kubernetes API server into the facts of a cluster (core/nodes/cluster_facts.h): one
+ * Node, Pod or PodDisruptionBudget (policy/v1) as a watch delivers it. Fields that facts do not
+ * need are skipped. Pure.
  *
  * JSON, or Protocol Buffers: the message itself, without the envelope (k8s\0, runtime.Unknown). The
  * numbers of its fields are those of generated.proto in k8s.io/api (core/v1, policy/v1) and
@@ -18,7 +18,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/core/nodes/cluster_facts.h>
 #include <alertscaler/wire/kube_stream.h>
 
 /* Bytes of one object; the API server refuses more than about 1.5 MiB. */

@@ -6,7 +6,7 @@
  * node's name, and the slot knows the node's rank: so a change of a pod touches nothing else. A
  * change of the set of nodes makes the ranks stale; the next view renews them, in all pods.
  */
-#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/core/nodes/cluster_facts.h>
 
 #include <assert.h>
 #include <errno.h>

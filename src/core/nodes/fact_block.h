@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 struct fact_block {
     char *base;

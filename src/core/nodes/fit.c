@@ -2,7 +2,7 @@
  * Which pods fit on which nodes: see the header. Labels and taints first (as_node_admits), then
  * what is free (as_node_room).
  */
-#include <alertscaler/core/node_fit.h>
+#include <alertscaler/core/nodes/node_fit.h>
 
 #include <assert.h>
 #include <string.h>

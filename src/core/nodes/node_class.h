@@ -9,7 +9,7 @@
 #ifndef ALERTSCALER_SRC_CORE_NODES_NODE_CLASS_H
 #define ALERTSCALER_SRC_CORE_NODES_NODE_CLASS_H
 
-#include <alertscaler/core/node_pack.h>
+#include <alertscaler/core/nodes/node_pack.h>
 
 struct as_node_class {
     uint64_t digest;

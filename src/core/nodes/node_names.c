@@ -11,7 +11,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 struct node_name {
     UT_hash_handle hh;

@@ -1,7 +1,7 @@
 /*
  * Pods by node: a counting sort.
  */
-#include <alertscaler/core/node_pods.h>
+#include <alertscaler/core/nodes/node_pods.h>
 
 #include <assert.h>
 

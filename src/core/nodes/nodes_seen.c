@@ -1,7 +1,7 @@
 /*
  * The values of the source `nodes`: see the header.
  */
-#include <alertscaler/core/nodes_seen.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 
 #include <errno.h>
 

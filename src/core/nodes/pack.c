@@ -6,7 +6,7 @@
  * within a run splits it: nodes that are full of the shape, one node with the rest, untouched
  * nodes.
  */
-#include <alertscaler/core/node_pack.h>
+#include <alertscaler/core/nodes/node_pack.h>
 
 #include <assert.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 struct pod_shapes {
     struct shape_entry *shapes;

@@ -1,7 +1,7 @@
 /*
  * Caps of a pool, similar groups and their shares: see the header.
  */
-#include <alertscaler/core/pool_choice.h>
+#include <alertscaler/core/nodes/pool_choice.h>
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Filters over options: see the header. All but `random` give each option a score and keep those
  * with the best one.
  */
-#include <alertscaler/core/pool_choice.h>
+#include <alertscaler/core/nodes/pool_choice.h>
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * Sums over nodes, and the values made of them: see the header.
  */
-#include <alertscaler/core/node_sums.h>
+#include <alertscaler/core/nodes/node_sums.h>
 
 #include <assert.h>
 #include <errno.h>

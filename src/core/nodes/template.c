@@ -1,7 +1,7 @@
 /*
  * What a new node of a group would be like: see the header.
  */
-#include <alertscaler/core/node_template.h>
+#include <alertscaler/core/nodes/node_template.h>
 
 #include <assert.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include <alertscaler/access/kube_watch.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/core/nodes/cluster_facts.h>
 #include <alertscaler/wire/kube_facts.h>
 
 struct kind_watch {

@@ -11,7 +11,7 @@
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 #define AS_CLUSTER_WATCH_FRESH_US (2 * AS_US_PER_MIN)
 #define AS_CLUSTER_WATCH_KEEP_US  (10 * AS_US_PER_MIN)

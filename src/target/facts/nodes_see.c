@@ -9,9 +9,9 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/node_pods.h>
-#include <alertscaler/core/node_sums.h>
-#include <alertscaler/core/node_template.h>
+#include <alertscaler/core/nodes/node_pods.h>
+#include <alertscaler/core/nodes/node_sums.h>
+#include <alertscaler/core/nodes/node_template.h>
 
 struct group {
     LIST_ENTRY(group) entry;

@@ -11,8 +11,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/choose.h>
-#include <alertscaler/core/cluster.h>
-#include <alertscaler/core/nodes_seen.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 
 struct as_nodes_seer; /* of one cluster */
 

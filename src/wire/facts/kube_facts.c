@@ -32,7 +32,7 @@ static int parse(const struct as_kube_bytes *bytes, const struct tree_part *part
         as_error_set(error, "larger than %zu bytes", AS_KUBE_OBJECT_MAX);
         return -EBADMSG;
     }
-    int status = bytes->encoding == AS_KUBE_JSON
+    int status = bytes->form == AS_KUBE_JSON
                      ? tree_parse_parts(bytes->data, bytes->size, parts, root_out, &has_nuls, error)
                      : kube_protobuf_read(bytes->data, bytes->size, parts, root_out, error);
     if (status < 0)

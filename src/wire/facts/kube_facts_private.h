@@ -6,7 +6,7 @@
 #define ALERTSCALER_SRC_WIRE_FACTS_KUBE_FACTS_PRIVATE_H
 
 #include <alertscaler/base/arena.h>
-#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/core/nodes/cluster_facts.h>
 
 #include "json/spot.h"
 

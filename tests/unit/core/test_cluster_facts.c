@@ -1,5 +1,5 @@
 /*
- * core/cluster_facts.h: what was put is in the view, and nothing else, whatever the order of
+ * core/nodes/cluster_facts.h: what was put is in the view, and nothing else, whatever the order of
  * changes; equal pods share a shape; memory is given back, and limited.
  */
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/cluster_facts.h>
+#include <alertscaler/core/nodes/cluster_facts.h>
 
 #define NAME_SIZE 16
 

@@ -3,7 +3,7 @@
  * labels and taints are those of kube-scheduler's own tests where these have them (NodeAffinity,
  * TaintToleration, NodePorts, NodeResourcesFit).
  */
-#include <alertscaler/core/node_fit.h>
+#include <alertscaler/core/nodes/node_fit.h>
 
 #include <stdint.h>
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/node_pack.h>
+#include <alertscaler/core/nodes/node_pack.h>
 
 #define NO_LIMIT UINT64_MAX
 #define SHAPES   8

@@ -2,7 +2,7 @@
  * The source `nodes`, and the utilization of one node, case by case; support/nodes_text.h has the
  * words. A node's pods stand behind it.
  */
-#include <alertscaler/core/node_sums.h>
+#include <alertscaler/core/nodes/node_sums.h>
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * What a new node of a group would be like, case by case; support/nodes_text.h has the words.
  */
-#include <alertscaler/core/node_template.h>
+#include <alertscaler/core/nodes/node_template.h>
 
 #include <stdio.h>
 #include <string.h>

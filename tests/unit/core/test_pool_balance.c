@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/core/labels.h>
-#include <alertscaler/core/pool_choice.h>
+#include <alertscaler/core/nodes/pool_choice.h>
 
 #define GPU AS_RES_NAMED
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <alertscaler/core/pool_choice.h>
+#include <alertscaler/core/nodes/pool_choice.h>
 
 #define OPTIONS 8
 #define MIB     (INT64_C(1) << 20)

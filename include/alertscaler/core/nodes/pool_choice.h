@@ -4,16 +4,16 @@
  * SimplePreferredNodeProvider; caps, similarity and balance are its ApplyLimits,
  * IsCloudProviderNodeInfoSimilar and BalanceScaleUpBetweenGroups.
  */
-#ifndef ALERTSCALER_CORE_POOL_CHOICE_H
-#define ALERTSCALER_CORE_POOL_CHOICE_H
+#ifndef ALERTSCALER_CORE_NODES_POOL_CHOICE_H
+#define ALERTSCALER_CORE_NODES_POOL_CHOICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/cluster.h>
-#include <alertscaler/core/node_template.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/node_template.h>
 
 /* The choice: filters, one after the other, over an option for each group that could take pods */
 

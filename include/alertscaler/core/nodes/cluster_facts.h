@@ -9,15 +9,15 @@
  * Memory is limited. Beyond the limit everything is forgotten and nothing is taken any more, until
  * as_cluster_facts_clear.
  */
-#ifndef ALERTSCALER_CORE_CLUSTER_FACTS_H
-#define ALERTSCALER_CORE_CLUSTER_FACTS_H
+#ifndef ALERTSCALER_CORE_NODES_CLUSTER_FACTS_H
+#define ALERTSCALER_CORE_NODES_CLUSTER_FACTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 #define AS_CLUSTER_FACTS_BYTES                                                                     \
     ((size_t)64 << 20) /* 5,000 nodes with 100,000 pods of 1,000 shapes */

@@ -3,8 +3,8 @@
  * own nodes, of any other target those of its cluster. A node is open when it is neither cordoned
  * nor leaving, ready or not.
  */
-#ifndef ALERTSCALER_CORE_NODES_SEEN_H
-#define ALERTSCALER_CORE_NODES_SEEN_H
+#ifndef ALERTSCALER_CORE_NODES_NODES_SEEN_H
+#define ALERTSCALER_CORE_NODES_NODES_SEEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

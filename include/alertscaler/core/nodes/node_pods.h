@@ -1,14 +1,14 @@
 /*
  * An index of the pods on each node of a cluster. Pure.
  */
-#ifndef ALERTSCALER_CORE_NODE_PODS_H
-#define ALERTSCALER_CORE_NODE_PODS_H
+#ifndef ALERTSCALER_CORE_NODES_NODE_PODS_H
+#define ALERTSCALER_CORE_NODES_NODE_PODS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <alertscaler/base/arena.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 struct as_node_pods {
     const uint32_t *pods;   /* indices of bound pods: by node, then ascending */

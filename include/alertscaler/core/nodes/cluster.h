@@ -7,8 +7,8 @@
  *
  * Long because nodes, pods and budgets refer to each other and are read together.
  */
-#ifndef ALERTSCALER_CORE_CLUSTER_H
-#define ALERTSCALER_CORE_CLUSTER_H
+#ifndef ALERTSCALER_CORE_NODES_CLUSTER_H
+#define ALERTSCALER_CORE_NODES_CLUSTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * - a pod goes to the first new node with room, else to another new node, up to the limit;
  * - a shape that does not fit an empty new node is skipped; a node without a pod does not count.
  */
-#ifndef ALERTSCALER_CORE_NODE_PACK_H
-#define ALERTSCALER_CORE_NODE_PACK_H
+#ifndef ALERTSCALER_CORE_NODES_NODE_PACK_H
+#define ALERTSCALER_CORE_NODES_NODE_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/cluster.h>
-#include <alertscaler/core/node_fit.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/node_fit.h>
 
 #define AS_PACK_NODES_MAX 1000               /* new nodes of one estimate, where nothing is lower */
 #define AS_PACK_FITS_MAX  UINT64_C(10000000) /* of one decision */

@@ -2,8 +2,8 @@
  * What the source `nodes` sees of a group or a cluster (nodes_seen.h), and how much of one node is
  * requested. Pure.
  */
-#ifndef ALERTSCALER_CORE_NODE_SUMS_H
-#define ALERTSCALER_CORE_NODE_SUMS_H
+#ifndef ALERTSCALER_CORE_NODES_NODE_SUMS_H
+#define ALERTSCALER_CORE_NODES_NODE_SUMS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,10 +12,10 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/core/cluster.h>
-#include <alertscaler/core/node_fit.h>
-#include <alertscaler/core/node_pods.h>
-#include <alertscaler/core/nodes_seen.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/node_fit.h>
+#include <alertscaler/core/nodes/node_pods.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 
 struct as_pod_count {
     const struct as_pod_shape *shape;

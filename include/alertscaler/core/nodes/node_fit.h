@@ -4,8 +4,8 @@
  * NodeAffinity, TaintToleration and NodePorts. Whether the node is cordoned is asked by the caller
  * (as_node_is_open), as NodeUnschedulable does.
  */
-#ifndef ALERTSCALER_CORE_NODE_FIT_H
-#define ALERTSCALER_CORE_NODE_FIT_H
+#ifndef ALERTSCALER_CORE_NODES_NODE_FIT_H
+#define ALERTSCALER_CORE_NODES_NODE_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/cluster.h>
+#include <alertscaler/core/nodes/cluster.h>
 
 enum as_misfit { /* the first that fits, in this order */
                  AS_FITS,

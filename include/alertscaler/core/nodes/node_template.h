@@ -2,8 +2,8 @@
  * What a new node of a group would be like (docs/nodes.md). Pure, and equal inputs give equal
  * templates.
  */
-#ifndef ALERTSCALER_CORE_NODE_TEMPLATE_H
-#define ALERTSCALER_CORE_NODE_TEMPLATE_H
+#ifndef ALERTSCALER_CORE_NODES_NODE_TEMPLATE_H
+#define ALERTSCALER_CORE_NODES_NODE_TEMPLATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/core/cluster.h>
-#include <alertscaler/core/node_fit.h>
-#include <alertscaler/core/node_pods.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/node_fit.h>
+#include <alertscaler/core/nodes/node_pods.h>
 
 enum as_node_template_source {
     AS_NODE_TEMPLATE_NONE,       /* no template: the group is closed for growth */
