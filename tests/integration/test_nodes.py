@@ -3,6 +3,7 @@ the real API server."""
 import pytest
 
 from harness.auto_scaling import REGION, AutoScaling
+from harness.deploy import install
 from harness.nodes import make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually
@@ -20,7 +21,8 @@ def aws(started):
 
 @pytest.fixture
 def cluster(control_plane, namespace, aws, make_nodes):
-    """Two nodes of the group, of two cores each."""
+    """Two nodes of the group, of two cores each; alertscaler may scale workloads, too."""
+    install(control_plane, "role.yaml")
     return Cluster(control_plane, namespace, aws, make_nodes)
 
 
@@ -98,7 +100,7 @@ def test_escalators_delta(cluster, aws, make):
 
 def test_pods_that_wait_for_these_nodes_count(cluster, aws, make):
     cluster.add_pods(cluster.names[0], 2)
-    daemon = make([FULL, IDLE])
+    daemon = make([FULL])
     watchdog(daemon)
     eventually(lambda: daemon.records("decision"), 60, what="a decision")
     assert not daemon.records("action")

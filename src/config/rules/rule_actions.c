@@ -75,7 +75,6 @@ static const struct schema_field source_fields[] = {
     {.key = "nodes",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
-     .words = as_nodes_words,
      .expected = "one of utilization, count, cores"},
     SCHEMA_FIELD("query", QUERY, raw_source, query),
     {0},

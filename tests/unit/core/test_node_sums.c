@@ -99,7 +99,7 @@ static void check_value(const struct row *row, const struct as_nodes_seen *sums,
 
     cr_assert_eq(status, isnan(wanted) ? -ENODATA : 0, "%s", row->cluster);
     cr_assert(isnan(wanted) ? isnan(got) : got == wanted, "%s: %s: %g", row->cluster,
-              as_nodes_value_get_word(value), got);
+              as_nodes_word_get_text(value), got);
 }
 
 static void check(const struct row *row)
@@ -182,13 +182,13 @@ Test(node_sums, of_a_group)
     read_cluster("cpu:1000 memory:10; cpu:1|cpu:2000 memory:20; cpu:2|cpu:4000 memory:40; cpu:4");
     as_nodes_seen_init(&sums, &request);
     cr_assert_eq(sums.open, 2);
-    cr_assert_eq(sums.requested[AS_RES_CPU], 5);
+    cr_assert_eq(sums.requests[AS_RES_CPU], 5);
     cr_assert_eq(sums.allocatable[AS_RES_CPU], 5000);
     cr_assert_eq(sums.allocatable[AS_RES_MEMORY], 50);
     request.node_count = 0; /* no nodes, which is not all of them */
     as_nodes_seen_init(&sums, &request);
     cr_assert_eq(sums.open, 0);
-    cr_assert_eq(sums.requested[AS_RES_CPU], 0);
+    cr_assert_eq(sums.requests[AS_RES_CPU], 0);
 }
 
 Test(node_sums, large_sums_saturate)
