@@ -76,7 +76,7 @@ static const struct schema_field source_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
      .words = as_nodes_words,
-     .expected = "one of utilization, count, cores"},
+     .expected = "utilization, count or cores"},
     SCHEMA_FIELD("query", QUERY, raw_source, query),
     {0},
 };
