@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/nodes/node_template.h>
 
 #define KEYS     5
 #define WHY_SIZE 768
@@ -53,11 +54,20 @@ void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_
     *copy_out = *config;
     if (config->cluster)
         copy_out->cluster = as_xstrdup(config->cluster);
+    copy_out->template_ = as_node_template_config_copy(config->template_);
+    copy_out->startup_taints =
+        as_xcalloc(config->startup_taint_count, sizeof(*config->startup_taints));
+    for (size_t i = 0; i < config->startup_taint_count; i++)
+        copy_out->startup_taints[i] = as_xstrdup(config->startup_taints[i]);
 }
 
 void as_nodes_config_deinit(struct as_nodes_config *config)
 {
     free(config->cluster);
+    as_node_template_config_free(config->template_);
+    for (size_t i = 0; i < config->startup_taint_count; i++)
+        free(config->startup_taints[i]);
+    free(config->startup_taints);
     *config = (struct as_nodes_config){.cluster = NULL};
 }
 

@@ -17,6 +17,7 @@ PLACES = {
     "tests": (TESTING, "`tests[]`"),
     "tests.targets": (TESTING, "`targets.<name>`"),
     "pods": (TESTING, "`pods[]`"),
+    "tests.nodes": (TESTING, "`nodes`"),
     "requests": (TESTING, "`requests` and `limits`"),
     "tests.input": (TESTING, "`input[]`"),
     "tests.queries": (TESTING, "`queries[]`"),
@@ -29,8 +30,8 @@ PLACES = {
     "scale": (RULES, "`scale_up`, `scale_down`"),
     "source": (RULES, "Sources"),
 }
-IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance steps scale_to scale_to.steps track "
-            "on_resolved on_resolved.scale_down give_back guard").split()
+IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance nodes.template nodes.template.taints "
+            "steps scale_to scale_to.steps track on_resolved on_resolved.scale_down give_back guard").split()
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
 
 
@@ -106,7 +107,7 @@ class Keys(unittest.TestCase):
         """test_examples.py has them loaded."""
         for name in (CONFIGURATION, RULES):
             blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-            shown = set(re.findall(r"(?:^|[\s{,])(\w+):", "\n".join(blocks)))
+            shown = set(re.findall(r"(?:^|[\s{,])([\w-]+):", "\n".join(blocks)))
             keys = {(table, key) for table, keys in self.code.items() if place_of(table)[0] == name for key in keys}
             self.assertEqual({(table, key) for table, key in keys if key not in shown}, set(), name)
 

@@ -25,6 +25,12 @@ enum as_choose_strategy {
     AS_CHOOSE_STRATEGY_COUNT
 };
 
+/* Whose pending pods count for a group: those that select its nodes, or also those that select
+ * none. */
+enum as_nodes_pending { AS_NODES_PENDING_SELECTING, AS_NODES_PENDING_ANY };
+
+struct as_node_template_config; /* core/nodes/node_template.h */
+
 /* `nodes` of a target: how its instances map to nodes of a cluster. */
 struct as_nodes_config {
     char *cluster; /* NULL (`none`): the instances are no nodes; choose by the provider's facts */
@@ -33,6 +39,10 @@ struct as_nodes_config {
     int64_t drain_timeout_us;
     int64_t grace_us; /* of the pods; -1: each pod's own */
     int64_t ready_timeout_us;
+    struct as_node_template_config *template_; /* what a new node has; NULL: not said */
+    char **startup_taints;                     /* keys */
+    size_t startup_taint_count;
+    enum as_nodes_pending pending;
 };
 
 void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_config *copy_out);

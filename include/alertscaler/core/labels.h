@@ -41,6 +41,11 @@ const char *as_labels_find(const struct as_labels *labels, const char *name); /*
 size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; NULL: 0 */
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 
+/* Whether Kubernetes takes the text as a label's key, as a label's value (apimachinery,
+ * IsQualifiedName and IsValidLabelValue). */
+bool as_label_is_kubernetes_key(const char *text) AS_MUST_USE;
+bool as_label_is_kubernetes_value(const char *text) AS_MUST_USE;
+
 /* Alertmanager's fingerprint: FNV-1a 64 over the sorted labels, each `name 0xFF value 0xFF`. */
 uint64_t as_labels_get_fingerprint(const struct as_labels *labels);
 

@@ -125,7 +125,7 @@ static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
 }
 
 const struct schema schema_test_nodes = {
-    .name = "nodes",
+    .name = "tests.nodes",
     .size = sizeof(struct raw_nodes_seen),
     .fields = nodes_fields,
     .finish = finish_nodes,

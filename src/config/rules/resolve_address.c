@@ -276,6 +276,28 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
     return is_good;
 }
 
+/* Keys of `nodes` that are about nodes say nothing where the instances are none. */
+static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *from,
+                           const struct as_yaml_node *map)
+{
+    static const char *const keys[] = {"template", "startup_taints", "pending"};
+    bool is_good = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        if (!as_yaml_find(map, keys[i]))
+            continue;
+        loader_report(&resolver->loader, schema_find_key(map, keys[i]),
+                      "`%s` is for nodes, but with `cluster: none` the instances are not nodes",
+                      keys[i]);
+        is_good = false;
+    }
+    if (as_yaml_find(map, "drain") && from->drain) {
+        loader_report(&resolver->loader, as_yaml_find(map, "drain"),
+                      "with `cluster: none` there is nothing to drain");
+        is_good = false;
+    }
+    return is_good;
+}
+
 /* The key `nodes`, for a group whose provider names its instances. */
 static bool resolve_nodes(struct resolver *resolver, const struct raw_target *raw,
                           struct as_target_config *config)
@@ -294,11 +316,8 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         loader_report(&resolver->loader, cluster, "this cluster cannot come from a template");
         return false;
     }
-    if (is_none && as_yaml_find(map, "drain") && from->drain) {
-        loader_report(&resolver->loader, as_yaml_find(map, "drain"),
-                      "with `cluster: none` there is nothing to drain");
+    if (is_none && !check_no_nodes(resolver, from, map))
         return false;
-    }
     if (!is_none)
         check_cluster(resolver, cluster);
     if (!has_nodes)
@@ -310,6 +329,11 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         .drain_timeout_us = from->drain_timeout_us,
         .grace_us = from->grace_us,
         .ready_timeout_us = from->ready_timeout_us,
+        .template_ =
+            as_yaml_find(map, "template") ? as_node_template_config_copy(&from->template_) : NULL,
+        .startup_taints = copy_strings(from->startup_taints, from->startup_taint_count),
+        .startup_taint_count = from->startup_taint_count,
+        .pending = (enum as_nodes_pending)from->pending,
     };
     return true;
 }

@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/core/query.h>
 
 static void resolve_matchers(struct resolver *resolver, const struct as_yaml_node *list,
@@ -110,6 +111,33 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                       target->name, other->resource->text);
 }
 
+/* Why the target has no nodes in a cluster; NULL: it has. */
+static const char *get_lack_of_nodes(const struct resolver *resolver,
+                                     const struct raw_target *target)
+{
+    if (!target->kind || !target->kind->has_nodes)
+        return NULL; /* its nodes are those of its cluster */
+    if (strcmp(target->nodes.cluster, "none") == 0)
+        return "its `nodes` say `cluster: none`";
+    const struct as_yaml_node *name = as_yaml_find(target->address, "provider");
+    const struct as_provider_settings *provider =
+        resolver->settings && name && name->kind == AS_YAML_SCALAR
+            ? as_settings_find_provider(resolver->settings, name->text)
+            : NULL;
+    return provider && as_str_equal(provider->type, "http")
+               ? "a provider of type http knows no instances"
+               : NULL;
+}
+
+static void check_nodes(struct resolver *resolver, const struct raw_rule *raw,
+                        const struct raw_target *target)
+{
+    const char *lack = raw->source.nodes ? get_lack_of_nodes(resolver, target) : NULL;
+    if (lack)
+        loader_report(&resolver->loader, as_yaml_find(raw->node, "target"),
+                      "target `%s` has no nodes in a cluster: %s", target->name, lack);
+}
+
 static void resolve_target_name(struct resolver *resolver, const struct raw_rule *raw,
                                 struct as_rule *rule)
 {
@@ -117,6 +145,7 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
     if (target) {
         rule->target = target->number;
         check_track(resolver, raw, target);
+        check_nodes(resolver, raw, target);
     } else if (raw->target) {
         report_unknown_target(resolver, as_yaml_find(raw->node, "target"));
     }

@@ -75,7 +75,7 @@ static const struct schema_field source_fields[] = {
     {.key = "nodes",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
-     .expected = "one of utilization, count, cores"},
+     .expected = "utilization, count or cores"},
     SCHEMA_FIELD("query", QUERY, raw_source, query),
     {0},
 };

@@ -1,10 +1,13 @@
 /*
- * Shared by the actions of a rule.
+ * Tables that targets and actions of rules are made of.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
 #define ALERTSCALER_SRC_CONFIG_RULES_RULE_PARTS_H
 
 #include "yaml/tables.h"
+
+/* `nodes` of a target (target_nodes.c) */
+extern const struct schema target_nodes, nodes_template, nodes_taints;
 
 extern const struct schema rule_source, rule_track;
 extern const char *const rule_source_keys[]; /* one is required; ends with NULL */

@@ -5,7 +5,7 @@
 
 #include <alertscaler/base/time.h>
 
-#include "yaml/tables.h"
+#include "rule_parts.h"
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
@@ -208,36 +208,8 @@ static const struct schema_field allow_fields[] = {
 
 static const struct schema allow = SCHEMA("allow", raw_allow, allow_fields);
 
-/* How instances of a node group are nodes of a cluster */
-
-static const struct schema_field nodes_fields[] = {
-    SCHEMA_FIELD("cluster", STRING, raw_nodes, cluster, .fallback = "default"),
-    SCHEMA_FIELD("choose", WORD, raw_nodes, choose,
-                 .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
-                                                [AS_CHOOSE_OLDEST] = "oldest",
-                                                [AS_CHOOSE_NEWEST] = "newest",
-                                                [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
-                                                [AS_CHOOSE_STRATEGY_COUNT] = NULL},
-                 .fallback = "empty_first"),
-    SCHEMA_FIELD("drain", BOOL, raw_nodes, drain, .fallback = "true"),
-    SCHEMA_FIELD("drain_timeout", DURATION, raw_nodes, drain_timeout_us, .min = AS_US_PER_S,
-                 .fallback = "10m"),
-    SCHEMA_FIELD("grace_period", DURATION, raw_nodes, grace_us),
-    SCHEMA_FIELD("ready_timeout", DURATION, raw_nodes, ready_timeout_us, .min = AS_US_PER_S,
-                 .fallback = "15m"),
-    {0},
-};
-
-static void init_nodes(struct loader *loader, void *object)
-{
-    struct raw_nodes *raw = object;
-    raw->grace_us = -1; /* each pod's own */
-}
-
-static const struct schema nodes = SCHEMA("nodes", raw_nodes, nodes_fields, .init = init_nodes);
-
 static const struct schema_field target_fields[] = {
-    SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &nodes),
+    SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &target_nodes),
     SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .min = 1,
                  .max = AS_SIZE_MAX),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
@@ -351,5 +323,6 @@ const struct schema schema_target =
            .offer_other = offer_kinds, .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown, &behavior, &scale_up, &scale_down, &policies, &tolerance, &nodes, &allow, NULL,
+    &cooldown,     &behavior,       &scale_up,     &scale_down, &policies, &tolerance,
+    &target_nodes, &nodes_template, &nodes_taints, &allow,      NULL,
 };

@@ -7,6 +7,7 @@
 
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/ruleset.h>
 
 #include "schema.h"
@@ -21,6 +22,10 @@ struct raw_nodes {
     unsigned choose; /* an as_choose_strategy */
     bool drain;
     int64_t drain_timeout_us, grace_us, ready_timeout_us;
+    struct as_node_template_config template_; /* in the loader's arena */
+    const char **startup_taints;
+    size_t startup_taint_count;
+    unsigned pending; /* an as_nodes_pending */
 };
 
 struct raw_rule;

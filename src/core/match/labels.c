@@ -206,3 +206,51 @@ size_t as_labels_measure(const struct as_labels *labels)
 {
     return labels ? AS_ALLOC_EXTRA + get_size(labels) : 0;
 }
+
+/* Kubernetes' rules */
+
+#define KEY_PREFIX_MAX 253 /* bytes */
+#define KEY_NAME_MAX   63
+#define DIGITS         "0123456789"
+#define LOWER          "abcdefghijklmnopqrstuvwxyz"
+#define UPPER          "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* All `inner` characters, with an `outer` one at both ends. */
+static bool is_word(const char *text, size_t size, const char *inner, const char *outer)
+{
+    return size > 0 && strspn(text, inner) >= size && strchr(outer, text[0]) &&
+           strchr(outer, text[size - 1]);
+}
+
+static bool is_name(const char *text)
+{
+    const size_t size = strlen(text);
+    return size <= KEY_NAME_MAX &&
+           is_word(text, size, DIGITS LOWER UPPER "-_.", DIGITS LOWER UPPER);
+}
+
+/* A subdomain of DNS: words of lower-case letters, digits and `-`, with points between them. */
+static bool is_subdomain(const char *text, size_t size)
+{
+    if (size > KEY_PREFIX_MAX)
+        return false;
+    for (const char *end = text + size, *word = text; word <= end;) {
+        const char *point = memchr(word, '.', (size_t)(end - word));
+        const size_t word_size = (size_t)((point ? point : end) - word);
+        if (!is_word(word, word_size, DIGITS LOWER "-", DIGITS LOWER))
+            return false;
+        word += word_size + 1;
+    }
+    return true;
+}
+
+bool as_label_is_kubernetes_key(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    return slash ? is_subdomain(text, (size_t)(slash - text)) && is_name(slash + 1) : is_name(text);
+}
+
+bool as_label_is_kubernetes_value(const char *text)
+{
+    return !*text || is_name(text);
+}

@@ -10,9 +10,8 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
-#define LABEL_VALUE_MAX 63 /* bytes; apimachinery, IsValidLabelValue */
-#define ANY_IP          "0.0.0.0"
-#define GUESTS_FIRST    4 /* room for the first guests */
+#define ANY_IP       "0.0.0.0"
+#define GUESTS_FIRST 4 /* room for the first guests */
 
 const char *as_misfit_get_word(enum as_misfit misfit)
 {
@@ -36,22 +35,6 @@ const char *as_misfit_get_word(enum as_misfit misfit)
 
 /* Labels */
 
-static bool is_alphanumeric(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_label_value(const char *text)
-{
-    const size_t size = strlen(text);
-
-    for (size_t i = 0; i < size; i++)
-        if (!is_alphanumeric(text[i]) && !strchr("-_.", text[i]))
-            return false;
-    return size == 0 ||
-           (size <= LABEL_VALUE_MAX && is_alphanumeric(text[0]) && is_alphanumeric(text[size - 1]));
-}
-
 /* As Go's ParseInt, base 10, which allows leading zeros. */
 static bool read_integer(const char *text, int64_t *integer_out)
 {
@@ -67,7 +50,7 @@ static bool is_sound(const struct as_node_requirement *requirement)
     int64_t integer;
 
     for (size_t i = 0; i < requirement->value_count; i++)
-        if (!is_label_value(requirement->values[i]))
+        if (!as_label_is_kubernetes_value(requirement->values[i]))
             return false;
     switch (requirement->operator_) {
     case AS_NODE_IN:

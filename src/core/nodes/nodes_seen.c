@@ -35,7 +35,7 @@ static int get_utilization(const struct as_nodes_seen *seen, double *value_out,
 {
     const bool is_none = seen->open == 0 && !seen->is_template;
 
-    *value_out = 0;
+    double largest = 0;
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++) {
         if (!is_none && !is_known(seen, i, error))
             return -ENODATA;
@@ -43,9 +43,10 @@ static int get_utilization(const struct as_nodes_seen *seen, double *value_out,
             !is_none ? 100.0 * (double)seen->requests[i] / (double)seen->allocatable[i]
             : seen->requests[i] > 0 ? AS_NODES_UTILIZATION_MAX
                                     : 0;
-        if (percent > *value_out)
-            *value_out = percent;
+        if (percent > largest)
+            largest = percent;
     }
+    *value_out = largest;
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 #define LABEL_HOSTNAME "kubernetes.io/hostname"
@@ -230,6 +231,68 @@ void as_node_template_init(struct as_node_template *template_out,
         template_out->node = NULL;
     }
     keep_taints(&template_out->shape, request, arena);
+}
+
+/* The configuration */
+
+struct as_node_template_config *as_node_template_config_copy(
+    const struct as_node_template_config *config)
+{
+    if (!config)
+        return NULL;
+    struct as_node_template_config *copy = as_xmalloc(sizeof(*copy));
+    *copy = *config;
+    copy->arena = AS_ARENA_INIT;
+    for (size_t i = 0; i < config->named_count; i++)
+        copy->named[i].name = as_arena_strdup(&copy->arena, config->named[i].name);
+    copy->labels = as_labels_copy_to(&copy->arena, config->labels);
+    struct as_taint *taints = as_arena_alloc(&copy->arena, config->taint_count, sizeof(*taints));
+    for (size_t i = 0; i < config->taint_count; i++)
+        taints[i] = (struct as_taint){
+            .key = as_arena_strdup(&copy->arena, config->taints[i].key),
+            .value = as_arena_strdup(&copy->arena, config->taints[i].value),
+            .effect = config->taints[i].effect,
+        };
+    copy->taints = taints;
+    return copy;
+}
+
+struct as_node_template_config *as_node_template_config_free(struct as_node_template_config *config)
+{
+    if (config)
+        as_arena_deinit(&config->arena);
+    free(config);
+    return NULL;
+}
+
+static int64_t find_amount(const struct as_node_template_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->named_count; i++)
+        if (strcmp(config->named[i].name, name) == 0)
+            return config->named[i].amount;
+    return 0;
+}
+
+void as_node_template_init_configured(struct as_node_template *template_out,
+                                      const struct as_node_template_config *config,
+                                      const struct as_res_names *names, struct as_arena *arena)
+{
+    const struct as_node_template_request no_startup_taints = {.cluster = NULL};
+    struct as_resources left = {{0}};
+
+    memcpy(left.amount, config->amount, sizeof(config->amount));
+    for (size_t i = AS_RES_NAMED; i < names->count; i++)
+        left.amount[i] = find_amount(config, names->name[i]);
+    *template_out = (struct as_node_template){
+        .source = AS_NODE_TEMPLATE_CONFIGURED,
+        .shape = {.labels = config->labels,
+                  .taints = config->taints,
+                  .taint_count = config->taint_count,
+                  .allocatable = left},
+        .capacity = left,
+        .allocatable = left,
+    };
+    keep_taints(&template_out->shape, &no_startup_taints, arena);
 }
 
 static bool taints_equal(const struct as_node_shape *a, const struct as_node_shape *b)

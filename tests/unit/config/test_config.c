@@ -15,6 +15,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/target.h>
 
@@ -640,6 +641,64 @@ Test(config, nodes_of_a_group)
     cr_expect_eq(workers->grace_us, 0);
     cr_expect_eq(workers->ready_timeout_us, 7 * AS_US_PER_MIN);
     cr_expect_null(targets[3].nodes.cluster, "no node group");
+    cr_expect_null(plain->template_);
+    cr_expect_eq(plain->startup_taint_count, 0);
+    cr_expect_eq(plain->pending, AS_NODES_PENDING_SELECTING);
+}
+
+/* What a new node is like, and what counts while it starts; also in a copy of it. */
+Test(config, nodes_template_of_a_group)
+{
+    static const int64_t amounts[AS_RES_NAMED] = {
+        [AS_RES_CPU] = 7901, [AS_RES_MEMORY] = 32212254720, [AS_RES_PODS] = 110};
+    write_file(
+        "rules.yaml",
+        "targets:\n"
+        "  spot:\n"
+        "    node_group: {provider: cloud, name: c}\n"
+        "    max: 2\n"
+        "    nodes:\n"
+        "      template: {cpu: 7.9019, memory: 30Gi, nvidia.com/gpu: 2, hugepages-2Mi: 4Mi,\n"
+        "        labels: {life: spot, a: ''}, taints: [{key: b, effect: NoExecute}, {key: a,\n"
+        "        value: v, effect: PreferNoSchedule}, {key: c, effect: NoSchedule}]}\n"
+        "      startup_taints: [x, y/z]\n"
+        "      pending: any\n"
+        "  cores: {node_group: {provider: cloud, name: d}, max: 2, nodes: {template: {cpu: "
+        "1.001, memory: 1.5Mi, ephemeral-storage: 1k, pods: 7}}}\n");
+    assert_loads("rule_files: [rules.yaml]\nproviders: {cloud: {type: aws}}\n");
+    struct as_nodes_config copy;
+    as_nodes_config_copy(&config->ruleset->targets[0].nodes, &copy);
+    const struct as_node_template_config *template = copy.template_;
+    cr_assert_not_null(template);
+    cr_expect_neq(template, config->ruleset->targets[0].nodes.template_);
+    cr_expect_arr_eq(template->amount, amounts, sizeof(amounts));
+    cr_assert_eq(template->named_count, 2);
+    cr_expect_str_eq(template->named[0].name, "nvidia.com/gpu");
+    cr_expect_eq(template->named[0].amount, 2);
+    cr_expect_str_eq(template->named[1].name, "hugepages-2Mi");
+    cr_expect_eq(template->named[1].amount, 4 << 20);
+    cr_expect_eq(template->labels->count, 2);
+    cr_expect_str_eq(as_labels_get(template->labels, "life"), "spot");
+    cr_expect_str_eq(as_labels_find(template->labels, "a"), "");
+    cr_assert_eq(template->taint_count, 3);
+    cr_expect_str_eq(template->taints[0].value, "");
+    cr_expect_eq(template->taints[0].effect, AS_TAINT_NO_EXECUTE);
+    cr_expect_str_eq(template->taints[1].key, "a");
+    cr_expect_str_eq(template->taints[1].value, "v");
+    cr_expect_eq(template->taints[1].effect, AS_TAINT_PREFER_NO_SCHEDULE);
+    cr_expect_eq(template->taints[2].effect, AS_TAINT_NO_SCHEDULE);
+    cr_assert_eq(copy.startup_taint_count, 2);
+    cr_expect_str_eq(copy.startup_taints[1], "y/z");
+    cr_expect_eq(copy.pending, AS_NODES_PENDING_ANY);
+    as_nodes_config_deinit(&copy);
+    cr_expect_null(copy.template_);
+
+    template = config->ruleset->targets[1].nodes.template_;
+    cr_expect_eq(template->amount[AS_RES_CPU], 1001);
+    cr_expect_eq(template->amount[AS_RES_MEMORY], 1572864);
+    cr_expect_eq(template->amount[AS_RES_EPHEMERAL], 1000);
+    cr_expect_eq(template->amount[AS_RES_PODS], 7);
+    cr_expect_eq(template->labels->count, 0);
 }
 
 Test(config, nodes_of_a_group_are_checked)
@@ -657,6 +716,12 @@ Test(config, nodes_of_a_group_are_checked)
          "there is nothing to drain", 79},
         {"node_group: {provider: cloud, name: a}, max: 2, nodes: {drain_timeout: 0s}", "1s", 72},
         {"node_group: {provider: cloud, name: a}, max: 2, nodes: {drian: true}", "drian", 57},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {template: {memory: 1Gi}}",
+         "key `cpu` is missing", 67},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {cluster: none, pending: any}",
+         "`pending` is for nodes, but with `cluster: none`", 72},
+        {"node_group: {provider: cloud, name: a}, max: 2, nodes: {startup_taints: ['a b']}",
+         "expected a Kubernetes key", 74},
         {"kubernetes: {kind: Deployment, namespace: s, name: w}, max: 2, nodes: {drain: true}",
          "for node groups only", 64},
         {"node_group: {provider: mine, url: 'http://h/g'}, max: 2, nodes: {drain: true}",

@@ -26,6 +26,7 @@ static const struct {
     {"replicas", "observed.replicas"},
     {"status_replicas", "observed.status_replicas"},
     {"pods", "observed.pods"},
+    {"seen", "observed.nodes"},
     {"min", "target.min"},
     {"max", "target.max"},
     {"cooldown", "target.cooldown"},
@@ -148,7 +149,7 @@ static void apply_member(json_t *document, const char *key, json_t *value)
     else if (strcmp(key, "old") == 0)
         set_path(document, "history.recommendations", make_history(value, "replicas"));
     else if (strcmp(key, "action") == 0 || strcmp(key, "value") == 0 ||
-             strcmp(key, "samples") == 0 || strcmp(key, "error") == 0)
+             strcmp(key, "samples") == 0 || strcmp(key, "error") == 0 || strcmp(key, "nodes") == 0)
         json_object_set_new(get_proposal(document), key, make_value(value));
     else
         set_path(document, key, make_value(value));
@@ -284,6 +285,7 @@ static unsigned check_file(const char *name)
 
 FILE_TEST(input)
 FILE_TEST(steps)
+FILE_TEST(nodes)
 FILE_TEST(track_number)
 FILE_TEST(track_pods)
 FILE_TEST(combine)

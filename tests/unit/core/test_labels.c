@@ -114,3 +114,43 @@ Test(labels, the_fingerprint_is_alertmanagers)
     as_labels_free(one);
     as_labels_free(four);
 }
+
+#define W63 "w23456789-123456789-123456789-123456789-123456789-123456789-123"
+#define W62 "w23456789-123456789-123456789-123456789-123456789-123456789-12"
+
+Test(labels, kubernetes_keys_and_values)
+{
+    static const struct {
+        const char *text;
+        bool is_key, is_value;
+    } rows[] = {
+        {"", false, true},
+        {"a", true, true},
+        {"A.b_c-9", true, true},
+        {W63, true, true},
+        {W63 "4", false, false},
+        {"-a", false, false},
+        {"a.", false, false},
+        {"a b", false, false},
+        {"\xc3\xa4", false, false},
+        {"example.com/pool", true, false},
+        {"e/P_1", true, false},
+        {"example.com/", false, false},
+        {"/pool", false, false},
+        {"Example.com/pool", false, false},
+        {"example..com/pool", false, false},
+        {".example.com/pool", false, false},
+        {"example.com./pool", false, false},
+        {"example.-com/pool", false, false},
+        {"exa_mple.com/pool", false, false},
+        {"a/b/c", false, false},
+        {W62 "." W62 "." W62 "." W62 ".x/a", true, false},   /* 253 bytes */
+        {W62 "." W62 "." W62 "." W62 ".xy/a", false, false}, /* 254 */
+    };
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        cr_expect_eq(as_label_is_kubernetes_key(rows[i].text), rows[i].is_key, "%s", rows[i].text);
+        cr_expect_eq(as_label_is_kubernetes_value(rows[i].text), rows[i].is_value, "%s",
+                     rows[i].text);
+    }
+}

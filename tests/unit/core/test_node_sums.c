@@ -172,6 +172,69 @@ Test(node_sums, values)
         check(&rows[i]);
 }
 
+/* Of sums that come from elsewhere: a decision's document, a rule test. */
+Test(node_sums, values_of_sums)
+{
+    static const struct {
+        struct as_nodes_seen seen;
+        double utilization, count, cores; /* NaN: unavailable */
+        const char *why;                  /* there is no utilization */
+    } rows[] = {
+        {{.open = 2, .requests = {500, 30}, .allocatable = {2000, 100}}, 30, 2, 2, NULL},
+        {{.open = 2, .requests = {500, 0}, .allocatable = {2000, 100}}, 25, 2, 2, NULL},
+        {{.open = 1, .requests = {3, 0}, .allocatable = {1500, 100}}, 0.2, 1, 1.5, NULL},
+        {{.open = 0, .requests = {500, 30}}, 1000000, 0, 0, NULL},
+        {{.open = 0, .requests = {0, 30}}, 1000000, 0, 0, NULL},
+        {{.open = 0}, 0, 0, 0, NULL},
+        {{.requests = {500, 30}, .allocatable = {1000, 10}, .is_template = true}, 300, 0, 0, NULL},
+        {{.requests = {500, 30}, .allocatable = {-1, 10}, .is_template = true},
+         NAN,
+         0,
+         0,
+         "no node is open, and a new node would have no cpu"},
+        {{.open = 2, .allocatable = {0, 10}, .lacking = "n1"},
+         NAN,
+         2,
+         NAN,
+         "node n1: allocatable cpu is missing or 0"},
+        {{.open = 2, .allocatable = {1000, -1}, .lacking = "n1"},
+         NAN,
+         2,
+         1,
+         "node n1: allocatable memory is missing or 0"},
+        {{.open = 2, .allocatable = {1000, -1}},
+         NAN,
+         2,
+         1,
+         "node ?: allocatable memory is missing or 0"},
+        {{.error = "the cluster is unwell", .open = 2, .allocatable = {1000, 10}},
+         NAN,
+         NAN,
+         NAN,
+         "the cluster is unwell"},
+    };
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct row row = {.cluster = "sums"};
+
+        error = AS_ERROR_INIT;
+        check_value(&row, &rows[i].seen, AS_NODES_COUNT, rows[i].count);
+        check_value(&row, &rows[i].seen, AS_NODES_CORES, rows[i].cores);
+        check_value(&row, &rows[i].seen, AS_NODES_UTILIZATION, rows[i].utilization);
+        if (rows[i].why)
+            cr_expect_str_eq(error.text, rows[i].why, "row %zu", i);
+    }
+}
+
+Test(node_sums, words)
+{
+    cr_expect_null(as_nodes_word_get_text(AS_NODES_NONE));
+    cr_expect_str_eq(as_nodes_word_get_text(AS_NODES_UTILIZATION), "utilization");
+    cr_expect_str_eq(as_nodes_word_get_text(AS_NODES_COUNT), "count");
+    cr_expect_str_eq(as_nodes_word_get_text(AS_NODES_CORES), "cores");
+    cr_expect_null(as_nodes_words[AS_NODES_WORD_COUNT - 1]);
+}
+
 Test(node_sums, of_a_group)
 {
     static const uint32_t group[] = {2, 0};

@@ -244,3 +244,52 @@ Test(node_template, equal_shapes)
                      "%s | %s", rows[i].a, rows[i].b);
     }
 }
+
+/* As the configuration has it: for a cluster, by the names of the cluster's resources. */
+Test(node_template, configured)
+{
+    static const struct as_label pairs[] = {{"zone", "a"}, {"life", "spot"}};
+    static const struct as_taint taints[] = {{"b", "2", AS_TAINT_NO_EXECUTE},
+                                             {"b", "1", AS_TAINT_NO_SCHEDULE},
+                                             {"a", "", AS_TAINT_PREFER_NO_SCHEDULE}};
+    const struct as_res_names names = {
+        .count = AS_RES_NAMED + 2,
+        .name = {[AS_RES_NAMED] = "nvidia.com/gpu", [AS_RES_NAMED + 1] = "hugepages-2Mi"}};
+    AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
+    struct as_node_template template_, made;
+
+    cr_assert_eq(as_labels_new(pairs, 2, &labels), 0);
+    const struct as_node_template_config written = {
+        .amount = {7900, 3000, 500, 110},
+        .named = {{"example.com/unknown", 5}, {"nvidia.com/gpu", 2}},
+        .named_count = 2,
+        .labels = labels,
+        .taints = taints,
+        .taint_count = AS_ARRAY_SIZE(taints),
+    };
+    struct as_node_template_config *config = as_node_template_config_copy(&written);
+    cr_assert(config->labels != labels && config->taints != taints);
+    labels = as_labels_free(labels);
+
+    as_node_template_init_configured(&template_, config, &names, &texts.arena);
+    cr_expect_eq(template_.source, AS_NODE_TEMPLATE_CONFIGURED);
+    cr_expect_null(template_.node);
+    cr_expect_null(template_.shape.name);
+    const int64_t *left = template_.shape.allocatable.amount;
+    cr_expect(left[AS_RES_CPU] == 7900 && left[AS_RES_MEMORY] == 3000);
+    cr_expect(left[AS_RES_EPHEMERAL] == 500 && left[AS_RES_PODS] == 110);
+    cr_expect(left[AS_RES_NAMED] == 2 && left[AS_RES_NAMED + 1] == 0);
+    cr_expect_arr_eq(template_.allocatable.amount, left, sizeof(template_.allocatable.amount));
+    cr_expect_arr_eq(template_.capacity.amount, left, sizeof(template_.capacity.amount));
+    cr_expect_str_eq(print(&template_), "configured | life=spot zone=a | a=/2 b=1/1 b=2/4");
+    cr_expect_str_eq(config->taints[0].value, "2", "the configuration stays as it is");
+
+    /* where nothing is seen of the group, it is the group's template */
+    request.configured = &template_;
+    made = make();
+    cr_expect_eq(made.source, AS_NODE_TEMPLATE_CONFIGURED);
+    cr_expect(as_node_shape_equal(&made.shape, &template_.shape, &names));
+    cr_expect_null(as_node_template_config_free(config));
+    cr_expect_null(as_node_template_config_copy(NULL));
+    cr_expect_null(as_node_template_config_free(NULL));
+}

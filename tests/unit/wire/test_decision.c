@@ -23,6 +23,29 @@ static struct as_decide_input make_input(void)
     };
 }
 
+/* Writes the input, reads it back; the answers to both must be the same text. */
+static void check_same_answer(const struct as_decide_input *input,
+                              struct as_proposal_result *results)
+{
+    struct as_buf text = AS_BUF_INIT(1 << 16), first = AS_BUF_INIT(1 << 16),
+                  second = AS_BUF_INIT(1 << 16);
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *copy = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_decision decision;
+
+    as_decide(input, results, &decision);
+    as_decision_encode_output(input, results, &decision, &first);
+    as_decision_encode_input(input, &text);
+    int code = as_decision_decode_input(text.data, text.size, &copy, &error);
+    cr_assert_eq(code, 0, "%s: %s", error.text, text.data);
+    as_decide(&copy->input, copy->results, &decision);
+    as_decision_encode_output(&copy->input, copy->results, &decision, &second);
+    cr_expect_str_eq(first.data, second.data, "%s", text.data);
+    as_buf_deinit(&text);
+    as_buf_deinit(&first);
+    as_buf_deinit(&second);
+}
+
 Test(decision, an_input_is_written_with_sorted_keys_and_every_default)
 {
     struct as_decide_input input = make_input();
@@ -79,6 +102,50 @@ Test(decision, steps_are_written_as_they_are_read)
     as_buf_deinit(&again);
 }
 
+/* A value of nodes is computed with the decision: the document has the sums, not the value. */
+Test(decision, nodes_are_written_as_they_are_read)
+{
+    static const struct {
+        struct as_nodes_seen nodes;
+        const char *text;
+    } rows[] = {
+        {{.open = 12, .requests = {1500, 20}, .allocatable = {48001, INT64_MAX}},
+         "{\"allocatable\":{\"cpu\":48.001,\"memory\":9223372036854775807},\"open\":12,"
+         "\"requests\":{\"cpu\":1.5,\"memory\":20}}"},
+        {{.open = 2, .allocatable = {-1, 5}, .lacking = "n1"},
+         "{\"allocatable\":{\"memory\":5},\"lacking\":\"n1\",\"open\":2,"
+         "\"requests\":{\"cpu\":0,\"memory\":0}}"},
+        {{.requests = {1, 0}, .allocatable = {8000, 0}, .is_template = true},
+         "{\"allocatable\":{\"cpu\":8,\"memory\":0},\"open\":0,"
+         "\"requests\":{\"cpu\":0.001,\"memory\":0},\"template\":true}"},
+        {{.error = "the cluster is unwell"}, "{\"error\":\"the cluster is unwell\"}"},
+    };
+    const struct as_proposal proposal = {
+        .rule = "a", .action = {.kind = AS_ACTION_PASS_THROUGH}, .nodes = AS_NODES_CORES};
+    struct as_decide_input input = make_input();
+    struct as_proposal_result result;
+    input.proposals = &proposal;
+    input.proposal_count = 1;
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_buf out = AS_BUF_INIT(1 << 16), again = AS_BUF_INIT(1 << 16);
+        AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *copy = NULL;
+        struct as_error error = AS_ERROR_INIT;
+
+        input.nodes = &rows[i].nodes;
+        as_decision_encode_input(&input, &out);
+        cr_expect(strstr(out.data, rows[i].text), "%s", out.data);
+        cr_expect(strstr(out.data, "\"nodes\":\"cores\""), "%s", out.data);
+        cr_assert_eq(as_decision_decode_input(out.data, out.size, &copy, &error), 0, "%s",
+                     error.text);
+        as_decision_encode_input(&copy->input, &again);
+        cr_expect_str_eq(again.data, out.data);
+        check_same_answer(&input, &result);
+        as_buf_deinit(&out);
+        as_buf_deinit(&again);
+    }
+}
+
 Test(decision, a_buffer_that_is_too_small_is_told)
 {
     struct as_decide_input input = make_input();
@@ -87,29 +154,6 @@ Test(decision, a_buffer_that_is_too_small_is_told)
     as_decision_encode_input(&input, &out);
     cr_expect_eq(as_buf_check(&out), -EMSGSIZE);
     as_buf_deinit(&out);
-}
-
-/* Writes the input, reads it back; the answers to both must be the same text. */
-static void check_same_answer(const struct as_decide_input *input,
-                              struct as_proposal_result *results)
-{
-    struct as_buf text = AS_BUF_INIT(1 << 16), first = AS_BUF_INIT(1 << 16),
-                  second = AS_BUF_INIT(1 << 16);
-    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *copy = NULL;
-    struct as_error error = AS_ERROR_INIT;
-    struct as_decision decision;
-
-    as_decide(input, results, &decision);
-    as_decision_encode_output(input, results, &decision, &first);
-    as_decision_encode_input(input, &text);
-    int code = as_decision_decode_input(text.data, text.size, &copy, &error);
-    cr_assert_eq(code, 0, "%s: %s", error.text, text.data);
-    as_decide(&copy->input, copy->results, &decision);
-    as_decision_encode_output(&copy->input, copy->results, &decision, &second);
-    cr_expect_str_eq(first.data, second.data, "%s", text.data);
-    as_buf_deinit(&text);
-    as_buf_deinit(&first);
-    as_buf_deinit(&second);
 }
 
 Test(decision, values_that_are_not_finite_are_left_out_and_unavailable)

@@ -33,6 +33,35 @@ struct as_node_template {
     struct as_resources capacity, allocatable; /* of the node as a whole */
 };
 
+struct as_node_amount {
+    const char *name; /* of an extended resource or of huge pages: "nvidia.com/gpu" */
+    int64_t amount;
+};
+
+/* `nodes.template` as written: what is left on a new node after its DaemonSets. */
+struct as_node_template_config {
+    int64_t amount[AS_RES_NAMED]; /* as in as_resources; rounded down */
+    struct as_node_amount named[AS_RES_MAX - AS_RES_NAMED];
+    size_t named_count;
+    const struct as_labels *labels;
+    const struct as_taint *taints;
+    size_t taint_count;
+    struct as_arena arena; /* has all of it; empty where it is borrowed */
+};
+
+/* NULL stays NULL. */
+struct as_node_template_config *as_node_template_config_copy(
+    const struct as_node_template_config *config) AS_MUST_USE;
+struct as_node_template_config *as_node_template_config_free(
+    struct as_node_template_config *config);
+
+/* A node as configured, of source CONFIGURED. `names` are those of the cluster: what it does not
+ * know is left out. As nothing else is known, capacity and allocatable are what is left. Borrows
+ * labels and texts; the list of taints is memory of the arena. */
+void as_node_template_init_configured(struct as_node_template *template_out,
+                                      const struct as_node_template_config *config,
+                                      const struct as_res_names *names, struct as_arena *arena);
+
 /* A node must have been Ready for this long to be a template. */
 #define AS_NODE_TEMPLATE_READY_US AS_US_PER_MIN
 
