@@ -144,12 +144,19 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
 {
     struct group *group = get_group(seer, request->group), *other;
     sums->nodes = find_nodes(request, arena, &sums->node_count);
+    struct as_node_template configured;
+    if (request->config->template_)
+        as_node_template_init_configured(&configured, request->config->template_,
+                                         &request->cluster->resources, arena);
     const struct as_node_template_request asked = {
         .cluster = request->cluster,
         .pods = sums->pods,
         .nodes = sums->nodes,
         .node_count = sums->node_count,
+        .startup_taints = (const char *const *)request->config->startup_taints,
+        .startup_taint_count = request->config->startup_taint_count,
         .last = group->last.source == AS_NODE_TEMPLATE_NONE ? NULL : &group->last,
+        .configured = request->config->template_ ? &configured : NULL,
         .now = request->now,
     };
     struct as_node_template *template = as_arena_alloc(arena, 1, sizeof(*template));
@@ -158,6 +165,7 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
     struct pending pending = {
         .template = is_known ? &template->shape : NULL,
         .others = as_arena_alloc(arena, seer->group_count, sizeof(*pending.others)),
+        .takes_any = request->config->pending == AS_NODES_PENDING_ANY,
     };
     LIST_FOREACH (other, &seer->groups, entry) {
         if (other != group && other->last.source != AS_NODE_TEMPLATE_NONE)
