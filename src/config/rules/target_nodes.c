@@ -127,8 +127,8 @@ static void parse_labels(struct loader *loader, const struct as_yaml_node *value
         pairs[count].name = pair->key->text;
         count += parse_label_value(loader, pair->value, &pairs[count].value) && is_key;
     }
-    /* Equal keys: the file's reader has reported them. */
-    (void)as_labels_new_in(loader->arena, pairs, count, &config->labels);
+    const int status = as_labels_new_in(loader->arena, pairs, count, &config->labels);
+    (void)status; /* equal keys: the file's reader has reported them */
 }
 
 /* `template.taints` */
