@@ -213,8 +213,6 @@ static void decode_resources(struct as_reader *parent, const char *name,
 
     as_read_require(parent, name);
     as_read_object(&reader, parent, name);
-    as_read_require(&reader, "cpu");
-    as_read_require(&reader, "memory");
     as_read_positive(&reader, "cpu", &cores);
     if (cores > CORES_MAX)
         as_read_fail(&reader, "cpu", "above %d cores", CORES_MAX);

@@ -17,6 +17,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
 #include <alertscaler/core/bounds.h>
+#include <alertscaler/core/gate.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/query.h>
@@ -101,23 +102,6 @@ struct as_proposal_result {
     bool has_value;        /* `nodes` of the proposal gave it */
     double value;
 };
-
-/* X(enumerator, word, what the gate does, in a few words) */
-#define AS_GATES(X)                                                                                \
-    X(AS_GATE_SWITCHED_OFF, "switched_off", "0 with min above 0 is left alone")                    \
-    X(AS_GATE_OUT_OF_BOUNDS, "out_of_bounds", "brought back into its bounds")                      \
-    X(AS_GATE_COMBINE, "combine", "the highest size that a rule wants")                            \
-    X(AS_GATE_STABILIZE, "stabilize", "no further than the stabilization window allows")           \
-    X(AS_GATE_POLICIES, "policies", "no faster than the scaling policies allow")                   \
-    X(AS_GATE_BOUNDS, "bounds", "the bound ahead")                                                 \
-    X(AS_GATE_COOLDOWN, "cooldown", "the lock after an earlier change")                            \
-    X(AS_GATE_HOLDS, "holds", "paused, in progress, guarded, unconfirmed or out of budget")        \
-    X(AS_GATE_DRY_RUN, "dry_run", "nothing is set in a dry run")
-
-#define AS_GATE_ENUM(enumerator, word, meaning) enumerator,
-enum as_gate { AS_GATES(AS_GATE_ENUM) AS_GATE_COUNT };
-const char *as_gate_get_word(enum as_gate gate);
-const char *as_gate_get_meaning(enum as_gate gate);
 
 enum as_limit { /* bits, in the order of listing */
                 AS_LIMIT_MIN = 1,

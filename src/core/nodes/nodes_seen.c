@@ -23,7 +23,10 @@ static bool is_known(const struct as_nodes_seen *seen, enum as_resource resource
         as_error_set(error, "node %s: allocatable %s is missing or 0", seen->lacking[resource],
                      words[resource]);
     else if (seen->allocatable[resource] <= 0)
-        as_error_set(error, "no node is open, and a new node would have no %s", words[resource]);
+        as_error_set(error,
+                     seen->is_template ? "no node is open, and a new node would have no %s"
+                                       : "the nodes have no allocatable %s",
+                     words[resource]);
     else
         return true;
     return false;

@@ -38,14 +38,18 @@ static bool read_taint(struct spot *spot, struct as_taint *taint)
         {"PreferNoSchedule", AS_TAINT_PREFER_NO_SCHEDULE},
         {"NoExecute", AS_TAINT_NO_EXECUTE},
     };
-    *taint = (struct as_taint){spot_get_text(spot, "key"), spot_get_text(spot, "value"), 0};
+    bool is_known = false;
+    *taint =
+        (struct as_taint){.key = spot_get_text(spot, "key"), .value = spot_get_text(spot, "value")};
     if (!*taint->key)
         spot_fail(spot, "key", "missing");
     for (size_t i = 0; i < AS_ARRAY_SIZE(effects); i++) {
-        if (spot_is_text(spot, "effect", effects[i].word))
-            taint->effect = effects[i].effect;
+        if (!spot_is_text(spot, "effect", effects[i].word))
+            continue;
+        taint->effect = effects[i].effect;
+        is_known = true;
     }
-    return taint->effect != 0;
+    return is_known;
 }
 
 static unsigned get_leaving(const char *key)

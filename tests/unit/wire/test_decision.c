@@ -112,8 +112,8 @@ Test(decision, nodes_are_written_as_they_are_read)
         {{.open = 12, .requests = {1500, 20}, .allocatable = {48001, INT64_MAX}},
          "{\"allocatable\":{\"cpu\":48.001,\"memory\":9223372036854775807},\"open\":12,"
          "\"requests\":{\"cpu\":1.5,\"memory\":20}}"},
-        {{.open = 2, .allocatable = {-1, 5}, .lacking = "n1"},
-         "{\"allocatable\":{\"memory\":5},\"lacking\":\"n1\",\"open\":2,"
+        {{.open = 2, .allocatable = {0, 5}, .lacking = {"n1", NULL}},
+         "{\"allocatable\":{\"cpu\":0,\"memory\":5},\"lacking\":{\"cpu\":\"n1\"},\"open\":2,"
          "\"requests\":{\"cpu\":0,\"memory\":0}}"},
         {{.requests = {1, 0}, .allocatable = {8000, 0}, .is_template = true},
          "{\"allocatable\":{\"cpu\":8,\"memory\":0},\"open\":0,"
