@@ -21,6 +21,8 @@ FILES = ["alertmanager.yml", "alertscaler.yaml", "practice.py", "rules/checkout.
 
 
 def run(*arguments, **more):
+    if "user" in more and "LLVM_PROFILE_FILE" in os.environ:    # where nobody may write
+        more["env"] = {**os.environ, "LLVM_PROFILE_FILE": "/dev/null"}
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=120, **more)
 
 

@@ -24,10 +24,9 @@
 /* Bytes of one object; the API server refuses more than about 1.5 MiB. */
 #define AS_KUBE_OBJECT_MAX ((size_t)8 * 1024 * 1024)
 
-/* Taints and keys of annotations by which a node leaves or stays. */
+/* Taints of nodes that leave. */
 #define AS_NODE_TAINT_CLUSTER_AUTOSCALER "ToBeDeletedByClusterAutoscaler"
 #define AS_NODE_TAINT_ESCALATOR          "atlassian.com/escalator"
-#define AS_NODE_KEEP_ESCALATOR           "atlassian.com/no-delete" /* with any value */
 
 struct as_kube_bytes { /* of one object; borrowed for the call */
     enum as_kube_form form;

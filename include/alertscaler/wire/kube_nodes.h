@@ -38,8 +38,8 @@ struct as_kube_node {
     bool is_cordoned;
     bool is_marked; /* it has a valid mark */
     struct as_kube_node_mark mark;
-    const char *keep; /* the annotation that forbids its removal, Cluster Autoscaler's or ours:
-                         scale-down-disabled: "true"; or NULL */
+    const char *keep; /* the annotation that forbids its removal, Cluster Autoscaler's or ours
+                         (scale-down-disabled: "true") or Escalator's (no-delete); or NULL */
     double allocatable[AS_RESOURCE_COUNT]; /* NaN: unknown */
 };
 

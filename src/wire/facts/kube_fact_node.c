@@ -107,16 +107,19 @@ static as_maybe_time read_mark(struct spot *annotations)
     return spot_result(&mark) == 0 && is_whole ? at : (as_maybe_time){.set = false};
 }
 
+#define VALUE_SHOWN_MAX 64 /* bytes */
+
 static const char *find_keep(struct fact_reader *reader, struct spot *annotations)
 {
-    static const char *const keys[] = {KEEP_CLUSTER_AUTOSCALER, KEEP_OURS, AS_NODE_KEEP_ESCALATOR};
+    static const char *const keys[] = {KEEP_CLUSTER_AUTOSCALER, KEEP_OURS, KEEP_ESCALATOR};
     char text[192];
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         const char *value = spot_get_text(annotations, keys[i]);
-        if (strcmp(value, "true") != 0 && (!*value || strcmp(keys[i], AS_NODE_KEEP_ESCALATOR) != 0))
+        if (strcmp(value, "true") != 0 && (!*value || strcmp(keys[i], KEEP_ESCALATOR) != 0))
             continue;
-        snprintf(text, sizeof(text), "it is annotated %s: \"%.64s\"", keys[i], value);
+        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keys[i],
+                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
         return as_arena_strdup(reader->arena, text);
     }
     return NULL;

@@ -68,7 +68,7 @@ static const struct tree_part node_annotations[] = {
     {.name = AS_NODE_MARK_ANNOTATION},
     {.name = KEEP_CLUSTER_AUTOSCALER},
     {.name = KEEP_OURS},
-    {.name = AS_NODE_KEEP_ESCALATOR},
+    {.name = KEEP_ESCALATOR},
     {.name = NULL},
 };
 

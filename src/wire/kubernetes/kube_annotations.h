@@ -10,6 +10,7 @@
 
 /* Of nodes; "true" keeps the node. */
 #define KEEP_CLUSTER_AUTOSCALER "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+#define KEEP_ESCALATOR          "atlassian.com/no-delete" /* with any value */
 #define KEEP_OURS               "alertscaler.io/scale-down-disabled"
 
 /* Of pods. */

@@ -25,10 +25,11 @@
 #include "kube_object.h"
 #include "json/reader.h"
 
-/* Annotations that forbid removal; the first is documented by Cluster Autoscaler. */
+/* Annotations that forbid removal, as Cluster Autoscaler and Escalator document theirs. */
 static const char *const keeping[] = {
     KEEP_CLUSTER_AUTOSCALER,
     KEEP_OURS,
+    KEEP_ESCALATOR,
 };
 
 /* The second was used before Kubernetes 1.17. */
@@ -84,14 +85,20 @@ static void read_allocatable(const json_t *status, double allocatable[])
     }
 }
 
+#define VALUE_SHOWN_MAX 64 /* bytes */
+
 static const char *find_keep(const json_t *annotations, struct as_arena *arena)
 {
-    char text[128];
-    for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++)
-        if (as_str_equal(as_json_find_text(annotations, keeping[i]), "true")) {
-            snprintf(text, sizeof(text), "it is annotated %s: \"true\"", keeping[i]);
-            return as_arena_strdup(arena, text);
-        }
+    char text[192];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++) {
+        const char *value = as_json_find_text(annotations, keeping[i]);
+        if (as_str_is_empty(value) ||
+            (strcmp(value, "true") != 0 && strcmp(keeping[i], KEEP_ESCALATOR) != 0))
+            continue;
+        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keeping[i],
+                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
+        return as_arena_strdup(arena, text);
+    }
     return NULL;
 }
 

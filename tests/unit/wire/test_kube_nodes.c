@@ -134,6 +134,9 @@ Test(kube_node, may_be_kept_by_an_annotation)
         {NODE_WITH(ANNOTATED("\"alertscaler.io/scale-down-disabled\":\"true\""), "", ""),
          "it is annotated alertscaler.io/scale-down-disabled: \"true\""},
         {NODE_WITH(ANNOTATED("\"alertscaler.io/scale-down-disabled\":\"false\""), "", ""), NULL},
+        {NODE_WITH(ANNOTATED("\"atlassian.com/no-delete\":\"until friday\""), "", ""),
+         "it is annotated atlassian.com/no-delete: \"until friday\""},
+        {NODE_WITH(ANNOTATED("\"atlassian.com/no-delete\":\"\""), "", ""), NULL},
         {NODE_WITH(ANNOTATED("\"alertscaler.io/scale-down-disabled\":true"), "", ""), NULL},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
