@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kubernetes/kube_annotations.h"
+#include <alertscaler/base/str.h>
 #include <alertscaler/wire/kube_facts.h>
 #include <alertscaler/wire/kube_nodes.h>
+
+#include "kubernetes/kube_annotations.h"
 
 static void read_readiness(struct spot *status, struct as_node_fact *node)
 {
