@@ -56,7 +56,8 @@ struct seeing {
     LIST_ENTRY(seeing) entry;
     struct registry *owner;
     struct as_cluster_link *cluster;
-    struct as_cluster_ask *ask; /* NULL: the size is read */
+    struct as_target_port *port; /* which reads the size */
+    struct as_cluster_ask *ask;  /* NULL: the size is read */
     struct as_target_ref *ref;
     bool with_pods;
     uint64_t ticket;
@@ -127,7 +128,6 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
                         const struct as_error *error)
 {
     struct seeing *seeing = context;
-    const struct row *row = find_row(seeing->owner, seeing->ref);
     const struct as_clock *clock = seeing->owner->env->clock;
     const struct as_observe_request request = {.with_pods = seeing->with_pods};
     seeing->ask = NULL;
@@ -142,7 +142,7 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     seeing->seen.error = as_arena_strdup(&seeing->texts, seeing->seen.error);
     for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
         seeing->seen.lacking[i] = as_arena_strdup(&seeing->texts, seeing->seen.lacking[i]);
-    row->port->observe(row->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
+    seeing->port->observe(seeing->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
 }
 
 static void see(struct registry *registry, struct as_cluster_link *cluster, struct seeing how)
@@ -167,7 +167,8 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
                                           : NULL;
     if (row && row->port && cluster && cluster->access)
         see(registry, cluster,
-            (struct seeing){.ref = as_target_ref_copy(ref),
+            (struct seeing){.port = row->port,
+                            .ref = as_target_ref_copy(ref),
                             .with_pods = request->with_pods,
                             .ticket = ticket,
                             .observed = done,

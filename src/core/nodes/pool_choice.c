@@ -162,8 +162,8 @@ static void keep_best(const struct as_pool_choice *choice, enum as_pool_filter f
     if (!best && filters[filter].keeps_all_without)
         return;
     for (size_t i = 0; i < count; i++)
-        if (!options[i].is_out &&
-            (!(options[i].scored & bit) || options[i].scores[filter] != best->scores[filter]))
+        if (!options[i].is_out && (!best || !(options[i].scored & bit) ||
+                                   options[i].scores[filter] != best->scores[filter]))
             drop(&options[i], filter);
 }
 

@@ -164,17 +164,20 @@ static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct
     return as_cluster_facts_view(watch->facts, error);
 }
 
-/* Answers whom it can, and plans when to look again. */
+/* Answers whom it can, and plans when to look again. Who asks meanwhile is answered later. */
 static void settle(void *context)
 {
     struct as_cluster_watch *watch = context;
     const as_mono_time now = get_mono(watch);
     struct as_error error = AS_ERROR_INIT;
     struct as_cluster_ask *ask;
+    size_t waiting = 0;
     watch->timer = NULL;
+    TAILQ_FOREACH (ask, &watch->asks, entry)
+        waiting++;
     if (watch->closed_until.us > now.us && is_watching(watch))
         stop_watching(watch);
-    while ((ask = TAILQ_FIRST(&watch->asks))) {
+    while (waiting-- > 0 && (ask = TAILQ_FIRST(&watch->asks))) {
         const struct as_cluster *cluster = get_facts(watch, &error);
         if (!cluster && ask->deadline.us > now.us && is_watching(watch)) {
             plan(watch, ask->deadline.us - now.us);

@@ -194,7 +194,7 @@ static int take_frame(struct proto_stream *proto, const char *frame, size_t size
                       struct as_error *error)
 {
     struct as_kube_stream *stream = &proto->stream;
-    struct as_protobuf_field type, extension, raw, version;
+    struct as_protobuf_field type = {0}, extension = {0}, raw = {0}, version;
     const char *object;
     size_t object_size;
     if (!find_bytes(frame, size, EVENT_TYPE, &type) ||
