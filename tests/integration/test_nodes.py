@@ -6,7 +6,7 @@ from harness.auto_scaling import REGION, AutoScaling
 from harness.deploy import install
 from harness.nodes import make_pod
 from harness.notification import alert, notification
-from harness.wait import eventually
+from harness.wait import eventually, steadily
 
 ALWAYS = {"name": "full", "match": ['alertname="Watchdog"'], "every": "1s"}
 FULL = {**ALWAYS, "target": "workers", "scale_up": {"value": {"nodes": "utilization"}, "steps": [{"above": 70, "to": 70}]}}
@@ -80,10 +80,6 @@ def watchdog(daemon, *status):
     return daemon.notify(notification(alert({"alertname": "Watchdog"}, *status)))
 
 
-def last_decision(daemon):
-    return daemon.records("decision")[-1]
-
-
 def test_escalators_delta(cluster, aws, make):
     """Two nodes of 2 cores; 3.5 cores are asked for: 87.5 %. Escalator: ceil(2 x (87.5 - 70) / 70) = 1 more."""
     cluster.add_pods(cluster.names[0], 4)
@@ -99,11 +95,11 @@ def test_escalators_delta(cluster, aws, make):
 
 
 def test_pods_that_wait_for_these_nodes_count(cluster, aws, make):
+    """Which pods these are tells what a new node is like: by the configuration, until a node has been Ready for a minute."""
     cluster.add_pods(cluster.names[0], 2)
-    daemon = make([FULL])
+    daemon = make([FULL], template={"cpu": 2, "memory": "8Gi", "labels": {"pool": cluster.namespace}})
     watchdog(daemon)
-    eventually(lambda: daemon.records("decision"), 60, what="a decision")
-    assert not daemon.records("action")
+    steadily(lambda: not daemon.records("action"), 4, what="25 % is not above 70")
     for number in range(4):
         cluster.add_waiting_pod(f"waits-{number}")
     action = daemon.wait_record("action", 60, outcome="applied")
