@@ -13,34 +13,41 @@
 #include <alertscaler/core/nodes/node_sums.h>
 #include <alertscaler/core/nodes/node_template.h>
 
+#define GROUPS_MAX 1000 /* with one more, the one seen first is forgotten */
+
 struct group {
-    LIST_ENTRY(group) entry;
+    TAILQ_ENTRY(group) entry;
     char *id;
     struct as_arena texts;
     struct as_node_template last; /* source NONE: there was none yet */
 };
 
 struct as_nodes_seer {
-    LIST_HEAD(, group) groups;
+    TAILQ_HEAD(, group) groups;
     size_t group_count;
 };
 
 struct as_nodes_seer *as_nodes_seer_new(void)
 {
     struct as_nodes_seer *seer = as_xcalloc(1, sizeof(*seer));
-    LIST_INIT(&seer->groups);
+    TAILQ_INIT(&seer->groups);
     return seer;
+}
+
+static void forget(struct as_nodes_seer *seer, struct group *group)
+{
+    TAILQ_REMOVE(&seer->groups, group, entry);
+    seer->group_count--;
+    as_arena_deinit(&group->texts);
+    free(group->id);
+    free(group);
 }
 
 struct as_nodes_seer *as_nodes_seer_free(struct as_nodes_seer *seer)
 {
     struct group *group;
-    while (seer && (group = LIST_FIRST(&seer->groups))) {
-        LIST_REMOVE(group, entry);
-        as_arena_deinit(&group->texts);
-        free(group->id);
-        free(group);
-    }
+    while (seer && (group = TAILQ_FIRST(&seer->groups)))
+        forget(seer, group);
     free(seer);
     return NULL;
 }
@@ -48,14 +55,16 @@ struct as_nodes_seer *as_nodes_seer_free(struct as_nodes_seer *seer)
 static struct group *get_group(struct as_nodes_seer *seer, const char *id)
 {
     struct group *group;
-    LIST_FOREACH (group, &seer->groups, entry) {
+    TAILQ_FOREACH (group, &seer->groups, entry) {
         if (strcmp(group->id, id) == 0)
             return group;
     }
+    if (seer->group_count == GROUPS_MAX)
+        forget(seer, TAILQ_FIRST(&seer->groups));
     group = as_xcalloc(1, sizeof(*group));
     group->id = as_xstrdup(id);
     group->texts = AS_ARENA_INIT;
-    LIST_INSERT_HEAD(&seer->groups, group, entry);
+    TAILQ_INSERT_TAIL(&seer->groups, group, entry);
     seer->group_count++;
     return group;
 }
@@ -167,7 +176,7 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
         .others = as_arena_alloc(arena, seer->group_count, sizeof(*pending.others)),
         .takes_any = request->config->pending == AS_NODES_PENDING_ANY,
     };
-    LIST_FOREACH (other, &seer->groups, entry) {
+    TAILQ_FOREACH (other, &seer->groups, entry) {
         if (other != group && other->last.source != AS_NODE_TEMPLATE_NONE)
             pending.others[pending.other_count++] = &other->last.shape;
     }
