@@ -55,6 +55,8 @@ struct as_action {
     enum as_action_kind kind;
     struct as_amount amount;     /* scale_up, scale_down with neither steps nor `to` */
     bool is_to;                  /* scale_up, scale_down: `to: size` */
+    bool is_fit;                 /* scale_up: `fit: pending_pods` */
+    bool is_take;                /* scale_down: `take: unneeded_nodes` */
     int64_t size;                /* scale_to without steps, or `to` */
     const struct as_step *steps; /* owned by the rule or the document; NULL: no table */
     size_t step_count;

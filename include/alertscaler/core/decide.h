@@ -19,6 +19,7 @@
 #include <alertscaler/core/bounds.h>
 #include <alertscaler/core/gate.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
+#include <alertscaler/core/nodes/pool_plan.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/reason.h>
@@ -76,6 +77,9 @@ struct as_decide_input {
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;
     const struct as_nodes_seen *nodes;   /* NULL: not asked for */
+    const struct as_survey *survey;      /* of a pool; NULL: none */
+    const struct as_pool_config *pool;   /* of the survey; NULL: none */
+    const struct as_pool_plan *plan;     /* of the survey (as_pool_begin); NULL: it has an error */
     as_maybe_time last_up, last_down;    /* of the locks */
     as_maybe_time last_step_down;        /* also after its lock was ended */
     const struct as_scale_event *events; /* ascending by time */

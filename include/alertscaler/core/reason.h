@@ -40,6 +40,11 @@
       "The rule's alert was not reported as firing since the last scale-down.")                    \
     X(AS_REASON_BUDGET, "budget", "A limit over all targets is used up.")                          \
     X(AS_REASON_DRY_RUN, "dry_run", "It would have been done, but for dry_run.")                   \
+    X(AS_REASON_NO_GROUP, "no_group", "Pods wait that no node group of the pool could take.")      \
+    X(AS_REASON_NO_TEMPLATE, "no_template",                                                        \
+      "Nothing is known of what a new node of the group would be like.")                           \
+    X(AS_REASON_NO_ROOM, "no_room", "The node's pods fit on no other node.")                       \
+    X(AS_REASON_UTILIZED, "utilized", "The node's pods ask for too much of it.")                   \
     X(AS_REASON_DISABLED, "disabled",                                                              \
       "The size is 0 while min is above 0: somebody switched the target off.")                     \
     /* alerts that led to no decision */                                                           \

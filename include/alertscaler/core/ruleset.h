@@ -28,6 +28,8 @@ struct as_address_field {
 };
 #define AS_PLACE_RANK_MAX 8
 
+#define AS_NO_TARGET UINT32_MAX
+
 struct as_target_config {
     char *name;
     const struct as_target_kind *kind;
@@ -40,6 +42,8 @@ struct as_target_config {
     size_t allow_name_count;
     struct as_bounds_config bounds;
     struct as_nodes_config nodes; /* of a kind that has nodes */
+    struct as_pool_config *pool;  /* of kind pool; else NULL */
+    uint32_t of_pool; /* index of the pool that this group belongs to; AS_NO_TARGET: none */
     bool dry_run;
     uint32_t *after; /* indices of targets */
     size_t after_count;

@@ -48,7 +48,8 @@ struct as_target_kind {
     bool (*append_size_query)(const struct as_target_ref *ref, struct as_buf *out);
 };
 
-extern const struct as_target_kind as_target_kind_kubernetes, as_target_kind_node_group;
+extern const struct as_target_kind as_target_kind_kubernetes, as_target_kind_node_group,
+    as_target_kind_pool;
 
 /* All kinds, with a NULL at the end; at most AS_TARGET_KINDS_MAX. */
 extern const struct as_target_kind *const as_target_kinds[];
