@@ -21,6 +21,7 @@
 #include "kubernetes/clusters.h"
 #include "node_group/node_group.h"
 #include "outcome.h"
+#include "pool/pool.h"
 
 struct row {
     const struct as_target_kind *kind;
@@ -33,6 +34,7 @@ struct registry {
     struct as_target_port port;
     const struct as_access_env *env;
     struct as_clusters clusters; /* whose nodes are watched and drained */
+    struct as_target_port *pools;
     size_t row_count;
     struct row *rows;
     LIST_HEAD(, refusal) refusals;
@@ -165,7 +167,9 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     struct as_cluster_link *cluster = request->with_nodes && row && !row->kind->has_nodes
                                           ? as_clusters_find(&registry->clusters, row->name)
                                           : NULL;
-    if (row && row->port && cluster && cluster->access)
+    if (request->pool)
+        registry->pools->observe(registry->pools, ticket, ref, request, done, context);
+    else if (row && row->port && cluster && cluster->access)
         see(registry, cluster,
             (struct seeing){.port = row->port,
                             .ref = as_target_ref_copy(ref),
@@ -195,7 +199,8 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 static bool is_idle(const struct as_target_port *self)
 {
     const struct registry *registry = (const struct registry *)self;
-    bool is_any_busy = !LIST_EMPTY(&registry->refusals) || !LIST_EMPTY(&registry->seeings);
+    bool is_any_busy = !LIST_EMPTY(&registry->refusals) || !LIST_EMPTY(&registry->seeings) ||
+                       !registry->pools->is_idle(registry->pools);
     for (size_t i = 0; i < registry->row_count; i++) {
         const struct as_target_port *port = registry->rows[i].port;
         is_any_busy = is_any_busy || (port && !port->is_idle(port));
@@ -222,6 +227,7 @@ static void close_port(struct as_target_port *self)
     for (size_t i = 0; i < registry->row_count; i++)
         if (registry->rows[i].port)
             registry->rows[i].port->close(registry->rows[i].port);
+    registry->pools->close(registry->pools);
     as_clusters_deinit(&registry->clusters);
     free(registry->rows);
     free(registry);
@@ -298,6 +304,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     LIST_INIT(&registry->refusals);
     LIST_INIT(&registry->seeings);
     as_clusters_init(&registry->clusters, settings, env);
+    registry->pools = as_pool_new(&registry->port, &registry->clusters, env);
     for (size_t i = 0; i < settings->cluster_count; i++) {
         int status = open_cluster(registry, &settings->clusters[i], error);
         if (status) {

@@ -33,6 +33,14 @@ struct as_pod_seen {
                                                                       says none */
 };
 
+/* The nodes of a node group, and its instances that are none. */
+struct as_group_members {
+    const char *const *nodes; /* names, ascending (bytes) */
+    size_t node_count;
+    int32_t young;   /* instances that are no nodes yet, and may still become some */
+    int32_t overdue; /* instances that are no nodes ready_timeout after they were made */
+};
+
 struct as_observation {
     enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
                                 unreachable,  throttled, rejected, timeout */
@@ -47,12 +55,13 @@ struct as_observation {
     bool has_pods;                 /* pods were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
-    const struct as_nodes_seen *nodes;   /* NULL: not asked for */
-    const struct as_survey *survey;      /* of a pool; NULL: not asked for */
-    const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
-    int http_status;                     /* 0: no answer */
-    int64_t retry_after_us;              /* 0: not given */
-    char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
+    const struct as_nodes_seen *nodes;      /* NULL: not asked for */
+    const struct as_group_members *members; /* NULL: not asked for, or not known */
+    const struct as_survey *survey;         /* of a pool; NULL: not asked for */
+    const struct as_pool_plan *plan;        /* of the survey; NULL: the survey has an error */
+    int http_status;                        /* 0: no answer */
+    int64_t retry_after_us;                 /* 0: not given */
+    char request_id[AS_REQUEST_ID_SIZE];    /* "": none */
     char message[AS_MESSAGE_SIZE];
 };
 
@@ -89,6 +98,7 @@ struct as_pool_request {
 struct as_observe_request {
     bool with_pods;
     bool with_nodes;                     /* what the source `nodes` reads */
+    bool with_members;                   /* of a node group */
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
     const struct as_pool_request *pool;  /* a survey and its plan are wanted; NULL: none */
 };

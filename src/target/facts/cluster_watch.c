@@ -1,11 +1,13 @@
 /*
  * Three watches, one store of facts. An answer comes once all three are synced, or after
- * AS_CLUSTER_WATCH_SYNC_US with the reason why they are not.
+ * AS_CLUSTER_WATCH_SYNC_US with the reason why they are not. While the facts are held, what the
+ * watches tell waits in `heard`, in order.
  */
 #include "cluster_watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bsd/sys/queue.h>
 
@@ -21,6 +23,18 @@ struct kind_watch {
     struct as_error failure;     /* the last one since it was synced; "" */
 };
 
+enum heard_what { HEARD_LIST_BEGIN, HEARD_OBJECT, HEARD_LIST_END };
+
+struct heard { /* while the facts were held */
+    STAILQ_ENTRY(heard) entry;
+    struct kind_watch *kind;
+    enum heard_what what;
+    enum as_kube_verb verb;
+    enum as_kube_form form;
+    size_t size;
+    char bytes[];
+};
+
 struct as_cluster_watch {
     struct as_kube_client *client;
     struct as_cluster_facts *facts;
@@ -31,6 +45,9 @@ struct as_cluster_watch {
     as_mono_time keep_until;
     as_mono_time closed_until; /* the cluster was too large */
     struct as_error too_large;
+    bool is_held;
+    STAILQ_HEAD(, heard) heard;
+    size_t heard_bytes;
 };
 
 struct as_cluster_ask {
@@ -76,18 +93,31 @@ static void plan(struct as_cluster_watch *watch, int64_t us)
 
 /* ---- what the watches tell ---- */
 
-static void list_began(void *context)
+/* Keeps it for later. -EBUSY: there is no room for it. */
+static int hear(struct kind_watch *kind, const struct heard *what, const char *bytes)
 {
-    const struct kind_watch *kind = context;
+    struct as_cluster_watch *watch = kind->owner;
+    if (what->size > AS_CLUSTER_WATCH_HELD_MAX - watch->heard_bytes)
+        return -EBUSY;
+    struct heard *heard = as_xmalloc(sizeof(*heard) + what->size);
+    *heard = *what;
+    heard->kind = kind;
+    if (what->size > 0)
+        memcpy(heard->bytes, bytes, what->size);
+    STAILQ_INSERT_TAIL(&watch->heard, heard, entry);
+    watch->heard_bytes += what->size;
+    return 0;
+}
+
+static void begin_list(struct kind_watch *kind)
+{
     as_cluster_facts_begin_list(kind->owner->facts, kind->kind);
 }
 
-static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form form,
-                       const char *bytes, size_t size, struct as_error *error)
+static int put_object(struct kind_watch *kind, enum as_kube_verb verb, struct as_kube_bytes object,
+                      struct as_error *error)
 {
-    const struct kind_watch *kind = context;
     struct as_cluster_watch *watch = kind->owner;
-    const struct as_kube_bytes object = {form, bytes, size};
     if (verb == AS_KUBE_DELETED)
         return as_kube_fact_delete(watch->facts, kind->kind, &object, error);
     const int status = as_kube_fact_put(watch->facts, kind->kind, &object, &watch->scratch, error);
@@ -99,12 +129,42 @@ static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form 
     return status;
 }
 
-static void list_ended(void *context, const char *resource_version)
+static void end_list(struct kind_watch *kind)
 {
-    struct kind_watch *kind = context;
     as_cluster_facts_end_list(kind->owner->facts, kind->kind);
     kind->failure = AS_ERROR_INIT;
     plan(kind->owner, 0);
+}
+
+static void list_began(void *context)
+{
+    struct kind_watch *kind = context;
+    if (!kind->owner->is_held)
+        begin_list(kind);
+    else
+        (void)hear(kind, &(struct heard){.what = HEARD_LIST_BEGIN}, NULL); /* takes no room */
+}
+
+static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form form,
+                       const char *bytes, size_t size, struct as_error *error)
+{
+    struct kind_watch *kind = context;
+    if (!kind->owner->is_held)
+        return put_object(kind, verb, (struct as_kube_bytes){form, bytes, size}, error);
+    const struct heard heard = {.what = HEARD_OBJECT, .verb = verb, .form = form, .size = size};
+    const int status = hear(kind, &heard, bytes);
+    if (status)
+        as_error_set(error, "the cluster changes faster than it can be looked at");
+    return status;
+}
+
+static void list_ended(void *context, const char *resource_version)
+{
+    struct kind_watch *kind = context;
+    if (!kind->owner->is_held)
+        end_list(kind);
+    else
+        (void)hear(kind, &(struct heard){.what = HEARD_LIST_END}, NULL);
 }
 
 static void has_failed(void *context, const char *message)
@@ -117,6 +177,16 @@ static const struct as_kube_watch_listener listener = {list_began, take_object, 
 
 /* ---- answers ---- */
 
+static void forget_heard(struct as_cluster_watch *watch)
+{
+    struct heard *heard;
+    while ((heard = STAILQ_FIRST(&watch->heard))) {
+        STAILQ_REMOVE_HEAD(&watch->heard, entry);
+        free(heard);
+    }
+    watch->heard_bytes = 0;
+}
+
 static void stop_watching(struct as_cluster_watch *watch)
 {
     for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++)
@@ -125,14 +195,19 @@ static void stop_watching(struct as_cluster_watch *watch)
     as_arena_deinit(&watch->scratch);
 }
 
+static void start_kind(struct kind_watch *kind)
+{
+    struct as_kube_watch_spec spec = specs[kind->kind];
+    spec.seed = (uint64_t)get_mono(kind->owner).us + kind->kind;
+    kind->watch = as_kube_watch_start(kind->owner->client, &spec, &listener, kind);
+}
+
 static void start_watching(struct as_cluster_watch *watch)
 {
     for (enum as_cluster_kind i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
         struct kind_watch *kind = &watch->kinds[i];
         *kind = (struct kind_watch){.owner = watch, .kind = i, .failure = AS_ERROR_INIT};
-        struct as_kube_watch_spec spec = specs[i];
-        spec.seed = (uint64_t)get_mono(watch).us + i;
-        kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
+        start_kind(kind);
     }
 }
 
@@ -175,7 +250,7 @@ static void settle(void *context)
     watch->timer = NULL;
     TAILQ_FOREACH (ask, &watch->asks, entry)
         waiting++;
-    if (watch->closed_until.us > now.us && is_watching(watch))
+    if (watch->closed_until.us > now.us && is_watching(watch) && !watch->is_held)
         stop_watching(watch);
     while (waiting-- > 0 && (ask = TAILQ_FIRST(&watch->asks))) {
         const struct as_cluster *cluster = get_facts(watch, &error);
@@ -187,6 +262,8 @@ static void settle(void *context)
         as_cluster_watch_cancel(ask);
         told.done(told.context, cluster, &error);
     }
+    if (watch->is_held)
+        return; /* it looks again when they are released */
     if (watch->keep_until.us <= now.us)
         stop_watching(watch);
     else if (is_watching(watch) && !watch->timer)
@@ -216,6 +293,46 @@ void as_cluster_watch_cancel(struct as_cluster_ask *ask)
     free(ask);
 }
 
+bool as_cluster_watch_hold(struct as_cluster_watch *watch)
+{
+    if (watch->is_held)
+        return false;
+    watch->is_held = true;
+    return true;
+}
+
+static int take_heard(const struct heard *heard, struct as_error *error)
+{
+    switch (heard->what) {
+    case HEARD_LIST_BEGIN: begin_list(heard->kind); break;
+    case HEARD_LIST_END: end_list(heard->kind); break;
+    case HEARD_OBJECT:
+        return put_object(heard->kind, heard->verb,
+                          (struct as_kube_bytes){heard->form, heard->bytes, heard->size}, error);
+    }
+    return 0;
+}
+
+/* A kind with an object that cannot be used is listed anew. */
+void as_cluster_watch_release(struct as_cluster_watch *watch)
+{
+    bool is_refused[AS_CLUSTER_KIND_COUNT] = {false};
+    struct as_error error = AS_ERROR_INIT;
+    struct heard *heard;
+    watch->is_held = false;
+    STAILQ_FOREACH (heard, &watch->heard, entry) {
+        struct kind_watch *kind = heard->kind;
+        if (is_refused[kind->kind] || take_heard(heard, &error) == 0)
+            continue;
+        is_refused[kind->kind] = true;
+        has_failed(kind, error.text);
+        as_kube_watch_stop(kind->watch);
+        start_kind(kind);
+    }
+    forget_heard(watch);
+    plan(watch, 0);
+}
+
 struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client)
 {
     static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
@@ -225,6 +342,7 @@ struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client)
     watch->scratch = AS_ARENA_INIT;
     watch->closed_until.us = INT64_MIN;
     TAILQ_INIT(&watch->asks);
+    STAILQ_INIT(&watch->heard);
     return watch;
 }
 
@@ -236,6 +354,7 @@ struct as_cluster_watch *as_cluster_watch_free(struct as_cluster_watch *watch)
     if (watch->timer)
         loop->cancel_timer(loop, watch->timer);
     stop_watching(watch);
+    forget_heard(watch);
     as_cluster_facts_free(watch->facts);
     free(watch);
     return NULL;

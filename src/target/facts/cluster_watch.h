@@ -8,6 +8,8 @@
 #ifndef ALERTSCALER_SRC_TARGET_FACTS_CLUSTER_WATCH_H
 #define ALERTSCALER_SRC_TARGET_FACTS_CLUSTER_WATCH_H
 
+#include <stdbool.h>
+
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
@@ -20,6 +22,8 @@
 #define AS_CLUSTER_WATCH_LARGE_US                                                                  \
     (5 * AS_US_PER_MIN) /* until what was too large is tried again                                 \
                          */
+
+#define AS_CLUSTER_WATCH_HELD_MAX ((size_t)8 << 20)
 
 struct as_cluster_watch;
 struct as_cluster_ask;
@@ -38,5 +42,13 @@ struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,
                                             as_cluster_watch_done_fn *done,
                                             void *context) AS_MUST_USE;
 void as_cluster_watch_cancel(struct as_cluster_ask *ask);
+
+/*
+ * Keeps the `cluster` of an answer as it is, beyond its callback, for work that takes several
+ * turns. What is heard meanwhile waits: up to AS_CLUSTER_WATCH_HELD_MAX bytes; beyond that the list
+ * begins anew, later. One hold at a time: false while there is one.
+ */
+bool as_cluster_watch_hold(struct as_cluster_watch *watch) AS_MUST_USE;
+void as_cluster_watch_release(struct as_cluster_watch *watch);
 
 #endif

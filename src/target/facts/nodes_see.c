@@ -71,18 +71,20 @@ static struct group *get_group(struct as_nodes_seer *seer, const char *id)
 
 static void remember(struct group *group, const struct as_node_template *template)
 {
-    const struct as_node_shape *shape = &template->shape;
     as_arena_reset(&group->texts);
-    struct as_taint *taints = as_arena_alloc(&group->texts, shape->taint_count, sizeof(*taints));
-    for (size_t i = 0; i < shape->taint_count; i++)
-        taints[i] =
-            (struct as_taint){.key = as_arena_strdup(&group->texts, shape->taints[i].key),
-                              .value = as_arena_strdup(&group->texts, shape->taints[i].value),
-                              .effect = shape->taints[i].effect};
-    group->last = *template;
-    group->last.node = NULL;
-    group->last.shape.labels = as_labels_copy_to(&group->texts, shape->labels);
-    group->last.shape.taints = taints;
+    group->last = *as_node_template_copy(template, &group->texts);
+}
+
+const struct as_node_template *as_nodes_seer_get_last(struct as_nodes_seer *seer, const char *group)
+{
+    const struct as_node_template *last = &get_group(seer, group)->last;
+    return last->source == AS_NODE_TEMPLATE_NONE ? NULL : last;
+}
+
+void as_nodes_seer_remember(struct as_nodes_seer *seer, const char *group,
+                            const struct as_node_template *template)
+{
+    remember(get_group(seer, group), template);
 }
 
 /* ---- the group's nodes ---- */

@@ -12,12 +12,21 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/choose.h>
 #include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
 
 struct as_nodes_seer; /* of one cluster */
 
 struct as_nodes_seer *as_nodes_seer_new(void) AS_MUST_USE;
 struct as_nodes_seer *as_nodes_seer_free(struct as_nodes_seer *seer);
+
+/* The last template that was seen of a group (its id); NULL: none. Good until it is remembered
+ * anew. */
+const struct as_node_template *as_nodes_seer_get_last(struct as_nodes_seer *seer,
+                                                      const char *group);
+/* Copies it. */
+void as_nodes_seer_remember(struct as_nodes_seer *seer, const char *group,
+                            const struct as_node_template *template);
 
 struct as_nodes_see_request {
     const struct as_cluster *cluster;

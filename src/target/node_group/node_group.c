@@ -45,7 +45,7 @@ struct call {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_scale_request wanted; /* of a scale */
-    bool with_nodes;                /* of an observe */
+    bool with_nodes, with_members;  /* of an observe */
     struct as_group_talk talk;      /* the present one */
     struct as_account_call *transfer;
     struct as_nodes_reading *reading;
@@ -56,6 +56,7 @@ struct call {
     const char **names;    /* of the group's nodes */
     size_t name_count;
     struct as_nodes_seen seen;
+    struct as_group_members members;
     struct as_timer *timer;
     int32_t ready;   /* running instances; if the group has nodes, those with a ready node */
     char *operation; /* started by the change; NULL: none */
@@ -117,6 +118,7 @@ static void tell_observed(const struct call *call)
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
         observation.nodes = call->with_nodes ? &call->seen : NULL;
+        observation.members = call->with_members ? &call->members : NULL;
     }
     call->observed(call->context, call->ticket, &observation);
 }
@@ -392,6 +394,32 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     finish(call);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Instances that are no nodes (yet); of those without a time it may still be said that they come.
+ */
+static void count_members(struct call *call, const struct as_instance_node *nodes, size_t count)
+{
+    const struct as_clock *clock = call->owner->env->clock;
+    const int64_t now_us = clock->get_wall(clock).us;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_instance *instance = nodes[i].instance;
+        if (nodes[i].is_found || instance->state == AS_INSTANCE_LEAVING)
+            continue;
+        if (instance->created.is_set &&
+            now_us - instance->created.at.us >= call->wanted.nodes->ready_timeout_us)
+            call->members.overdue++;
+        else
+            call->members.young++;
+    }
+    qsort(call->names, call->name_count, sizeof(*call->names), compare_names);
+    call->members.nodes = call->names;
+    call->members.node_count = call->name_count;
+}
+
 static void nodes_read(void *context, const struct as_outcome *outcome,
                        const struct as_instance_node *nodes, size_t count)
 {
@@ -405,6 +433,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
         if (nodes[i].is_found && !nodes[i].is_ambiguous)
             call->names[call->name_count++] = as_arena_strdup(&call->texts, nodes[i].node.name);
     }
+    count_members(call, nodes, count);
     if (outcome->reason != AS_REASON_APPLIED)
         call->outcome = *outcome;
     if (call->with_nodes && outcome->reason == AS_REASON_APPLIED)
@@ -465,6 +494,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;
     call->with_nodes = request->with_nodes;
+    call->with_members = request->with_members;
     as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
     talk(call, AS_GROUP_READ, was_read);
 }

@@ -1,0 +1,148 @@
+/*
+ * Readings of node groups: see the header.
+ */
+#include "pool_groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/arena.h>
+
+struct group {
+    TAILQ_ENTRY(group) entry;
+    char *key;
+    struct as_arena texts;
+    struct as_pool_reading reading;
+};
+
+struct call {
+    LIST_ENTRY(call) entry;
+    struct as_pool_groups *owner;
+    struct as_target_ref *ref;
+    as_pool_group_done_fn *done;
+    void *context;
+};
+
+struct as_pool_groups {
+    struct as_target_port *port;
+    const struct as_access_env *env;
+    TAILQ_HEAD(, group) groups; /* by the time of their readings */
+    size_t count;
+    LIST_HEAD(, call) calls;
+};
+
+struct as_pool_groups *as_pool_groups_new(struct as_target_port *port,
+                                          const struct as_access_env *env)
+{
+    struct as_pool_groups *groups = as_xcalloc(1, sizeof(*groups));
+    groups->port = port;
+    groups->env = env;
+    TAILQ_INIT(&groups->groups);
+    LIST_INIT(&groups->calls);
+    return groups;
+}
+
+static void forget(struct as_pool_groups *groups, struct group *group)
+{
+    TAILQ_REMOVE(&groups->groups, group, entry);
+    groups->count--;
+    as_arena_deinit(&group->texts);
+    free(group->key);
+    free(group);
+}
+
+static void free_call(struct call *call)
+{
+    LIST_REMOVE(call, entry);
+    as_target_ref_free(call->ref);
+    free(call);
+}
+
+struct as_pool_groups *as_pool_groups_free(struct as_pool_groups *groups)
+{
+    struct group *group;
+    struct call *call;
+    while ((group = TAILQ_FIRST(&groups->groups)))
+        forget(groups, group);
+    while ((call = LIST_FIRST(&groups->calls)))
+        free_call(call);
+    free(groups);
+    return NULL;
+}
+
+static struct group *find(const struct as_pool_groups *groups, const char *key)
+{
+    struct group *group;
+    TAILQ_FOREACH (group, &groups->groups, entry) {
+        if (strcmp(group->key, key) == 0)
+            return group;
+    }
+    return NULL;
+}
+
+const struct as_pool_reading *as_pool_groups_find(const struct as_pool_groups *groups,
+                                                  const struct as_target_ref *ref)
+{
+    const struct group *group = find(groups, ref->key);
+    return group ? &group->reading : NULL;
+}
+
+static struct group *add(struct as_pool_groups *groups, const char *key)
+{
+    struct group *group = as_xcalloc(1, sizeof(*group));
+    if (groups->count == AS_POOL_GROUPS_KNOWN_MAX)
+        forget(groups, TAILQ_FIRST(&groups->groups));
+    group->key = as_xstrdup(key);
+    group->texts = AS_ARENA_INIT;
+    TAILQ_INSERT_TAIL(&groups->groups, group, entry);
+    groups->count++;
+    return group;
+}
+
+static void keep(struct as_pool_groups *groups, const char *key,
+                 const struct as_observation *observation)
+{
+    const struct as_clock *clock = groups->env->clock;
+    struct group *group = find(groups, key);
+    if (group)
+        forget(groups, group);
+    group = add(groups, key);
+    group->reading.at = clock->get_mono(clock);
+    group->reading.observation = *observation;
+    group->reading.observation.pods = NULL;
+    group->reading.observation.nodes = NULL;
+    group->reading.observation.members = NULL;
+    if (!observation->members)
+        return;
+    const struct as_group_members *members = observation->members;
+    const char **names = as_arena_alloc(&group->texts, members->node_count, sizeof(*names));
+    for (size_t i = 0; i < members->node_count; i++)
+        names[i] = as_arena_strdup(&group->texts, members->nodes[i]);
+    group->reading.members = *members;
+    group->reading.members.nodes = names;
+}
+
+static void was_read(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    struct call *call = context;
+    const struct call told = *call;
+    keep(call->owner, call->ref->key, result);
+    free_call(call);
+    told.done(told.context);
+}
+
+void as_pool_groups_read(struct as_pool_groups *groups, const struct as_pool_member *member,
+                         as_pool_group_done_fn *done, void *context)
+{
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    const struct as_observe_request request = {.with_members = true, .nodes = member->nodes};
+    call->owner = groups;
+    call->ref = as_target_ref_copy(member->ref);
+    call->done = done;
+    call->context = context;
+    LIST_INSERT_HEAD(&groups->calls, call, entry);
+    groups->port->observe(groups->port, 0, member->ref, &request, was_read, call);
+}
