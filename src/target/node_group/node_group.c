@@ -409,8 +409,9 @@ static void count_members(struct call *call, const struct as_instance_node *node
         const struct as_instance *instance = nodes[i].instance;
         if (nodes[i].is_found || instance->state == AS_INSTANCE_LEAVING)
             continue;
-        if (instance->created.is_set &&
-            now_us - instance->created.at.us >= call->wanted.nodes->ready_timeout_us)
+        const bool is_late = instance->created.set && now_us - instance->created.at.us >=
+                                                          call->wanted.nodes->ready_timeout_us;
+        if (is_late || instance->state == AS_INSTANCE_FAILED)
             call->members.overdue++;
         else
             call->members.young++;
