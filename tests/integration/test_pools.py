@@ -96,14 +96,17 @@ def make(plane, make_daemon, tmp_path):
     token.write_text(plane.account_token("alertscaler", "alertscaler"))
     clusters = {"default": {"kubeconfig": str(plane.write_kubeconfig("alertscaler", tokenFile=str(token)))}}
 
-    def make(groups, rules=(PODS_WAIT, UNNEEDED), pool=None, nodes=None, **target):
+    def make(groups, rules=(PODS_WAIT, UNNEEDED), pool=None, nodes=None, is_lone=False, **target):
         """`nodes` is {group: keys of its `nodes`}."""
         providers = {g.name: {"type": "aws", "region": REGION, "endpoint": g.url, "timeout": "5s"} for g in groups}
         targets = {g.name: {"node_group": {"provider": g.name, "name": g.name}, "min": g.least, "max": g.most, "nodes": {
             "cluster": "default", "template": {**TEMPLATE, "labels": {"pool": g.name}},
             "unneeded": {"for": "3s"}, **(nodes or {}).get(g.name, {})}} for g in groups}
-        targets["workers"] = {"pool": {"groups": [g.name for g in groups], **(pool or {})}, "max": 20,
-                              "cooldown": {"up": "0s", "down": "1s", "down_after_down": "0s"}, **target}
+        cooldown = {"up": "0s", "down": "1s", "down_after_down": "0s"}
+        if is_lone:
+            targets[groups[0].name]["cooldown"] = cooldown
+        else:
+            targets["workers"] = {"pool": {"groups": [g.name for g in groups], **(pool or {})}, "max": 20, "cooldown": cooldown, **target}
         return make_daemon({"targets": targets, "rules": list(rules)},
                            {"providers": providers, "clusters": clusters,
                             "receiver": {"watchdog": {"match": ['alertname="Watchdog"']}}},
@@ -187,11 +190,11 @@ def test_without_the_watchdog_nothing_is_removed(cluster, started, make):
     steadily(lambda: not group.removed, 5, what="all nodes stay")
 
 
-def test_one_group_is_a_pool_of_itself(cluster, started, make_daemon, make, plane):
+def test_one_group_is_a_pool_of_itself(cluster, started, make):
     group = started(AutoScaling("lone", 1))
     cluster.start_fleet(group)
     cluster.deploy(2)
-    daemon = make([group], rules=[{**PODS_WAIT, "target": "lone"}])
+    daemon = make([group], rules=[{**PODS_WAIT, "target": "lone"}], is_lone=True)
     cluster.resize(8)
     eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
     fire(daemon, "PodsUnschedulable")
