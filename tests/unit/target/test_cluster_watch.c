@@ -17,7 +17,8 @@
 #define WATCHED(version)                                                                           \
     "watch=true&allowWatchBookmarks=true&timeoutSeconds=100&resourceVersion=" version
 #define LIST(version, items)                                                                       \
-    "{\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items "]}"
+    "{\"kind\":\"AnyList\",\"metadata\":{\"resourceVersion\":\"" version "\"},\"items\":[" items   \
+    "]}"
 #define NODE(name, version, cpu)                                                                   \
     "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version                          \
     "\"},\"status\":{\"allocatable\":{\"cpu\":\"" cpu "\",\"memory\":\"1Gi\"}}}"
@@ -37,7 +38,7 @@ static void keep(void *context, const struct as_cluster *cluster, const struct a
 static size_t count_nodes(void)
 {
     const unsigned before = told;
-    (void)as_cluster_watch_ask(watch, keep, NULL);
+    cr_assert_not_null(as_cluster_watch_ask(watch, keep, NULL));
     world_run(&world);
     cr_assert_eq(told, before + 1);
     return known->node_count;
