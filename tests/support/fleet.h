@@ -1,0 +1,94 @@
+/*
+ * A small cluster with node groups, nodes, pods and a scheduler, for tests of pools: instances
+ * boot, become Ready nodes, take pods, and leave. Everything is decided by the calls and by time.
+ *
+ * All pods are of FLEET_SHAPES shapes, all nodes of a group are alike.
+ */
+#ifndef ALERTSCALER_TESTS_FLEET_H
+#define ALERTSCALER_TESTS_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/core/nodes/pool_plan.h>
+#include <alertscaler/core/nodes/survey_make.h>
+#include <alertscaler/core/observation.h>
+
+#define FLEET_GROUPS 4
+#define FLEET_NODES  128
+#define FLEET_PODS   512
+#define FLEET_SHAPES 6
+
+struct fleet_group {
+    const char *name;    /* also its nodes' label "pool" */
+    int32_t size;        /* that the provider was asked for */
+    int32_t min, max;    /* of the rule file */
+    int32_t capacity;    /* instances that the provider has */
+    int64_t boot_us;     /* until an instance is a node, and as long again until it is Ready */
+    int64_t cpu, memory; /* of a node: millicores, bytes */
+    int64_t ready_timeout_us;
+    bool is_broken; /* its instances never become nodes */
+    bool is_unreadable;
+    double price;
+};
+
+struct fleet_node {
+    bool is_used;
+    char name[32];
+    int group;
+    as_wall_time made; /* the instance; it is a node boot_us later */
+    bool is_node, is_ready, is_cut_off, is_marked;
+    as_maybe_time ready_since;
+};
+
+struct fleet_pod {
+    bool is_used;
+    int shape; /* index */
+    int node;  /* -1: it waits */
+    bool is_unschedulable;
+    as_wall_time created;
+};
+
+struct fleet {
+    struct fleet_group groups[FLEET_GROUPS];
+    size_t group_count;
+    struct fleet_node nodes[FLEET_NODES];
+    struct fleet_pod pods[FLEET_PODS];
+    struct as_pod_shape shapes[FLEET_SHAPES];
+    unsigned numbers; /* of names given */
+    struct as_arena arena;
+    as_wall_time now;
+    unsigned evicted; /* pods whose node left */
+};
+
+/* The shapes: 0 and 1 fit everywhere, 2 only where "pool" is the first group's name, 3 is alone on
+ * its node, 4 may not be evicted, 5 is larger than any node. */
+void fleet_init(struct fleet *fleet, const struct fleet_group *groups, size_t count,
+                as_wall_time now);
+void fleet_deinit(struct fleet *fleet);
+
+void fleet_add_pods(struct fleet *fleet, int shape, unsigned count);
+void fleet_remove_pods(struct fleet *fleet, int shape, unsigned count); /* the newest first */
+
+/* Instances are made and boot, nodes become Ready, the scheduler places pods first-fit by name and
+ * calls the others Unschedulable. Pods on a node that is gone wait again. */
+void fleet_tick(struct fleet *fleet, as_wall_time now);
+
+/* What the provider does with a request: `take` leave at once, with their pods evicted. False:
+ * refused (a name that is no instance of the group). */
+bool fleet_set_size(struct fleet *fleet, size_t group, int32_t size, const char *const *take,
+                    size_t take_count);
+
+size_t fleet_count_nodes(const struct fleet *fleet, size_t group, bool only_ready);
+size_t fleet_count_waiting(const struct fleet *fleet);
+/* Whether a pod that waits would fit an empty node of the group. */
+bool fleet_fits_new(const struct fleet *fleet, const struct fleet_pod *pod, size_t group);
+const struct fleet_node *fleet_find_node(const struct fleet *fleet, const char *name);
+
+/* What the adapter would answer to this request. Memory of the arena. */
+void fleet_survey(struct fleet *fleet, const struct as_pool_request *request,
+                  struct as_arena *arena, struct as_survey *survey_out,
+                  struct as_pool_plan *plan_out);
+
+#endif
