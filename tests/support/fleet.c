@@ -318,10 +318,11 @@ static void fill_pods(const struct fleet *fleet, struct as_arena *arena, struct 
 
 static size_t find_group(const struct fleet *fleet, const char *name)
 {
-    size_t group = 0;
-    while (strcmp(fleet->groups[group].name, name) != 0)
-        assert(++group < fleet->group_count);
-    return group;
+    for (size_t i = 0; i < fleet->group_count; i++) {
+        if (strcmp(fleet->groups[i].name, name) == 0)
+            return i;
+    }
+    abort(); /* the rule file has groups of the fleet only */
 }
 
 static int compare_texts(const void *a, const void *b)
