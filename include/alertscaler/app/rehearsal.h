@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/config/rule_tests.h>
 #include <alertscaler/core/engine.h>
 
 struct as_rehearsal;
@@ -55,6 +56,10 @@ void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
 /* Sets what the source `nodes` reads. Without a call nothing is known. */
 void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
                             const struct as_nodes_seen *nodes);
+/* Sets what pools see: the pods, and which nodes are Ready. Without a call nothing is known.
+ * Borrowed. */
+void as_rehearsal_set_cluster(struct as_rehearsal *rehearsal,
+                              const struct as_rule_test_cluster *cluster);
 /* Sets the answer to a query; white space outside of quotes is ignored. Without an answer a query
  * has no data. */
 void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,

@@ -15,20 +15,41 @@
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/diagnostics.h>
 #include <alertscaler/core/labels.h>
+#include <alertscaler/core/nodes/cluster.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/query.h>
 
 #define AS_RULE_TEST_TIME_MAX (366 * AS_US_PER_DAY) /* the longest test */
 
 enum as_rule_test_event_kind {
-    AS_RULE_TEST_SIZE,  /* a target's size, also set by someone else */
-    AS_RULE_TEST_PODS,  /* a target's pods */
-    AS_RULE_TEST_NODES, /* the nodes behind a target */
-    AS_RULE_TEST_QUERY, /* what a query returns */
+    AS_RULE_TEST_SIZE,    /* a target's size, also set by someone else */
+    AS_RULE_TEST_PODS,    /* a target's pods */
+    AS_RULE_TEST_NODES,   /* the nodes behind a target */
+    AS_RULE_TEST_CLUSTER, /* the pods of the cluster, for pools */
+    AS_RULE_TEST_QUERY,   /* what a query returns */
     AS_RULE_TEST_FIRE,
     AS_RULE_TEST_RESOLVE,
     AS_RULE_TEST_EXPECT_TARGET,
     AS_RULE_TEST_EXPECT_ALERT
+};
+
+/* The nodes of each group are as many as its size, and as its `nodes.template`. */
+struct as_rule_test_pods { /* equal pods */
+    struct as_pod_shape shape;
+    uint32_t count;
+    const char *on; /* one after the other on the nodes of this group; NULL: where there is room */
+};
+
+struct as_rule_test_ready {
+    const char *group;
+    int32_t ready; /* of its nodes; the others are on their way */
+};
+
+struct as_rule_test_cluster {
+    const struct as_rule_test_pods *pods;
+    size_t pod_count;
+    const struct as_rule_test_ready *ready;
+    size_t ready_count;
 };
 
 struct as_rule_test_alert {
@@ -54,6 +75,7 @@ struct as_rule_test_event {
     const struct as_pod_seen *pods;
     size_t pod_count;
     struct as_nodes_seen nodes;
+    const struct as_rule_test_cluster *cluster;
     const char *query;
     struct as_query_result result;
     struct as_rule_test_alert alert;       /* fire, resolve; expect_alert: only its labels */

@@ -12,6 +12,7 @@
 #include <alertscaler/core/action.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/core/nodes/pool_plan.h>
+#include <alertscaler/core/nodes/pool_request.h>
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/reason.h>
 
@@ -66,34 +67,6 @@ struct as_observation {
 };
 
 struct as_nodes_config; /* core/choose.h */
-
-/* A node group as the engine sees it, for the survey of its pool. */
-struct as_pool_member {
-    const struct as_target_ref *ref;
-    const char *name; /* of its target in the rule file */
-    const struct as_nodes_config *nodes;
-    bool is_member;        /* of this pool; else only what is on its way counts */
-    int32_t min, max;      /* of the rule file */
-    enum as_reason closed; /* for growth: cooldown (a back-off is one), paused, dry_run;
-                              AS_REASON_SCALED: open */
-    bool has_open_growth;  /* an increase of ours is under way */
-    int32_t refused;       /* what a refused increase lacks */
-};
-
-/* What a pool's observation needs. All of it is borrowed until the observation is there. */
-struct as_pool_request {
-    const struct as_pool_config *config;
-    const struct as_pool_member *members; /* of the pool first, in its order; then all other groups
-                                             of the cluster */
-    size_t member_count;
-    int32_t min, max; /* of the pool */
-    bool with_fit, with_take;
-    const struct as_unneeded *unneeded;
-    size_t unneeded_count;
-    const struct as_asked *asked;
-    size_t asked_count;
-    uint64_t seed;
-};
 
 struct as_observe_request {
     bool with_pods;

@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "rehearsal_pool.h"
 #include "rehearsal_world.h"
 
 #define MONO_START (1000 * AS_US_PER_S) /* arbitrary; moments may be before it */
@@ -20,8 +21,9 @@ enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE };
 struct pending { /* an effect to be answered */
     enum call call;
     uint64_t ticket;
-    struct world_target *target; /* NULL: not found */
-    struct as_observe_request observe;
+    struct world_target *target;       /* NULL: not found */
+    struct as_observe_request observe; /* without its pool: */
+    struct world_pool *pool;           /* as seen when it was asked for; NULL: no pool */
     int32_t size;
     const struct world_query *query; /* NULL: not found */
     enum as_query_form form;
@@ -55,6 +57,8 @@ struct as_rehearsal *as_rehearsal_free(struct as_rehearsal *rehearsal)
     if (!rehearsal)
         return NULL;
     as_engine_free(rehearsal->engine);
+    for (size_t i = rehearsal->head; i < rehearsal->count; i++)
+        world_pool_free(rehearsal->pending[i].pool);
     world_deinit(&rehearsal->world);
     free(rehearsal->pending);
     free(rehearsal);
@@ -84,6 +88,12 @@ void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
     world_set_nodes(world_get_target(&rehearsal->world, target), nodes);
 }
 
+void as_rehearsal_set_cluster(struct as_rehearsal *rehearsal,
+                              const struct as_rule_test_cluster *cluster)
+{
+    rehearsal->world.cluster = cluster;
+}
+
 void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
                             const struct as_query_result *result)
 {
@@ -100,14 +110,17 @@ static void ask(struct as_rehearsal *rehearsal, struct pending pending)
 static void ask_target(struct as_rehearsal *rehearsal, enum call call,
                        const struct as_effect *effect)
 {
-    ask(rehearsal, (struct pending){
-                       .call = call,
-                       .ticket = effect->ticket,
-                       .target = world_find_target(&rehearsal->world, effect->call.ref->id),
-                       .observe = effect->call.observe ? *effect->call.observe
-                                                       : (struct as_observe_request){0},
-                       .size = effect->call.request ? effect->call.request->to : 0,
-                   });
+    const struct as_pool_request *pool = effect->call.observe ? effect->call.observe->pool : NULL;
+    ask(rehearsal,
+        (struct pending){
+            .call = call,
+            .ticket = effect->ticket,
+            .pool = pool ? world_pool_new(&rehearsal->world, pool, rehearsal->now) : NULL,
+            .target = world_find_target(&rehearsal->world, effect->call.ref->id),
+            .observe =
+                effect->call.observe ? *effect->call.observe : (struct as_observe_request){0},
+            .size = effect->call.request ? effect->call.request->to : 0,
+        });
 }
 
 static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *effect)
@@ -182,10 +195,13 @@ static void answer(struct as_rehearsal *rehearsal, const struct pending *pending
     const uint64_t ticket = pending->ticket;
     switch (pending->call) {
     case CALL_OBSERVE: {
-        const struct as_observation seen =
+        struct as_observation seen =
             world_observe(&rehearsal->world, pending->target, &pending->observe);
+        if (pending->pool)
+            world_pool_tell(pending->pool, &seen);
         step(rehearsal,
              (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
+        world_pool_free(pending->pool);
         break;
     }
     case CALL_QUERY: {

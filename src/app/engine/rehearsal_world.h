@@ -9,6 +9,7 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include <alertscaler/config/rule_tests.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/query.h>
 #include <alertscaler/core/ruleset.h>
@@ -35,7 +36,8 @@ struct world {
     struct world_query *queries;
     char *packed; /* the last text looked up */
     size_t packed_capacity;
-    as_wall_time old; /* start time of default pods */
+    as_wall_time old;                           /* start time of default pods and nodes */
+    const struct as_rule_test_cluster *cluster; /* NULL: nothing is said of it */
 };
 
 void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time start);

@@ -52,6 +52,8 @@ static void set(struct run *run, const struct as_rule_test_event *event)
         as_rehearsal_set_pods(run->rehearsal, event->target, event->pods, event->pod_count);
     else if (event->kind == AS_RULE_TEST_NODES)
         as_rehearsal_set_nodes(run->rehearsal, event->target, &event->nodes);
+    else if (event->kind == AS_RULE_TEST_CLUSTER)
+        as_rehearsal_set_cluster(run->rehearsal, event->cluster);
     else
         as_rehearsal_set_query(run->rehearsal, event->query, &event->result);
 }

@@ -43,6 +43,27 @@ struct raw_state { /* of a target; `key` is the place of its name */
     size_t pod_count;
 };
 
+struct raw_cluster_pods {
+    const struct as_yaml_node *node;
+    int32_t count;
+    struct as_pod_shape shape;
+    const char *on; /* NULL: not given */
+    bool keep;
+};
+
+struct raw_cluster_nodes { /* of one group */
+    const struct as_yaml_node *group;
+    int32_t ready;
+};
+
+struct raw_cluster {
+    const struct as_yaml_node *node; /* NULL: not given */
+    struct raw_cluster_pods *pods;
+    size_t pod_count;
+    struct raw_cluster_nodes *nodes;
+    size_t node_count;
+};
+
 struct raw_input {
     const struct as_yaml_node *node;
     int64_t at_us;
@@ -53,6 +74,7 @@ struct raw_input {
     const char *receiver;
     const char *target;
     struct raw_state state;
+    struct raw_cluster cluster;
 };
 
 struct raw_query {
@@ -80,6 +102,7 @@ struct raw_test {
     as_wall_time start;
     struct raw_state *targets;
     size_t target_count;
+    struct raw_cluster cluster;
     struct raw_input *input;
     size_t input_count;
     struct raw_query *queries;
@@ -100,7 +123,10 @@ extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
 
 extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
     schema_test_expect, schema_test_state, schema_test_pod, schema_test_nodes,
-    schema_test_resources;
+    schema_test_resources, schema_test_cluster, schema_test_cluster_pods, schema_test_cluster_nodes;
+
+void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *map,
+                            struct raw_labels *labels);
 
 /* For a test without errors: its events in order. */
 void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
@@ -109,5 +135,11 @@ void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
 /* Checks that the names of targets and rules exist. */
 void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
                            const struct as_ruleset *ruleset);
+
+/* Checks that the groups that are named exist, and that it is known what their nodes have. */
+void rule_test_check_cluster(struct loader *loader, const struct raw_cluster *cluster,
+                             const struct as_ruleset *ruleset);
+const struct as_rule_test_cluster *rule_test_make_cluster(struct as_arena *arena,
+                                                          const struct raw_cluster *raw);
 
 #endif

@@ -123,6 +123,13 @@ static void add_alert(struct making *making, const struct raw_input *input, int6
     };
 }
 
+static void add_cluster(struct making *making, int64_t at_us, const struct raw_cluster *raw)
+{
+    if (raw->node)
+        add(making, raw->node, at_us, AS_RULE_TEST_CLUSTER)->cluster =
+            rule_test_make_cluster(making->arena, raw);
+}
+
 static size_t count_repeats(const struct raw_input *input)
 {
     return input->every_us > 0 ? (size_t)((input->until_us - input->at_us) / input->every_us) : 0;
@@ -134,16 +141,20 @@ static void add_input(struct making *making, const struct raw_input *input)
         add_state(making, input->node, input->at_us, input->target, &input->state);
         return;
     }
+    if (input->cluster.node) {
+        add_cluster(making, input->at_us, &input->cluster);
+        return;
+    }
     const size_t repeats = count_repeats(input);
     for (size_t i = 0; i <= repeats; i++)
         add_alert(making, input, input->at_us + (int64_t)i * input->every_us);
 }
 
-/* An upper bound: a state is one event or two. */
+/* An upper bound: a state is up to three events. */
 static size_t count_events(const struct raw_test *raw)
 {
     size_t count =
-        2 * (raw->target_count + raw->input_count) + raw->query_count + raw->expect_count;
+        3 * (raw->target_count + raw->input_count) + 1 + raw->query_count + raw->expect_count;
     for (size_t i = 0; i < raw->input_count; i++)
         count += count_repeats(&raw->input[i]);
     return count;
@@ -183,6 +194,7 @@ static int get_class(const struct as_rule_test_event *event)
     case AS_RULE_TEST_SIZE:
     case AS_RULE_TEST_PODS:
     case AS_RULE_TEST_NODES:
+    case AS_RULE_TEST_CLUSTER:
     case AS_RULE_TEST_QUERY: return 0;
     case AS_RULE_TEST_FIRE:
     case AS_RULE_TEST_RESOLVE: return 1;
@@ -214,6 +226,7 @@ void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
     for (size_t i = 0; i < raw->target_count; i++)
         add_state(&making, raw->targets[i].key, 0,
                   as_arena_strdup(arena, raw->targets[i].key->text), &raw->targets[i]);
+    add_cluster(&making, 0, &raw->cluster);
     for (size_t i = 0; i < raw->query_count; i++)
         add_query(&making, &raw->queries[i]);
     for (size_t i = 0; i < raw->input_count; i++)
@@ -279,8 +292,11 @@ void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
 {
     for (size_t i = 0; i < raw->target_count; i++)
         check_target(loader, raw->targets[i].key, ruleset);
-    for (size_t i = 0; i < raw->input_count; i++)
+    rule_test_check_cluster(loader, &raw->cluster, ruleset);
+    for (size_t i = 0; i < raw->input_count; i++) {
         check_target(loader, as_yaml_find(raw->input[i].node, "target"), ruleset);
+        rule_test_check_cluster(loader, &raw->input[i].cluster, ruleset);
+    }
     for (size_t i = 0; i < raw->expect_count; i++) {
         check_target(loader, as_yaml_find(raw->expect[i].node, "target"), ruleset);
         check_rule(loader, as_yaml_find(raw->expect[i].node, "rule"), ruleset);

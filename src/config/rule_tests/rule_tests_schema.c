@@ -212,8 +212,8 @@ const struct schema schema_test_state =
 /* --- labels --- */
 
 /* Values that look like numbers are still text. */
-static void parse_labels(struct loader *loader, const struct as_yaml_node *map,
-                         struct raw_labels *labels)
+void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *map,
+                            struct raw_labels *labels)
 {
     if (!schema_is_kind(loader, map, AS_YAML_MAP))
         return;
@@ -236,22 +236,22 @@ static void parse_labels(struct loader *loader, const struct as_yaml_node *map,
 
 static void parse_fire(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    parse_labels(loader, value, &((struct raw_input *)object)->fire);
+    rule_test_parse_labels(loader, value, &((struct raw_input *)object)->fire);
 }
 
 static void parse_resolve(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    parse_labels(loader, value, &((struct raw_input *)object)->resolve);
+    rule_test_parse_labels(loader, value, &((struct raw_input *)object)->resolve);
 }
 
 static void parse_annotations(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    parse_labels(loader, value, &((struct raw_input *)object)->annotations);
+    rule_test_parse_labels(loader, value, &((struct raw_input *)object)->annotations);
 }
 
 static void parse_alert(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    parse_labels(loader, value, &((struct raw_expect *)object)->alert);
+    rule_test_parse_labels(loader, value, &((struct raw_expect *)object)->alert);
 }
 
 /* --- input --- */
@@ -272,6 +272,7 @@ static const struct schema_field input_fields[] = {
     SCHEMA_FIELD("receiver", STRING, raw_input, receiver, .fallback = "alertscaler"),
     SCHEMA_FIELD("target", STRING, raw_input, target),
     STATE_FIELDS(IN_INPUT(state)),
+    SCHEMA_FIELD("cluster", MAP, raw_input, cluster, .map = &schema_test_cluster),
     {0},
 };
 
@@ -313,7 +314,7 @@ static void check_repeats(struct loader *loader, const struct as_yaml_node *node
 static void finish_input(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
-    static const char *const kinds[] = {"fire", "resolve", "target", NULL};
+    static const char *const kinds[] = {"fire", "resolve", "target", "cluster", NULL};
     static const char *const of_alerts[] = {"annotations", "starts", "receiver", NULL};
     static const char *const of_targets[] = {"replicas", "pods", "nodes", NULL};
     struct raw_input *input = object;
@@ -322,7 +323,8 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
     take_state(loader, node, &input->state);
     if (!schema_check_one_of(loader, node, at, kinds, true))
         return;
-    check_companions(loader, node, of_alerts, !is_target, "`fire` or `resolve`");
+    check_companions(loader, node, of_alerts, !is_target && !input->cluster.node,
+                     "`fire` or `resolve`");
     check_companions(loader, node, of_targets, is_target, "`target`");
     check_repeats(loader, node, input);
     if (is_target && !input->state.has_pods && !input->state.has_nodes &&
@@ -485,6 +487,7 @@ static const struct schema_field test_fields[] = {
      .is_required = true,
      .parse = parse_targets,
      .expected = "map of targets"},
+    SCHEMA_FIELD("cluster", MAP, raw_test, cluster, .map = &schema_test_cluster),
     SCHEMA_FIELD("input", MAPS, raw_test, input, .count_offset = IN_TEST(input_count),
                  .map = &schema_test_input),
     SCHEMA_FIELD("queries", MAPS, raw_test, queries, .count_offset = IN_TEST(query_count),

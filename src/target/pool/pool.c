@@ -12,7 +12,6 @@
 #include <alertscaler/core/nodes/survey_make.h>
 
 #include "outcome.h"
-#include "pool_copy.h"
 #include "pool_groups.h"
 
 #define SLICE_US      (3 * AS_US_PER_MS)  /* of work in one turn of the loop */

@@ -1,12 +1,11 @@
 /*
  * A copy of a pool's request: see the header.
  */
-#include "pool_copy.h"
+#include <alertscaler/core/nodes/pool_request.h>
 
 #include <string.h>
 
 #include <alertscaler/core/choose.h>
-#include <alertscaler/core/target.h>
 
 static void *copy_items(struct as_arena *arena, const void *items, size_t count, size_t size)
 {
