@@ -170,6 +170,20 @@ class Passing(Case):
               - {at: 0s, target: web, replicas: 4, reason: scaled, rule: pods}
             """)
 
+    def test_a_state_may_have_all_of_its_keys(self):
+        """Size, pods and nodes, again and again: each is an event."""
+        self.passes("""
+            targets:
+              web: {replicas: 2, pods: [{name: a}], nodes: {open: 2}}
+              'kubernetes/default/apps/v1/Deployment/shop/a': {replicas: 2, pods: [{name: a}], nodes: {open: 2}}
+            input:
+              - {at: 1s, target: web, replicas: 3, pods: [{name: a}], nodes: {open: 2}}
+              - {at: 2s, target: web, replicas: 4, pods: [{name: a}], nodes: {open: 2}}
+              - {at: 3s, fire: {alertname: Slow}}
+            expect:
+              - {at: 3s, target: web, replicas: 6}
+        """)
+
     def test_a_target_that_is_not_there(self):
         self.passes("""
             targets: {}
