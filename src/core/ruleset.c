@@ -25,6 +25,11 @@ static void deinit_target(struct as_target_config *target)
     free_strings(target->allow_names, target->allow_name_count);
     free(target->after);
     as_nodes_config_deinit(&target->nodes);
+    if (target->pool) {
+        free(target->pool->groups);
+        free_strings(target->pool->ignore_labels, target->pool->ignore_label_count);
+    }
+    free(target->pool);
 }
 
 static void deinit_source(struct as_source *source)

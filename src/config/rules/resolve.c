@@ -135,6 +135,7 @@ void resolve_rules(struct resolver *resolver)
     ruleset->target_count = resolver->target_count;
     for (size_t i = 0; i < resolver->target_count; i++)
         resolve_target(resolver, resolver->targets[i], &ruleset->targets[i]);
+    resolve_pools(resolver);
     check_swings(resolver);
     check_addresses(resolver);
     resolve_after(resolver);

@@ -38,6 +38,9 @@ void check_swings(struct resolver *resolver);
 /* Two targets without templates must not have the same address. */
 void check_addresses(struct resolver *resolver);
 
+/* Resolves the groups of pools, and checks what pools and their groups may have. */
+void resolve_pools(struct resolver *resolver);
+
 /* Resolves `after`; cycles are errors. */
 void resolve_after(struct resolver *resolver);
 

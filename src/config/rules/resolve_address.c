@@ -232,6 +232,16 @@ static void set_places(const struct resolver *resolver, const struct raw_target 
     }
 }
 
+/* The address of a pool is its name. */
+static bool resolve_pool_name(struct resolver *resolver, const struct raw_target *raw,
+                              struct as_target_config *config)
+{
+    bool is_good = true;
+    config->address = as_xcalloc(AS_TARGET_KEYS_MAX, sizeof(*config->address));
+    add_field(resolver, config, "name", raw->name, raw->key, &is_good);
+    return is_good;
+}
+
 static const char **get_value(struct raw_target *raw, const char *key)
 {
     return &raw->values[as_target_kind_find_key(raw->kind, key) - raw->kind->keys];
@@ -280,7 +290,8 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
 static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *from,
                            const struct as_yaml_node *map)
 {
-    static const char *const keys[] = {"template", "startup_taints", "pending"};
+    static const char *const keys[] = {"template", "startup_taints", "pending", "priority",
+                                       "price",    "unneeded",       "keep"};
     bool is_good = true;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (!as_yaml_find(map, keys[i]))
@@ -334,7 +345,13 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         .startup_taints = copy_strings(from->startup_taints, from->startup_taint_count),
         .startup_taint_count = from->startup_taint_count,
         .pending = (enum as_nodes_pending)from->pending,
+        .has_priority = as_yaml_find(map, "priority") != NULL,
+        .priority = from->priority,
+        .has_price = from->price >= 0,
+        .price = from->price,
+        .unneeded = from->unneeded.of,
     };
+    config->nodes.unneeded.below = (double)from->unneeded.below / 1000;
     return true;
 }
 
@@ -371,6 +388,10 @@ void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config)
 {
     config->kind = raw->kind;
+    if (raw->kind == &as_target_kind_pool) {
+        raw->has_address = resolve_pool_name(resolver, raw, config);
+        return;
+    }
     bool is_good = raw->address && resolve_keys(resolver, raw, config);
     is_good = resolve_nodes(resolver, raw, config) && is_good;
     if (config->address_count > 0)

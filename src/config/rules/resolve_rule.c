@@ -87,6 +87,11 @@ static void check_proof(struct resolver *resolver, const struct raw_rule *raw)
                       "the nodes' requests do not tell whether monitoring lives, and it may be "
                       "what has failed: scaling down by `nodes` needs a `guard` (or `guard: "
                       "none`), or a `watchdog` under `receiver`");
+    if (raw->action.is_take)
+        loader_report(
+            &resolver->loader, raw->node,
+            "that nodes are unneeded does not tell whether monitoring lives: `take` needs "
+            "a `guard` (or `guard: none`), or a `watchdog` under `receiver`");
 }
 
 /* Only Kubernetes has pods; and a decision has one number per resource and pod. */
@@ -146,6 +151,8 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
         rule->target = target->number;
         check_track(resolver, raw, target);
         check_nodes(resolver, raw, target);
+        if (!target->rule)
+            target->rule = raw;
     } else if (raw->target) {
         report_unknown_target(resolver, as_yaml_find(raw->node, "target"));
     }

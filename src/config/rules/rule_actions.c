@@ -106,6 +106,7 @@ struct raw_scale {
     struct raw_step *steps;
     size_t step_count;
     int32_t to;
+    unsigned fit, take; /* one word each */
 };
 
 static void parse_above(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -150,6 +151,9 @@ static const struct schema_field scale_fields[] = {
     SCHEMA_FIELD("steps", MAPS, raw_scale, steps,
                  .count_offset = offsetof(struct raw_scale, step_count), .map = &steps),
     SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("fit", WORD, raw_scale, fit, .words = (const char *const[]){"pending_pods", NULL}),
+    SCHEMA_FIELD("take", WORD, raw_scale, take,
+                 .words = (const char *const[]){"unneeded_nodes", NULL}),
     {0},
 };
 
@@ -187,7 +191,8 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
 {
     struct raw_scale *scale = object;
     const struct as_yaml_node *list = as_yaml_find(node, "steps");
-    schema_check_one_of(loader, node, at, (const char *const[]){"by", "to", "value", NULL}, true);
+    schema_check_one_of(loader, node, at,
+                        (const char *const[]){"by", "to", "value", "fit", "take", NULL}, true);
     finish_amount(loader, node, &scale->amount);
     if (as_yaml_find(node, "value") && !list)
         loader_report(loader, at, "key `steps` is missing");
@@ -240,6 +245,8 @@ static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
         .kind = kind,
         .amount = raw.amount.by,
         .is_to = as_yaml_find(value, "to") != NULL,
+        .is_fit = as_yaml_find(value, "fit") != NULL,
+        .is_take = as_yaml_find(value, "take") != NULL,
         .size = raw.to,
         .steps = convert_steps(loader, &raw),
         .step_count = raw.step_count,
@@ -248,6 +255,10 @@ static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
     if (value->kind != AS_YAML_MAP)
         return;
     const bool is_up = kind == AS_ACTION_SCALE_UP;
+    if (is_up ? rule->action.is_take : rule->action.is_fit)
+        loader_report(loader, schema_find_key(value, is_up ? "take" : "fit"),
+                      is_up ? "nodes are taken by `scale_down: {take: unneeded_nodes}`"
+                            : "pods are fitted by `scale_up: {fit: pending_pods}`");
     const struct as_yaml_node *list = as_yaml_find(value, "steps");
     if (!is_up)
         check_at_most_all(loader, value, &raw.amount.by);

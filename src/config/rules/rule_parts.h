@@ -7,7 +7,21 @@
 #include "yaml/tables.h"
 
 /* `nodes` of a target (target_nodes.c) */
-extern const struct schema target_nodes, nodes_template, nodes_taints;
+extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_unneeded;
+void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_nodes_price(struct loader *loader, const struct as_yaml_node *value, void *object);
+
+/* `pool` of a target (target_pool.c) */
+extern const struct schema target_pool, pool_cpu, pool_memory, pool_pod_price, pool_at_once;
+
+struct rule_amount_range {
+    const char *expected;
+    int scale; /* 3: counted in thousandths */
+    int64_t min, max;
+    bool is_whole; /* not to be had in parts; else rounded down */
+};
+void rule_parse_amount(struct loader *loader, const struct as_yaml_node *value,
+                       const struct rule_amount_range *range, int64_t *amount_out);
 
 extern const struct schema rule_source, rule_track;
 extern const char *const rule_source_keys[]; /* one is required; ends with NULL */

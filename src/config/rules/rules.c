@@ -83,8 +83,8 @@ static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
                       rule->max_steps);
     if (rule->once)
         rule->max_steps = 1;
-    if (!rule->every_us &&
-        (rule->source.query || rule->source.nodes || as_yaml_find(node, "track")))
+    if (!rule->every_us && (rule->source.query || rule->source.nodes || rule->action.is_fit ||
+                            rule->action.is_take || as_yaml_find(node, "track")))
         rule->every_us = 15 * AS_US_PER_S;
     check_guard(loader, node, rule);
 }

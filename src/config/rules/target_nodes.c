@@ -16,25 +16,18 @@
 
 /* Quantities */
 
-struct range {
-    const char *expected;
-    int scale; /* 3: counted in thousandths */
-    int64_t min, max;
-    bool is_whole; /* not to be had in parts; else rounded down */
-};
-
 /* From what is no mistake to beyond the largest machines. */
-static const struct range ranges[AS_RES_NAMED] = {
+static const struct rule_amount_range ranges[AS_RES_NAMED] = {
     [AS_RES_CPU] = {"cores from 1m to 10000", 3, 1, 10000000, false},
     [AS_RES_MEMORY] = {"bytes from 1Mi to 1Pi", 0, INT64_C(1) << 20, INT64_C(1) << 50, false},
     [AS_RES_EPHEMERAL] = {"bytes from 0 to 1Ei", 0, 0, INT64_C(1) << 60, false},
     [AS_RES_PODS] = {"a whole number from 1 to 10000", 0, 1, 10000, true},
 };
-static const struct range range_of_others = {"a whole number from 0 to 1Ei", 0, 0, INT64_C(1) << 60,
-                                             true};
+static const struct rule_amount_range range_of_others = {"a whole number from 0 to 1Ei", 0, 0,
+                                                         INT64_C(1) << 60, true};
 
-static void parse_amount(struct loader *loader, const struct as_yaml_node *value,
-                         const struct range *range, int64_t *amount_out)
+void rule_parse_amount(struct loader *loader, const struct as_yaml_node *value,
+                       const struct rule_amount_range *range, int64_t *amount_out)
 {
     char found[AS_YAML_FOUND_SIZE];
     int64_t down = 0, up = 0;
@@ -54,7 +47,7 @@ static void parse_resource(struct loader *loader, const struct as_yaml_node *val
                            enum as_res resource, void *object)
 {
     struct as_node_template_config *config = object;
-    parse_amount(loader, value, &ranges[resource], &config->amount[resource]);
+    rule_parse_amount(loader, value, &ranges[resource], &config->amount[resource]);
 }
 
 static void parse_cpu(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -228,7 +221,7 @@ static bool take_named(struct loader *loader, const struct as_yaml_node *node,
     }
     struct as_node_amount *named = &config->named[config->named_count++];
     named->name = as_arena_strdup(loader->arena, name);
-    parse_amount(loader, pair->value, &range_of_others, &named->amount);
+    rule_parse_amount(loader, pair->value, &range_of_others, &named->amount);
     return true;
 }
 
@@ -289,6 +282,13 @@ static const struct schema_field nodes_fields[] = {
             (const char *const[]){
                 [AS_NODES_PENDING_SELECTING] = "selecting", [AS_NODES_PENDING_ANY] = "any", NULL},
         .fallback = "selecting"),
+    SCHEMA_FIELD("priority", INT, raw_nodes, priority, .min = INT32_MIN, .max = INT32_MAX),
+    {.key = "price", .type = SCHEMA_CUSTOM, .parse = parse_nodes_price, .expected = "number"},
+    SCHEMA_FIELD("unneeded", MAP, raw_nodes, unneeded, .map = &nodes_unneeded),
+    {.key = "keep",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_keep,
+     .expected = "list of system_pods, local_storage and unreplicated"},
     {0},
 };
 
@@ -296,6 +296,8 @@ static void init_nodes(struct loader *loader, void *object)
 {
     struct raw_nodes *raw = object;
     raw->grace_us = -1; /* each pod's own */
+    raw->price = -1;
+    raw->unneeded.of.keep = AS_KEEP_DEFAULT;
 }
 
 static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,

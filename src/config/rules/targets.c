@@ -210,6 +210,7 @@ static const struct schema allow = SCHEMA("allow", raw_allow, allow_fields);
 
 static const struct schema_field target_fields[] = {
     SCHEMA_FIELD("nodes", MAP, raw_target, nodes, .map = &target_nodes),
+    SCHEMA_FIELD("pool", MAP, raw_target, pool, .map = &target_pool),
     SCHEMA_FIELD("max", INT, raw_target, policy.bounds.max, .is_required = true, .min = 1,
                  .max = AS_SIZE_MAX),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
@@ -236,7 +237,9 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     for (size_t i = 0; as_target_kinds[i]; i++)
         words[i] = as_target_kinds[i]->word;
     schema_check_one_of(loader, node, at, words, true);
-    if (bounds->max > 0 && bounds->min > bounds->max)
+    if (!target->kind && as_yaml_find(node, "pool"))
+        target->kind = &as_target_kind_pool;
+    if (target->kind != &as_target_kind_pool && bounds->max > 0 && bounds->min > bounds->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
                       bounds->min);
 }
@@ -323,6 +326,7 @@ const struct schema schema_target =
            .offer_other = offer_kinds, .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown,     &behavior,       &scale_up,     &scale_down, &policies, &tolerance,
-    &target_nodes, &nodes_template, &nodes_taints, &allow,      NULL,
+    &cooldown,     &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,
+    &target_nodes, &nodes_template, &nodes_taints, &nodes_unneeded, &target_pool, &pool_cpu,
+    &pool_memory,  &pool_pod_price, &pool_at_once, &allow,          NULL,
 };

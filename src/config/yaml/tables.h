@@ -17,6 +17,27 @@ struct raw_allow {
     size_t namespace_count, name_count;
 };
 
+struct raw_unneeded {
+    struct as_unneeded_config of;
+    int64_t below; /* thousandths of a percent */
+};
+
+struct raw_pod_price {
+    double cpu, memory;
+};
+
+struct raw_at_once {
+    int32_t empty, drain;
+};
+
+struct raw_pool {
+    struct as_pool_config of; /* without what follows */
+    const char **groups, **ignore_labels;
+    size_t group_count, ignore_label_count;
+    struct raw_pod_price pod_price;
+    struct raw_at_once at_once;
+};
+
 struct raw_nodes {
     const char *cluster;
     unsigned choose; /* an as_choose_strategy */
@@ -26,6 +47,9 @@ struct raw_nodes {
     const char **startup_taints;
     size_t startup_taint_count;
     unsigned pending; /* an as_nodes_pending */
+    int32_t priority;
+    double price; /* -1: not given */
+    struct raw_unneeded unneeded;
 };
 
 struct raw_rule;
@@ -40,12 +64,14 @@ struct raw_target {
     const struct as_yaml_node *address;     /* the map under the kind's word; NULL: unusable */
     const char *values[AS_TARGET_KEYS_MAX]; /* of the kind's own keys; NULL: not given */
     struct raw_nodes nodes;
+    struct raw_pool pool;
     struct raw_allow allow;
     const char **after;
     size_t after_count;
     const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* first rule to track each */
     bool has_address;                                   /* valid, without templates */
-    uint32_t number;                                    /* its index in the rule set */
+    const struct raw_rule *rule; /* the first rule that names it; NULL: none */
+    uint32_t number;             /* its index in the rule set */
 };
 
 /* Queries stay nodes: they are compiled once everything is read. */

@@ -8,6 +8,7 @@
 const struct as_target_kind *const as_target_kinds[] = {
     &as_target_kind_kubernetes, /* objects with the subresource `scale` */
     &as_target_kind_node_group, /* groups of a provider's instances */
+    &as_target_kind_pool,       /* several of these together */
     NULL,
 };
 
