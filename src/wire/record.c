@@ -333,6 +333,8 @@ void as_record_encode_decision(const struct as_record_header *header,
 {
     struct writer writer;
     begin(&writer, out, places_out);
+    if (record->pool_decision)
+        member(&writer, "pool_decision", record->pool_decision);
     if (record->former_uid)
         member(&writer, "former_uid", record->former_uid);
     member(&writer, "id", record->id);

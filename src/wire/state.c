@@ -58,6 +58,15 @@ static const struct state_row incident_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row asked_rows[] = {
+    {STATE_ROW("at", I64, as_asked, at.us), .min = INT64_MIN, .max = INT64_MAX},
+    {STATE_ROW("group", TEXT, as_asked, group)},
+    {STATE_ROW("in_vain", BOOL, as_asked, is_in_vain)},
+    {STATE_ROW("shape", HEX, as_asked, shape)},
+    {STATE_ROW("template", HEX, as_asked, template_)},
+    {.name = NULL},
+};
+
 static const struct state_row ending_rows[] = {
     {STATE_ROW("applied", MOMENT, as_ending_state, applied)},
     {STATE_ROW("ended", MOMENT, as_ending_state, ended)},
@@ -121,6 +130,8 @@ static const struct state_row pause_document_rows[] = {
 /* The key: omitted if equal to the id, as it was in earlier versions. */
 static const struct state_row target_rows[] = {
     {STATE_ROW("address", PAIRS, document, address)},
+    {STATE_ROW_OBJECT("asked", LIST, document, target.asked, asked_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.asked_count)},
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW("born", MOMENT, document, target.born), .is_optional = true},
     {STATE_ROW("dry_last_down", MOMENT, document, target.dry_last_down)},

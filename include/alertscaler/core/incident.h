@@ -131,6 +131,8 @@ struct as_target_state {
     const struct as_pause_state *pause;     /* NULL: not paused */
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
+    const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
+    size_t asked_count;
 };
 
 /* Stored before a size is set, removed when the outcome is known. */

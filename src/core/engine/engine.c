@@ -22,6 +22,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_phases.h"
 #include "engine/targets/engine_sources.h"
 
@@ -47,6 +48,8 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->answered);
     TAILQ_INIT(&engine->budget.waiting);
     TAILQ_INIT(&engine->held_back);
+    TAILQ_INIT(&engine->surveying);
+    TAILQ_INIT(&engine->surveys_waiting);
     TAILQ_INIT(&engine->paused);
     engine->pause_due = engine->list_due = AS_MONO_NEVER;
     engine->watchdog_seen.us = INT64_MIN;
@@ -172,6 +175,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     engine->config = event->config;
     engine->index = as_rule_index_new(event->ruleset);
     limits_on_rules(engine, &limits);
+    pools_on_rules(engine);
     targets_stop_sampling(engine);
     bindings_remake_all(engine);
     targets_settle(engine);

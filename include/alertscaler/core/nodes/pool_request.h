@@ -14,6 +14,12 @@
 
 struct as_nodes_config; /* core/choose.h */
 
+#define AS_POOL_MEMBERS_MAX 1000 /* groups of one request */
+
+/* Looks that are further apart do not count as one unbroken row: what was unneeded is counted
+ * anew. */
+#define AS_UNNEEDED_GAP_US (5 * AS_US_PER_MIN)
+
 /* A node group as the engine sees it, for the survey of its pool. */
 struct as_pool_member {
     const struct as_target_ref *ref;

@@ -93,6 +93,13 @@ void incident_free(struct incident *incident)
     free(incident);
 }
 
+static void free_names(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
 struct intent *intent_free(struct intent *intent)
 {
     if (!intent)
@@ -100,6 +107,7 @@ struct intent *intent_free(struct intent *intent)
     intent_free(intent->older);
     free(intent->rule);
     free(intent->version);
+    free_names(intent->take, intent->take_count);
     free(intent);
     return NULL;
 }
@@ -179,8 +187,33 @@ void held_free(struct target *target)
     target->held = NULL;
 }
 
+void share_free(struct share *share)
+{
+    free(share->rule);
+    free_names(share->take, share->take_count);
+    *share = (struct share){0};
+}
+
+/* `asked` may be what is set already. */
+void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count)
+{
+    struct as_arena texts = AS_ARENA_INIT;
+    struct as_asked *copies = as_arena_alloc(&texts, count, sizeof(*copies));
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = asked[i];
+        copies[i].group = as_arena_strdup(&texts, asked[i].group);
+    }
+    as_arena_deinit(&pool->asked_texts);
+    pool->asked_texts = texts;
+    pool->asked = copies;
+    pool->asked_count = count;
+}
+
 struct target *target_free(struct target *target)
 {
+    share_free(&target->share);
+    as_arena_deinit(&target->pool.texts);
+    as_arena_deinit(&target->pool.asked_texts);
     asked_clear(&target->asked);
     intent_free(target->intent);
     intent_free(target->maybe);

@@ -140,6 +140,33 @@ struct growth { /* of a node group: its last increase, until all of it has arriv
     int64_t back_off_us;     /* after `failed` */
 };
 
+struct share {           /* what a pool has decided for this group (engine_shares.h) */
+    struct target *pool; /* NULL: none */
+    char *rule, decision[AS_ULID_SIZE]; /* of the pool */
+    int32_t to;
+    bool is_up;
+    char **take; /* names of the nodes that leave */
+    size_t take_count;
+    as_mono_time until;
+    uint64_t serial; /* of the newest incident at the decision */
+    struct as_moment at;
+};
+
+struct pool { /* of a pool, or of a node group that is one of itself (engine_pools.h) */
+    TAILQ_ENTRY(target) link; /* of those that have their turn, or wait for it */
+    bool has_turn, is_waiting;
+    unsigned shares;     /* not settled */
+    bool is_short;       /* an increase has failed: the pool's lock does not hold the next one */
+    as_mono_time looked; /* the last time */
+    uint64_t waiting;    /* pods, then */
+    struct as_arena texts;
+    struct as_unneeded *unneeded; /* in memory alone */
+    size_t unneeded_count;
+    struct as_arena asked_texts;
+    struct as_asked *asked; /* stored */
+    size_t asked_count;
+};
+
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered; /* by an operator: decision_id is the command's */
@@ -149,9 +176,11 @@ struct intent {
     struct as_moment at;
     as_mono_time sent, until;
     enum as_reason outcome;
-    uint64_t serial;      /* of the newest incident at the decision */
-    uint64_t generation;  /* of the rules at the decision */
-    bool restored;        /* from the store: outcome unknown */
+    uint64_t serial;     /* of the newest incident at the decision */
+    uint64_t generation; /* of the rules at the decision */
+    bool restored;       /* from the store: outcome unknown */
+    char **take;         /* names of the nodes that leave; not stored */
+    size_t take_count;
     struct intent *older; /* restored from another spelling of the target; or NULL */
 };
 
@@ -266,6 +295,8 @@ struct target {
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;
     struct growth growth;
+    struct share share;
+    struct pool pool;
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
     struct origin origin;
@@ -333,6 +364,8 @@ struct as_engine {
     struct budget budget;
     struct member_list *members;  /* one per entry of the rule set */
     struct target_list held_back; /* waiting for their `after`; in order of waiting */
+    struct target_list surveying; /* pools that have their turn: from look to shares settled */
+    struct target_list surveys_waiting;
 
     struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
@@ -404,6 +437,8 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
 struct intent *intent_free(struct intent *intent);
+void share_free(struct share *share);
+void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
 void lock_cause_free(struct lock_cause *cause);
 void store_keys_free(struct store_keys *keys);
 void ask_free(struct ask *ask);

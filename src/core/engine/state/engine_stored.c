@@ -364,6 +364,8 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_endings(engine, target, state);
     fill_ordered(engine, target, state);
     fill_growth(engine, target, state);
+    state->asked = target->pool.asked;
+    state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
         state->pause = pause_fill_state(engine, &target->pause);
     return state;
@@ -386,4 +388,6 @@ void target_take_state(struct target *target, const struct as_target_state *stat
     take_endings(target, state);
     take_ordered(target, state);
     take_growth(target, state);
+    if (state->asked_count > 0)
+        pool_set_asked(&target->pool, state->asked, state->asked_count);
 }

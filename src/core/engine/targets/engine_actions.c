@@ -24,6 +24,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 #include "engine/targets/engine_steps.h"
 
@@ -62,6 +63,28 @@ static struct intent *begin(struct as_engine *engine, struct target *target,
     return intent;
 }
 
+static void take_names(struct intent *intent, const char *const *names, size_t count)
+{
+    intent->take = as_xcalloc(count, sizeof(*intent->take));
+    for (; intent->take_count < count; intent->take_count++)
+        intent->take[intent->take_count] = as_xstrdup(names[intent->take_count]);
+}
+
+/* Of a share, or of the plan of a group that is a pool of itself: the nodes that leave. */
+static void name_nodes(const struct target *target, const struct as_observation *observation,
+                       struct intent *intent)
+{
+    const struct group *group = group_find((struct target *)(uintptr_t)target, intent->rule);
+    const struct as_pool_plan *plan = observation->plan;
+    const size_t count = (size_t)(intent->from - intent->to);
+    if (intent->to >= intent->from)
+        return;
+    if (share_is_of(target, intent))
+        take_names(intent, (const char *const *)target->share.take, target->share.take_count);
+    else if (plan && group && group->rule->action.is_take)
+        take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
+}
+
 static void commit_intent(struct as_engine *engine, struct target *target)
 {
     effect_put_intent(engine, target, target->intent, false);
@@ -75,7 +98,9 @@ void actions_begin(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, const struct outcome *outcome)
 {
     const struct as_decision *decision = &outcome->decision;
-    (void)begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+    struct intent *intent =
+        begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+    name_nodes(target, observation, intent);
     commit_intent(engine, target);
 }
 
@@ -118,6 +143,8 @@ static void send(struct as_engine *engine, struct target *target)
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
         .nodes = target_get_nodes(target),
+        .take = (const char *const *)intent->take,
+        .take_count = intent->take_count,
     };
     memcpy(request->version, intent->version, strlen(intent->version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
@@ -181,7 +208,7 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 /* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
  * target does anything else. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
-                  struct as_action_record *record)
+                  struct as_action_record *record, bool is_short)
 {
     const bool is_up = intent->to > intent->from;
     note_change(engine, target, is_up);
@@ -196,6 +223,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
     steps_count(engine, target, intent);
+    share_on_applied(engine, target, intent, is_short);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
@@ -238,6 +266,8 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     record->message = obstacle;
     record->attempts = 0;
     limits_note_ended(engine, target, intent->from, intent->to, false);
+    if (share_is_of(target, intent))
+        share_drop(engine, target);
     target->intent = intent_free(intent);
     target->dirty = true;
     store_maybe(engine, target);
@@ -267,7 +297,9 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         growth_give_up(engine, target);
     /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
-    apply(engine, target, intent, record);
+    apply(engine, target, intent, record, result->is_shortage || result->is_partial);
+    if (is_taken_back)
+        shares_on_taken_back(engine, target);
     intent_free(intent);
 }
 
@@ -282,6 +314,8 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         growth_give_up(engine, target);
     if (target->growth.is_open)
         effect_put_target(engine, target);
+    if (share_is_of(target, intent))
+        share_on_failure(engine, target, result);
     target->failure = result->outcome;
     if (result->is_ambiguous) {
         intent_free(target->maybe);
@@ -413,7 +447,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)
             record->message = told;
-        apply(engine, target, maybe, record);
+        apply(engine, target, maybe, record, false);
         intent_free(maybe);
         await_outcome(engine, target);
         return true;

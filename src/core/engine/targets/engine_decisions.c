@@ -66,8 +66,16 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     };
     input->config.cooldown = locks.cooldown;
     narrow_bounds(&input->config, observation);
+    if (target->pool.is_short) { /* an increase has failed: the rest is not another one */
+        input->last_up = (as_maybe_time){0};
+        input->config.cooldown.up_after_down_us = 0;
+    }
     history_fill(engine, target, input);
     input->nodes = observation->nodes;
+    input->survey = observation->survey;
+    input->plan = observation->plan;
+    if (observation->survey)
+        input->pool = target->config->pool ? target->config->pool : &as_pool_config_default;
     sources_fill_pods(engine, target, observation, input);
     return input;
 }
@@ -137,6 +145,8 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .rules_digest = engine->ruleset->digest,
         .repeats = repeats,
         .pause = pauses_note(engine, target),
+        .pool_decision =
+            target->share.pool ? as_arena_strdup(&engine->arena, target->share.decision) : NULL,
         .former_uid =
             target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
     };
@@ -171,7 +181,7 @@ static void decide(struct as_engine *engine, struct target *target,
         input->flags.guarded = true;
     if (input->flags.in_progress || input->flags.guarded)
         as_decide(input, results, decision);
-    if (decision->desired == decision->replicas ||
+    if (decision->desired == decision->replicas || target->config->pool || /* its groups count */
         !limits_refuse(engine, target, decision->replicas, decision->desired))
         return;
     outcome->due = limits_get_free_time(engine, target, decision->replicas, decision->desired);

@@ -85,6 +85,27 @@ void growth_refuse(struct as_engine *engine, struct target *target)
     back_off(engine, target);
 }
 
+/* Twice in one step counts once. */
+void growth_fail(struct as_engine *engine, struct target *target)
+{
+    if (target->growth.failed.mono.us != engine->mono.us)
+        back_off(engine, target);
+}
+
+bool growth_is_backing_off(const struct target *target, as_mono_time now)
+{
+    const struct growth *growth = &target->growth;
+    return as_moment_is_set(growth->failed) &&
+           as_time_add(growth->failed.mono.us, growth->back_off_us) > now.us;
+}
+
+int32_t growth_get_refused(const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    const int32_t lacking = target->replicas - target->status_replicas - growth->missing;
+    return growth->is_open && growth->is_refused && lacking > 0 ? lacking : 0;
+}
+
 void growth_give_up(struct as_engine *engine, struct target *target)
 {
     struct growth *growth = &target->growth;

@@ -17,6 +17,11 @@ struct locks { /* of cooldowns, and of a back-off */
 struct locks growth_get_locks(const struct target *target, as_mono_time now);
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void growth_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
+/* It has failed for another reason. To be stored. */
+void growth_fail(struct as_engine *engine, struct target *target);
+bool growth_is_backing_off(const struct target *target, as_mono_time now);
+/* What a refused increase lacks. */
+int32_t growth_get_refused(const struct target *target);
 /* What is missing cannot be taken back either: it does not block the group any more. */
 void growth_give_up(struct as_engine *engine, struct target *target);
 bool growth_is_taken_back(const struct target *target, const struct intent *intent);

@@ -244,6 +244,11 @@ static void scale(struct as_engine *engine, struct deed *deed)
                "no rule leads to the target now, so that its address and bounds are not known");
         return;
     }
+    if (target->config->pool) {
+        refuse(engine, deed, AS_ORDER_REFUSED,
+               "a pool has no size of its own: order the size of one of its groups");
+        return;
+    }
     const struct as_bounds_config *bounds = &target->config->bounds;
     if (is_dry(engine, target)) {
         refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");

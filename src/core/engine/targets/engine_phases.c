@@ -5,6 +5,8 @@
  *   idle       due, and used by something          observing  its size is requested, and queries
  *   idle       due, backing off or held back       idle       it waits for its deadline
  *   idle       due, used by nothing                idle       forgotten once its locks are over
+ *   idle       due, a pool without its turn        idle       made ready when its turn comes
+ *   idle       due, a pool with queries            sampling   they are asked before its look
  *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
  *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
@@ -12,8 +14,10 @@
  *   observing  seen, queries are answered          (decided)
  *   observing  observation failed                  idle       recorded if it is new; backs off
  *   sampling   the last query is answered          (decided)
+ *   sampling   ... of a pool                       observing  its groups and nodes are looked at
  *   sampling   new rules, or the stop              idle       dirty; the held one is dropped
  *   (decided)  another size is wanted              intent     the intent is committed
+ *   (decided)  ... by a pool                       idle       its groups get shares
  *   (decided)  no other size, or it must wait      idle       a deadline for the next look
  *   (decided)  other rules, or held back meanwhile idle       dirty
  *   intent     committed                           scaling    the request is sent
@@ -32,6 +36,7 @@
  *            meanwhile no other size is requested
  *   turn     it waits for a place within the limits, turn_after for others to settle; a target that
  *            gives up a place or settles puts it into the ready list
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h)
  *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
@@ -51,6 +56,8 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_pools.h"
+#include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
@@ -68,13 +75,31 @@ static bool is_named(const struct target *target)
 static bool is_needed(const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || is_named(target);
+           target->growth.is_open || target->share.pool || is_named(target);
+}
+
+/* Requests the size, and what else the rules need with it. */
+static void observe(struct as_engine *engine, struct target *target)
+{
+    struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    target_set_phase(engine, target, PHASE_OBSERVING);
+    target->with_pods = sources_need_pods(target);
+    target->with_nodes = sources_need_nodes(target);
+    request->with_pods = target->with_pods;
+    request->with_nodes = target->with_nodes;
+    request->nodes = target_get_nodes(target);
+    request->pool = pool_make_request(engine, target);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.observe = request;
 }
 
 static void evaluate(struct as_engine *engine, struct target *target)
 {
     if (engine->stopping || target->phase != PHASE_IDLE || target_is_backing_off(engine, target) ||
-        (!target->ordered.is_set && after_must_wait(engine, target)))
+        (!target->ordered.is_set && after_must_wait(engine, target)) ||
+        pool_must_wait(engine, target))
         return;
     limits_on_evaluate(target);
     if (!is_needed(target) && !target->maybe) {
@@ -83,22 +108,18 @@ static void evaluate(struct as_engine *engine, struct target *target)
         return;
     }
     target_set_deadline(engine, target, AS_MONO_NEVER);
-    target_set_phase(engine, target, PHASE_OBSERVING);
     target->generation = engine->generation;
-    target->with_pods = sources_need_pods(target);
-    target->with_nodes = sources_need_nodes(target);
-    struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
-    request->with_pods = target->with_pods;
-    request->with_nodes = target->with_nodes;
-    request->nodes = target_get_nodes(target);
-    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
-    effect->ticket = target->ticket;
-    effect->call.ref = target->ref;
-    effect->call.observe = request;
+    if (!target->ordered.is_set && pool_is_asked(target)) { /* a survey cannot be held */
+        sources_ask(engine, target);
+        if (target->asks_open > 0) {
+            target_set_phase(engine, target, PHASE_SAMPLING);
+            return;
+        }
+    }
+    observe(engine, target);
     if (!target->ordered.is_set)
         sources_ask(engine, target);
 }
-
 static int64_t get_refresh_us(const struct as_engine *engine)
 {
     const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
@@ -137,6 +158,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
+    pool_forget(engine, target);
     after_forget(engine, target);
     RB_REMOVE(target_tree, &engine->targets, target);
     engine->target_count--;
@@ -170,6 +192,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     if (target->phase != PHASE_IDLE)
         return;
     limits_on_idle(engine, target);
+    pool_release(engine, target);
     after_release(engine, target);
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
     if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
@@ -209,6 +232,8 @@ static void set_next_look(struct as_engine *engine, struct target *target,
         next = outcome->due.us;
     if (target->maybe && next > engine->mono.us + MAYBE_LOOK_US)
         next = engine->mono.us + MAYBE_LOOK_US;
+    if (target->share.pool && next > engine->mono.us + SHARE_LOOK_US)
+        next = engine->mono.us + SHARE_LOOK_US;
     if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
         next = engine->mono.us + LOOK_AGAIN_MIN_US;
     target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
@@ -246,13 +271,23 @@ static void decide(struct as_engine *engine, struct target *target,
     struct outcome outcome;
     decisions_make(engine, target, observation, &outcome);
     target->desired = outcome.is_decided ? outcome.decision.desired : observation->replicas;
-    if (outcome.is_decided && outcome.decision.desired != observation->replicas) {
+    if (pool_remember(engine, target, observation)) {
+        effect_put_target(engine, target);
+        outcome.is_recorded = true;
+    }
+    const bool is_new = outcome.is_decided && outcome.decision.desired != observation->replicas;
+    if (is_new && !target->config->pool) {
         actions_begin(engine, target, observation, &outcome);
         return;
     }
+    if (is_new)
+        pool_share(engine, target, observation, &outcome);
+    else if (outcome.is_decided)
+        share_on_stay(engine, target, outcome.decision.reason);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
+    target->pool.is_short = false;
     if (outcome.is_recorded)
         effect_commit(engine);
     if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
@@ -272,13 +307,17 @@ static void go_on(struct as_engine *engine, struct target *target,
     }
     if (target->generation != engine->generation ||
         (sources_need_pods(target) && !target->with_pods) ||
-        (sources_need_nodes(target) && !target->with_nodes)) {
+        (sources_need_nodes(target) && !target->with_nodes) ||
+        (pool_is_asked(target) && !observation->survey)) {
         target->dirty = true; /* other rules have other queries */
         target_settle_down(engine, target);
         return;
     }
     sources_ask(engine, target);
-    if (target->asks_open > 0) {
+    if (target->asks_open > 0 && observation->survey) { /* asks for more: with the next look */
+        target->dirty = true;
+        target_settle_down(engine, target);
+    } else if (target->asks_open > 0) {
         hold(target, observation);
         target_set_phase(engine, target, PHASE_SAMPLING);
     } else {
@@ -293,6 +332,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     if (observation->outcome != AS_REASON_APPLIED) {
         sources_drop(engine, target);
         actions_record_failure(engine, target, observation);
+        share_on_unseen(engine, target, observation->outcome);
         const bool ended = endings_review(engine, target, -1);
         const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
         if (ended || ordered) {
@@ -312,6 +352,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
+    share_review(engine, target);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = growth_review(engine, target, observation);
@@ -333,6 +374,10 @@ void target_on_queried(struct as_engine *engine, uint64_t ticket,
     if (!target || target->phase != PHASE_SAMPLING || target->asks_open > 0)
         return;
     struct held *held = target->held;
+    if (!held) { /* a pool: its look comes after its queries */
+        observe(engine, target);
+        return;
+    }
     target->held = NULL;
     go_on(engine, target, &held->observation);
     as_arena_deinit(&held->arena);

@@ -40,7 +40,8 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
 /* Neither scale-ups nor values queried for this decision need a report. */
 static bool needs_news(const struct as_rule *rule)
 {
-    return !as_source_is_asked(&rule->source) && rule->action.kind != AS_ACTION_SCALE_UP;
+    return !as_source_is_asked(&rule->source) && rule->action.kind != AS_ACTION_SCALE_UP &&
+           !rule->action.is_take;
 }
 
 static void note_report(const struct as_engine *engine, struct as_proposal *proposal,
@@ -58,7 +59,7 @@ static void note_report(const struct as_engine *engine, struct as_proposal *prop
 static bool wants_to_stay(const struct as_action *action, int32_t replicas)
 {
     switch (action->kind) {
-    case AS_ACTION_SCALE_UP:
+    case AS_ACTION_SCALE_UP: return !action->is_fit;
     case AS_ACTION_TRACK:
     case AS_ACTION_PASS_THROUGH: return true;
     case AS_ACTION_SCALE_TO: return action->steps || action->size >= replicas;
@@ -202,6 +203,22 @@ static void propose_endings(struct as_engine *engine, struct target *target,
     }
 }
 
+/* What the pool has decided for this group. */
+static void propose_share(const struct target *target, struct proposals *proposals)
+{
+    const struct share *share = &target->share;
+    if (!share->pool)
+        return;
+    struct as_proposal *proposal = &proposals->items[proposals->count];
+    *proposal = (struct as_proposal){
+        .rule = share->rule,
+        .action = {.kind = share->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
+                   .is_to = true,
+                   .size = share->to},
+    };
+    proposals->origins[proposals->count++] = (struct proposer){.is_share = true};
+}
+
 static size_t count_possible(const struct target *target)
 {
     struct group *group;
@@ -210,7 +227,7 @@ static size_t count_possible(const struct target *target)
         const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
         count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
     }
-    return count + 1; /* an item is written before it is known to count */
+    return count + 2; /* a share; and an item is written before it is known to count */
 }
 
 void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
@@ -230,6 +247,7 @@ void proposals_gather(struct as_engine *engine, struct target *target, bool with
             propose(engine, target, &proposals, group);
     }
     propose_endings(engine, target, &proposals, with_dry);
+    propose_share(target, &proposals);
     *proposals_out = proposals;
 }
 
@@ -259,7 +277,7 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
     if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
         return false;
     const struct proposer *winner = find_winner(proposals, results, decision);
-    if (!winner)
+    if (!winner || winner->is_share) /* the pool's decision was proven */
         return false;
     if (winner->ending)
         return !ending_is_proven(engine, target, winner->ending);
@@ -267,8 +285,8 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
     if (winner->incident && rule->guard_kind == AS_GUARD_QUERY)
         return !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
     /* No monitoring is asked about nodes: its being alive is proven by itself. */
-    return rule->source.kind == AS_SOURCE_NODES && rule->guard_kind == AS_GUARD_ABSENT &&
-           !watchdog_is_alive(engine);
+    return (rule->source.kind == AS_SOURCE_NODES || rule->action.is_take) &&
+           rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine);
 }
 
 /* Notes which rules wanted up: the action answers them too. */

@@ -10,6 +10,7 @@ struct proposer { /* source of a proposal: an incident of a group (NULL: to stay
     struct group *group;
     const struct incident *incident;
     const struct ending *ending;
+    bool is_share; /* of a pool */
 };
 struct proposals {
     struct as_proposal *items;

@@ -387,7 +387,8 @@ int64_t sources_get_interval(const struct target *target)
     struct group *group;
     int64_t interval = INT64_MAX;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
-        if (!as_source_is_asked(&group->rule->source))
+        const struct as_action *action = &group->rule->action;
+        if (!as_source_is_asked(&group->rule->source) && !action->is_fit && !action->is_take)
             continue;
         const int64_t every = group->rule->every_us > 0 ? group->rule->every_us : ASK_AGAIN_US;
         if (every < interval)

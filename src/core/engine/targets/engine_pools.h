@@ -1,0 +1,38 @@
+/*
+ * Pools, and node groups that are pools of themselves: what their observation has to tell, what is
+ * remembered of it, and how a pool's decision reaches its groups.
+ *
+ * Pools of one cluster decide in turn: each from its observation until its shares are settled.
+ */
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_POOLS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_POOLS_H
+
+#include "engine/state/engine_state.h"
+#include "engine/targets/engine_decisions.h"
+
+/* How often a pool looks, where its rules do not say `every`; AS_UNNEEDED_GAP_US is longer. */
+#define POOL_LOOK_US (15 * AS_US_PER_S)
+
+/* Whether the target has rules with `fit` or `take` in force. */
+bool pool_is_asked(const struct target *target);
+/* True: the target's shares are not settled, or another pool of its cluster has its turn. It is
+ * made ready when its turn comes. False: it has its turn now. */
+bool pool_must_wait(struct as_engine *engine, struct target *target);
+/* The target is idle: another pool may have its turn. */
+void pool_release(struct as_engine *engine, struct target *target);
+void pool_forget(struct as_engine *engine, struct target *target);
+
+/* NULL: no survey is needed. Memory of the step. */
+const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target);
+
+/* Remembers what the plan says; true: what is stored has changed. */
+bool pool_remember(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation);
+/* Shares, turns, and what is remembered in memory alone are over. */
+void pools_on_rules(struct as_engine *engine);
+
+/* A pool wants another size: gives shares to its groups. */
+void pool_share(struct as_engine *engine, struct target *target,
+                const struct as_observation *observation, const struct outcome *outcome);
+
+#endif

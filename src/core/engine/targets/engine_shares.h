@@ -1,0 +1,49 @@
+/*
+ * Shares: what a pool has decided for one of its groups. The group decides and acts by itself, with
+ * the share as its only proposal.
+ *
+ * A share ends when it is applied, when it has failed, or after SHARE_US; a limit over all targets
+ * that holds it back prolongs it. An increase that fails makes the group back off, and its pool
+ * decides the rest at once. Shares are not stored: after a restart and after new rules pools decide
+ * anew.
+ */
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
+
+#include "engine/state/engine_state.h"
+
+#define SHARE_US      (30 * AS_US_PER_S)
+#define SHARE_LOOK_US (5 * AS_US_PER_S) /* how often its group is observed meanwhile */
+
+struct share_terms {
+    const char *rule, *decision; /* of the pool; copied */
+    int32_t to;
+    bool is_up;
+    const char *const *take; /* down: names of the nodes that leave; copied */
+    size_t take_count;
+};
+
+void share_give(struct as_engine *engine, struct target *pool, struct target *group,
+                const struct share_terms *terms);
+
+/* The group was observed: ends a share that is overdue. */
+void share_review(struct as_engine *engine, struct target *group);
+/* The group could not be observed. */
+void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
+/* The group decided to stay at its size. */
+void share_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
+
+bool share_is_of(const struct target *group, const struct intent *intent);
+/* Both to be committed with the outcome. `is_short`: a part of the increase will not come. */
+void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
+                      bool is_short);
+void share_on_failure(struct as_engine *engine, struct target *group,
+                      const struct as_scale_result *result);
+
+void share_drop(struct as_engine *engine, struct target *group); /* the pool decides anew */
+void shares_drop_all(struct as_engine *engine);
+
+/* An increase of the group did not come, and was taken back: its pool decides anew, now. */
+void shares_on_taken_back(struct as_engine *engine, struct target *group);
+
+#endif
