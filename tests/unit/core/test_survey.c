@@ -278,7 +278,7 @@ Test(survey, a_pod_that_is_nominated_takes_the_room_of_its_node)
     check("a wait 1x5 take n0:2 move n1:10 1x1 utilized:1");
     nodes[1].leaving = AS_NODE_LEAVING_OURS;
     nodes[1].is_cordoned = true;
-    check("a wait 2x5 leaving:1 utilized:1");
+    check("a+1 wait 2x5 leaving:1 utilized:1");
     cr_assert_eq(survey.pending_pods, 2);
 }
 
