@@ -19,7 +19,7 @@ const char *as_action_kind_get_word(enum as_action_kind kind)
 
 bool as_action_is_absolute(const struct as_action *action)
 {
-    return action->is_to ||
+    return action->is_to || action->is_fit || action->is_take ||
            (action->kind != AS_ACTION_SCALE_UP && action->kind != AS_ACTION_SCALE_DOWN);
 }
 

@@ -105,8 +105,19 @@ static void decode_steps(struct as_reader *reader, struct as_arena *arena,
     action->step_count = count;
 }
 
+/* `fit` or `take`, whose value is one word; since v: 2. */
+static bool decode_only_word(struct as_reader *reader, const char *name, const char *word)
+{
+    const struct as_read_word words[] = {{.text = word}, {.text = NULL}};
+
+    if (!as_read_has(reader, name))
+        return false;
+    (void)as_read_enum(reader, name, words, 0);
+    return true;
+}
+
 /* scale_up and scale_down. Since v: 2, scale_down by more than 100 % is refused, as in rule files,
- * and `to: N` is allowed. */
+ * and `to: N`, `fit` and `take` are allowed. */
 static void decode_step_action(struct as_reader *reader, struct as_arena *arena, int32_t version,
                                struct as_action *action)
 {
@@ -115,8 +126,16 @@ static void decode_step_action(struct as_reader *reader, struct as_arena *arena,
                                      .milli_percent_max = is_bounded ? 100000 : INT64_MAX,
                                      .has_goals = version >= 2};
 
+    const bool is_up = action->kind == AS_ACTION_SCALE_UP;
+
+    if (version >= 2 && is_up)
+        action->is_fit = decode_only_word(reader, "fit", "pending_pods");
+    else if (version >= 2)
+        action->is_take = decode_only_word(reader, "take", "unneeded_nodes");
     action->is_to = version >= 2 && as_read_has(reader, "to");
-    if (action->is_to)
+    if (action->is_fit || action->is_take)
+        action->is_to = false; /* `to` beside them is an unknown field */
+    else if (action->is_to)
         as_read_i64(reader, "to", 0, INT64_MAX, &action->size);
     else if (as_read_has(reader, "steps"))
         decode_steps(reader, arena, &rules, action);

@@ -286,7 +286,11 @@ static void write_step(struct as_json_writer *json, const struct as_action *acti
 static void write_step_action(struct as_json_writer *json, const struct as_action *action)
 {
     as_json_begin_object(json);
-    if (action->is_to) {
+    if (action->is_fit) {
+        as_json_write_member(json, "fit", "pending_pods");
+    } else if (action->is_take) {
+        as_json_write_member(json, "take", "unneeded_nodes");
+    } else if (action->is_to) {
         as_json_write_member_i64(json, "to", action->size);
     } else if (action->steps) {
         as_json_write_key(json, "steps");

@@ -220,6 +220,16 @@ static void gate_bounds(struct run *run)
     note(run, AS_GATE_BOUNDS);
 }
 
+/* Why the first rule without an opinion has none: `fit` says what keeps waiting pods from a node.
+ */
+static enum as_reason find_obstacle(const struct run *run)
+{
+    for (size_t i = 0; i < run->input->proposal_count; i++)
+        if (run->results[i].no_opinion && run->results[i].reason != AS_REASON_NO_CHANGE)
+            return run->results[i].reason;
+    return AS_REASON_NO_CHANGE;
+}
+
 /* 8. No change: the reason is that of the gate that last held the size. */
 static bool gate_no_change(struct run *run)
 {
@@ -227,7 +237,7 @@ static bool gate_no_change(struct run *run)
         return false;
     run->decision->reason = run->has_hold           ? run->hold
                             : run->within_tolerance ? AS_REASON_WITHIN_TOLERANCE
-                                                    : AS_REASON_NO_CHANGE;
+                                                    : find_obstacle(run);
     return true;
 }
 

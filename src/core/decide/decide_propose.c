@@ -73,12 +73,33 @@ static struct as_proposal_result propose_to(const struct as_decide_input *input,
     return result;
 }
 
+/* `fit` only adds: without a new node it leaves the size to others, and says why. */
+static struct as_proposal_result propose_fit(const struct as_decide_input *input)
+{
+    const struct as_pool_plan *plan = input->plan;
+
+    if (!plan)
+        return propose_nothing(false);
+    if (plan->fit_size > plan->size)
+        return propose(plan->fit_size);
+    return (struct as_proposal_result){.no_opinion = true, .reason = plan->fit_reason};
+}
+
+static struct as_proposal_result propose_take(const struct as_decide_input *input)
+{
+    return input->plan ? propose(input->plan->take_size) : propose_nothing(false);
+}
+
 static struct as_proposal_result propose_step(const struct as_decide_input *input,
                                               const struct as_proposal *proposal, bool up)
 {
     const struct as_action *action = &proposal->action;
     const struct as_step *step = find_step(proposal);
 
+    if (action->is_fit)
+        return propose_fit(input);
+    if (action->is_take)
+        return propose_take(input);
     if (action->is_to)
         return propose_to(input, action, up);
     if (action->steps && !step)

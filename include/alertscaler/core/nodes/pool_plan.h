@@ -33,6 +33,7 @@ struct as_pool_group_plan { /* one for each group of the survey */
 struct as_pool_shape_plan { /* for `explain`: a shape that waits, and one group */
     uint32_t shape, group;
     enum as_misfit misfit; /* AS_FITS: a new node of the group takes such a pod */
+    bool is_in_vain;       /* but the group was asked for it in vain */
 };
 
 struct as_pool_plan {
@@ -41,8 +42,8 @@ struct as_pool_plan {
     int32_t size, fit_size, take_size; /* of the pool: now, and as each proposes */
     size_t chosen;                     /* group whose option was chosen; AS_POOL_NO_OPTION */
     struct as_pool_group_plan *groups;
-    uint64_t homeless; /* pods that no group could ever take */
-    const struct as_survey_pods *homeless_pods;
+    uint64_t homeless;                          /* pods that no group could ever take */
+    const struct as_survey_pods *homeless_pods; /* by shape */
     size_t homeless_count;
     struct as_pool_shape_plan *shapes; /* pending shapes x groups of the pool, at most 10,000 */
     size_t shape_count;
@@ -54,9 +55,14 @@ struct as_pool_plan {
     struct as_asked *asked; /* to be stored before the increase; all that still counts */
     size_t asked_count;
     uint64_t kept[AS_STAY_COUNT]; /* all nodes of the cluster that stay */
-    enum as_stay *stays;          /* by node of the survey; AS_STAY_COUNT: it leaves */
-    bool is_cut;                  /* the work ended at AS_PACK_FITS_MAX */
+    enum as_stay *stays; /* by node of the survey; AS_STAY_COUNT: it leaves; NULL without take */
+    bool is_cut;         /* the work ended at AS_PACK_FITS_MAX */
 };
+
+/* Of what a template has and of its taints, for `asked`; labels do not count: a survey has only
+ * those that its shapes read. */
+uint64_t as_pool_digest_template(const struct as_node_template *template_,
+                                 const struct as_res_names *names);
 
 struct as_pool_work;
 

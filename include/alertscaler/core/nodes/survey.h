@@ -72,7 +72,8 @@ struct as_survey_shape {     /* budgets instead of labels */
     struct as_pod_shape pod; /* without `labels` and `namespace_` */
     const uint32_t *budgets; /* that select it; ascending indices */
     size_t budget_count;
-    uint64_t digest; /* of what placing reads: equal over time, for `asked` */
+    uint64_t digest;  /* of what placing reads: equal over time, for `asked` */
+    uint64_t waiting; /* its pods that wait, also those with room; read only with `unchecked` */
 };
 
 struct as_survey_pods { /* equal pods */
@@ -90,6 +91,7 @@ struct as_survey_node {
     size_t guest_count;
     bool is_ready;
     bool is_candidate;                 /* to leave; else it only takes pods, if it is Ready */
+    enum as_stay stay;                 /* why it is no candidate */
     double utilization;                /* of a candidate, in percent */
     const struct as_survey_pods *pods; /* of a candidate: those that must find room elsewhere */
     size_t pod_count;
@@ -104,15 +106,16 @@ struct as_unneeded { /* what is remembered of a node; the caller keeps it in mem
     const char *node;
     as_maybe_time since;   /* unneeded in an unbroken row */
     as_maybe_time no_room; /* when its pods last had no room elsewhere */
+    as_maybe_time seen;    /* the look that said so; unset: the one before this */
 };
 
 struct as_asked {   /* a shape that was not fully checked, and a group that was asked for it; stored
                      */
     uint64_t shape; /* digest of the shape */
     uint64_t template_; /* digest of the group's template then */
-    const char *group;  /* id of its target */
-    as_wall_time at;
-    bool is_in_vain; /* the nodes came, and such a pod still waited two minutes later */
+    const char *group;  /* name of its target, as in the survey */
+    as_wall_time at;    /* when nodes were last on their way for it; in vain: when that was found */
+    bool is_in_vain;    /* the nodes came, and such a pod still waited two minutes later */
 };
 #define AS_ASKED_MAX    1000
 #define AS_ASKED_FOR_US (3 * AS_US_PER_H)

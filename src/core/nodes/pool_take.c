@@ -1,0 +1,360 @@
+/*
+ * `take`: which nodes are unneeded. pool_leave.c says which of them leave now. Candidates are taken
+ * in order: all that are empty, then those whose pods lately had room elsewhere; of each the ones
+ * that have been unneeded the longest, the least utilized, by name. The pods of a candidate go
+ * first-fit to open Ready nodes that stay. If one pod has no room, none of them moves.
+ */
+#include "pool_work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+
+#define TAKE_FITS (AS_PACK_FITS_MAX / 4)
+
+enum verdict { VERDICT_UNKNOWN, VERDICT_ADMITTED, VERDICT_REFUSED };
+
+static const struct as_survey_node *get_node(const struct as_pool_work *work, size_t node)
+{
+    return &work->survey->nodes[node];
+}
+
+/* Candidates */
+
+/* A node that is not Ready does not leave where its group says `unready_for: never`. */
+static bool may_leave(const struct as_pool_work *work, const struct as_survey_node *node)
+{
+    const struct as_unneeded_config *config = &work->survey->groups[node->group].unneeded;
+    return node->is_ready || config->unready_for_us != AS_UNREADY_NEVER;
+}
+
+struct candidate {
+    uint32_t node;
+    bool has_pods, was_no_room;
+    int64_t since;
+    double utilization;
+};
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->has_pods != right->has_pods)
+        return left->has_pods ? 1 : -1;
+    if (left->was_no_room != right->was_no_room)
+        return left->was_no_room ? 1 : -1;
+    if (left->since != right->since)
+        return left->since < right->since ? -1 : 1;
+    if (left->utilization != right->utilization)
+        return left->utilization < right->utilization ? -1 : 1;
+    return left->node < right->node ? -1 : 1;
+}
+
+static struct candidate make_candidate(const struct as_pool_work *work, size_t index)
+{
+    const struct as_unneeded *known = work->take.known[index];
+    const as_maybe_time since = pool_get_since(work, index);
+    return (struct candidate){
+        .node = (uint32_t)index,
+        .has_pods = get_node(work, index)->pod_count > 0,
+        .was_no_room = known && pool_is_younger(work, known->no_room, POOL_NO_ROOM_US),
+        .since = since.set ? since.at.us : INT64_MAX,
+        .utilization = get_node(work, index)->utilization,
+    };
+}
+
+static void order_candidates(struct as_pool_work *work)
+{
+    const size_t count = work->survey->node_count;
+    struct candidate *candidates = as_arena_alloc(work->arena, count, sizeof(*candidates));
+    struct pool_take *take = &work->take;
+    for (size_t i = 0; i < count; i++) {
+        if (!get_node(work, i)->is_candidate)
+            continue;
+        work->plan.stays[i] = AS_STAY_SHORTLY;
+        if (may_leave(work, get_node(work, i)))
+            candidates[take->count++] = make_candidate(work, i);
+    }
+    if (take->count > 1)
+        qsort(candidates, take->count, sizeof(*candidates), compare_candidates);
+    take->order = as_arena_alloc(work->arena, take->count, sizeof(*take->order));
+    for (size_t i = 0; i < take->count; i++)
+        take->order[i] = candidates[i].node;
+}
+
+/* Both lists ascend by name. */
+static void match_known(struct as_pool_work *work)
+{
+    const struct as_survey *survey = work->survey;
+    const struct as_unneeded *known = survey->unneeded, *end = known + survey->unneeded_count;
+    work->take.known = as_arena_alloc(work->arena, survey->node_count, sizeof(*work->take.known));
+    for (size_t i = 0; i < survey->node_count; i++) {
+        while (known < end && strcmp(known->node, get_node(work, i)->node.name) < 0)
+            known++;
+        if (known < end && strcmp(known->node, get_node(work, i)->node.name) == 0)
+            work->take.known[i] = known;
+    }
+}
+
+/* Nodes that may receive */
+
+static bool may_receive(const struct as_survey_node *node)
+{
+    return node->is_ready;
+}
+
+static void update_bin(struct pool_bin *bin, const struct as_node_room *room)
+{
+    bin->cpu = room->left.amount[AS_RES_CPU];
+    bin->memory = room->left.amount[AS_RES_MEMORY];
+    bin->pods = room->left.amount[AS_RES_PODS];
+}
+
+static struct as_node_room make_room(struct as_pool_work *work, const struct as_survey_node *node)
+{
+    struct as_node_room room = {
+        .left = node->left, .guest_count = node->guest_count, .guest_capacity = node->guest_count};
+    room.guests = as_arena_alloc(work->arena, room.guest_count, sizeof(*room.guests));
+    for (size_t i = 0; i < room.guest_count; i++)
+        room.guests[i] = &work->survey->shapes[node->guests[i].shape].pod;
+    return room;
+}
+
+static void make_bins(struct as_pool_work *work)
+{
+    struct pool_take *take = &work->take;
+    const size_t count = work->survey->node_count;
+    take->bins = as_arena_alloc(work->arena, count, sizeof(*take->bins));
+    take->rooms = as_arena_alloc(work->arena, count, sizeof(*take->rooms));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_survey_node *node = get_node(work, i);
+        if (!may_receive(node))
+            continue;
+        take->rooms[take->bin_count] = make_room(work, node);
+        take->bins[take->bin_count] = (struct pool_bin){.node = (uint32_t)i};
+        update_bin(&take->bins[take->bin_count], &take->rooms[take->bin_count]);
+        take->bin_count++;
+    }
+    take->undos = as_arena_alloc(work->arena, take->bin_count, sizeof(*take->undos));
+    take->touched_by = as_arena_alloc(work->arena, take->bin_count, sizeof(*take->touched_by));
+}
+
+/* The shapes that some candidate has, for the labels that they read. */
+static void init_classes(struct as_pool_work *work)
+{
+    const struct as_survey *survey = work->survey;
+    struct as_pending *used = as_arena_alloc(work->arena, survey->shape_count, sizeof(*used));
+    size_t count = 0;
+    for (size_t i = 0; i < survey->shape_count; i++)
+        used[i].shape = &survey->shapes[i].pod;
+    for (size_t i = 0; i < work->take.count; i++) {
+        const struct as_survey_node *node = get_node(work, work->take.order[i]);
+        for (size_t k = 0; k < node->pod_count; k++)
+            used[node->pods[k].shape].count++;
+    }
+    for (size_t i = 0; i < survey->shape_count; i++)
+        if (used[i].count > 0)
+            used[count++] = used[i];
+    as_node_classes_init(&work->take.classes, used, count, work->take.bin_count, work->arena);
+}
+
+bool pool_take_begin(struct as_pool_work *work)
+{
+    const struct as_survey *survey = work->survey;
+    struct pool_take *take = &work->take;
+    work->plan.stays = as_arena_alloc(work->arena, survey->node_count, sizeof(*work->plan.stays));
+    for (size_t i = 0; i < survey->node_count; i++)
+        work->plan.stays[i] = survey->nodes[i].stay;
+    take->fits = TAKE_FITS;
+    take->allowed = as_arena_alloc(work->arena, survey->budget_count, sizeof(*take->allowed));
+    for (size_t i = 0; i < survey->budget_count; i++)
+        take->allowed[i] = survey->budgets[i].allowed;
+    match_known(work);
+    order_candidates(work);
+    make_bins(work);
+    init_classes(work);
+    pool_spend(work, 20 * (survey->node_count + survey->shape_count) + 1);
+    return true;
+}
+
+/* The nodes' classes; then room for the verdicts. */
+bool pool_take_class(struct as_pool_work *work)
+{
+    struct pool_take *take = &work->take;
+    if (take->at < take->bin_count) {
+        struct pool_bin *bin = &take->bins[take->at++];
+        const struct as_node_shape *node = &get_node(work, bin->node)->node;
+        bin->class = as_node_classes_take(&take->classes, node);
+        pool_spend(work, 1 + take->classes.key_count + node->taint_count);
+        return false;
+    }
+    take->class_max = take->classes.count;
+    take->verdicts = as_arena_alloc(work->arena, work->survey->shape_count * take->class_max, 1);
+    take->at = 0;
+    pool_spend(work, 1 + work->survey->shape_count * take->class_max / 64);
+    return true;
+}
+
+/* One candidate */
+
+static void spend(struct as_pool_work *work, uint64_t fits)
+{
+    pool_spend(work, fits);
+    work->take.fits -= fits < work->take.fits ? fits : work->take.fits;
+}
+
+static void remember_room(struct as_pool_work *work, size_t bin)
+{
+    struct pool_take *take = &work->take;
+    if (take->touched_by[bin] == take->at + 1)
+        return;
+    take->touched_by[bin] = take->at + 1;
+    take->undos[take->undo_count++] = (struct pool_undo){(uint32_t)bin, take->rooms[bin]};
+}
+
+static void undo(struct as_pool_work *work)
+{
+    struct pool_take *take = &work->take;
+    for (size_t i = 0; i < take->undo_count; i++) {
+        const uint32_t bin = take->undos[i].bin;
+        take->rooms[bin] = take->undos[i].room;
+        update_bin(&take->bins[bin], &take->rooms[bin]);
+        take->touched_by[bin] = 0;
+    }
+}
+
+static bool has_enough(const struct pool_bin *bin, const struct as_resources *requests)
+{
+    const int64_t *need = requests->amount;
+    return (need[AS_RES_CPU] <= 0 || bin->cpu >= need[AS_RES_CPU]) &&
+           (need[AS_RES_MEMORY] <= 0 || bin->memory >= need[AS_RES_MEMORY]) &&
+           (need[AS_RES_PODS] <= 0 || bin->pods >= need[AS_RES_PODS]);
+}
+
+static bool is_admitted(struct as_pool_work *work, const struct pool_bin *bin, uint32_t shape,
+                        bool reads_name)
+{
+    const struct pool_take *take = &work->take;
+    const struct as_node_shape *node = &get_node(work, bin->node)->node;
+    uint8_t *verdict = &take->verdicts[shape * take->class_max + bin->class];
+    if (*verdict == VERDICT_UNKNOWN || reads_name) {
+        spend(work, 10 + node->taint_count);
+        *verdict = as_node_admits(node, &work->survey->shapes[shape].pod) == AS_FITS
+                       ? VERDICT_ADMITTED
+                       : VERDICT_REFUSED;
+    }
+    return *verdict == VERDICT_ADMITTED;
+}
+
+/* A node stays while it is no candidate that was found unneeded. */
+static bool stays(const struct as_pool_work *work, uint32_t node)
+{
+    return node != work->take.order[work->take.at] && work->plan.stays[node] != AS_STAY_COUNT;
+}
+
+/* Places equal pods, first-fit. False: one has no room. */
+static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
+{
+    struct pool_take *take = &work->take;
+    const struct as_pod_shape *shape = &work->survey->shapes[pods->shape].pod;
+    const bool reads_name = as_pod_shape_reads_name(shape);
+    uint64_t left = pods->count;
+    size_t i;
+    for (i = 0; i < take->bin_count && left > 0; i++) {
+        struct pool_bin *bin = &take->bins[i];
+        if (!has_enough(bin, &shape->requests) || !stays(work, bin->node) ||
+            !is_admitted(work, bin, pods->shape, reads_name))
+            continue;
+        const uint64_t count =
+            as_node_room_count(&take->rooms[i], &work->survey->resources, shape, left, NULL);
+        spend(work, 1 + take->rooms[i].guest_count * (1 + shape->port_count));
+        if (count == 0)
+            continue;
+        remember_room(work, i);
+        as_node_room_take(&take->rooms[i], &work->survey->resources, shape, count, work->arena);
+        update_bin(bin, &take->rooms[i]);
+        left -= count;
+    }
+    spend(work, 1 + i);
+    return left == 0;
+}
+
+/* As in Cluster Autoscaler, a budget with one disruption left allows that a node leaves with
+ * several of its pods: they are evicted one after the other. */
+static bool has_disruptions(const struct as_pool_work *work, const struct as_survey_node *node)
+{
+    for (size_t i = 0; i < node->pod_count; i++) {
+        const struct as_survey_shape *shape = &work->survey->shapes[node->pods[i].shape];
+        for (size_t k = 0; k < shape->budget_count && node->pods[i].count > 0; k++)
+            if (work->take.allowed[shape->budgets[k]] < 1)
+                return false;
+    }
+    return true;
+}
+
+static void use_disruptions(struct as_pool_work *work, const struct as_survey_node *node)
+{
+    for (size_t i = 0; i < node->pod_count; i++) {
+        const struct as_survey_shape *shape = &work->survey->shapes[node->pods[i].shape];
+        for (size_t k = 0; k < shape->budget_count; k++) {
+            int32_t *allowed = &work->take.allowed[shape->budgets[k]];
+            *allowed = node->pods[i].count < (uint32_t)*allowed
+                           ? *allowed - (int32_t)node->pods[i].count
+                           : 0;
+        }
+    }
+}
+
+static void end_candidate(struct as_pool_work *work, enum as_stay stay)
+{
+    struct pool_take *take = &work->take;
+    const uint32_t node = take->order[take->at];
+    work->plan.stays[node] = stay;
+    if (stay == AS_STAY_COUNT) {
+        use_disruptions(work, get_node(work, node));
+        for (size_t i = 0; i < take->undo_count; i++) {
+            const uint32_t receiver = take->bins[take->undos[i].bin].node;
+            if (work->plan.stays[receiver] == AS_STAY_SHORTLY) /* not looked at yet */
+                work->plan.stays[receiver] = AS_STAY_RECEIVES;
+        }
+    } else {
+        undo(work);
+    }
+    take->pods = NULL;
+    take->undo_count = 0;
+    take->at++;
+}
+
+static void begin_candidate(struct as_pool_work *work, const struct as_survey_node *node)
+{
+    work->take.pods = pool_sort_pods(work->survey, node->pods, node->pod_count, work->arena);
+    work->take.pod_at = 0;
+    spend(work, 1 + 10 * node->pod_count);
+}
+
+/* What was not looked at because the work ended stays as `no_room`: its row is broken. */
+bool pool_take_simulate(struct as_pool_work *work)
+{
+    struct pool_take *take = &work->take;
+    if (take->at == take->count)
+        return true;
+    const uint32_t index = take->order[take->at];
+    const struct as_survey_node *node = get_node(work, index);
+    if (work->plan.stays[index] == AS_STAY_RECEIVES) {
+        take->at++;
+        spend(work, 1);
+    } else if (!take->pods) {
+        begin_candidate(work, node);
+        if (!has_disruptions(work, node))
+            end_candidate(work, AS_STAY_BUDGET);
+    } else if (take->pod_at == node->pod_count) {
+        end_candidate(work, AS_STAY_COUNT);
+        spend(work, 1);
+    } else if (take->fits == 0) {
+        work->plan.is_cut = true;
+        end_candidate(work, AS_STAY_NO_ROOM);
+    } else if (!place(work, &take->pods[take->pod_at++])) {
+        end_candidate(work, AS_STAY_NO_ROOM);
+    }
+    return false;
+}
