@@ -60,11 +60,12 @@ struct as_survey_group {
     enum as_reason closed; /* for growth: why; AS_REASON_SCALED: open */
     const char *message;   /* why it could not be read; NULL */
     struct as_node_template template_;
+    uint64_t template_digest; /* of the whole template, whatever labels are cut: for `asked` */
     bool has_priority, has_price;
     int32_t priority;
     double price;
     struct as_unneeded_config unneeded;
-    int64_t nodes, cpu, memory; /* its nodes that are known, open or not: what they have in all */
+    int64_t nodes, cpu, memory; /* its nodes that are known, without marked ones: capacity in all */
 };
 
 struct as_survey_shape {     /* budgets instead of labels */
@@ -82,7 +83,9 @@ struct as_survey_pods { /* equal pods */
 
 struct as_survey_node {
     uint32_t group;            /* AS_SURVEY_NO_GROUP */
-    struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them */
+    struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
+                                  allocatable: of candidates only */
+    int64_t cpu, memory;       /* of a candidate: capacity, as it counts in its group */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
     const struct as_survey_pods *guests; /* there, with ports or loners */
     size_t guest_count;
