@@ -20,6 +20,8 @@ struct target_spec {
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
+    const char *pool[4];   /* a pool of these groups, which have a cluster */
+    bool has_cluster;      /* the instances of a group are nodes of cluster "default" */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool enforce_bounds, dry_run;
@@ -53,6 +55,7 @@ struct rule_spec {
     int64_t up_to, down_to; /* `to` of scale_up and scale_down, above 0 */
     int64_t to;
     bool has_to;
+    bool fit, take; /* of pending pods, of unneeded nodes */
     int64_t every;
     uint32_t max_steps;
     bool dry_run, disabled;

@@ -173,10 +173,17 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         return;
     }
     call->with_pods = !call->is_scale && effect->call.observe->with_pods;
+    call->texts = as_xcalloc(1, sizeof(*call->texts));
+    if (!call->is_scale && effect->call.observe->pool)
+        as_pool_request_copy(effect->call.observe->pool, call->texts, &call->pool);
     const char *id = effect->call.ref->id;
     (void)snprintf(call->id, sizeof(call->id), "%s", id);
     if (call->is_scale) {
         call->request = *effect->call.request;
+        const char **names = as_arena_alloc(call->texts, call->request.take_count, sizeof(*names));
+        for (size_t i = 0; i < call->request.take_count; i++)
+            names[i] = as_arena_strdup(call->texts, call->request.take[i]);
+        call->request.take = names;
         say(harness, "%s %s %d>%d", call->request.is_take_back ? "take back" : "scale", name_of(id),
             call->request.from, call->request.to);
     } else {
@@ -287,9 +294,37 @@ static void step(struct harness *harness, struct as_event *event)
     cr_assert(!is_pending, "effects without a commit: ...%s", harness->transcript.data);
 }
 
+/* Of a node group in the fleet; -1: it is none. */
+static int find_group(const struct harness *harness, const char *id)
+{
+    const struct fleet *fleet = harness->fleet;
+    for (size_t i = 0; fleet && i < fleet->group_count; i++) {
+        if (strcmp(fleet->groups[i].name, name_of(id)) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void look_at_fleet(struct harness *harness, const char *id, struct virtual_target *target)
+{
+    const int group = find_group(harness, id);
+    if (harness->fleet)
+        fleet_tick(harness->fleet, harness->wall);
+    if (group < 0)
+        return;
+    target->size = harness->fleet->groups[group].size;
+    target->missing =
+        target->size - (int32_t)fleet_count_nodes(harness->fleet, (size_t)group, true);
+    target->names_instances = true;
+}
+
 static void answer_observe(struct harness *harness, const struct queued_call *call)
 {
-    const struct virtual_target *target = harness_target(harness, call->id);
+    struct virtual_target *target = harness_target(harness, call->id);
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_survey survey;
+    struct as_pool_plan plan;
+    look_at_fleet(harness, call->id, target);
     struct as_observation observation = {
         .outcome = target->failure ? target->failure : harness->observation,
         .replicas = target->size,
@@ -308,9 +343,17 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
     if (target->uid)
         (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
+    if (call->pool.member_count > 0) {
+        fleet_survey(harness->fleet, &call->pool, &arena, &survey, &plan);
+        observation.survey = &survey;
+        observation.plan = &plan;
+        if (find_group(harness, call->id) < 0)
+            observation.replicas = observation.status_replicas = plan.size;
+    }
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});
+    as_arena_deinit(&arena);
 }
 
 static void answer_query(struct harness *harness, const struct queued_call *call)
@@ -346,6 +389,10 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
             target->missing -= target->size - call->request.to;
         target->size = call->request.to;
         target->version++;
+        if (find_group(harness, call->id) >= 0 &&
+            !fleet_set_size(harness->fleet, (size_t)find_group(harness, call->id), call->request.to,
+                            call->request.take, call->request.take_count))
+            cr_assert_fail("%s: a node that is not the group's was to leave", call->id);
     }
     if (harness->on_request)
         harness->on_request(harness, call, script.is_done);
@@ -484,6 +531,15 @@ static size_t find_call(struct harness *harness)
     return i;
 }
 
+static void free_call(const struct queued_call *call)
+{
+    struct as_pool_request pool = call->pool;
+    as_pool_request_deinit(&pool);
+    if (call->texts)
+        as_arena_deinit(call->texts);
+    free(call->texts);
+}
+
 static void answer_call(struct harness *harness, size_t i)
 {
     const struct queued_call call = harness->calls[i];
@@ -495,6 +551,7 @@ static void answer_call(struct harness *harness, size_t i)
         answer_scale(harness, &call);
     else
         answer_observe(harness, &call);
+    free_call(&call);
 }
 
 void harness_settle(struct harness *harness)
@@ -619,7 +676,9 @@ static void drop_engine(struct harness *harness)
     staged_deinit(&harness->staged);
     for (size_t i = 0; i < harness->commit_count; i++)
         staged_deinit(&harness->commits[i]);
-    harness->commit_count = harness->call_count = 0;
+    while (harness->call_count > 0)
+        free_call(&harness->calls[--harness->call_count]);
+    harness->commit_count = 0;
     harness->list_ticket = 0;
 }
 

@@ -16,6 +16,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/core/engine.h>
 
+#include "../../support/fleet.h"
 #include "../../support/rule_spec.h"
 #include "../../support/store_memory.h"
 
@@ -59,6 +60,8 @@ struct queued_call {
     char query[256];
     char id[128];
     struct as_scale_request request;
+    struct as_pool_request pool; /* of an observation; without members: none */
+    struct as_arena *texts;      /* of `pool` and of the request's names; NULL */
 };
 
 struct test_listed { /* an alert of Alertmanager's list */
@@ -101,6 +104,7 @@ struct harness {
     unsigned repeats; /* commits of repeats alone, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
+    struct fleet *fleet;  /* what pools see, and whose groups are the node groups; NULL: none */
     uint64_t list_ticket; /* of the list that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;

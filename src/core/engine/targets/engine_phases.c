@@ -67,9 +67,10 @@
 #define MAYBE_LOOK_US     (5 * AS_US_PER_S)
 #define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
 
+/* A pool has no size but those of its groups. */
 static bool is_named(const struct target *target)
 {
-    return target->config && !target->config->is_templated;
+    return target->config && !target->config->is_templated && !target->config->pool;
 }
 
 static bool is_needed(const struct target *target)
@@ -205,7 +206,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
-    else
+    else if (!target->config || target->config->is_templated)
         forget_or_wait(engine, target);
 }
 
