@@ -50,7 +50,9 @@ struct as_observation {
     int32_t min, max;        /* the other side's own bounds; -1: none */
     bool in_progress;        /* the other side is still carrying out a change */
     bool is_relative;        /* a change whose answer was lost must not be repeated meanwhile */
-    bool names_instances;    /* instances that do not come can be removed by name */
+    bool lacks_capacity;     /* the other side says that instances do not come for lack of it, */
+    as_maybe_time lacking_since;   /* since then; unset: since now */
+    bool names_instances;          /* instances that do not come can be removed by name */
     char version[AS_VERSION_SIZE]; /* "" if it has none */
     char uid[AS_UID_SIZE];         /* another UID under the same name is another object; "": none */
     bool has_pods;                 /* pods were asked for, and the target's kind has them */

@@ -114,6 +114,8 @@ static void tell_observed(const struct call *call)
         observation.min = view->min;
         observation.max = view->max;
         observation.in_progress = view->in_progress;
+        observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
+        observation.lacking_since = view->shortage_since;
         observation.names_instances = true;
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));

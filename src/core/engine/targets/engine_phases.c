@@ -354,6 +354,11 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
     share_review(engine, target);
+    if (growth_hear_shortage(engine, target, observation)) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+        shares_on_taken_back(engine, target);
+    }
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = growth_review(engine, target, observation);
