@@ -16,6 +16,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/nodes/node_health.h>
 
 enum as_choose_strategy {
     AS_CHOOSE_EMPTY_FIRST, /* without pods to evict; then as least_utilized */
@@ -43,6 +44,7 @@ struct as_nodes_config {
     char **startup_taints;                     /* keys */
     size_t startup_taint_count;
     enum as_nodes_pending pending;
+    struct as_node_health_config health;
 };
 
 void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_config *copy_out);

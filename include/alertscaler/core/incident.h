@@ -69,7 +69,6 @@ struct as_past_event { /* a size change by us */
     struct as_moment at;
     int32_t change;
 };
-
 struct as_past_recommendation {
     struct as_moment at;
     int32_t replicas;
@@ -131,6 +130,7 @@ struct as_target_state {
     const struct as_pause_state *pause;     /* NULL: not paused */
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
+    const char *template_;                  /* as in as_nodes_seen; NULL: none */
 };
 
 /* Stored before a size is set, removed when the outcome is known. */

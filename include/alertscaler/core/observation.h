@@ -55,10 +55,18 @@ struct as_observation {
 
 struct as_nodes_config; /* core/choose.h */
 
+struct as_group_template { /* the last one that was told of a node group (as_nodes_seen) */
+    const char *group;     /* key of its target */
+    const char *text;
+};
+
 struct as_observe_request {
     bool with_pods;
     bool with_nodes;                     /* what the source `nodes` reads */
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
+    /* With nodes: of this group and the others of its cluster, as far as any is known. */
+    const struct as_group_template *templates;
+    size_t template_count;
 };
 
 struct as_scale_request {

@@ -280,7 +280,7 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
 static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *from,
                            const struct as_yaml_node *map)
 {
-    static const char *const keys[] = {"template", "startup_taints", "pending"};
+    static const char *const keys[] = {"template", "startup_taints", "pending", "health"};
     bool is_good = true;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (!as_yaml_find(map, keys[i]))
@@ -334,6 +334,7 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         .startup_taints = copy_strings(from->startup_taints, from->startup_taint_count),
         .startup_taint_count = from->startup_taint_count,
         .pending = (enum as_nodes_pending)from->pending,
+        .health = from->health,
     };
     return true;
 }

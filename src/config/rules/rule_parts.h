@@ -7,7 +7,7 @@
 #include "yaml/tables.h"
 
 /* `nodes` of a target (target_nodes.c) */
-extern const struct schema target_nodes, nodes_template, nodes_taints;
+extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_health;
 
 extern const struct schema rule_source, rule_track;
 extern const char *const rule_source_keys[]; /* one is required; ends with NULL */

@@ -323,6 +323,6 @@ const struct schema schema_target =
            .offer_other = offer_kinds, .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown,     &behavior,       &scale_up,     &scale_down, &policies, &tolerance,
-    &target_nodes, &nodes_template, &nodes_taints, &allow,      NULL,
+    &cooldown,     &behavior,       &scale_up,     &scale_down,   &policies, &tolerance,
+    &target_nodes, &nodes_template, &nodes_taints, &nodes_health, &allow,    NULL,
 };

@@ -7,6 +7,7 @@
 
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/nodes/node_health.h>
 #include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/ruleset.h>
 
@@ -26,6 +27,7 @@ struct raw_nodes {
     const char **startup_taints;
     size_t startup_taint_count;
     unsigned pending; /* an as_nodes_pending */
+    struct as_node_health_config health;
 };
 
 struct raw_rule;

@@ -266,6 +266,7 @@ struct target {
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;
     struct growth growth;
+    char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
     struct origin origin;

@@ -52,6 +52,7 @@
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_sources.h"
+#include "engine/targets/engine_templates.h"
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)
@@ -91,6 +92,8 @@ static void evaluate(struct as_engine *engine, struct target *target)
     request->with_pods = target->with_pods;
     request->with_nodes = target->with_nodes;
     request->nodes = target_get_nodes(target);
+    if (target->with_nodes && request->nodes)
+        templates_fill(engine, target, request);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
@@ -230,6 +233,7 @@ static void hold(struct target *target, const struct as_observation *observation
         nodes->error = as_arena_strdup(&held->arena, nodes->error);
         for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
             nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
+        nodes->template_ = NULL; /* already taken */
         held->observation.nodes = nodes;
     }
     target->held = held;
@@ -312,6 +316,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
+    templates_take(engine, target, observation->nodes);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = growth_review(engine, target, observation);
