@@ -73,9 +73,9 @@ static struct as_target_config make_target(const struct target_spec *spec)
         target.bounds.has_behavior = true;
         target.bounds.behavior = *spec->behavior;
     }
-    make_address(&target, spec);
-    if (spec->has_cluster)
+    if (spec->is_group)
         target.nodes.cluster = as_xstrdup("default");
+    make_address(&target, spec);
     if (spec->allow) {
         target.allow_names = as_xcalloc(1, sizeof(char *));
         target.allow_names[0] = as_xstrdup(spec->allow);
@@ -103,6 +103,10 @@ static struct as_source make_source(const struct source_spec *spec)
             .per_pod = spec->per_pod,
             .pod_label = spec->per_pod ? as_xstrdup("pod") : NULL,
         };
+    if (spec->nodes != AS_NODES_NONE)
+        return (struct as_source){.kind = AS_SOURCE_NODES,
+                                  .name = as_xstrdup(as_nodes_word_get_text(spec->nodes)),
+                                  .nodes = spec->nodes};
     const char *name = spec->annotation ? spec->annotation : spec->label;
     enum as_source_kind kind = spec->annotation ? AS_SOURCE_ANNOTATION : AS_SOURCE_LABEL;
     return name ? (struct as_source){.kind = kind, .name = as_xstrdup(name)}

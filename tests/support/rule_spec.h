@@ -19,9 +19,9 @@ struct target_spec {
     const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
-    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
-    const char *pool[4];   /* a pool of these groups, which have a cluster */
-    bool has_cluster;      /* the instances of a group are nodes of cluster "default" */
+    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes, its
+                              nodes those of the cluster "default" */
+    const char *pool[4]; /* a pool of these groups */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool enforce_bounds, dry_run;
@@ -29,9 +29,10 @@ struct target_spec {
     const struct as_behavior *behavior; /* NULL: none */
 };
 
-/* One of the first three, or none. */
+/* One of the first four, or none. */
 struct source_spec {
     const char *annotation, *label, *query;
+    enum as_nodes_word nodes;
     bool per_pod; /* pods are named by the label "pod" */
 };
 

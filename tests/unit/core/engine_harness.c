@@ -157,6 +157,18 @@ static void say_notification(struct harness *harness, const struct as_notificati
     as_buf_deinit(&words);
 }
 
+static void print_templates(struct harness *harness, const struct as_observe_request *request)
+{
+    struct as_buf text = AS_BUF_INIT(sizeof(harness->last_templates) - 1);
+    for (size_t i = 0; i < request->template_count; i++)
+        as_buf_printf(&text, "%s=%s;", name_of(request->templates[i].group),
+                      request->templates[i].text);
+    cr_assert_eq(as_buf_check(&text), 0);
+    (void)snprintf(harness->last_templates, sizeof(harness->last_templates), "%s",
+                   text.size ? text.data : "");
+    as_buf_deinit(&text);
+}
+
 static void queue_call(struct harness *harness, const struct as_effect *effect)
 {
     cr_assert_lt(harness->call_count, HARNESS_QUEUE);
@@ -187,7 +199,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         say(harness, "%s %s %d>%d", call->request.is_take_back ? "take back" : "scale", name_of(id),
             call->request.from, call->request.to);
     } else {
-        say(harness, "observe %s%s", name_of(id), call->with_pods ? " with pods" : "");
+        call->with_nodes = effect->call.observe->with_nodes;
+        print_templates(harness, effect->call.observe);
+        say(harness, "observe %s%s%s", name_of(id), call->with_pods ? " with pods" : "",
+            call->with_nodes ? " with nodes" : "");
     }
 }
 
@@ -229,6 +244,7 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         stage_former(harness, &effect->incident_key);
         break;
     case AS_EFFECT_PUT_TARGET:
+        harness->target_puts++;
         as_state_encode_target(effect->target, harness->boot, &value);
         stage(harness, AS_STORE_TARGET, effect->target->stored_as,
               strlen(effect->target->stored_as), &value);
@@ -325,6 +341,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     struct as_survey survey;
     struct as_pool_plan plan;
     look_at_fleet(harness, call->id, target);
+    const struct as_nodes_seen nodes = {.template_ = target->template_};
     struct as_observation observation = {
         .outcome = target->failure ? target->failure : harness->observation,
         .replicas = target->size,
@@ -338,6 +355,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .has_pods = call->with_pods,
         .pods = harness->pods,
         .pod_count = call->with_pods ? harness->pod_count : 0,
+        .nodes = call->with_nodes ? &nodes : NULL,
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);

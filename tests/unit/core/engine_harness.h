@@ -34,6 +34,7 @@ struct virtual_target {
     const char *uid;        /* of the object; NULL: it has none */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */
+    const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
 };
@@ -54,7 +55,7 @@ struct query_script { /* the answer to a query of this text; without one there i
 };
 
 struct queued_call {
-    bool is_scale, is_query, with_pods;
+    bool is_scale, is_query, with_pods, with_nodes;
     as_mono_time at;
     uint64_t ticket;
     char query[256];
@@ -101,7 +102,8 @@ struct harness {
     struct staged_commit staged; /* of the effects so far */
     struct staged_commit commits[HARNESS_QUEUE];
     size_t commit_count;
-    unsigned repeats; /* commits of repeats alone, so far */
+    unsigned repeats;     /* commits of repeats alone, so far */
+    unsigned target_puts; /* states of targets that were written, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
     struct fleet *fleet;  /* what pools see, and whose groups are the node groups; NULL: none */
@@ -131,6 +133,7 @@ struct harness {
     uint64_t last_notification_total;
     size_t last_notification_count;
     size_t last_sample_count; /* of the last decision's proposals */
+    char last_templates[512]; /* that came with the last observation: "name=text;" */
 };
 
 /* An alert of a test: labels as "name=value,...", alertname first; times in seconds on the wall

@@ -8,8 +8,8 @@
 #define BOOT (20 * AS_US_PER_S)
 
 static const struct spec workers = {
-    .targets = {{.name = "cheap", .is_group = true, .has_cluster = true, .max = 10},
-                {.name = "dear", .is_group = true, .has_cluster = true, .min = 1, .max = 10},
+    .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                {.name = "dear", .is_group = true, .min = 1, .max = 10},
                 {.name = "both", .pool = {"cheap", "dear"}, .max = 12, .down = 60}},
     .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true},
               {.name = "idle",
@@ -209,8 +209,8 @@ Test(engine_pools, new_rules_drop_shares_and_the_pool_decides_anew)
 Test(engine_pools, two_pools_of_a_cluster_do_not_both_buy_for_one_pod)
 {
     static const struct spec two = {
-        .targets = {{.name = "cheap", .is_group = true, .has_cluster = true, .max = 10},
-                    {.name = "dear", .is_group = true, .has_cluster = true, .min = 1, .max = 10},
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10},
                     {.name = "one", .pool = {"cheap"}, .max = 10},
                     {.name = "other", .pool = {"dear"}, .max = 10}},
         .rules = {{.name = "a", .match = {"alertname=Wait"}, .target = "one", .fit = true},
@@ -258,8 +258,8 @@ Test(engine_pools, an_order_for_a_pool_is_refused_and_one_for_a_group_is_done)
 Test(engine_pools, a_group_is_a_pool_of_itself)
 {
     static const struct spec lone = {
-        .targets = {{.name = "cheap", .is_group = true, .has_cluster = true, .max = 10},
-                    {.name = "dear", .is_group = true, .has_cluster = true, .min = 1, .max = 10}},
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10}},
         .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "cheap", .fit = true},
                   {.name = "idle",
                    .match = {"alertname=Idle"},

@@ -59,6 +59,7 @@
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
+#include "engine/targets/engine_templates.h"
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)
@@ -90,6 +91,10 @@ static void observe(struct as_engine *engine, struct target *target)
     request->with_nodes = target->with_nodes;
     request->nodes = target_get_nodes(target);
     request->pool = pool_make_request(engine, target);
+    if (request->pool)
+        templates_fill(engine, pool_get_cluster(engine, target), request);
+    else if (target->with_nodes && request->nodes && request->nodes->cluster)
+        templates_fill(engine, request->nodes->cluster, request);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
@@ -121,6 +126,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
     if (!target->ordered.is_set)
         sources_ask(engine, target);
 }
+
 static int64_t get_refresh_us(const struct as_engine *engine)
 {
     const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
@@ -256,6 +262,7 @@ static void hold(struct target *target, const struct as_observation *observation
         nodes->error = as_arena_strdup(&held->arena, nodes->error);
         for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
             nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
+        nodes->template_ = NULL; /* already taken */
         held->observation.nodes = nodes;
     }
     target->held = held;
@@ -359,6 +366,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         effect_commit(engine);
         shares_on_taken_back(engine, target);
     }
+    templates_take(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = growth_review(engine, target, observation);
