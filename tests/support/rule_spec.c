@@ -35,6 +35,13 @@ static void make_address(struct as_target_config *target, const struct target_sp
     const char *const group[][2] = {{"provider", "mine"},
                                     {spec->url ? "url" : "name", spec->url ? spec->url : name}};
     const bool is_group = spec->is_group || spec->url;
+    if (spec->pool[0]) {
+        target->kind = &as_target_kind_pool;
+        target->address_count = 1;
+        target->address = as_xcalloc(1, sizeof(*target->address));
+        target->address[0] = make_field("name", spec->name);
+        return;
+    }
     target->kind = is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes;
     target->address_count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
     target->address = as_xcalloc(target->address_count, sizeof(*target->address));
@@ -56,7 +63,10 @@ static struct as_target_config make_target(const struct target_spec *spec)
                    .tolerance_up = 0.1,
                    .tolerance_down = 0.1,
                    .enforce_bounds = spec->enforce_bounds},
-        .nodes = {.grace_us = -1, .ready_timeout_us = 10 * AS_US_PER_MIN},
+        .nodes = {.cluster = spec->cluster ? as_xstrdup(spec->cluster) : NULL,
+                  .grace_us = -1,
+                  .ready_timeout_us = 10 * AS_US_PER_MIN},
+        .of_pool = AS_NO_TARGET,
         .dry_run = spec->dry_run,
     };
     if (spec->behavior) {
@@ -152,11 +162,14 @@ static void make_action(const struct rule_spec *spec, struct as_rule *rule)
     } else if (make_track(spec, &action->track)) {
         action->kind = AS_ACTION_TRACK;
     } else {
-        bool is_up = spec->up_to || spec->up || spec->up_percent || is_step(&spec->up_steps[0]);
+        bool is_up =
+            spec->fit || spec->up_to || spec->up || spec->up_percent || is_step(&spec->up_steps[0]);
         action->kind = is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN;
         action->amount = make_amount(is_up ? spec->up : spec->down,
                                      is_up ? spec->up_percent : spec->down_percent, spec->at_least);
         action->is_to = spec->up_to || spec->down_to;
+        action->is_fit = spec->fit;
+        action->is_take = spec->take;
         action->size = is_up ? spec->up_to : spec->down_to;
         const struct as_step *steps = is_up ? spec->up_steps : spec->down_steps;
         if (is_step(&steps[0]))
@@ -199,7 +212,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .target = find_target(all, spec->target),
         .source = make_source(&spec->source),
         .on_resolved = make_ending(&spec->on_resolved),
-        .every_us = spec->every * AS_US_PER_S,
+        .every_us = (spec->every || !(spec->fit || spec->take) ? spec->every : 15) * AS_US_PER_S,
         .max_steps = spec->max_steps,
         .dry_run = spec->dry_run,
         .enabled = !spec->disabled,
@@ -231,6 +244,23 @@ static void make_after(const struct spec *all, const struct target_spec *spec,
         target->after[target->after_count++] = find_target(all, spec->after[i]);
 }
 
+static void make_pool(const struct spec *all, uint32_t pool, struct as_ruleset *ruleset)
+{
+    const struct target_spec *spec = &all->targets[pool];
+    struct as_target_config *target = &ruleset->targets[pool];
+    if (!spec->pool[0])
+        return;
+    target->pool = as_xcalloc(1, sizeof(*target->pool));
+    *target->pool = as_pool_config_default;
+    target->pool->groups = as_xcalloc(AS_ARRAY_SIZE(spec->pool), sizeof(uint32_t));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(spec->pool) && spec->pool[i]; i++) {
+        const uint32_t group = find_target(all, spec->pool[i]);
+        target->pool->groups[target->pool->group_count++] = group;
+        ruleset->targets[group].of_pool = pool;
+        target->bounds.min += ruleset->targets[group].bounds.min;
+    }
+}
+
 struct as_ruleset *spec_make_ruleset(const struct spec *spec)
 {
     struct as_ruleset *ruleset = as_xcalloc(1, sizeof(*ruleset));
@@ -240,6 +270,8 @@ struct as_ruleset *spec_make_ruleset(const struct spec *spec)
         ruleset->targets[ruleset->target_count++] = make_target(&spec->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
         make_after(spec, &spec->targets[i], &ruleset->targets[i]);
+    for (uint32_t i = 0; i < ruleset->target_count; i++)
+        make_pool(spec, i, ruleset);
     for (size_t i = 0; i < SPEC_MAX && spec->rules[i].name; i++)
         ruleset->rules[ruleset->rule_count++] = make_rule(spec, &spec->rules[i]);
     memset(ruleset->digest, 'd', sizeof(ruleset->digest) - 1);

@@ -20,6 +20,8 @@ struct target_spec {
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
+    const char *cluster;   /* of its nodes; NULL: they are none */
+    const char *pool[4];   /* a pool of these groups, which stand before it */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool enforce_bounds, dry_run;
@@ -51,6 +53,7 @@ struct rule_spec {
     const char *target;
     int64_t up, down, up_percent, down_percent, at_least; /* one of the first four, or to */
     int64_t up_to, down_to; /* `to` of scale_up and scale_down, above 0 */
+    bool fit, take;
     int64_t to;
     bool has_to;
     int64_t every;

@@ -17,8 +17,10 @@ struct locks { /* of cooldowns, and of a back-off */
 struct locks growth_get_locks(const struct target *target, as_mono_time now);
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void growth_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
-/* It has failed for another reason. To be stored. */
+/* An increase has failed for another reason. To be stored. */
 void growth_fail(struct as_engine *engine, struct target *target);
+/* Whether the group backs off for it: not where it may still be done, or was only too early. */
+bool growth_is_failure(const struct as_scale_result *result);
 bool growth_is_backing_off(const struct target *target, as_mono_time now);
 /* What a refused increase lacks. */
 int32_t growth_get_refused(const struct target *target);
