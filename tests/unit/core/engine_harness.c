@@ -95,6 +95,10 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
     harness->last_sample_count = 0;
     for (size_t i = 0; i < record->input->proposal_count; i++)
         harness->last_sample_count += record->input->proposals[i].sample_count;
+    if (decision->desired != decision->replicas && record->target_kind == &as_target_kind_pool)
+        memcpy(harness->last_pool_decision, record->id, AS_ULID_SIZE);
+    if (record->pool_decision)
+        memcpy(harness->last_shared, record->pool_decision, AS_ULID_SIZE);
     if (decision->desired != decision->replicas)
         (void)snprintf(harness->last_order, sizeof(harness->last_order), "%s", record->id);
     if (decision->has_would)
@@ -196,14 +200,21 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         for (size_t i = 0; i < call->request.take_count; i++)
             names[i] = as_arena_strdup(call->texts, call->request.take[i]);
         call->request.take = names;
-        say(harness, "%s %s %d>%d", call->request.is_take_back ? "take back" : "scale", name_of(id),
-            call->request.from, call->request.to);
-    } else {
-        call->with_nodes = effect->call.observe->with_nodes;
-        print_templates(harness, effect->call.observe);
-        say(harness, "observe %s%s%s", name_of(id), call->with_pods ? " with pods" : "",
-            call->with_nodes ? " with nodes" : "");
+        char list[128] = "";
+        for (size_t i = 0; i < call->request.take_count; i++)
+            (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+                           i > 0 ? "," : " without ", call->request.take[i]);
+        say(harness, "%s %s %d>%d%s", call->request.is_take_back ? "take back" : "scale",
+            name_of(id), call->request.from, call->request.to, list);
+        return;
     }
+    call->is_look = effect->call.observe->pool != NULL;
+    if (call->is_look && harness->on_ask)
+        harness->on_ask(harness, name_of(id), effect->call.observe->pool);
+    call->with_nodes = effect->call.observe->with_nodes;
+    print_templates(harness, effect->call.observe);
+    say(harness, "%s %s%s%s", call->is_look ? "look at" : "observe", name_of(id),
+        call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
 }
 
 static void queue_commit(struct harness *harness, uint64_t ticket)
@@ -361,13 +372,15 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
     if (target->uid)
         (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
-    if (call->pool.member_count > 0) {
+    if (call->pool.member_count > 0 && harness->fleet) {
         fleet_survey(harness->fleet, &call->pool, &arena, &survey, &plan);
         observation.survey = &survey;
         observation.plan = &plan;
         if (find_group(harness, call->id) < 0)
             observation.replicas = observation.status_replicas = plan.size;
     }
+    if (call->is_look && harness->on_look)
+        harness->on_look(harness, name_of(call->id), &observation);
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});

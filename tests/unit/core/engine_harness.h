@@ -56,6 +56,7 @@ struct query_script { /* the answer to a query of this text; without one there i
 
 struct queued_call {
     bool is_scale, is_query, with_pods, with_nodes;
+    bool is_look; /* an observation with a survey */
     as_mono_time at;
     uint64_t ticket;
     char query[256];
@@ -83,6 +84,12 @@ struct staged_commit {
 struct harness;
 typedef void harness_request_fn(struct harness *harness, const struct queued_call *call,
                                 bool is_done);
+
+/* Hears what a pool's look asks for, and makes its survey and plan. */
+typedef void harness_ask_fn(struct harness *harness, const char *name,
+                            const struct as_pool_request *request);
+typedef void harness_look_fn(struct harness *harness, const char *name,
+                             struct as_observation *observation);
 
 struct harness {
     struct as_engine *engine;
@@ -123,8 +130,12 @@ struct harness {
     size_t pod_count;
     harness_request_fn *on_request; /* where set, hears what becomes of every request */
     void *listener;
-    struct scale_script always; /* where set, what becomes of every request */
-    unsigned deadlines;         /* steps for a deadline so far */
+    harness_ask_fn *on_ask;
+    harness_look_fn *on_look;
+    char last_pool_decision[AS_ULID_SIZE]; /* of a pool, for a change */
+    char last_shared[AS_ULID_SIZE];        /* the pool's decision that the last one names */
+    struct scale_script always;            /* where set, what becomes of every request */
+    unsigned deadlines;                    /* steps for a deadline so far */
 
     char last_order[AS_ULID_SIZE]; /* the last decision for a change */
     char last_command[AS_ULID_SIZE];

@@ -144,8 +144,8 @@ struct share {           /* what a pool has decided for this group (engine_share
     struct target *pool; /* NULL: none */
     char *rule, decision[AS_ULID_SIZE]; /* of the pool */
     int32_t to;
-    bool is_up;
-    char **take; /* names of the nodes that leave */
+    bool is_up, is_rest; /* is_rest: of what an earlier increase lacks */
+    char **take;         /* names of the nodes that leave */
     size_t take_count;
     as_mono_time until;
     uint64_t serial; /* of the newest incident at the decision */
@@ -277,7 +277,7 @@ struct target {
     size_t recommendation_count, recommendation_capacity;
     struct ask_list asks;
     size_t ask_count, asks_open;
-    bool with_pods, with_nodes; /* they are requested with the size */
+    bool with_pods, with_nodes, with_survey; /* they are requested with the size */
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;

@@ -80,7 +80,8 @@ static void name_nodes(const struct target *target, const struct as_observation 
     if (intent->to >= intent->from)
         return;
     if (share_is_of(target, intent))
-        take_names(intent, (const char *const *)target->share.take, target->share.take_count);
+        take_names(intent, (const char *const *)target->share.take,
+                   target->share.take_count < count ? target->share.take_count : count);
     else if (plan && group && group->rule->action.is_take)
         take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
 }
@@ -267,7 +268,7 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     record->attempts = 0;
     limits_note_ended(engine, target, intent->from, intent->to, false);
     if (share_is_of(target, intent))
-        share_drop(engine, target);
+        share_on_stay(engine, target, AS_REASON_PAUSED);
     target->intent = intent_free(intent);
     target->dirty = true;
     store_maybe(engine, target);
@@ -279,6 +280,15 @@ static bool is_final(enum as_reason outcome)
 {
     return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
            outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
+}
+
+/* Whether the group backs off: an increase for pods that wait has failed. */
+static bool has_failed_to_fit(struct target *target, const struct intent *intent,
+                              const struct as_scale_result *result)
+{
+    const struct group *group = group_find(target, intent->rule);
+    return intent->to > intent->from && growth_is_failure(result) &&
+           (share_is_of(target, intent) || (group && group->rule->action.is_fit));
 }
 
 /* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
@@ -293,11 +303,14 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         record->message = told;
     if (result->is_shortage && intent->to > intent->from)
         growth_refuse(engine, target);
+    else if (has_failed_to_fit(target, intent, result))
+        growth_fail(engine, target);
     if (is_taken_back && is_final(result->outcome))
         growth_give_up(engine, target);
     /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
-    apply(engine, target, intent, record, result->is_shortage || result->is_partial);
+    apply(engine, target, intent, record,
+          result->is_shortage || result->is_partial || growth_is_failure(result));
     if (is_taken_back)
         shares_on_taken_back(engine, target);
     intent_free(intent);
@@ -310,6 +323,10 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
     growth_begin(engine, target, intent); /* a part of it may still come */
     if (result->is_shortage)
         growth_refuse(engine, target);
+    else if (has_failed_to_fit(target, intent, result)) {
+        growth_fail(engine, target);
+        effect_put_target(engine, target);
+    }
     if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
         growth_give_up(engine, target);
     if (target->growth.is_open)

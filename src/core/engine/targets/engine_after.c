@@ -19,7 +19,8 @@
 static bool is_at_work(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 && !target_is_backing_off(engine, target) &&
-           (target->phase != PHASE_IDLE || target->dirty || target->turn_after.is_held);
+           (target->phase != PHASE_IDLE || target->dirty || target->turn_after.is_held ||
+            target->pool.shares > 0);
 }
 
 static const struct target *find_blocker(const struct as_engine *engine,

@@ -106,6 +106,12 @@ void growth_fail(struct as_engine *engine, struct target *target)
         back_off(engine, target);
 }
 
+bool growth_is_failure(const struct as_scale_result *result)
+{
+    return result->outcome != AS_REASON_APPLIED && !result->is_ambiguous &&
+           result->outcome != AS_REASON_CONFLICT && result->outcome != AS_REASON_THROTTLED;
+}
+
 bool growth_is_backing_off(const struct target *target, as_mono_time now)
 {
     const struct growth *growth = &target->growth;

@@ -20,8 +20,10 @@ void growth_refuse(struct as_engine *engine, struct target *target); /* for lack
 /* The provider says that what was asked for does not come. True: this is new; to be stored. */
 bool growth_hear_shortage(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation);
-/* It has failed for another reason. To be stored. */
+/* An increase has failed for another reason. To be stored. */
 void growth_fail(struct as_engine *engine, struct target *target);
+/* Whether the group backs off for it: not where it may still be done, or was only too early. */
+bool growth_is_failure(const struct as_scale_result *result);
 bool growth_is_backing_off(const struct target *target, as_mono_time now);
 /* What a refused increase lacks. */
 int32_t growth_get_refused(const struct target *target);

@@ -95,6 +95,7 @@ static void observe(struct as_engine *engine, struct target *target)
         templates_fill(engine, pool_get_cluster(engine, target), request);
     else if (target->with_nodes && request->nodes && request->nodes->cluster)
         templates_fill(engine, request->nodes->cluster, request);
+    target->with_survey = request->pool != NULL;
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
@@ -103,9 +104,10 @@ static void observe(struct as_engine *engine, struct target *target)
 
 static void evaluate(struct as_engine *engine, struct target *target)
 {
-    if (engine->stopping || target->phase != PHASE_IDLE || target_is_backing_off(engine, target) ||
-        (!target->ordered.is_set && after_must_wait(engine, target)) ||
-        pool_must_wait(engine, target))
+    if (engine->stopping || target->phase != PHASE_IDLE || pool_is_sharing(engine, target) ||
+        target_is_backing_off(engine, target) ||
+        (!target->ordered.is_set &&
+         (after_must_wait(engine, target) || pool_must_wait(engine, target))))
         return;
     limits_on_evaluate(target);
     if (!is_needed(target) && !target->maybe) {
@@ -115,7 +117,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
     }
     target_set_deadline(engine, target, AS_MONO_NEVER);
     target->generation = engine->generation;
-    if (!target->ordered.is_set && pool_is_asked(target)) { /* a survey cannot be held */
+    if (target->pool.has_turn) { /* its survey cannot be held */
         sources_ask(engine, target);
         if (target->asks_open > 0) {
             target_set_phase(engine, target, PHASE_SAMPLING);
@@ -202,6 +204,8 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     pool_release(engine, target);
     after_release(engine, target);
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
+    if (target->share.pool && target->deadline.us > engine->mono.us + SHARE_LOOK_US)
+        target_set_deadline_in(engine, target, SHARE_LOOK_US);
     if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
         target_set_deadline_in(engine, target, GROWTH_LOOK_US);
     if (target->deadline.us != AS_MONO_NEVER.us)
@@ -239,8 +243,6 @@ static void set_next_look(struct as_engine *engine, struct target *target,
         next = outcome->due.us;
     if (target->maybe && next > engine->mono.us + MAYBE_LOOK_US)
         next = engine->mono.us + MAYBE_LOOK_US;
-    if (target->share.pool && next > engine->mono.us + SHARE_LOOK_US)
-        next = engine->mono.us + SHARE_LOOK_US;
     if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
         next = engine->mono.us + LOOK_AGAIN_MIN_US;
     target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
@@ -279,11 +281,12 @@ static void decide(struct as_engine *engine, struct target *target,
     struct outcome outcome;
     decisions_make(engine, target, observation, &outcome);
     target->desired = outcome.is_decided ? outcome.decision.desired : observation->replicas;
-    if (pool_remember(engine, target, observation)) {
+    const bool is_new = outcome.is_decided && outcome.decision.desired != observation->replicas;
+    if (pool_remember(engine, target, observation,
+                      is_new && outcome.decision.direction == AS_DIRECTION_UP)) {
         effect_put_target(engine, target);
         outcome.is_recorded = true;
     }
-    const bool is_new = outcome.is_decided && outcome.decision.desired != observation->replicas;
     if (is_new && !target->config->pool) {
         actions_begin(engine, target, observation, &outcome);
         return;
@@ -295,7 +298,8 @@ static void decide(struct as_engine *engine, struct target *target,
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
-    target->pool.is_short = false;
+    if (observation->plan)
+        target->pool.is_short = false;
     if (outcome.is_recorded)
         effect_commit(engine);
     if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
@@ -316,7 +320,7 @@ static void go_on(struct as_engine *engine, struct target *target,
     if (target->generation != engine->generation ||
         (sources_need_pods(target) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
-        (pool_is_asked(target) && !observation->survey)) {
+        (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
         target->dirty = true; /* other rules have other queries */
         target_settle_down(engine, target);
         return;
@@ -360,7 +364,6 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
-    share_review(engine, target);
     if (growth_hear_shortage(engine, target, observation)) {
         effect_put_target(engine, target);
         effect_commit(engine);

@@ -61,11 +61,24 @@ static void leave_turns(struct as_engine *engine, struct target *target)
     target->pool.has_turn = target->pool.is_waiting = false;
 }
 
+bool pool_is_sharing(struct as_engine *engine, struct target *target)
+{
+    if (target->pool.shares > 0)
+        target_set_deadline(engine, target, shares_expire(engine, target));
+    if (target->pool.shares > 0)
+        return true; /* the last one makes it ready */
+    if (!target->pool.has_turn)
+        return false;
+    pool_release(engine, target);
+    if (target->pool.is_short || TAILQ_EMPTY(&engine->surveys_waiting))
+        return false;
+    target_make_ready(engine, target); /* behind those that waited for it */
+    return true;
+}
+
 bool pool_must_wait(struct as_engine *engine, struct target *target)
 {
     const struct target *other;
-    if (target->pool.shares > 0)
-        return true; /* the last one makes it ready */
     if (target->pool.has_turn || target->pool.is_waiting)
         leave_turns(engine, target);
     if (!pool_is_asked(target))
@@ -181,7 +194,7 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
 
 const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target)
 {
-    if (!pool_is_asked(target))
+    if (!target->pool.has_turn)
         return NULL;
     struct pool *pool = &target->pool;
     struct as_pool_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
@@ -227,18 +240,37 @@ static bool is_same(const struct as_asked *a, const struct as_asked *b)
            a->is_in_vain == b->is_in_vain && strcmp(a->group, b->group) == 0;
 }
 
-static bool keep_asked(struct pool *pool, const struct as_asked *asked, size_t count)
+static bool was_asked(const struct pool *pool, const struct as_asked *asked)
 {
+    for (size_t i = 0; i < pool->asked_count; i++) {
+        const struct as_asked *known = &pool->asked[i];
+        if (known->shape == asked->shape && known->template_ == asked->template_ &&
+            strcmp(known->group, asked->group) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the plan would ask for is not asked where something else stands against the increase. */
+static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct as_pool_plan *plan,
+                       bool grows)
+{
+    struct as_asked *kept = as_arena_alloc(&engine->arena, plan->asked_count, sizeof(*kept));
+    size_t count = 0;
+    for (size_t i = 0; i < plan->asked_count; i++) {
+        if (grows || was_asked(pool, &plan->asked[i]))
+            kept[count++] = plan->asked[i];
+    }
     bool is_changed = count != pool->asked_count;
     for (size_t i = 0; i < count && !is_changed; i++)
-        is_changed = !is_same(&asked[i], &pool->asked[i]);
+        is_changed = !is_same(&kept[i], &pool->asked[i]);
     if (is_changed)
-        pool_set_asked(pool, asked, count);
+        pool_set_asked(pool, kept, count);
     return is_changed;
 }
 
 bool pool_remember(struct as_engine *engine, struct target *target,
-                   const struct as_observation *observation)
+                   const struct as_observation *observation, bool grows)
 {
     struct pool *pool = &target->pool;
     const struct as_pool_plan *plan = observation->plan;
@@ -250,7 +282,7 @@ bool pool_remember(struct as_engine *engine, struct target *target,
     }
     keep_unneeded(pool, plan->unneeded, plan->unneeded_count);
     pool->waiting = observation->survey->pending_pods;
-    return keep_asked(pool, plan->asked, plan->asked_count);
+    return keep_asked(engine, pool, plan, grows);
 }
 
 /* ---- shares ---- */
@@ -281,7 +313,8 @@ static void share_up(struct as_engine *engine, struct target *pool,
         const struct share_terms terms = {.rule = outcome->decision.rule,
                                           .decision = outcome->id,
                                           .to = group->size + more,
-                                          .is_up = true};
+                                          .is_up = true,
+                                          .is_rest = pool->pool.is_short};
         struct target *to = find_group(engine, pool, group->name);
         if (to && !target_is_backing_off(engine, to))
             share_give(engine, pool, to, &terms);
@@ -315,7 +348,6 @@ static void share_down(struct as_engine *engine, struct target *pool,
 void pool_share(struct as_engine *engine, struct target *target,
                 const struct as_observation *observation, const struct outcome *outcome)
 {
-    target->pool.is_short = false;
     if (outcome->decision.desired > outcome->decision.replicas)
         share_up(engine, target, observation, outcome);
     else

@@ -15,8 +15,11 @@
 
 /* Whether the target has rules with `fit` or `take` in force. */
 bool pool_is_asked(const struct target *target);
-/* True: the target's shares are not settled, or another pool of its cluster has its turn. It is
- * made ready when its turn comes. False: it has its turn now. */
+/* True: the target must stay idle, and is made ready: its shares are not settled (a deadline ends
+ * them), or other pools come first. */
+bool pool_is_sharing(struct as_engine *engine, struct target *target);
+/* True: another pool of the cluster has its turn; the target is made ready when that is over.
+ * False: it has its turn now, if it looks for `fit` or `take`. */
 bool pool_must_wait(struct as_engine *engine, struct target *target);
 /* The target is idle: another pool may have its turn. */
 void pool_release(struct as_engine *engine, struct target *target);
@@ -25,12 +28,12 @@ void pool_forget(struct as_engine *engine, struct target *target);
 /* Whose nodes they are. */
 const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);
 
-/* NULL: no survey is needed. Memory of the step. */
+/* NULL: it does not have its turn. Memory of the step. */
 const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target);
 
-/* Remembers what the plan says; true: what is stored has changed. */
+/* Remembers what the plan says; true: what is stored has changed. `grows`: as the plan says. */
 bool pool_remember(struct as_engine *engine, struct target *target,
-                   const struct as_observation *observation);
+                   const struct as_observation *observation, bool grows);
 /* Shares, turns, and what is remembered in memory alone are over. */
 void pools_on_rules(struct as_engine *engine);
 

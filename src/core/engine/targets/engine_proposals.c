@@ -23,6 +23,8 @@
 
 static bool is_due(const struct as_engine *engine, const struct binding *binding)
 {
+    if (binding->group->target->pool.is_short && !incident_is_held(binding->incident))
+        return true; /* the rest of a step that has begun */
     return binding_get_due(binding).us <= engine->mono.us;
 }
 
@@ -203,18 +205,22 @@ static void propose_endings(struct as_engine *engine, struct target *target,
     }
 }
 
-/* What the pool has decided for this group. */
+/* What the pool has decided for this group. Where it has grown since, no node but those named
+ * leaves. */
 static void propose_share(const struct target *target, struct proposals *proposals)
 {
     const struct share *share = &target->share;
     if (!share->pool)
         return;
+    int64_t to = share->to;
+    if (!share->is_up && to < target->replicas - (int64_t)share->take_count)
+        to = target->replicas - (int64_t)share->take_count;
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
         .rule = share->rule,
         .action = {.kind = share->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
                    .is_to = true,
-                   .size = share->to},
+                   .size = to},
     };
     proposals->origins[proposals->count++] = (struct proposer){.is_share = true};
 }

@@ -34,6 +34,7 @@ void share_give(struct as_engine *engine, struct target *pool, struct target *gr
         .take = copy_names(terms->take, terms->take_count),
         .take_count = terms->take_count,
         .until = {as_time_add(engine->mono.us, SHARE_US)},
+        .is_rest = terms->is_rest,
         .serial = engine->next_serial,
         .at = moment_now(engine),
     };
@@ -63,48 +64,72 @@ void shares_drop_all(struct as_engine *engine)
     }
 }
 
-/* The rest is decided among the other groups, in spite of the pool's lock. */
+/* Nothing comes of it. What an increase lacks is decided among the other groups, in spite of the
+ * pool's lock. */
+static void give_up(struct as_engine *engine, struct target *group)
+{
+    if (group->share.is_up)
+        group->share.pool->pool.is_short = true;
+    share_drop(engine, group);
+}
+
+/* To be committed. */
 static void fail(struct as_engine *engine, struct target *group)
 {
     if (group->share.is_up) {
         growth_fail(engine, group);
-        group->share.pool->pool.is_short = true;
+        effect_put_target(engine, group);
     }
-    share_drop(engine, group);
+    give_up(engine, group);
 }
 
-void share_review(struct as_engine *engine, struct target *group)
+static bool waits_for_place(const struct target *group)
 {
-    if (!group->share.pool || group->share.until.us > engine->mono.us)
-        return;
-    fail(engine, group);
-    effect_put_target(engine, group);
-    effect_commit(engine);
+    return group->turn.is_waiting && group->turn.is_current;
+}
+
+as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
+{
+    const struct as_pool_config *config = pool->config->pool;
+    as_mono_time next = AS_MONO_NEVER;
+    bool has_failed = false;
+    for (size_t i = 0; i < config->group_count; i++) {
+        struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
+        if (!group || group->share.pool != pool)
+            continue;
+        if (waits_for_place(group))
+            group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
+        if (group->share.until.us <= engine->mono.us) {
+            has_failed = has_failed || group->share.is_up;
+            fail(engine, group);
+        } else if (group->share.until.us < next.us) {
+            next = group->share.until;
+        }
+    }
+    if (has_failed)
+        effect_commit(engine);
+    return next;
 }
 
 void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)
 {
-    if (!group->share.pool)
+    if (!group->share.pool || outcome == AS_REASON_THROTTLED)
         return;
-    if (outcome == AS_REASON_THROTTLED) {
-        share_drop(engine, group);
-        return;
-    }
+    const bool is_up = group->share.is_up;
     fail(engine, group);
-    effect_put_target(engine, group);
-    effect_commit(engine);
+    if (is_up)
+        effect_commit(engine);
 }
 
 void share_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason)
 {
-    struct share *share = &group->share;
-    if (!share->pool)
+    if (!group->share.pool)
         return;
-    if (reason == AS_REASON_BUDGET)
-        share->until.us = as_time_add(engine->mono.us, SHARE_US);
-    else if (reason == AS_REASON_PAUSED || reason == AS_REASON_DRY_RUN ||
-             reason == AS_REASON_NO_CHANGE)
+    if (reason == AS_REASON_NO_CHANGE) /* the size is there already */
         share_drop(engine, group);
+    else if (reason == AS_REASON_PAUSED || reason == AS_REASON_DRY_RUN ||
+             reason == AS_REASON_COOLDOWN) /* of these the pool knows at its next look */
+        give_up(engine, group);
 }
 
 bool share_is_of(const struct target *group, const struct intent *intent)
@@ -114,44 +139,49 @@ bool share_is_of(const struct target *group, const struct intent *intent)
            (intent->to > intent->from) == share->is_up;
 }
 
-/* The pool's lock begins with the first share that is applied. */
-void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
-                      bool is_short)
+/* The pool's lock, and the step of its rule: with the first share that is applied. */
+static void begin_lock(struct as_engine *engine, const struct share *share,
+                       const struct intent *intent)
 {
-    struct share *share = &group->share;
     struct target *pool = share->pool;
-    if (!share_is_of(group, intent))
-        return;
+    struct as_moment *last = share->is_up ? &pool->last_up : &pool->last_down;
+    if (as_moment_is_set(*last) && last->mono.us >= share->at.mono.us)
+        return; /* of another share of the same decision */
     const struct intent decided = {.rule = share->rule,
                                    .from = intent->from,
                                    .to = intent->to,
                                    .serial = share->serial,
                                    .at = share->at,
                                    .generation = engine->generation};
-    *(share->is_up ? &pool->last_up : &pool->last_down) = moment_now(engine);
+    *last = moment_now(engine);
     if (!share->is_up)
         pool->last_step_down = moment_now(engine);
-    steps_count(engine, pool, &decided);
+    lock_cause_free(&pool->cause);
+    pool->cause = (struct lock_cause){.is_set = true, .rule = as_xstrdup(share->rule)};
+    memcpy(pool->cause.id, share->decision, AS_ULID_SIZE);
+    if (!share->is_rest)
+        steps_count(engine, pool, &decided);
     target_set_keep(engine, pool);
     effect_put_target(engine, pool);
-    pool->pool.is_short = pool->pool.is_short || (is_short && share->is_up);
-    share_drop(engine, group);
+}
+
+void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
+                      bool is_short)
+{
+    if (!share_is_of(group, intent))
+        return;
+    begin_lock(engine, &group->share, intent);
+    if (is_short)
+        give_up(engine, group);
+    else
+        share_drop(engine, group);
 }
 
 void share_on_failure(struct as_engine *engine, struct target *group,
                       const struct as_scale_result *result)
 {
-    const struct share *share = &group->share;
-    if (!share->pool || result->is_ambiguous || result->outcome == AS_REASON_CONFLICT)
-        return; /* it may still be carried out, or is tried again */
-    if (result->outcome == AS_REASON_THROTTLED) {
-        share_drop(engine, group);
-        return;
-    }
-    const bool is_up = share->is_up;
-    fail(engine, group);
-    if (is_up)
-        effect_put_target(engine, group);
+    if (group->share.pool && growth_is_failure(result))
+        fail(engine, group); /* else it may still be carried out, or is tried again */
 }
 
 void shares_on_taken_back(struct as_engine *engine, struct target *group)

@@ -19,6 +19,7 @@ struct share_terms {
     const char *rule, *decision; /* of the pool; copied */
     int32_t to;
     bool is_up;
+    bool is_rest;            /* of what an earlier increase lacks: no step of its own */
     const char *const *take; /* down: names of the nodes that leave; copied */
     size_t take_count;
 };
@@ -26,8 +27,8 @@ struct share_terms {
 void share_give(struct as_engine *engine, struct target *pool, struct target *group,
                 const struct share_terms *terms);
 
-/* The group was observed: ends a share that is overdue. */
-void share_review(struct as_engine *engine, struct target *group);
+/* Ends the pool's shares that are overdue, and returns when the next one is. */
+as_mono_time shares_expire(struct as_engine *engine, const struct target *pool);
 /* The group could not be observed. */
 void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
 /* The group decided to stay at its size. */
@@ -40,7 +41,8 @@ void share_on_applied(struct as_engine *engine, struct target *group, const stru
 void share_on_failure(struct as_engine *engine, struct target *group,
                       const struct as_scale_result *result);
 
-void share_drop(struct as_engine *engine, struct target *group); /* the pool decides anew */
+/* It is over; after the last one the pool decides anew. */
+void share_drop(struct as_engine *engine, struct target *group);
 void shares_drop_all(struct as_engine *engine);
 
 /* An increase of the group did not come, and was taken back: its pool decides anew, now. */
