@@ -1,770 +1,284 @@
 /*
- * Pools in the engine: their decisions reach their groups as shares, which the groups carry out by
- * themselves. What a cluster has is made up here: each pod that waits needs a node of its own, and
- * what was bought since the start is on its way.
+ * Pools in the engine: their decisions reach their groups as shares, groups that fail lose their
+ * turn to the others, and pools of one cluster decide in turn. The cluster is a fleet (fleet.h).
  */
 #include "engine_harness.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include <alertscaler/base/arena.h>
-
-#define GROUPS_MAX 8
-#define LOOKS_MAX  4
-#define START      4 /* size of every group, by the harness */
-
-struct look { /* of one pool: what the engine asked with it */
-    char name[32];
-    struct as_arena arena;
-    struct as_pool_request request;
-    struct as_survey survey;
-    struct as_survey_group groups[GROUPS_MAX];
-    struct as_pool_plan plan;
-    struct as_pool_group_plan group_plans[GROUPS_MAX];
-    const char *take[4];
-    uint32_t take_group[4];
-    struct as_unneeded unneeded[4];
-    struct as_asked asked[2];
-};
-
-static struct world { /* the cluster that all pools of a test look at */
-    int32_t pods;     /* that wait for a node of their own */
-    struct {
-        const char *node, *group;
-    } unneeded[4];
-    bool is_unknown; /* the facts are not fresh */
-    bool asks;       /* the shapes are not fully checked */
-    size_t known;    /* unneeded nodes, and pairs that were asked, in the last request */
-    size_t known_asked;
-    struct look looks[LOOKS_MAX];
-} world;
-
-static struct look *find_look(const char *name)
-{
-    size_t i = 0;
-    while (world.looks[i].name[0] && strcmp(world.looks[i].name, name) != 0)
-        cr_assert_lt(++i, LOOKS_MAX);
-    (void)snprintf(world.looks[i].name, sizeof(world.looks[i].name), "%s", name);
-    return &world.looks[i];
-}
-
-static void forget_look(struct look *look)
-{
-    as_pool_request_deinit(&look->request);
-    as_arena_deinit(&look->arena);
-}
-
-static void on_ask(struct harness *harness, const char *name, const struct as_pool_request *request)
-{
-    (void)harness;
-    struct look *look = find_look(name);
-    cr_assert_leq(request->member_count, GROUPS_MAX);
-    forget_look(look);
-    as_pool_request_copy(request, &look->arena, &look->request);
-    world.known = request->unneeded_count;
-    world.known_asked = request->asked_count;
-}
-
-static int32_t get_size(struct harness *harness, const struct as_pool_member *member)
-{
-    return harness_target(harness, member->ref->id)->size;
-}
-
-static void fill_groups(struct harness *harness, struct look *look, struct as_observation *out)
-{
-    const struct as_pool_request *request = &look->request;
-    out->replicas = 0;
-    for (size_t i = 0; i < request->member_count; i++) {
-        const struct as_pool_member *member = &request->members[i];
-        const int32_t size = get_size(harness, member);
-        look->groups[i] = (struct as_survey_group){.name = member->name,
-                                                   .is_member = member->is_member,
-                                                   .size = size,
-                                                   .min = member->min,
-                                                   .max = member->max,
-                                                   .closed = member->closed};
-        look->group_plans[i] = (struct as_pool_group_plan){.fit = size, .take_to = size};
-        out->replicas += member->is_member ? size : 0;
-    }
-    out->status_replicas = out->replicas;
-}
-
-/* Each group gets what it has room for, the first one first. */
-static void plan_fit(struct look *look)
-{
-    int32_t lacking = world.pods;
-    for (size_t i = 0; i < look->request.member_count; i++)
-        lacking -= look->groups[i].size - START;
-    for (size_t i = 0; i < look->request.member_count && lacking > 0; i++) {
-        const struct as_survey_group *group = &look->groups[i];
-        if (!group->is_member || group->closed != AS_REASON_SCALED)
-            continue;
-        const int32_t room = group->max - group->size, more = lacking < room ? lacking : room;
-        look->group_plans[i].fit += more;
-        look->plan.fit_size += more;
-        lacking -= more;
-    }
-    if (world.asks && look->plan.fit_size > look->plan.size) {
-        look->asked[0] = (struct as_asked){.shape = 1, .template_ = 2, .group = "a", .at = {1}};
-        look->plan.asked = look->asked;
-        look->plan.asked_count = 1;
-    }
-}
-
-static void plan_take(struct look *look, as_wall_time now)
-{
-    struct as_pool_plan *plan = &look->plan;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(world.unneeded) && world.unneeded[i].node; i++) {
-        for (uint32_t at = 0; at < look->request.member_count; at++) {
-            if (strcmp(look->groups[at].name, world.unneeded[i].group) != 0 ||
-                look->groups[at].closed == AS_REASON_PAUSED)
-                continue;
-            look->take_group[plan->take_count] = at;
-            look->take[plan->take_count++] = world.unneeded[i].node;
-            plan->take_size--;
-        }
-        look->unneeded[plan->unneeded_count++] =
-            (struct as_unneeded){.node = world.unneeded[i].node, .since = {true, now}};
-    }
-}
-
-static void on_look(struct harness *harness, const char *name, struct as_observation *out)
-{
-    struct look *look = find_look(name);
-    const int32_t size = out->replicas;
-    fill_groups(harness, look, out);
-    if (!strcmp(look->request.members[0].name, name)) /* a group by itself */
-        out->replicas = out->status_replicas = size;
-    look->survey = (struct as_survey){.groups = look->groups,
-                                      .group_count = look->request.member_count,
-                                      .error = world.is_unknown ? "stale" : NULL};
-    out->survey = &look->survey;
-    if (world.is_unknown)
-        return;
-    look->plan = (struct as_pool_plan){.size = out->replicas,
-                                       .fit_size = out->replicas,
-                                       .take_size = out->replicas,
-                                       .fit_reason = AS_REASON_NO_CHANGE,
-                                       .groups = look->group_plans,
-                                       .take = look->take,
-                                       .take_group = look->take_group,
-                                       .unneeded = look->unneeded};
-    if (look->request.with_fit)
-        plan_fit(look);
-    if (look->request.with_take)
-        plan_take(look, harness->wall);
-    out->plan = &look->plan;
-}
-
-/* What has left is unneeded no more. */
-static void on_request(struct harness *harness, const struct queued_call *call, bool is_done)
-{
-    (void)harness;
-    if (is_done && call->request.take_count > 0)
-        memset(world.unneeded, 0, sizeof(world.unneeded));
-}
+#define GIB  (INT64_C(1) << 30)
+#define BOOT (20 * AS_US_PER_S)
 
 static const struct spec workers = {
-    .targets = {{.name = "a", .is_group = true, .cluster = "c", .min = 1, .max = 6},
-                {.name = "b", .is_group = true, .cluster = "c", .min = 1, .max = 9},
-                {.name = "other", .is_group = true, .cluster = "c", .max = 9},
-                {.name = "far", .is_group = true, .cluster = "d", .max = 9},
-                {.name = "workers", .pool = {"a", "b"}, .max = 20, .up = 180, .down = 60}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "workers", .fit = true},
+    .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                {.name = "both", .pool = {"cheap", "dear"}, .max = 12, .down = 60}},
+    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true},
               {.name = "idle",
                .match = {"alertname=Idle"},
-               .target = "workers",
+               .target = "both",
                .take = true,
                .guard = "none"}},
 };
 
-static void begin(struct harness *harness, const struct spec *spec)
-{
-    memset(&world, 0, sizeof(world));
-    harness->on_ask = on_ask;
-    harness->on_look = on_look;
-    harness->on_request = on_request;
-    harness_start(harness, spec);
-}
+static const struct fleet_group groups[] = {
+    {.name = "cheap",
+     .max = 10,
+     .capacity = 100,
+     .boot_us = BOOT,
+     .cpu = 2000,
+     .memory = 8 * GIB,
+     .ready_timeout_us = 10 * AS_US_PER_MIN},
+    {.name = "dear",
+     .size = 1,
+     .min = 1,
+     .max = 10,
+     .capacity = 100,
+     .boot_us = BOOT,
+     .cpu = 2000,
+     .memory = 8 * GIB,
+     .ready_timeout_us = 10 * AS_US_PER_MIN},
+};
 
-static void end(struct harness *harness)
-{
-    for (size_t i = 0; i < LOOKS_MAX; i++)
-        forget_look(&world.looks[i]);
-    harness_stop(harness);
-}
-
-#define WITH_WORLD(name, spec)                                                                     \
-    struct harness name = {0};                                                                     \
-    begin(&(name), &(spec))
+static struct fleet fleet;
 
 static bool has(const char *text, const char *part)
 {
     return strstr(text, part) != NULL;
 }
 
-static int32_t size_of(struct harness *harness, const char *name)
+static void start(struct harness *harness, const struct spec *spec)
 {
-    return harness_target(harness, name)->size;
+    harness_start(harness, spec);
+    fleet_init(&fleet, groups, AS_ARRAY_SIZE(groups), harness->wall);
+    harness->fleet = &fleet;
+    fleet_add_pods(&fleet, 0, 4); /* which fill the node of `dear` */
+    tick(harness, 120);
+    cr_assert_eq(fleet_count_waiting(&fleet), 0);
+    (void)said(harness);
 }
 
-static const struct as_pool_member *find_member(const char *pool, const char *name)
+static void stop(struct harness *harness)
 {
-    const struct as_pool_request *request = &find_look(pool)->request;
-    for (size_t i = 0; i < request->member_count; i++) {
-        if (strcmp(request->members[i].name, name) == 0)
-            return &request->members[i];
-    }
-    return NULL;
+    harness_stop(harness);
+    fleet_deinit(&fleet);
 }
 
-static struct as_target_view viewed;
-static const char *view_of;
-
-static void take_view(void *context, const struct as_target_view *view)
+Test(engine_pools, pods_that_wait_bring_nodes_and_the_pool_rests)
 {
-    (void)context;
-    if (view->name && strcmp(view->name, view_of) == 0)
-        viewed = *view;
-}
-
-static const struct as_target_view *see(struct harness *harness, const char *name)
-{
-    view_of = name;
-    as_engine_visit_targets(harness->engine, harness->mono, harness->wall, take_view, NULL);
-    return &viewed;
-}
-
-static bool is_up_locked(struct harness *harness, const char *name)
-{
-    return as_moment_is_set(see(harness, name)->up_locked_until);
-}
-
-Test(engine_pools, a_decision_reaches_the_groups_as_shares)
-{
-    WITH_WORLD(h, workers);
-    world.pods = 3;
-    fire(&h, "Wait", 990);
-    const char *text = said(&h);
-    cr_expect(
-        has(text, "look at workers; decided workers 8>11 scaled by wait; observe a; observe b"),
-        "%s", text);
-    cr_expect(has(text, "decided a 4>6 scaled by wait"), "%s", text);
-    cr_expect(has(text, "decided b 4>5 scaled by wait"), "%s", text);
-    cr_expect(has(text, "acted a 4>6 applied") && has(text, "acted b 4>5 applied"), "%s", text);
-    cr_expect_not(has(text, "scale workers"), "a pool sets no size");
-    cr_expect_str_eq(h.last_shared, h.last_pool_decision, "a group's decision names its pool's");
-    cr_expect(is_up_locked(&h, "workers"), "the pool's lock has begun");
-    cr_expect_not(is_up_locked(&h, "a"), "a group has no lock of its own");
-    end(&h);
-}
-
-Test(engine_pools, a_look_tells_of_all_groups_of_the_cluster)
-{
-    WITH_WORLD(h, workers);
-    fire(&h, "Wait", 990);
-    const struct as_pool_request *request = &find_look("workers")->request;
-    cr_assert_eq(request->member_count, 3, "a group of another cluster is left out");
-    cr_expect_str_eq(request->members[0].name, "a", "in the pool's order");
-    cr_expect_str_eq(request->members[1].name, "b");
-    cr_expect(request->members[1].is_member);
-    cr_expect_not(find_member("workers", "other")->is_member);
-    cr_expect_eq(find_member("workers", "b")->max, 9);
-    cr_expect_eq(request->min, 2, "the sum of the groups' minima");
-    cr_expect_eq(request->max, 20);
-    cr_expect(request->with_fit && !request->with_take, "only what rules in force ask for");
-    fire(&h, "Idle", 991);
-    cr_expect(find_look("workers")->request.with_take);
-    end(&h);
-}
-
-Test(engine_pools, nodes_leave_by_name)
-{
-    WITH_WORLD(h, workers);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    world.unneeded[1].node = "n2", world.unneeded[1].group = "b";
-    fire(&h, "Idle", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "decided workers 8>6 scaled by idle"), "%s", text);
-    cr_expect(has(text, "scale b 4>2 without n1,n2"), "%s", text);
-    cr_expect_eq(size_of(&h, "a"), START);
-    end(&h);
-}
-
-Test(engine_pools, a_group_that_has_grown_since_loses_only_the_named_nodes)
-{
-    WITH_WORLD(h, workers);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Idle", 990);
-    harness_target(&h, "b")->size = 6;
-    harness_target(&h, "b")->is_hanging = false;
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
     (void)said(&h);
-    harness_settle(&h);
-    cr_expect(has(said(&h), "scale b 6>5 without n1"));
-    end(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 1>3 scaled by wait"), "%s", text);
+    cr_expect(has(text, "decided cheap 0>2 scaled by wait"), "%s", text);
+    cr_expect(has(text, "acted cheap 0>2 applied"), "%s", text);
+    tick(&h, 300);
+    text = said(&h);
+    cr_expect_not(has(text, "scale "), "what is on its way is enough: %s", text);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
 }
 
-Test(engine_pools, until_its_shares_are_settled_a_pool_is_not_evaluated)
+Test(engine_pools, nodes_that_are_unneeded_leave_by_name)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 3;
-    harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Wait", 990);
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet.groups[0].size = 3;
+    tick(&h, 120);
+    fire(&h, "Idle", 1000);
+    tick(&h, 500);
+    cr_expect_eq(fleet.groups[0].size, 3, "not unneeded for long enough");
+    tick(&h, 300);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 4>1 scaled by idle"), "%s", text);
+    cr_expect(has(text, "acted cheap 3>0 applied"), "%s", text);
+    cr_expect_eq(fleet.groups[1].size, 1);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, a_group_that_refuses_loses_its_turn_at_once)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
     (void)said(&h);
-    fire(&h, "Wait,job=x", 991);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted cheap 0>2 rejected"), "%s", text);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    tick(&h, 240);
+    text = said(&h);
+    cr_expect_not(has(text, "scale cheap"), "it backs off: %s", text);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, a_share_that_is_not_applied_goes_to_the_others_after_30_seconds)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_target(&h, "cheap")->in_progress = true; /* only when it is asked for itself */
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided cheap 0 in_progress (2)"), "%s", text);
     tick(&h, 20);
-    cr_expect_not(has(said(&h), "look at workers"));
-    harness_target(&h, "b")->is_hanging = false;
-    harness_settle(&h);
-    const char *text = said(&h);
-    cr_expect(has(text, "acted b 4>5 applied"), "%s", text);
-    cr_expect(has(text, "look at workers"), "%s", text);
-    end(&h);
+    cr_expect_not(has(said(&h), "scale dear"));
+    tick(&h, 30);
+    text = said(&h);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    stop(&h);
 }
 
-Test(engine_pools, a_group_without_capacity_does_not_hold_up_one_with)
+Test(engine_pools, a_paused_group_is_closed_and_a_pause_in_between_gives_its_share_back)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 2;
-    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
-    fire(&h, "Wait", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "acted a 4>6 rejected"), "%s", text);
-    cr_expect(has(text, "acted b 4>6 applied"), "%s", text);
-    cr_expect(is_up_locked(&h, "a"), "it backs off");
-    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_COOLDOWN);
-    end(&h);
-}
-
-Test(engine_pools, any_failure_of_an_increase_backs_its_group_off)
-{
-    static const enum as_reason outcomes[] = {AS_REASON_REJECTED, AS_REASON_FORBIDDEN,
-                                              AS_REASON_UNREACHABLE, AS_REASON_TIMEOUT};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
-        WITH_WORLD(h, workers);
-        world.pods = 1;
-        harness_script(&h, (struct scale_script){.outcome = outcomes[i]});
-        fire(&h, "Wait", 990);
-        cr_expect(is_up_locked(&h, "a"), "%s", as_reason_get_word(outcomes[i]));
-        cr_expect_eq(size_of(&h, "b"), START + 1, "%s", as_reason_get_word(outcomes[i]));
-        end(&h);
-    }
-}
-
-Test(engine_pools, after_a_conflict_or_when_throttled_the_group_is_tried_again)
-{
-    static const enum as_reason outcomes[] = {AS_REASON_CONFLICT, AS_REASON_THROTTLED};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
-        WITH_WORLD(h, workers);
-        world.pods = 1;
-        harness_script(&h, (struct scale_script){.outcome = outcomes[i]});
-        fire(&h, "Wait", 990);
-        tick(&h, 10);
-        const char *text = said(&h);
-        cr_expect(has(text, "acted a 4>5 applied"), "%s", text);
-        cr_expect_not(is_up_locked(&h, "a"));
-        cr_expect_eq(size_of(&h, "b"), START);
-        end(&h);
-    }
-}
-
-Test(engine_pools, the_rest_is_decided_despite_the_pools_lock)
-{
-    WITH_WORLD(h, workers);
-    world.pods = 3;
-    harness_target(&h, "b")->max = 5;
-    fire(&h, "Wait", 990); /* a gets 2 and begins the lock, b gets 1 */
-    cr_assert(is_up_locked(&h, "workers"));
-    end(&h);
-
-    begin(&h, &workers);
-    world.pods = 2;
-    harness_target(&h, "a")->size = 5;
-    world.pods = 3;
-    harness_target(&h, "a")->is_hanging = true; /* b is applied and begins the lock */
-    fire(&h, "Wait", 990);
-    cr_assert(is_up_locked(&h, "workers"), "%s", said(&h));
-    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
-    harness_target(&h, "a")->is_hanging = false;
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "cheap"});
     (void)said(&h);
-    harness_settle(&h);
+    fire(&h, "Wait", 1000);
     const char *text = said(&h);
-    cr_expect(has(text, "acted a 5>6 rejected"), "%s", text);
-    cr_expect(has(text, "acted b 5>6 applied"), "at once: %s", text);
-    end(&h);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    cr_expect_not(has(text, "decided cheap"), "%s", text);
+    stop(&h);
 }
 
-Test(engine_pools, a_share_that_is_not_applied_in_time_goes_to_others)
+Test(engine_pools, the_lock_begins_with_the_first_share)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 2;
-    harness_target(&h, "a")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    tick(&h, 29);
-    cr_expect_eq(size_of(&h, "b"), START, "not yet");
-    tick(&h, 2);
-    cr_expect_eq(size_of(&h, "b"), START + 2, "%s", said(&h));
-    cr_expect(is_up_locked(&h, "a"), "it backs off");
-    end(&h);
-}
-
-Test(engine_pools, a_share_waits_for_a_place_within_the_limits)
-{
-    struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
-    begin(&h, &workers);
-    world.pods = 3;
-    fire(&h, "Wait", 990);
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet.groups[0].size = 2;
+    tick(&h, 120);
+    fire(&h, "Idle", 1000);
+    tick(&h, 700);
+    cr_expect(has(said(&h), "acted cheap 2>0 applied"));
+    fleet.groups[0].size = 2; /* somebody else's */
+    tick(&h, 30);
     const char *text = said(&h);
-    cr_expect(has(text, "acted a 4>6 applied"), "the pool's decision takes no place: %s", text);
-    cr_expect(has(text, "decided b 4 budget (5) by wait"), "%s", text);
-    tick(&h, 80);
-    cr_expect_not(is_up_locked(&h, "b"), "it is not given up");
-    tick(&h, 12);
-    cr_expect_eq(size_of(&h, "b"), START + 1, "%s", said(&h));
-    end(&h);
+    cr_expect_not(has(text, "scale cheap"), "%s", text);
+    harness_crash(&h, 1);
+    tick(&h, 10);
+    cr_expect_eq(fleet.groups[0].size, 2, "unneeded times begin anew");
+    stop(&h);
 }
 
-Test(engine_pools, what_a_paused_group_cannot_do_others_do)
+Test(engine_pools, a_crash_between_decision_and_share_decides_anew_and_nothing_twice)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 2;
-    harness_target(&h, "a")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "a"});
-    harness_target(&h, "a")->is_hanging = false;
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    h.hold_calls = true;
+    fire(&h, "Wait", 1000);
+    harness_settle_to_request(&h);
+    (void)said(&h);
+    harness_crash(&h, 1);
+    h.hold_calls = false;
     harness_settle(&h);
+    tick(&h, 120);
+    cr_expect_eq(fleet.groups[0].size + fleet.groups[1].size, 3, "%s", said(&h));
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, new_rules_drop_shares_and_the_pool_decides_anew)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_target(&h, "cheap")->in_progress = true;
+    fire(&h, "Wait", 1000);
+    harness_target(&h, "cheap")->in_progress = false;
+    (void)said(&h);
+    harness_reload(&h, &workers);
     const char *text = said(&h);
-    cr_expect(has(text, "decided a 4 paused (6) by wait"), "%s", text);
-    cr_expect(has(text, "acted b 4>6 applied"), "%s", text);
-    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_PAUSED);
-    end(&h);
+    cr_expect(has(text, "acted cheap 0>2 applied"), "%s", text);
+    stop(&h);
 }
 
-Test(engine_pools, the_kill_switch_stops_shares)
+Test(engine_pools, two_pools_of_a_cluster_do_not_both_buy_for_one_pod)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 3;
-    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    harness_halt(&h, "stop");
-    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = false;
-    harness_settle(&h);
+    static const struct spec two = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                    {.name = "one", .pool = {"cheap"}, .max = 10},
+                    {.name = "other", .pool = {"dear"}, .max = 10}},
+        .rules = {{.name = "a", .match = {"alertname=Wait"}, .target = "one", .fit = true},
+                  {.name = "b", .match = {"alertname=Wait"}, .target = "other", .fit = true}},
+    };
+    struct harness h = {0};
+    start(&h, &two);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    fire(&h, "Wait", 1000);
+    tick(&h, 120);
+    cr_expect_eq(fleet.groups[0].size + fleet.groups[1].size, 3, "%s", said(&h));
+    stop(&h);
+}
+
+Test(engine_pools, a_dry_run_of_the_pool_changes_nothing)
+{
+    struct spec dry = workers;
+    dry.targets[2].dry_run = true;
+    struct harness h = {0};
+    start(&h, &dry);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 1 dry_run (3)"), "%s", text);
     tick(&h, 60);
     cr_expect_not(has(said(&h), "scale "));
-    harness_halt(&h, NULL);
-    tick(&h, 60);
-    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 3);
-    end(&h);
+    stop(&h);
 }
 
-Test(engine_pools, after_a_crash_between_two_shares_the_pool_decides_anew)
+Test(engine_pools, an_order_for_a_pool_is_refused_and_one_for_a_group_is_done)
 {
-    WITH_WORLD(h, workers);
-    world.pods = 3;
-    harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    cr_assert_eq(size_of(&h, "a"), 6, "%s", said(&h));
-    harness_target(&h, "b")->is_hanging = false;
-    harness_crash(&h, 2);
-    cr_expect(is_up_locked(&h, "workers"), "the lock was stored with the first share");
-    cr_expect_eq(size_of(&h, "b"), START);
-    tick(&h, 190);
-    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 3, "no more and no less");
-    end(&h);
-}
-
-Test(engine_pools, new_rules_end_open_shares)
-{
-    WITH_WORLD(h, workers);
-    struct spec changed = workers;
-    changed.rules[0].name = "wait2";
-    world.pods = 2;
-    harness_target(&h, "a")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    harness_reload(&h, &changed);
-    harness_target(&h, "a")->is_hanging = false;
-    (void)said(&h);
-    harness_settle(&h);
-    tick(&h, 20);
-    const char *text = said(&h);
-    cr_expect_not(has(text, "scaled by wait;"), "%s", text);
-    cr_expect_eq(size_of(&h, "a"), START + 2, "decided anew: %s", text);
-    end(&h);
-}
-
-Test(engine_pools, an_order_for_a_group_comes_before_its_share)
-{
-    WITH_WORLD(h, workers);
-    world.pods = 1;
-    harness_target(&h, "a")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "a", .replicas = 6});
-    harness_target(&h, "a")->is_hanging = false;
-    harness_settle(&h);
-    tick(&h, 40);
-    const char *text = said(&h);
-    cr_expect(has(text, "ordered a 4>6 applied"), "%s", text);
-    cr_expect_eq(size_of(&h, "a"), 6, "the share is there already: %s", text);
-    cr_expect_not(is_up_locked(&h, "a"), "nothing has failed");
-    cr_expect_eq(size_of(&h, "b"), START);
-    end(&h);
-}
-
-Test(engine_pools, a_pool_takes_no_ordered_size)
-{
-    WITH_WORLD(h, workers);
-    harness_order(&h,
-                  (struct as_order){.kind = AS_ORDER_SCALE, .target = "workers", .replicas = 9});
-    cr_expect(has(said(&h), "scale workers 9 refused"));
+    struct harness h = {0};
+    start(&h, &workers);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "both", .replicas = 5});
     cr_expect_str_eq(h.last_message,
                      "a pool has no size of its own: order the size of one of its groups");
-    end(&h);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "cheap", .replicas = 2});
+    cr_expect_eq(fleet.groups[0].size, 2);
+    stop(&h);
 }
 
-Test(engine_pools, in_a_dry_run_of_all_the_pool_says_what_it_would_do)
+Test(engine_pools, a_group_is_a_pool_of_itself)
 {
-    struct harness h = {.config.dry_run = true};
-    begin(&h, &workers);
-    world.pods = 2;
-    fire(&h, "Wait", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "decided workers 8 dry_run (10) by wait"), "%s", text);
-    cr_expect_not(has(text, "decided a"), "no share: %s", text);
-    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_SCALED, "that is not the group's");
-    end(&h);
-}
-
-Test(engine_pools, a_group_in_dry_run_is_closed)
-{
-    struct spec spec = workers;
-    spec.targets[0].dry_run = true;
-    WITH_WORLD(h, spec);
-    world.pods = 2;
-    fire(&h, "Wait", 990);
-    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_DRY_RUN);
-    cr_expect_eq(size_of(&h, "b"), START + 2);
-    end(&h);
-}
-
-static const struct spec two_pools = {
-    .targets = {{.name = "a", .is_group = true, .cluster = "c", .max = 9},
-                {.name = "b", .is_group = true, .cluster = "c", .max = 9},
-                {.name = "one", .pool = {"a"}, .max = 20},
-                {.name = "two", .pool = {"b"}, .max = 20}},
-    .rules = {{.name = "wait1", .match = {"alertname=Wait"}, .target = "one", .fit = true},
-              {.name = "wait2", .match = {"alertname=Wait"}, .target = "two", .fit = true}},
-};
-
-Test(engine_pools, two_pools_do_not_both_buy_for_one_pod)
-{
-    WITH_WORLD(h, two_pools);
-    world.pods = 1;
-    fire(&h, "Wait", 990);
+    static const struct spec lone = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10}},
+        .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "cheap", .fit = true},
+                  {.name = "idle",
+                   .match = {"alertname=Idle"},
+                   .target = "cheap",
+                   .take = true,
+                   .guard = "none"}},
+    };
+    struct harness h = {0};
+    start(&h, &lone);
+    fleet_add_pods(&fleet, 0, 6);
     tick(&h, 60);
-    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 1, "%s", said(&h));
-    end(&h);
-}
-
-Test(engine_pools, pools_of_a_cluster_decide_in_turn)
-{
-    WITH_WORLD(h, two_pools);
-    world.pods = 12; /* more than one of them has room for */
-    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    const char *text = said(&h);
-    cr_expect_neq(has(text, "look at one"), has(text, "look at two"), "one of them: %s", text);
-    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = false;
-    harness_settle(&h);
-    tick(&h, 20);
-    cr_expect_eq(size_of(&h, "a"), 9, "%s", said(&h));
-    cr_expect_eq(size_of(&h, "b"), 9);
-    end(&h);
-}
-
-Test(engine_pools, a_pool_that_keeps_buying_lets_others_have_their_turn)
-{
-    WITH_WORLD(h, two_pools);
-    world.pods = 12;
-    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    fire(&h, "Wait,job=x", 991); /* news for the pool that has its turn */
-    const bool is_one = has(said(&h), "look at one");
-    harness_target(&h, is_one ? "a" : "b")->is_hanging = false;
-    harness_settle(&h);
-    const char *text = said(&h), *first = strstr(text, "look at ");
-    cr_assert_not_null(first, "%s", text);
-    cr_expect(has(first, is_one ? "look at two" : "look at one") &&
-                  strncmp(first, is_one ? "look at two" : "look at one", 11) == 0,
-              "%s", text);
-    end(&h);
-}
-
-Test(engine_pools, what_is_unneeded_is_remembered_in_memory_alone)
-{
-    WITH_WORLD(h, workers);
-    struct spec locked = workers;
-    locked.targets[4].dry_run = true; /* it stays unneeded */
-    harness_reload(&h, &locked);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    fire(&h, "Idle", 990);
-    tick(&h, 16);
-    cr_expect_eq(world.known, 1);
-    harness_reload(&h, &locked);
-    cr_expect_eq(world.known, 0, "new rules begin anew");
-    tick(&h, 16);
-    cr_assert_eq(world.known, 1);
-    harness_crash(&h, 1);
-    cr_expect_eq(world.known, 0, "so does a start");
-    tick(&h, 16);
-    cr_assert_eq(world.known, 1);
-    world.is_unknown = true;
-    tick(&h, 16);
-    tick(&h, 16);
-    cr_expect_eq(world.known, 0, "so do facts that are not there");
-    end(&h);
-}
-
-Test(engine_pools, what_was_asked_is_stored_before_the_increase)
-{
-    WITH_WORLD(h, workers);
-    world.pods = 1;
-    world.asks = true;
-    harness_target(&h, "a")->is_hanging = true;
-    fire(&h, "Wait", 990);
-    harness_crash(&h, 1);
-    cr_expect_eq(world.known_asked, 1);
-    end(&h);
-}
-
-Test(engine_pools, what_was_not_asked_after_all_is_not_stored)
-{
-    struct harness h = {.config.dry_run = true};
-    begin(&h, &workers);
-    world.pods = 1;
-    world.asks = true;
-    fire(&h, "Wait", 990);
-    tick(&h, 16);
-    cr_expect_eq(world.known_asked, 0);
-    end(&h);
-}
-
-Test(engine_pools, without_facts_nothing_is_bought_or_taken)
-{
-    WITH_WORLD(h, workers);
-    world.pods = 2;
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    world.is_unknown = true;
-    fire(&h, "Wait", 990);
-    fire(&h, "Idle", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "metric_unavailable"), "%s", text);
-    cr_expect_not(has(text, "scale "), "%s", text);
-    end(&h);
-}
-
-Test(engine_pools, to_take_needs_a_proof_at_that_moment)
-{
-    struct spec spec = workers;
-    spec.rules[1].guard = NULL; /* and no watchdog has been seen */
-    WITH_WORLD(h, spec);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    fire(&h, "Idle", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "decided workers 8 guarded"), "%s", text);
-    cr_expect_eq(size_of(&h, "b"), START);
-    end(&h);
-}
-
-Test(engine_pools, a_guard_is_asked_before_the_look)
-{
-    struct spec spec = workers;
-    spec.rules[1].guard = "up == 1";
-    WITH_WORLD(h, spec);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    h.queries[0].text = "up == 1";
-    h.queries[0].result = (struct as_query_result){.has_value = true, .value = 1};
-    fire(&h, "Idle", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "query up == 1; look at workers"), "%s", text);
-    cr_expect(has(text, "scale b 4>3 without n1"), "%s", text);
-    end(&h);
-}
-
-static const struct spec lone = {
-    .targets = {{.name = "build", .is_group = true, .cluster = "c", .min = 1, .max = 9, .up = 60},
-                {.name = "b", .is_group = true, .cluster = "c", .max = 9}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "build", .fit = true},
-              {.name = "idle",
-               .match = {"alertname=Idle"},
-               .target = "build",
-               .take = true,
-               .guard = "none"}},
-};
-
-Test(engine_pools, a_group_by_itself_acts_directly)
-{
-    WITH_WORLD(h, lone);
-    world.pods = 1;
-    fire(&h, "Wait", 990);
-    const char *text = said(&h);
-    cr_expect(has(text, "look at build; decided build 4>5 scaled by wait; scale build 4>5"), "%s",
-              text);
-    const struct as_pool_request *request = &find_look("build")->request;
-    cr_assert_eq(request->member_count, 2);
-    cr_expect(request->members[0].is_member && !request->members[1].is_member);
-    world.pods = 0;
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "build";
-    fire(&h, "Idle", 990);
-    cr_expect(has(said(&h), "scale build 5>4 without n1"));
-    end(&h);
-}
-
-Test(engine_pools, a_group_by_itself_backs_off_when_its_increase_fails)
-{
-    WITH_WORLD(h, lone);
-    world.pods = 1;
-    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED});
-    fire(&h, "Wait", 990);
-    cr_expect(is_up_locked(&h, "build"));
-    tick(&h, 200);
-    cr_expect_eq(size_of(&h, "build"), START);
+    fire(&h, "Wait", 1000);
     tick(&h, 120);
-    cr_expect_eq(size_of(&h, "build"), START + 1, "after five minutes: %s", said(&h));
-    end(&h);
-}
-
-Test(engine_pools, an_order_does_not_wait_for_a_turn)
-{
-    struct spec spec = lone;
-    spec.targets[2] = (struct target_spec){.name = "p", .pool = {"b"}, .max = 9};
-    spec.rules[2] = (struct rule_spec){
-        .name = "wait2", .match = {"alertname=More"}, .target = "p", .fit = true};
-    WITH_WORLD(h, spec);
-    world.pods = 1;
-    harness_target(&h, "b")->is_hanging = true;
-    fire(&h, "More", 990); /* has its turn now */
-    fire(&h, "Wait", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "build", .replicas = 7});
-    cr_expect_eq(size_of(&h, "build"), 7, "%s", said(&h));
-    end(&h);
-}
-
-Test(engine_pools, an_answer_that_nobody_waits_for_changes_nothing)
-{
-    WITH_WORLD(h, workers);
-    fire(&h, "Wait", 990);
-    struct as_effects effects;
-    const struct as_observation observation = {.outcome = AS_REASON_APPLIED, .replicas = 99};
-    as_engine_step(h.engine,
-                   &(struct as_event){.kind = AS_EVENT_OBSERVED,
-                                      .ticket = 123456,
-                                      .mono = h.mono,
-                                      .wall = h.wall,
-                                      .observation = &observation},
-                   &effects);
-    cr_expect_eq(effects.count, 0);
-    cr_expect_eq(see(&h, "workers")->replicas, 2 * START);
-    end(&h);
+    cr_expect_eq(fleet.groups[0].size, 2, "%s", said(&h));
+    resolve(&h, "Wait", 1000);
+    fleet_remove_pods(&fleet, 0, 6);
+    fire(&h, "Idle", 1200);
+    tick(&h, 1500);
+    cr_expect_eq(fleet.groups[0].size, 0, "%s", said(&h));
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
 }

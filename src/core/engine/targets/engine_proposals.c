@@ -207,7 +207,8 @@ static void propose_endings(struct as_engine *engine, struct target *target,
 
 /* What the pool has decided for this group. Where it has grown since, no node but those named
  * leaves. */
-static void propose_share(const struct target *target, struct proposals *proposals)
+static void propose_share(struct as_engine *engine, const struct target *target,
+                          struct proposals *proposals)
 {
     const struct share *share = &target->share;
     if (!share->pool)
@@ -217,7 +218,7 @@ static void propose_share(const struct target *target, struct proposals *proposa
         to = target->replicas - (int64_t)share->take_count;
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
-        .rule = share->rule,
+        .rule = as_arena_strdup(&engine->arena, share->rule), /* the share may end in this step */
         .action = {.kind = share->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
                    .is_to = true,
                    .size = to},
@@ -253,7 +254,7 @@ void proposals_gather(struct as_engine *engine, struct target *target, bool with
             propose(engine, target, &proposals, group);
     }
     propose_endings(engine, target, &proposals, with_dry);
-    propose_share(target, &proposals);
+    propose_share(engine, target, &proposals);
     *proposals_out = proposals;
 }
 

@@ -83,11 +83,6 @@ static void fail(struct as_engine *engine, struct target *group)
     give_up(engine, group);
 }
 
-static bool waits_for_place(const struct target *group)
-{
-    return group->turn.is_waiting && group->turn.is_current;
-}
-
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;
@@ -97,7 +92,7 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (!group || group->share.pool != pool)
             continue;
-        if (waits_for_place(group))
+        if (group->turn.is_waiting) /* for a place within the limits */
             group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
         if (group->share.until.us <= engine->mono.us) {
             has_failed = has_failed || group->share.is_up;

@@ -1,0 +1,760 @@
+/*
+ * Pools in the engine: their decisions reach their groups as shares, which the groups carry out by
+ * themselves. What a cluster has is made up here: each pod that waits needs a node of its own, and
+ * what was bought since the start is on its way.
+ */
+#include "engine_harness.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/arena.h>
+
+#define GROUPS_MAX 8
+#define LOOKS_MAX  4
+#define START      4 /* size of every group, by the harness */
+
+struct look { /* of one pool: what the engine asked with it */
+    char name[32];
+    struct as_arena arena;
+    struct as_pool_request request;
+    struct as_survey survey;
+    struct as_survey_group groups[GROUPS_MAX];
+    struct as_pool_plan plan;
+    struct as_pool_group_plan group_plans[GROUPS_MAX];
+    const char *take[4];
+    uint32_t take_group[4];
+    struct as_unneeded unneeded[4];
+    struct as_asked asked[2];
+};
+
+static struct world { /* the cluster that all pools of a test look at */
+    int32_t pods;     /* that wait for a node of their own */
+    struct {
+        const char *node, *group;
+    } unneeded[4];
+    bool is_unknown; /* the facts are not fresh */
+    bool asks;       /* the shapes are not fully checked */
+    size_t known;    /* unneeded nodes, and pairs that were asked, in the last request */
+    size_t known_asked;
+    struct look looks[LOOKS_MAX];
+} world;
+
+static struct look *find_look(const char *name)
+{
+    size_t i = 0;
+    while (world.looks[i].name[0] && strcmp(world.looks[i].name, name) != 0)
+        cr_assert_lt(++i, LOOKS_MAX);
+    (void)snprintf(world.looks[i].name, sizeof(world.looks[i].name), "%s", name);
+    return &world.looks[i];
+}
+
+static void forget_look(struct look *look)
+{
+    as_pool_request_deinit(&look->request);
+    as_arena_deinit(&look->arena);
+}
+
+static void on_ask(struct harness *harness, const char *name, const struct as_pool_request *request)
+{
+    (void)harness;
+    struct look *look = find_look(name);
+    cr_assert_leq(request->member_count, GROUPS_MAX);
+    forget_look(look);
+    as_pool_request_copy(request, &look->arena, &look->request);
+    world.known = request->unneeded_count;
+    world.known_asked = request->asked_count;
+}
+
+static int32_t get_size(struct harness *harness, const struct as_pool_member *member)
+{
+    return harness_target(harness, member->ref->id)->size;
+}
+
+static void fill_groups(struct harness *harness, struct look *look, struct as_observation *out)
+{
+    const struct as_pool_request *request = &look->request;
+    out->replicas = 0;
+    for (size_t i = 0; i < request->member_count; i++) {
+        const struct as_pool_member *member = &request->members[i];
+        const int32_t size = get_size(harness, member);
+        look->groups[i] = (struct as_survey_group){.name = member->name,
+                                                   .is_member = member->is_member,
+                                                   .size = size,
+                                                   .min = member->min,
+                                                   .max = member->max,
+                                                   .closed = member->closed};
+        look->group_plans[i] = (struct as_pool_group_plan){.fit = size, .take_to = size};
+        out->replicas += member->is_member ? size : 0;
+    }
+    out->status_replicas = out->replicas;
+}
+
+/* Each group gets what it has room for, the first one first. */
+static void plan_fit(struct look *look)
+{
+    int32_t lacking = world.pods;
+    for (size_t i = 0; i < look->request.member_count; i++)
+        lacking -= look->groups[i].size - START;
+    for (size_t i = 0; i < look->request.member_count && lacking > 0; i++) {
+        const struct as_survey_group *group = &look->groups[i];
+        if (!group->is_member || group->closed != AS_REASON_SCALED)
+            continue;
+        const int32_t room = group->max - group->size, more = lacking < room ? lacking : room;
+        look->group_plans[i].fit += more;
+        look->plan.fit_size += more;
+        lacking -= more;
+    }
+    if (world.asks && look->plan.fit_size > look->plan.size) {
+        look->asked[0] = (struct as_asked){.shape = 1, .template_ = 2, .group = "a", .at = {1}};
+        look->plan.asked = look->asked;
+        look->plan.asked_count = 1;
+    }
+}
+
+static void plan_take(struct look *look, as_wall_time now)
+{
+    struct as_pool_plan *plan = &look->plan;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(world.unneeded) && world.unneeded[i].node; i++) {
+        for (uint32_t at = 0; at < look->request.member_count; at++) {
+            if (strcmp(look->groups[at].name, world.unneeded[i].group) != 0 ||
+                look->groups[at].closed == AS_REASON_PAUSED)
+                continue;
+            look->take_group[plan->take_count] = at;
+            look->take[plan->take_count++] = world.unneeded[i].node;
+            plan->take_size--;
+        }
+        look->unneeded[plan->unneeded_count++] =
+            (struct as_unneeded){.node = world.unneeded[i].node, .since = {true, now}};
+    }
+}
+
+static void on_look(struct harness *harness, const char *name, struct as_observation *out)
+{
+    struct look *look = find_look(name);
+    const int32_t size = out->replicas;
+    fill_groups(harness, look, out);
+    if (!strcmp(look->request.members[0].name, name)) /* a group by itself */
+        out->replicas = out->status_replicas = size;
+    look->survey = (struct as_survey){.groups = look->groups,
+                                      .group_count = look->request.member_count,
+                                      .error = world.is_unknown ? "stale" : NULL};
+    out->survey = &look->survey;
+    if (world.is_unknown)
+        return;
+    look->plan = (struct as_pool_plan){.size = out->replicas,
+                                       .fit_size = out->replicas,
+                                       .take_size = out->replicas,
+                                       .fit_reason = AS_REASON_NO_CHANGE,
+                                       .groups = look->group_plans,
+                                       .take = look->take,
+                                       .take_group = look->take_group,
+                                       .unneeded = look->unneeded};
+    if (look->request.with_fit)
+        plan_fit(look);
+    if (look->request.with_take)
+        plan_take(look, harness->wall);
+    out->plan = &look->plan;
+}
+
+/* What has left is unneeded no more. */
+static void on_request(struct harness *harness, const struct queued_call *call, bool is_done)
+{
+    (void)harness;
+    if (is_done && call->request.take_count > 0)
+        memset(world.unneeded, 0, sizeof(world.unneeded));
+}
+
+static const struct spec workers = {
+    .targets = {{.name = "a", .is_group = true, .cluster = "c", .min = 1, .max = 6},
+                {.name = "b", .is_group = true, .cluster = "c", .min = 1, .max = 9},
+                {.name = "other", .is_group = true, .cluster = "c", .max = 9},
+                {.name = "far", .is_group = true, .cluster = "d", .max = 9},
+                {.name = "workers", .pool = {"a", "b"}, .max = 20, .up = 180, .down = 60}},
+    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "workers", .fit = true},
+              {.name = "idle",
+               .match = {"alertname=Idle"},
+               .target = "workers",
+               .take = true,
+               .guard = "none"}},
+};
+
+static void begin(struct harness *harness, const struct spec *spec)
+{
+    memset(&world, 0, sizeof(world));
+    harness->on_ask = on_ask;
+    harness->on_look = on_look;
+    harness->on_request = on_request;
+    harness_start(harness, spec);
+}
+
+static void end(struct harness *harness)
+{
+    for (size_t i = 0; i < LOOKS_MAX; i++)
+        forget_look(&world.looks[i]);
+    harness_stop(harness);
+}
+
+#define WITH_WORLD(name, spec)                                                                     \
+    struct harness name = {0};                                                                     \
+    begin(&(name), &(spec))
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+static int32_t size_of(struct harness *harness, const char *name)
+{
+    return harness_target(harness, name)->size;
+}
+
+static const struct as_pool_member *find_member(const char *pool, const char *name)
+{
+    const struct as_pool_request *request = &find_look(pool)->request;
+    for (size_t i = 0; i < request->member_count; i++) {
+        if (strcmp(request->members[i].name, name) == 0)
+            return &request->members[i];
+    }
+    return NULL;
+}
+
+static struct as_target_view viewed;
+static const char *view_of;
+
+static void take_view(void *context, const struct as_target_view *view)
+{
+    (void)context;
+    if (view->name && strcmp(view->name, view_of) == 0)
+        viewed = *view;
+}
+
+static const struct as_target_view *see(struct harness *harness, const char *name)
+{
+    view_of = name;
+    as_engine_visit_targets(harness->engine, harness->mono, harness->wall, take_view, NULL);
+    return &viewed;
+}
+
+static bool is_up_locked(struct harness *harness, const char *name)
+{
+    return as_moment_is_set(see(harness, name)->up_locked_until);
+}
+
+Test(engine_shares, a_decision_reaches_the_groups_as_shares)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 3;
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect(
+        has(text, "look at workers; decided workers 8>11 scaled by wait; observe a; observe b"),
+        "%s", text);
+    cr_expect(has(text, "decided a 4>6 scaled by wait"), "%s", text);
+    cr_expect(has(text, "decided b 4>5 scaled by wait"), "%s", text);
+    cr_expect(has(text, "acted a 4>6 applied") && has(text, "acted b 4>5 applied"), "%s", text);
+    cr_expect_not(has(text, "scale workers"), "a pool sets no size");
+    cr_expect_str_eq(h.last_shared, h.last_pool_decision, "a group's decision names its pool's");
+    cr_expect(is_up_locked(&h, "workers"), "the pool's lock has begun");
+    cr_expect_not(is_up_locked(&h, "a"), "a group has no lock of its own");
+    end(&h);
+}
+
+Test(engine_shares, a_look_tells_of_all_groups_of_the_cluster)
+{
+    WITH_WORLD(h, workers);
+    fire(&h, "Wait", 990);
+    const struct as_pool_request *request = &find_look("workers")->request;
+    cr_assert_eq(request->member_count, 3, "a group of another cluster is left out");
+    cr_expect_str_eq(request->members[0].name, "a", "in the pool's order");
+    cr_expect_str_eq(request->members[1].name, "b");
+    cr_expect(request->members[1].is_member);
+    cr_expect_not(find_member("workers", "other")->is_member);
+    cr_expect_eq(find_member("workers", "b")->max, 9);
+    cr_expect_eq(request->min, 2, "the sum of the groups' minima");
+    cr_expect_eq(request->max, 20);
+    cr_expect(request->with_fit && !request->with_take, "only what rules in force ask for");
+    fire(&h, "Idle", 991);
+    cr_expect(find_look("workers")->request.with_take);
+    end(&h);
+}
+
+Test(engine_shares, nodes_leave_by_name)
+{
+    WITH_WORLD(h, workers);
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[1].node = "n2", world.unneeded[1].group = "b";
+    fire(&h, "Idle", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided workers 8>6 scaled by idle"), "%s", text);
+    cr_expect(has(text, "scale b 4>2 without n1,n2"), "%s", text);
+    cr_expect_eq(size_of(&h, "a"), START);
+    end(&h);
+}
+
+Test(engine_shares, a_group_that_has_grown_since_loses_only_the_named_nodes)
+{
+    WITH_WORLD(h, workers);
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Idle", 990);
+    harness_target(&h, "b")->size = 6;
+    harness_target(&h, "b")->is_hanging = false;
+    (void)said(&h);
+    harness_settle(&h);
+    cr_expect(has(said(&h), "scale b 6>5 without n1"));
+    end(&h);
+}
+
+Test(engine_shares, until_its_shares_are_settled_a_pool_is_not_evaluated)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 3;
+    harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    (void)said(&h);
+    fire(&h, "Wait,job=x", 991);
+    tick(&h, 20);
+    cr_expect_not(has(said(&h), "look at workers"));
+    harness_target(&h, "b")->is_hanging = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted b 4>5 applied"), "%s", text);
+    cr_expect(has(text, "look at workers"), "%s", text);
+    end(&h);
+}
+
+Test(engine_shares, a_group_without_capacity_does_not_hold_up_one_with)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 rejected"), "%s", text);
+    cr_expect(has(text, "acted b 4>6 applied"), "%s", text);
+    cr_expect(is_up_locked(&h, "a"), "it backs off");
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_COOLDOWN);
+    end(&h);
+}
+
+Test(engine_shares, any_failure_of_an_increase_backs_its_group_off)
+{
+    static const enum as_reason outcomes[] = {AS_REASON_REJECTED, AS_REASON_FORBIDDEN,
+                                              AS_REASON_UNREACHABLE, AS_REASON_TIMEOUT};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
+        WITH_WORLD(h, workers);
+        world.pods = 1;
+        harness_script(&h, (struct scale_script){.outcome = outcomes[i]});
+        fire(&h, "Wait", 990);
+        cr_expect(is_up_locked(&h, "a"), "%s", as_reason_get_word(outcomes[i]));
+        cr_expect_eq(size_of(&h, "b"), START + 1, "%s", as_reason_get_word(outcomes[i]));
+        end(&h);
+    }
+}
+
+Test(engine_shares, after_a_conflict_or_when_throttled_the_group_is_tried_again)
+{
+    static const enum as_reason outcomes[] = {AS_REASON_CONFLICT, AS_REASON_THROTTLED};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
+        WITH_WORLD(h, workers);
+        world.pods = 1;
+        harness_script(&h, (struct scale_script){.outcome = outcomes[i]});
+        fire(&h, "Wait", 990);
+        tick(&h, 10);
+        const char *text = said(&h);
+        cr_expect(has(text, "acted a 4>5 applied"), "%s", text);
+        cr_expect_not(is_up_locked(&h, "a"));
+        cr_expect_eq(size_of(&h, "b"), START);
+        end(&h);
+    }
+}
+
+Test(engine_shares, the_rest_is_decided_despite_the_pools_lock)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 3;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    cr_assert(is_up_locked(&h, "workers"), "b has its share: %s", said(&h));
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 rejected"), "%s", text);
+    cr_expect(has(text, "acted b 5>7 applied"), "at once: %s", text);
+    end(&h);
+}
+
+Test(engine_shares, a_share_that_is_not_applied_in_time_goes_to_others)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    tick(&h, 29);
+    cr_expect_eq(size_of(&h, "b"), START, "not yet");
+    tick(&h, 2);
+    cr_expect_eq(size_of(&h, "b"), START + 2, "%s", said(&h));
+    cr_expect(is_up_locked(&h, "a"), "it backs off");
+    end(&h);
+}
+
+Test(engine_shares, a_share_waits_for_a_place_within_the_limits)
+{
+    struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
+    begin(&h, &workers);
+    world.pods = 3;
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 applied"), "the pool's decision takes no place: %s", text);
+    cr_expect(has(text, "decided b 4 budget (5) by wait"), "%s", text);
+    tick(&h, 80);
+    cr_expect_not(is_up_locked(&h, "b"), "it is not given up");
+    tick(&h, 12);
+    cr_expect_eq(size_of(&h, "b"), START + 1, "%s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, what_a_paused_group_cannot_do_others_do)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "a"});
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided a 4 paused (6) by wait"), "%s", text);
+    cr_expect(has(text, "acted b 4>6 applied"), "%s", text);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_PAUSED);
+    end(&h);
+}
+
+Test(engine_shares, the_kill_switch_stops_shares)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 3;
+    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    harness_halt(&h, "stop");
+    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 60);
+    cr_expect_not(has(said(&h), "scale "));
+    harness_halt(&h, NULL);
+    tick(&h, 60);
+    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 3);
+    end(&h);
+}
+
+Test(engine_shares, after_a_crash_between_two_shares_the_pool_decides_anew)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 3;
+    harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    cr_assert_eq(size_of(&h, "a"), 6, "%s", said(&h));
+    harness_target(&h, "b")->is_hanging = false;
+    harness_crash(&h, 2);
+    cr_expect(is_up_locked(&h, "workers"), "the lock was stored with the first share");
+    cr_expect_eq(size_of(&h, "b"), START);
+    tick(&h, 190);
+    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 3, "no more and no less");
+    end(&h);
+}
+
+Test(engine_shares, new_rules_end_open_shares)
+{
+    WITH_WORLD(h, workers);
+    struct spec changed = workers;
+    changed.rules[0].name = "wait2";
+    world.pods = 2;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    harness_reload(&h, &changed);
+    harness_target(&h, "a")->is_hanging = false;
+    (void)said(&h);
+    harness_settle(&h);
+    tick(&h, 20);
+    const char *text = said(&h);
+    cr_expect_not(has(text, "scaled by wait;"), "%s", text);
+    cr_expect_eq(size_of(&h, "a"), START + 2, "decided anew: %s", text);
+    end(&h);
+}
+
+Test(engine_shares, an_order_for_a_group_comes_before_its_share)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 1;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "a", .replicas = 6});
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 40);
+    const char *text = said(&h);
+    cr_expect(has(text, "ordered a 4>6 applied"), "%s", text);
+    cr_expect_eq(size_of(&h, "a"), 6, "the share is there already: %s", text);
+    cr_expect_not(is_up_locked(&h, "a"), "nothing has failed");
+    cr_expect_eq(size_of(&h, "b"), START);
+    end(&h);
+}
+
+Test(engine_shares, a_pool_takes_no_ordered_size)
+{
+    WITH_WORLD(h, workers);
+    harness_order(&h,
+                  (struct as_order){.kind = AS_ORDER_SCALE, .target = "workers", .replicas = 9});
+    cr_expect(has(said(&h), "scale workers 9 refused"));
+    cr_expect_str_eq(h.last_message,
+                     "a pool has no size of its own: order the size of one of its groups");
+    end(&h);
+}
+
+Test(engine_shares, in_a_dry_run_of_all_the_pool_says_what_it_would_do)
+{
+    struct harness h = {.config.dry_run = true};
+    begin(&h, &workers);
+    world.pods = 2;
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided workers 8 dry_run (10) by wait"), "%s", text);
+    cr_expect_not(has(text, "decided a"), "no share: %s", text);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_SCALED, "that is not the group's");
+    end(&h);
+}
+
+Test(engine_shares, a_group_in_dry_run_is_closed)
+{
+    struct spec spec = workers;
+    spec.targets[0].dry_run = true;
+    WITH_WORLD(h, spec);
+    world.pods = 2;
+    fire(&h, "Wait", 990);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_DRY_RUN);
+    cr_expect_eq(size_of(&h, "b"), START + 2);
+    end(&h);
+}
+
+static const struct spec two_pools = {
+    .targets = {{.name = "a", .is_group = true, .cluster = "c", .max = 9},
+                {.name = "b", .is_group = true, .cluster = "c", .max = 9},
+                {.name = "one", .pool = {"a"}, .max = 20},
+                {.name = "two", .pool = {"b"}, .max = 20}},
+    .rules = {{.name = "wait1", .match = {"alertname=Wait"}, .target = "one", .fit = true},
+              {.name = "wait2", .match = {"alertname=Wait"}, .target = "two", .fit = true}},
+};
+
+Test(engine_shares, two_pools_do_not_both_buy_for_one_pod)
+{
+    WITH_WORLD(h, two_pools);
+    world.pods = 1;
+    fire(&h, "Wait", 990);
+    tick(&h, 60);
+    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 1, "%s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, pools_of_a_cluster_decide_in_turn)
+{
+    WITH_WORLD(h, two_pools);
+    world.pods = 12; /* more than one of them has room for */
+    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect_neq(has(text, "look at one"), has(text, "look at two"), "one of them: %s", text);
+    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 20);
+    cr_expect_eq(size_of(&h, "a"), 9, "%s", said(&h));
+    cr_expect_eq(size_of(&h, "b"), 9);
+    end(&h);
+}
+
+Test(engine_shares, a_pool_that_keeps_buying_lets_others_have_their_turn)
+{
+    WITH_WORLD(h, two_pools);
+    world.pods = 12;
+    harness_target(&h, "a")->is_hanging = harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    fire(&h, "Wait,job=x", 991); /* news for the pool that has its turn */
+    const bool is_one = has(said(&h), "look at one");
+    harness_target(&h, is_one ? "a" : "b")->is_hanging = false;
+    harness_settle(&h);
+    const char *text = said(&h), *first = strstr(text, "look at ");
+    cr_assert_not_null(first, "%s", text);
+    cr_expect(has(first, is_one ? "look at two" : "look at one") &&
+                  strncmp(first, is_one ? "look at two" : "look at one", 11) == 0,
+              "%s", text);
+    end(&h);
+}
+
+Test(engine_shares, what_is_unneeded_is_remembered_in_memory_alone)
+{
+    WITH_WORLD(h, workers);
+    struct spec locked = workers;
+    locked.targets[4].dry_run = true; /* it stays unneeded */
+    harness_reload(&h, &locked);
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    fire(&h, "Idle", 990);
+    tick(&h, 16);
+    cr_expect_eq(world.known, 1);
+    harness_reload(&h, &locked);
+    cr_expect_eq(world.known, 0, "new rules begin anew");
+    tick(&h, 16);
+    cr_assert_eq(world.known, 1);
+    harness_crash(&h, 1);
+    cr_expect_eq(world.known, 0, "so does a start");
+    tick(&h, 16);
+    cr_assert_eq(world.known, 1);
+    world.is_unknown = true;
+    tick(&h, 16);
+    tick(&h, 16);
+    cr_expect_eq(world.known, 0, "so do facts that are not there");
+    end(&h);
+}
+
+Test(engine_shares, what_was_asked_is_stored_before_the_increase)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 1;
+    world.asks = true;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    harness_crash(&h, 1);
+    cr_expect_eq(world.known_asked, 1);
+    end(&h);
+}
+
+Test(engine_shares, what_was_not_asked_after_all_is_not_stored)
+{
+    struct harness h = {.config.dry_run = true};
+    begin(&h, &workers);
+    world.pods = 1;
+    world.asks = true;
+    fire(&h, "Wait", 990);
+    tick(&h, 16);
+    cr_expect_eq(world.known_asked, 0);
+    end(&h);
+}
+
+Test(engine_shares, without_facts_nothing_is_bought_or_taken)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.is_unknown = true;
+    fire(&h, "Wait", 990);
+    fire(&h, "Idle", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "metric_unavailable"), "%s", text);
+    cr_expect_not(has(text, "scale "), "%s", text);
+    end(&h);
+}
+
+Test(engine_shares, to_take_needs_a_proof_at_that_moment)
+{
+    struct spec spec = workers;
+    spec.rules[1].guard = NULL; /* and no watchdog has been seen */
+    WITH_WORLD(h, spec);
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    fire(&h, "Idle", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided workers 8 guarded"), "%s", text);
+    cr_expect_eq(size_of(&h, "b"), START);
+    end(&h);
+}
+
+Test(engine_shares, a_guard_is_asked_before_the_look)
+{
+    struct spec spec = workers;
+    spec.rules[1].guard = "up == 1";
+    WITH_WORLD(h, spec);
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    h.queries[0].text = "up == 1";
+    h.queries[0].result = (struct as_query_result){.value = 1};
+    fire(&h, "Idle", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "query up == 1; look at workers"), "%s", text);
+    cr_expect(has(text, "scale b 4>3 without n1"), "%s", text);
+    end(&h);
+}
+
+static const struct spec lone = {
+    .targets = {{.name = "build", .is_group = true, .cluster = "c", .min = 1, .max = 9, .up = 60},
+                {.name = "b", .is_group = true, .cluster = "c", .max = 9}},
+    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "build", .fit = true},
+              {.name = "idle",
+               .match = {"alertname=Idle"},
+               .target = "build",
+               .take = true,
+               .guard = "none"}},
+};
+
+Test(engine_shares, a_group_by_itself_acts_directly)
+{
+    WITH_WORLD(h, lone);
+    world.pods = 1;
+    fire(&h, "Wait", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "look at build; decided build 4>5 scaled by wait; scale build 4>5"), "%s",
+              text);
+    const struct as_pool_request *request = &find_look("build")->request;
+    cr_assert_eq(request->member_count, 2);
+    cr_expect(request->members[0].is_member && !request->members[1].is_member);
+    world.pods = 0;
+    world.unneeded[0].node = "n1", world.unneeded[0].group = "build";
+    fire(&h, "Idle", 990);
+    cr_expect(has(said(&h), "scale build 5>4 without n1"));
+    end(&h);
+}
+
+Test(engine_shares, a_group_by_itself_backs_off_when_its_increase_fails)
+{
+    WITH_WORLD(h, lone);
+    world.pods = 1;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED});
+    fire(&h, "Wait", 990);
+    cr_expect(is_up_locked(&h, "build"));
+    tick(&h, 200);
+    cr_expect_eq(size_of(&h, "build"), START);
+    tick(&h, 120);
+    cr_expect_eq(size_of(&h, "build"), START + 1, "after five minutes: %s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, an_order_does_not_wait_for_a_turn)
+{
+    struct spec spec = lone;
+    spec.targets[2] = (struct target_spec){.name = "p", .pool = {"b"}, .max = 9};
+    spec.rules[2] = (struct rule_spec){
+        .name = "wait2", .match = {"alertname=More"}, .target = "p", .fit = true};
+    WITH_WORLD(h, spec);
+    world.pods = 1;
+    harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "More", 990); /* has its turn now */
+    fire(&h, "Wait", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "build", .replicas = 7});
+    cr_expect_eq(size_of(&h, "build"), 7, "%s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, an_answer_that_nobody_waits_for_changes_nothing)
+{
+    WITH_WORLD(h, workers);
+    fire(&h, "Wait", 990);
+    struct as_effects effects;
+    const struct as_observation observation = {.outcome = AS_REASON_APPLIED, .replicas = 99};
+    as_engine_step(h.engine,
+                   &(struct as_event){.kind = AS_EVENT_OBSERVED,
+                                      .ticket = 123456,
+                                      .mono = h.mono,
+                                      .wall = h.wall,
+                                      .observation = &observation},
+                   &effects);
+    cr_expect_eq(effects.count, 0);
+    cr_expect_eq(see(&h, "workers")->replicas, 2 * START);
+    end(&h);
+}
