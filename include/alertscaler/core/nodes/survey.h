@@ -85,7 +85,6 @@ struct as_survey_node {
     uint32_t group;            /* AS_SURVEY_NO_GROUP */
     struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
                                   allocatable: of candidates only */
-    int64_t cpu, memory;       /* of a candidate: capacity, as it counts in its group */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
     const struct as_survey_pods *guests; /* there, with ports or loners */
     size_t guest_count;

@@ -28,6 +28,7 @@ struct survey_node { /* one for each node of the cluster */
     bool is_receiver;         /* open and Ready: pods may be placed there */
     bool is_starting;
     bool is_candidate;
+    enum as_stay stay; /* why it is none */
     double utilization;
     struct survey_load *load; /* of an eligible node: pods that must find room elsewhere */
     size_t load_count;
@@ -109,6 +110,8 @@ bool survey_show_rest(struct as_survey_work *work);
 /* The pods on a node that must find room elsewhere when it leaves: all but those of DaemonSets,
  * mirror pods, and pods that count as gone. */
 bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fact *pod);
+/* The node is no candidate. */
+void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay);
 /* Only labels that some shape reads; NULL: none. */
 const struct as_labels *survey_cut_labels(struct as_survey_work *work,
                                           const struct as_labels *labels);

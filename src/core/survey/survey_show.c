@@ -48,6 +48,7 @@ static void list_node(struct as_survey_work *work, uint32_t index, struct as_sur
         .node = node->shape,
         .is_ready = node->is_ready,
         .is_candidate = node->is_candidate,
+        .stay = node->is_candidate ? AS_STAY_LEAVING : node->stay,
     };
     out->node.allocatable = (struct as_resources){{0}};
     if (node->is_receiver) {
@@ -56,8 +57,6 @@ static void list_node(struct as_survey_work *work, uint32_t index, struct as_sur
     }
     if (node->is_candidate) {
         out->node.allocatable = fact->allocatable;
-        out->cpu = fact->capacity.amount[AS_RES_CPU];
-        out->memory = fact->capacity.amount[AS_RES_MEMORY];
         out->utilization = node->utilization;
         list_pods(work, node, out);
     }
@@ -129,6 +128,7 @@ static void show_shapes(struct as_survey_work *work)
         for (size_t k = 0; k < shapes[i].budget_count; k++)
             budgets[k] = numbers[shapes[i].budgets[k]];
         shapes[i].budgets = budgets;
+        shapes[i].waiting = work->numbered[i]->waiting;
     }
     work->survey.shapes = shapes;
     work->survey.shape_count = work->number_count;

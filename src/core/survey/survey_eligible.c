@@ -161,6 +161,13 @@ static void count_leaving(struct as_survey_work *work, uint32_t index)
     work->survey.leaving_empty++;
 }
 
+void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay)
+{
+    work->nodes[node].is_candidate = false;
+    work->nodes[node].stay = stay;
+    work->survey.kept[stay]++;
+}
+
 bool survey_find_eligible(struct as_survey_work *work)
 {
     const size_t count = work->cluster->node_count;
@@ -177,7 +184,7 @@ bool survey_find_eligible(struct as_survey_work *work)
         if (stay == AS_STAY_COUNT)
             add_eligible(work, (uint32_t)work->at);
         else
-            work->survey.kept[stay]++;
+            survey_keep(work, (uint32_t)work->at, stay);
         if (stay == AS_STAY_LEAVING)
             count_leaving(work, (uint32_t)work->at);
     }
@@ -200,15 +207,14 @@ static int compare_eligible(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
+/* The first ones; all others stay. */
 static void choose(struct as_survey_work *work, struct survey_eligible *eligible, size_t *count,
-                   size_t most)
+                   size_t most, enum as_stay stay)
 {
     if (*count > 1)
         qsort(eligible, *count, sizeof(*eligible), compare_eligible);
-    if (*count > most) {
-        work->survey.kept[AS_STAY_AT_ONCE] += *count - most;
-        *count = most;
-    }
+    while (*count > most)
+        survey_keep(work, eligible[--*count].node, stay);
 }
 
 /* Where not all pods that wait were tried, it is not known which room is left: nobody leaves. */
@@ -216,10 +222,10 @@ bool survey_choose_candidates(struct as_survey_work *work)
 {
     survey_spend(work, 16 * (work->empty_count + work->drained_count));
     if (work->pack.is_cut) {
-        work->survey.kept[AS_STAY_NO_ROOM] += work->empty_count + work->drained_count;
-        work->empty_count = work->drained_count = 0;
+        choose(work, work->empty, &work->empty_count, 0, AS_STAY_NO_ROOM);
+        choose(work, work->drained, &work->drained_count, 0, AS_STAY_NO_ROOM);
     }
-    choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX);
-    choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX);
+    choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX, AS_STAY_AT_ONCE);
+    choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX, AS_STAY_AT_ONCE);
     return true;
 }

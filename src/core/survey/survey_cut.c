@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node_class.h"
+#include "nodes/node_class.h"
 #include "survey_measure.h"
 #include "survey_work.h"
 
@@ -39,6 +39,16 @@ static bool take_number(struct as_survey_work *work, struct survey_shape *shape)
 
 /* Pending pods */
 
+static bool is_asked_for(const struct as_survey_work *work, const struct survey_shape *shape)
+{
+    const struct as_survey_request *request = work->request;
+
+    for (size_t i = 0; i < request->asked_count; i++)
+        if (request->asked[i].shape == shape->shape.digest)
+            return true;
+    return false;
+}
+
 static void number_pending(struct as_survey_work *work)
 {
     struct as_survey_pods *pending =
@@ -47,6 +57,9 @@ static void number_pending(struct as_survey_work *work)
     for (size_t i = 0; i < work->waiting_count; i++) {
         struct survey_shape *shape = work->waiting[i];
 
+        /* Whether pods still wait that a group was asked for is told of those with room too. */
+        if (shape->left == 0 && shape->shape.pod.unchecked && is_asked_for(work, shape))
+            (void)take_number(work, shape);
         if (shape->left == 0 || !take_bytes(work, SURVEY_PODS_BYTES) || !take_number(work, shape))
             continue;
         pending[work->survey.pending_count++] = (struct as_survey_pods){
@@ -292,12 +305,9 @@ bool survey_show_candidates(struct as_survey_work *work)
         const uint32_t index = work->at < work->drained_count
                                    ? work->drained[work->at].node
                                    : work->empty[work->at - work->drained_count].node;
-        struct survey_node *node = &work->nodes[index];
 
-        if (node->is_candidate && show_node(work, index))
-            continue;
-        node->is_candidate = false;
-        work->survey.kept[AS_STAY_NO_ROOM]++;
+        if (!work->nodes[index].is_candidate || !show_node(work, index))
+            survey_keep(work, index, AS_STAY_NO_ROOM);
     }
     return work->at == count;
 }
