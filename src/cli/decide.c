@@ -53,7 +53,7 @@ static int decide(struct stream *stream, struct as_error *error)
     int status = as_decision_decode_input(stream->line.data, stream->line.size, &document, error);
     if (status)
         return status;
-    as_decide(&document->input, document->results, &decision);
+    as_decide_document_decide(document, &decision);
     as_decision_encode_output(&document->input, document->results, &decision, &stream->answer);
     return 0;
 }

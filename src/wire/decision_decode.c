@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "decision_private.h"
+#include "decision_survey.h"
 
 #define CORES_MAX 1000000000 /* of all nodes */
 
@@ -117,8 +118,9 @@ static void decode_tolerance(struct as_reader *target, struct as_bounds_config *
     as_read_end(&reader);
 }
 
-static void decode_target(struct as_reader *root, struct as_decide_input *input)
+static void decode_target(struct decoder *decoder, struct as_reader *root)
 {
+    struct as_decide_input *input = &decoder->document->input;
     struct as_bounds_config *config = &input->config;
     struct as_reader reader;
 
@@ -138,6 +140,8 @@ static void decode_target(struct as_reader *root, struct as_decide_input *input)
     as_read_seconds(&reader, "initial_readiness_delay_seconds",
                     &config->initial_readiness_delay_us);
     decode_behavior(&reader, config);
+    if (input->version >= 2)
+        decision_read_pool(&reader, decoder->arena, input);
     as_read_end(&reader);
 }
 
@@ -261,8 +265,10 @@ static void decode_observed(struct decoder *decoder, struct as_reader *root)
     input->status_replicas = input->replicas;
     as_read_i32(&reader, "status_replicas", 0, &input->status_replicas);
     decode_pods(decoder, &reader);
-    if (input->version >= 2)
+    if (input->version >= 2) {
         decode_nodes(decoder, &reader);
+        decision_read_survey(&reader, decoder->arena, input);
+    }
     as_read_end(&reader);
 }
 
@@ -349,6 +355,10 @@ static void decode_history(struct decoder *decoder, struct as_reader *root)
         as_read_time(&reader, "last_step_down", &input->last_step_down);
     decode_events(decoder, &reader);
     decode_recommendations(decoder, &reader);
+    if (input->survey)
+        decision_read_memory(&reader,
+                             &(struct survey_reader){.arena = decoder->arena,
+                                                     .survey = (struct as_survey *)input->survey});
     as_read_end(&reader);
 }
 
@@ -463,11 +473,13 @@ static int decode_root(struct decoder *decoder, struct as_error *error)
     input->version = (int32_t)version;
     input->now = now.at;
     input->config = default_config;
-    decode_target(&root, input);
+    decode_target(decoder, &root);
     decode_observed(decoder, &root);
     decode_history(decoder, &root);
     decode_flags(&root, input);
     decode_proposals(decoder, &root);
+    if (input->survey)
+        decision_read_seed(&root, (struct as_survey *)input->survey);
     as_read_end(&root);
     return as_read_result(&root);
 }

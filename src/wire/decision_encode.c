@@ -10,6 +10,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "decision_private.h"
+#include "decision_survey.h"
 
 static const char *get_word(const struct as_read_word *words, int value)
 {
@@ -133,6 +134,10 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     write_seconds(json, "initial_readiness_delay_seconds", config->initial_readiness_delay_us);
     as_json_write_member_i64(json, "max", config->max);
     as_json_write_member_i64(json, "min", config->min);
+    if (input->pool) {
+        as_json_write_key(json, "pool");
+        decision_write_pool(json, input->pool);
+    }
     as_json_write_key(json, "tolerance");
     as_json_begin_object(json);
     write_double(json, "down", config->tolerance_down);
@@ -196,11 +201,19 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
 
 static void write_observed(struct as_json_writer *json, const struct as_decide_input *input)
 {
+    const struct as_survey *survey = input->survey && !input->survey->error ? input->survey : NULL;
+
     as_json_begin_object(json);
+    if (survey) {
+        decision_write_budgets_to_kept(json, survey);
+        decision_write_leaving(json, survey);
+    }
     if (input->nodes) {
         as_json_write_key(json, "nodes");
         write_nodes(json, input->nodes);
     }
+    if (survey)
+        decision_write_pending(json, survey);
     if (input->has_pods) {
         as_json_write_key(json, "pods");
         as_json_begin_array(json);
@@ -208,14 +221,26 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
             write_pod(json, &input->pods[i]);
         as_json_end_array(json);
     }
+    if (input->survey)
+        write_string_if(json, "pool_error", input->survey->error);
+    if (survey)
+        decision_write_nodes(json, survey);
     as_json_write_member_i64(json, "replicas", input->replicas);
+    if (survey)
+        decision_write_resources_to_shapes(json, survey);
     as_json_write_member_i64(json, "status_replicas", input->status_replicas);
     as_json_end_object(json);
 }
 
 static void write_history(struct as_json_writer *json, const struct as_decide_input *input)
 {
+    const struct as_survey *survey = input->survey;
+
     as_json_begin_object(json);
+    if (survey) {
+        decision_write_asked(json, survey->asked, survey->asked_count);
+        decision_write_time(json, "drain_failed", survey->drain_failed);
+    }
     write_time(json, "last_down", input->last_down);
     write_time_if(json, "last_step_down", input->last_step_down);
     write_time(json, "last_up", input->last_up);
@@ -237,6 +262,8 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
         as_json_end_object(json);
     }
     as_json_end_array(json);
+    if (survey)
+        decision_write_unneeded(json, survey->unneeded, survey->unneeded_count);
     as_json_end_object(json);
 }
 
@@ -398,6 +425,10 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
     for (size_t i = 0; i < input->proposal_count; i++)
         write_proposal(&json, &input->proposals[i]);
     as_json_end_array(&json);
+    if (input->survey && input->survey->seed != 0) {
+        as_json_write_key(&json, "seed");
+        as_json_write_hex(&json, input->survey->seed);
+    }
     as_json_write_key(&json, "target");
     write_target(&json, input);
     as_json_write_member_i64(&json, "v", input->version);
@@ -459,13 +490,21 @@ void as_decision_encode_output(const struct as_decide_input *input,
 {
     struct as_json_writer json;
 
+    const struct as_pool_plan *plan = input->plan;
+
     as_json_init(&json, out, 0);
     as_json_begin_object(&json);
+    if (plan)
+        decision_write_asked(&json, plan->asked, plan->asked_count);
     as_json_write_member_i64(&json, "desired", decision->desired);
     as_json_write_member(&json, "direction", as_direction_get_word(decision->direction));
+    if (plan)
+        decision_write_groups_to_kept(&json, input, decision);
     as_json_write_key(&json, "limited_by");
     write_limits(&json, decision->limited_by);
     write_time(&json, "next_evaluation", decision->next_evaluation);
+    if (plan)
+        decision_write_options(&json, input);
     as_json_write_key(&json, "proposals");
     write_results(&json, input, results);
     as_json_write_member(&json, "reason", as_reason_get_word(decision->reason));
@@ -473,6 +512,10 @@ void as_decision_encode_output(const struct as_decide_input *input,
                        decision->recommendation);
     as_json_write_member_i64(&json, "replicas", decision->replicas);
     write_string_or_null(&json, "rule", decision->rule);
+    if (plan) {
+        decision_write_skipped(&json, input);
+        decision_write_take(&json, input, decision);
+    }
     as_json_write_key(&json, "trail");
     as_json_begin_array(&json);
     for (size_t i = 0; i < decision->trail_count; i++) {
@@ -482,6 +525,8 @@ void as_decision_encode_output(const struct as_decide_input *input,
         as_json_end_object(&json);
     }
     as_json_end_array(&json);
+    if (plan)
+        decision_write_unneeded(&json, plan->unneeded, plan->unneeded_count);
     as_json_write_member_i64(&json, "v", input->version);
     if (decision->has_would)
         as_json_write_member_i64(&json, "would", decision->would);

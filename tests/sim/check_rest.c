@@ -78,7 +78,7 @@ static bool decide_again(struct world *world, json_t *record, int32_t *desired_o
     if (document->input.dry_run)
         return false;
     struct as_decision decision;
-    as_decide(&document->input, document->results, &decision);
+    as_decide_document_decide(document, &decision);
     *desired_out = decision.desired;
     return true;
 }

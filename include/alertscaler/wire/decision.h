@@ -36,6 +36,9 @@ int as_decision_decode_input(const char *json, size_t size,
 /* The same from a parsed value, of which it keeps a reference. */
 int as_decision_decode_input_value(struct json_t *value, struct as_decide_document **document_out,
                                    struct as_error *error) AS_MUST_USE;
+/* Decides what the document says; of a pool it makes the plan first, which may take 100 ms. */
+void as_decide_document_decide(struct as_decide_document *document,
+                               struct as_decision *decision_out);
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document);
 
 /* Appends one line without its newline. Decoding it gives the same decision: values that are not

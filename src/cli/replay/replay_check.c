@@ -131,7 +131,7 @@ static int decide(struct check *check, json_t *record, struct as_error *error)
         as_error_wrap(error, "input");
         return status;
     }
-    as_decide(&document->input, document->results, &decision);
+    as_decide_document_decide(document, &decision);
     as_buf_clear(&check->output);
     as_buf_append_str(&check->output, KEY);
     as_decision_encode_output(&document->input, document->results, &decision, &check->output);

@@ -1,7 +1,6 @@
 /*
  * Shapes by what they say: see the header. A shape's key is all its values in a row, in which a set
- * of labels stands by its address: equal sets are one. Lists stand behind their lengths, texts with
- * their NULs, so that different shapes have different keys.
+ * of labels stands by its address: equal sets are one.
  */
 #include "pod_shapes.h"
 
@@ -15,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "fact_block.h"
+#include "shape_key.h"
 
 struct label_entry {
     UT_hash_handle hh; /* the key is the texts of the set */
@@ -76,69 +76,15 @@ static void release_labels(struct pod_shapes *shapes, const struct as_labels *la
 
 /* Keys */
 
-static void add_number(struct as_buf *key, uint64_t number)
-{
-    as_buf_append(key, &number, sizeof(number));
-}
-
-/* NULL differs from "". */
-static void add_text(struct as_buf *key, const char *text)
-{
-    as_buf_append_char(key, text ? 't' : 'n');
-    as_buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
-}
-
 static void add_requests(struct as_buf *key, const struct as_resources *requests)
 {
     for (unsigned i = 0; i < AS_RES_MAX; i++) {
         if (requests->amount[i] == 0)
             continue;
-        add_number(key, i);
-        add_number(key, (uint64_t)requests->amount[i]);
+        shape_key_add_number(key, i);
+        shape_key_add_number(key, (uint64_t)requests->amount[i]);
     }
-    add_number(key, AS_RES_MAX);
-}
-
-static void add_requirement(struct as_buf *key, const struct as_node_requirement *requirement)
-{
-    add_text(key, requirement->key);
-    add_number(key, requirement->operator_);
-    add_number(key, requirement->is_field);
-    add_number(key, requirement->value_count);
-    for (size_t i = 0; i < requirement->value_count; i++)
-        add_text(key, requirement->values[i]);
-}
-
-static void add_affinity(struct as_buf *key, const struct as_pod_shape *shape)
-{
-    add_number(key, shape->has_affinity);
-    add_number(key, shape->term_count);
-    for (size_t i = 0; i < shape->term_count; i++) {
-        add_number(key, shape->terms[i].count);
-        for (size_t k = 0; k < shape->terms[i].count; k++)
-            add_requirement(key, &shape->terms[i].requirements[k]);
-    }
-}
-
-static void add_tolerations(struct as_buf *key, const struct as_pod_shape *shape)
-{
-    add_number(key, shape->toleration_count);
-    for (size_t i = 0; i < shape->toleration_count; i++) {
-        add_text(key, shape->tolerations[i].key);
-        add_text(key, shape->tolerations[i].value);
-        add_number(key, shape->tolerations[i].is_exists);
-        add_number(key, shape->tolerations[i].effects);
-    }
-}
-
-static void add_ports(struct as_buf *key, const struct as_pod_shape *shape)
-{
-    add_number(key, shape->port_count);
-    for (size_t i = 0; i < shape->port_count; i++) {
-        add_text(key, shape->ports[i].ip);
-        add_text(key, shape->ports[i].protocol);
-        add_number(key, shape->ports[i].port);
-    }
+    shape_key_add_number(key, AS_RES_MAX);
 }
 
 /* The shape's labels are those of `shapes`. */
@@ -146,17 +92,17 @@ static void make_key(struct as_buf *key, const struct as_pod_shape *shape)
 {
     as_buf_clear(key);
     add_requests(key, &shape->requests);
-    add_number(key, (uintptr_t)shape->selector);
-    add_number(key, (uintptr_t)shape->labels);
-    add_affinity(key, shape);
-    add_tolerations(key, shape);
-    add_ports(key, shape);
-    add_number(key, shape->loner);
-    add_text(key, shape->namespace_);
-    add_text(key, shape->zone);
-    add_number(key, (uint64_t)shape->priority);
-    add_number(key, shape->unchecked);
-    add_number(key, shape->eviction);
+    shape_key_add_number(key, (uintptr_t)shape->selector);
+    shape_key_add_number(key, (uintptr_t)shape->labels);
+    shape_key_add_affinity(key, shape);
+    shape_key_add_tolerations(key, shape);
+    shape_key_add_ports(key, shape);
+    shape_key_add_number(key, shape->loner);
+    shape_key_add_text(key, shape->namespace_);
+    shape_key_add_text(key, shape->zone);
+    shape_key_add_number(key, (uint64_t)shape->priority);
+    shape_key_add_number(key, shape->unchecked);
+    shape_key_add_number(key, shape->eviction);
     if (key->failed)
         abort(); /* no memory for it; its size is bounded by that of the pod's document */
 }

@@ -60,11 +60,12 @@ struct as_survey_group {
     enum as_reason closed; /* for growth: why; AS_REASON_SCALED: open */
     const char *message;   /* why it could not be read; NULL */
     struct as_node_template template_;
+    uint64_t template_digest; /* of the whole template, whatever labels are cut: for `asked` */
     bool has_priority, has_price;
     int32_t priority;
     double price;
     struct as_unneeded_config unneeded;
-    int64_t nodes, cpu, memory; /* its nodes that are known, open or not: what they have in all */
+    int64_t nodes, cpu, memory; /* its nodes that are known, without marked ones: capacity in all */
 };
 
 struct as_survey_shape {     /* budgets instead of labels */
@@ -82,7 +83,8 @@ struct as_survey_pods { /* equal pods */
 
 struct as_survey_node {
     uint32_t group;            /* AS_SURVEY_NO_GROUP */
-    struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them */
+    struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
+                                  allocatable: of candidates only */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
     const struct as_survey_pods *guests; /* there, with ports or loners */
     size_t guest_count;
@@ -111,7 +113,8 @@ struct as_asked {   /* a shape that was not fully checked, and a group that was 
     uint64_t shape; /* digest of the shape */
     uint64_t template_; /* digest of the group's template then */
     const char *group;  /* name of its target, as in the survey */
-    as_wall_time at;    /* when nodes were last on their way for it; in vain: when that was found */
+    as_wall_time at;    /* when nodes were last on their way for it, to a minute; in vain: when that
+                           was found */
     bool is_in_vain;    /* the nodes came, and such a pod still waited two minutes later */
 };
 #define AS_ASKED_MAX    1000
