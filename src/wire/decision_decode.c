@@ -104,6 +104,8 @@ static void decode_cooldown(struct as_reader *target, struct as_cooldown *cooldo
     as_read_object(&reader, target, "cooldown");
     as_read_seconds(&reader, "up", &cooldown->up_us);
     as_read_seconds(&reader, "down", &cooldown->down_us);
+    cooldown->has_down_after_down = as_read_has(&reader, "down_after_down");
+    as_read_seconds(&reader, "down_after_down", &cooldown->down_after_down_us);
     as_read_seconds(&reader, "up_after_down", &cooldown->up_after_down_us);
     as_read_end(&reader);
 }

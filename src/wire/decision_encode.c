@@ -124,6 +124,8 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     as_json_write_key(json, "cooldown");
     as_json_begin_object(json);
     write_seconds(json, "down", config->cooldown.down_us);
+    if (config->cooldown.has_down_after_down)
+        write_seconds(json, "down_after_down", config->cooldown.down_after_down_us);
     write_seconds(json, "up", config->cooldown.up_us);
     write_seconds(json, "up_after_down", config->cooldown.up_after_down_us);
     as_json_end_object(json);

@@ -394,7 +394,8 @@ def in_cooldown(document, now, is_up):
 
     if is_up:
         return younger("last_up", cooldown.get("up", 0)) or younger("last_down", cooldown.get("up_after_down", 0))
-    return younger("last_up", cooldown.get("down", 0)) or younger("last_down", cooldown.get("down", 0))
+    return younger("last_up", cooldown.get("down", 0)) or younger(
+        "last_down", cooldown.get("down_after_down", cooldown.get("down", 0)))
 
 
 def winner_of(document, results, winner):

@@ -208,7 +208,7 @@ class Generator:
         self.maybe(target, "behavior", 0.5, self.behavior)
         if self.chance(0.5):
             target["cooldown"] = {}
-            for name in ("up", "down", "up_after_down"):
+            for name in ("up", "down", "up_after_down", "down_after_down"):
                 self.maybe(target["cooldown"], name, 0.7, self.seconds)
         return target
 

@@ -108,7 +108,8 @@ static bool has_no_lock(const struct as_rule *rule, const struct as_cooldown *co
 {
     return !rule->action.is_to &&
            ((rule->action.kind == AS_ACTION_SCALE_UP && cooldown->up_us == 0) ||
-            (rule->action.kind == AS_ACTION_SCALE_DOWN && cooldown->down_us == 0));
+            (rule->action.kind == AS_ACTION_SCALE_DOWN &&
+             as_cooldown_get_down_after_down(cooldown) == 0));
 }
 
 static bool may_act(const struct world *world, const struct step_count *count,
@@ -524,7 +525,8 @@ void check_applied(struct world *world, struct server_target *target, int64_t se
         check_lock(world, target, target->last_up_at, is_up ? cooldown->up_us : cooldown->down_us,
                    sent_at, "a scale-up");
         check_lock(world, target, target->last_down_at,
-                   is_up ? cooldown->up_after_down_us : cooldown->down_us, sent_at, "a scale-down");
+                   is_up ? cooldown->up_after_down_us : as_cooldown_get_down_after_down(cooldown),
+                   sent_at, "a scale-down");
     }
     target->last = (struct applied){.set = true, .is_up = is_up, .at = world->now, .to = to};
 }

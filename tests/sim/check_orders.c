@@ -86,7 +86,8 @@ static bool is_surely_locked(const struct world *world, const struct server_targ
     if (!config || !last->set || !last->recorded)
         return false;
     const struct as_cooldown *cooldown = &config->bounds.cooldown;
-    return world->now - last->at < cooldown->down_us ||
+    return world->now - last->at <
+               (last->is_up ? cooldown->down_us : as_cooldown_get_down_after_down(cooldown)) ||
            world->now - last->at < (last->is_up ? cooldown->up_us : cooldown->up_after_down_us);
 }
 

@@ -39,6 +39,8 @@ static void randomize_target(struct world *world, struct target_spec *target)
     target->up = pick_lock(world);
     target->down = pick_lock(world);
     target->up_after_down = chance(world, 300) ? pick_lock(world) : 0;
+    target->has_down_after_down = chance(world, 300);
+    target->down_after_down = pick_lock(world);
     target->enforce_bounds = chance(world, 150);
     target->dry_run = chance(world, 100);
     if (chance(world, 250))

@@ -24,6 +24,8 @@ struct target_spec {
     const char *pool[4];   /* a pool of these groups, which stand before it */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
+    bool has_down_after_down;
+    int64_t down_after_down;
     bool enforce_bounds, dry_run;
     const char *after[4];               /* names of targets */
     const struct as_behavior *behavior; /* NULL: none */

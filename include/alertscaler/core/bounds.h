@@ -11,7 +11,15 @@
 
 struct as_cooldown {
     int64_t up_us, down_us, up_after_down_us;
+    bool has_down_after_down; /* else it is `down_us` */
+    int64_t down_after_down_us;
 };
+
+/* How long after a decrease the next one waits. */
+static inline int64_t as_cooldown_get_down_after_down(const struct as_cooldown *cooldown)
+{
+    return cooldown->has_down_after_down ? cooldown->down_after_down_us : cooldown->down_us;
+}
 
 enum as_policy_type { AS_POLICY_PODS, AS_POLICY_PERCENT };
 enum as_select_policy { AS_SELECT_MAX, AS_SELECT_MIN, AS_SELECT_DISABLED };

@@ -9,10 +9,23 @@
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
+static void parse_down_after_down(struct loader *loader, const struct as_yaml_node *value,
+                                  void *object)
+{
+    const struct schema_field field = {.type = SCHEMA_DURATION};
+    struct as_cooldown *cooldown = object;
+    cooldown->has_down_after_down =
+        schema_parse_scalar(loader, &field, value, &cooldown->down_after_down_us);
+}
+
 static const struct schema_field cooldown_fields[] = {
     SCHEMA_FIELD("up", DURATION, as_cooldown, up_us, .fallback = "3m"),
     SCHEMA_FIELD("down", DURATION, as_cooldown, down_us, .fallback = "5m"),
     SCHEMA_FIELD("up_after_down", DURATION, as_cooldown, up_after_down_us, .fallback = "0s"),
+    {.key = "down_after_down",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_down_after_down,
+     .expected = "duration"},
     {0},
 };
 

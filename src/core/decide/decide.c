@@ -263,7 +263,7 @@ static bool gate_cooldown(struct run *run)
         lock_after(run, input->last_down, cooldown->up_after_down_us);
     } else {
         lock_after(run, input->last_up, cooldown->down_us);
-        lock_after(run, input->last_down, cooldown->down_us);
+        lock_after(run, input->last_down, as_cooldown_get_down_after_down(cooldown));
     }
     if (run->is_locked)
         hold_back(run, AS_GATE_COOLDOWN, AS_REASON_COOLDOWN);

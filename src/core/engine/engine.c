@@ -22,8 +22,8 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
-#include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_phases.h"
+#include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_sources.h"
 
 struct as_engine *as_engine_new(const struct as_engine_config *config,

@@ -83,8 +83,9 @@ static void set_lock_ends(const struct target *target, as_mono_time now, as_wall
     const struct as_cooldown *cooldown = &locks.cooldown;
     *up_out = moment_get_later(lock_get_end(locks.up, cooldown->up_us, now, wall),
                                lock_get_end(locks.down, cooldown->up_after_down_us, now, wall));
-    *down_out = moment_get_later(lock_get_end(locks.up, cooldown->down_us, now, wall),
-                                 lock_get_end(locks.down, cooldown->down_us, now, wall));
+    *down_out = moment_get_later(
+        lock_get_end(locks.up, cooldown->down_us, now, wall),
+        lock_get_end(locks.down, as_cooldown_get_down_after_down(cooldown), now, wall));
 }
 
 static struct as_target_view make_view(const struct target *target, as_mono_time now,

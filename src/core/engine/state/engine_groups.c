@@ -38,8 +38,9 @@ bool rule_keeps_progress(const struct as_rule *rule, const struct as_target_conf
     /* without a lock whose end would repeat it, a rule acts once for an incident */
     if (as_action_is_absolute(&rule->action))
         return false;
-    return rule->action.kind == AS_ACTION_SCALE_UP ? config->bounds.cooldown.up_us == 0
-                                                   : config->bounds.cooldown.down_us == 0;
+    return rule->action.kind == AS_ACTION_SCALE_UP
+               ? config->bounds.cooldown.up_us == 0
+               : as_cooldown_get_down_after_down(&config->bounds.cooldown) == 0;
 }
 
 bool binding_is_used_up(const struct binding *binding)
@@ -60,8 +61,9 @@ as_mono_time binding_get_due_unheld(const struct binding *binding)
     if (rule->every_us)
         return (as_mono_time){as_time_add(binding->applied.mono.us, rule->every_us)};
     const struct as_cooldown *cooldown = &binding->group->target->config->bounds.cooldown;
-    const bool has_lock =
-        rule->action.kind == AS_ACTION_SCALE_DOWN ? cooldown->down_us > 0 : cooldown->up_us > 0;
+    const bool has_lock = rule->action.kind == AS_ACTION_SCALE_DOWN
+                              ? as_cooldown_get_down_after_down(cooldown) > 0
+                              : cooldown->up_us > 0;
     return has_lock || as_action_is_absolute(&rule->action) ? (as_mono_time){INT64_MIN}
                                                             : AS_MONO_NEVER;
 }

@@ -176,8 +176,12 @@ void target_set_keep(const struct as_engine *engine, struct target *target)
     if (!target->config)
         return;
     const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
-    const int64_t locks[] = {cooldown->up_us, cooldown->down_us, cooldown->up_after_down_us,
-                             history_get_span(engine), engine->config.incident_expiry_us};
+    const int64_t locks[] = {cooldown->up_us,
+                             cooldown->down_us,
+                             cooldown->up_after_down_us,
+                             as_cooldown_get_down_after_down(cooldown),
+                             history_get_span(engine),
+                             engine->config.incident_expiry_us};
     target->keep_us = KEEP_LOCKS_US;
     for (size_t i = 0; i < AS_ARRAY_SIZE(locks); i++) {
         if (locks[i] > target->keep_us)

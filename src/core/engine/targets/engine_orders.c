@@ -129,7 +129,8 @@ static bool holds(const struct as_engine *engine, const struct as_cooldown *cool
                   struct as_moment up, struct as_moment down)
 {
     return lasts(engine, up, cooldown->up_us) || lasts(engine, down, cooldown->up_after_down_us) ||
-           lasts(engine, up, cooldown->down_us) || lasts(engine, down, cooldown->down_us);
+           lasts(engine, up, cooldown->down_us) ||
+           lasts(engine, down, as_cooldown_get_down_after_down(cooldown));
 }
 
 static bool is_locked(const struct as_engine *engine, const struct target *target)
