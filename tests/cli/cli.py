@@ -231,7 +231,7 @@ class Documentation(unittest.TestCase):
 
     def test_its_examples_are_what_the_program_says(self):
         examples = re.findall(r"\$ cat (\w+).jsonl\n(.*?\n)\$ alertscaler decide < \1.jsonl\n(.*?\n)```", self.text, re.DOTALL)
-        self.assertEqual([name for name, _, _ in examples], ["input", "steps", "nodes"])
+        self.assertEqual([name for name, _, _ in examples], ["input", "steps", "pool", "nodes"])
         for name, given, answer in examples:
             self.assertEqual(run("decide", data=given.encode()).stdout.decode(), answer, name)
 

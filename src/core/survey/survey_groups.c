@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "shape_key.h"
+#include "nodes/shape_key.h"
 #include "survey_work.h"
 
 /* On its way */

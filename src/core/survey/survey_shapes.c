@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "shape_key.h"
+#include "nodes/shape_key.h"
 
 #define SLOTS_FIRST 1024
 #define SHAPE_COST  8 /* fits of making a shape, without its budgets */

@@ -127,23 +127,6 @@ bool survey_join(struct as_survey_work *work)
     return true;
 }
 
-bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fact *pod)
-{
-    const enum as_eviction_class class = pod->shape->eviction;
-    const bool is_gone = pod->is_leaving && pod->gone_at.set &&
-                         as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < work->request->now.us;
-
-    return class != AS_EVICTION_DAEMON && class != AS_EVICTION_MIRROR && !is_gone;
-}
-
-const char *survey_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape)
-{
-    if (!(shape->unchecked & AS_UNCHECKED_VOLUMES))
-        return NULL;
-    const char *zone = as_labels_find(node->labels, "topology.kubernetes.io/zone");
-    return zone ? zone : as_labels_find(node->labels, "failure-domain.beta.kubernetes.io/zone");
-}
-
 /* A node that is made new begins as not Ready, and one with a startup taint is not Ready yet. */
 static void set_state(struct as_survey_work *work, uint32_t index)
 {

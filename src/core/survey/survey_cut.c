@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node_class.h"
+#include "nodes/node_class.h"
 #include "survey_measure.h"
 #include "survey_work.h"
 
