@@ -212,7 +212,7 @@ Test(decision, durations_and_times_survive_to_the_microsecond)
         struct as_buf text = AS_BUF_INIT(1 << 16);
         AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *copy = NULL;
         struct as_error error = AS_ERROR_INIT;
-        input.config.cooldown = (struct as_cooldown){us[i], us[i], us[i]};
+        input.config.cooldown = (struct as_cooldown){us[i], us[i], us[i], true, us[i]};
         input.last_up = (as_maybe_time){.set = true, .at = {input.now.us - us[i]}};
         as_decision_encode_input(&input, &text);
         cr_assert_eq(as_decision_decode_input(text.data, text.size, &copy, &error), 0);

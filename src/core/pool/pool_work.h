@@ -2,13 +2,13 @@
  * The work on a plan (pool_plan.h), shared by the files that make it. pool_plan.c goes through the
  * phases: pool_fit.c has those of growth, pool_take.c and pool_leave.c those of nodes that leave.
  */
-#ifndef ALERTSCALER_SRC_CORE_NODES_POOL_WORK_H
-#define ALERTSCALER_SRC_CORE_NODES_POOL_WORK_H
+#ifndef ALERTSCALER_SRC_CORE_POOL_POOL_WORK_H
+#define ALERTSCALER_SRC_CORE_POOL_POOL_WORK_H
 
 #include <alertscaler/core/nodes/node_pack.h>
 #include <alertscaler/core/nodes/pool_plan.h>
 
-#include "node_class.h"
+#include "nodes/node_class.h"
 
 struct pool_fit {
     uint32_t *shapes;           /* of the survey, by entry of `pending` */
