@@ -1,61 +1,15 @@
 /*
  * What was asked without a full check: pairs of a shape and a group (struct as_asked). A pair is
- * open while nodes of the group are on their way and two minutes longer. Then the pair is in vain
- * if such a pod still waits; else it is forgotten. A pair that is in vain is not asked again for
- * AS_ASKED_FOR_US or until the group's template changes.
+ * open while nodes of the group are on their way and two to three minutes longer. Then the pair is
+ * in vain if such a pod still waits; else it is forgotten. A pair that is in vain is not asked
+ * again for AS_ASKED_FOR_US or until the group's template changes.
  */
 #include "pool_work.h"
 
 #include <string.h>
 
-#define PATIENCE_US (2 * AS_US_PER_MIN) /* from the last node that was on its way */
-
-/* Templates */
-
-/* FNV-1a 64 */
-static uint64_t digest_bytes(uint64_t state, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        state = (state ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return state;
-}
-
-static uint64_t digest_text(uint64_t state, const char *text)
-{
-    return digest_bytes(state, text, strlen(text) + 1);
-}
-
-static uint64_t digest_number(uint64_t state, uint64_t number)
-{
-    for (int i = 0; i < 8; i++, number >>= 8)
-        state = digest_bytes(state, &(unsigned char){(unsigned char)(number & 0xff)}, 1);
-    return state;
-}
-
-/* Indices of extended resources differ between runs, so that their names count. The sum does not
- * depend on their order. */
-uint64_t as_pool_digest_template(const struct as_node_template *template_,
-                                 const struct as_res_names *names)
-{
-    const struct as_node_shape *shape = &template_->shape;
-    const uint64_t empty = UINT64_C(0xcbf29ce484222325);
-    uint64_t state = empty, named = 0;
-    for (size_t i = 0; i < shape->taint_count; i++) {
-        state = digest_text(state, shape->taints[i].key);
-        state = digest_text(state, shape->taints[i].value);
-        state = digest_number(state, shape->taints[i].effect);
-    }
-    for (size_t i = 0; i < AS_RES_NAMED; i++)
-        state = digest_number(state, (uint64_t)shape->allocatable.amount[i]);
-    for (size_t i = AS_RES_NAMED; i < names->count; i++)
-        if (shape->allocatable.amount[i] > 0)
-            named += digest_number(digest_text(empty, names->name[i]),
-                                   (uint64_t)shape->allocatable.amount[i]);
-    return digest_number(state, named);
-}
-
-/* Pairs */
+#define PATIENCE_US (2 * AS_US_PER_MIN) /* after the nodes came */
+#define NOTE_US     AS_US_PER_MIN       /* `at` is kept as current as this: each change is stored */
 
 static const struct as_survey_group *find_group(const struct as_survey *survey, const char *name)
 {
@@ -65,11 +19,10 @@ static const struct as_survey_group *find_group(const struct as_survey *survey, 
     return NULL;
 }
 
-static bool has_changed(const struct as_survey *survey, const struct as_survey_group *group,
-                        const struct as_asked *asked)
+static bool has_changed(const struct as_survey_group *group, const struct as_asked *asked)
 {
     return group->template_.source != AS_NODE_TEMPLATE_NONE &&
-           as_pool_digest_template(&group->template_, &survey->resources) != asked->template_;
+           group->template_digest != asked->template_;
 }
 
 static bool still_waits(const struct as_survey *survey, uint64_t digest)
@@ -95,12 +48,13 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
                         struct as_asked *asked)
 {
     if (group->coming > 0) {
-        asked->at = work->request.now;
+        if (get_age(work, asked->at) >= NOTE_US)
+            asked->at = work->request.now;
         return true;
     }
     if (group->closed == AS_REASON_COOLDOWN)
         return false;
-    if (get_age(work, asked->at) < PATIENCE_US)
+    if (get_age(work, asked->at) < NOTE_US + PATIENCE_US)
         return true;
     asked->is_in_vain = still_waits(work->survey, asked->shape);
     asked->at = work->request.now;
@@ -110,7 +64,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
 static bool review(const struct as_pool_work *work, struct as_asked *asked)
 {
     const struct as_survey_group *group = find_group(work->survey, asked->group);
-    if (!group || has_changed(work->survey, group, asked))
+    if (!group || has_changed(group, asked))
         return false;
     if (asked->is_in_vain)
         return get_age(work, asked->at) < AS_ASKED_FOR_US;
@@ -170,7 +124,7 @@ void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group)
     const struct as_survey_group *asked = &work->survey->groups[group];
     *get_place(work, shape, group) = (struct as_asked){
         .shape = work->survey->shapes[shape].digest,
-        .template_ = as_pool_digest_template(&asked->template_, &work->survey->resources),
+        .template_ = asked->template_digest,
         .group = asked->name,
         .at = work->request.now,
     };

@@ -330,7 +330,6 @@ static void end_estimate(struct as_pool_work *work, size_t index)
 bool pool_fit_estimate(struct as_pool_work *work)
 {
     struct pool_fit *fit = &work->fit;
-    pool_spend(work, 1);
     if (fit->at == work->survey->group_count)
         return true;
     if (!fit->is_packing && is_open(work, fit->at)) {
@@ -338,6 +337,7 @@ bool pool_fit_estimate(struct as_pool_work *work)
         fit->is_packing = true;
     } else if (!fit->is_packing) {
         fit->at++;
+        pool_spend(work, 1);
     } else if (step_pack(work)) {
         end_estimate(work, fit->at++);
         fit->is_packing = false;

@@ -66,7 +66,7 @@ struct as_pool_work {
     struct pool_take take;
 };
 
-/* Each does a part of a phase and spends at least one fit. True: the phase is over. */
+/* Each does a part of a phase while there are fits to spend. True: the phase is over. */
 typedef bool pool_phase_fn(struct as_pool_work *work);
 
 pool_phase_fn pool_fit_begin, pool_fit_place, pool_fit_look, pool_fit_estimate, pool_fit_choose;

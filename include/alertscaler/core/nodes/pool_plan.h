@@ -59,11 +59,6 @@ struct as_pool_plan {
     bool is_cut;         /* the work ended at AS_PACK_FITS_MAX */
 };
 
-/* Of what a template has and of its taints, for `asked`; labels do not count: a survey has only
- * those that its shapes read. */
-uint64_t as_pool_digest_template(const struct as_node_template *template_,
-                                 const struct as_res_names *names);
-
 struct as_pool_work;
 
 /* Borrows the request's parts as long as the plan is used; memory of the arena. */

@@ -113,7 +113,8 @@ struct as_asked {   /* a shape that was not fully checked, and a group that was 
     uint64_t shape; /* digest of the shape */
     uint64_t template_; /* digest of the group's template then */
     const char *group;  /* name of its target, as in the survey */
-    as_wall_time at;    /* when nodes were last on their way for it; in vain: when that was found */
+    as_wall_time at;    /* when nodes were last on their way for it, to a minute; in vain: when that
+                           was found */
     bool is_in_vain;    /* the nodes came, and such a pod still waited two minutes later */
 };
 #define AS_ASKED_MAX    1000
