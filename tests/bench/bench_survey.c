@@ -41,11 +41,11 @@ static int64_t roll(uint64_t from, uint64_t to)
     return (int64_t)(from + as_random_get_below(&dice, to - from + 1));
 }
 
-static const char *print(struct as_arena *arena, const char *format, size_t number)
+static const char *print(struct as_arena *arena, const char *prefix, size_t number)
 {
     char text[64];
 
-    snprintf(text, sizeof(text), format, number);
+    snprintf(text, sizeof(text), "%s%05zu", prefix, number);
     return as_arena_strdup(arena, text);
 }
 
@@ -72,8 +72,8 @@ static void make_shapes(struct world *world)
                                                         .effects = AS_TAINT_NO_EXECUTE}};
 
     for (size_t i = 0; i < SHAPES; i++) {
-        const struct as_label group = {"group", print(&world->arena, "group-%zu", i % GROUPS)};
-        const struct as_label app = {"app", print(&world->arena, "app-%zu", i)};
+        const struct as_label group = {"group", print(&world->arena, "group-", i % GROUPS)};
+        const struct as_label app = {"app", print(&world->arena, "app-", i)};
 
         world->shapes[i] = (struct as_pod_shape){
             .requests.amount = {[AS_RES_CPU] = roll(50, 700),
@@ -92,9 +92,9 @@ static void make_node(struct world *world, struct as_node_fact *node, size_t ind
 {
     const size_t group = index % GROUPS;
     struct as_survey_member *member = &world->members[group];
-    const char *name = print(&world->arena, "ip-10-0-%05zu.eu-central-1.compute.internal", index);
+    const char *name = print(&world->arena, "ip.eu-central-1.compute.internal-", index);
     const struct as_label labels[] = {
-        {"group", print(&world->arena, "group-%zu", group)},
+        {"group", print(&world->arena, "group-", group)},
         {"kubernetes.io/arch", "amd64"},
         {"kubernetes.io/hostname", name},
         {"kubernetes.io/os", "linux"},
@@ -145,8 +145,8 @@ static struct world *make_world(size_t node_count)
     for (size_t i = 0; i < GROUPS; i++) {
         world->names[i] = as_arena_alloc(&world->arena, node_count, sizeof(char *));
         world->members[i] = (struct as_survey_member){
-            .name = print(&world->arena, "group-%zu", i),
-            .id = print(&world->arena, "group-%zu", i),
+            .name = print(&world->arena, "group-", i),
+            .id = print(&world->arena, "group-", i),
             .is_member = true,
             .max = 1000,
             .closed = AS_REASON_SCALED,

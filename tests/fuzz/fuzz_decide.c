@@ -9,10 +9,10 @@
 
 #include "fuzz.h"
 
-static void encode_answer(const struct as_decide_document *document, struct as_decision *decision,
+static void encode_answer(struct as_decide_document *document, struct as_decision *decision,
                           struct as_buf *out)
 {
-    as_decide(&document->input, document->results, decision);
+    as_decide_document_decide(document, decision);
     as_decision_encode_output(&document->input, document->results, decision, out);
     FUZZ_CHECK(as_buf_check(out) == 0);
 }
