@@ -91,6 +91,8 @@ static struct as_source make_source(const struct source_spec *spec)
             .per_pod = spec->per_pod,
             .pod_label = spec->per_pod ? as_xstrdup("pod") : NULL,
         };
+    if (spec->nodes)
+        return (struct as_source){.kind = AS_SOURCE_NODES, .nodes = spec->nodes};
     const char *name = spec->annotation ? spec->annotation : spec->label;
     enum as_source_kind kind = spec->annotation ? AS_SOURCE_ANNOTATION : AS_SOURCE_LABEL;
     return name ? (struct as_source){.kind = kind, .name = as_xstrdup(name)}

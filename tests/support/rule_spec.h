@@ -27,9 +27,10 @@ struct target_spec {
     const struct as_behavior *behavior; /* NULL: none */
 };
 
-/* One of the first three, or none. */
+/* One of the first four, or none. */
 struct source_spec {
     const char *annotation, *label, *query;
+    enum as_nodes_word nodes;
     bool per_pod; /* pods are named by the label "pod" */
 };
 
