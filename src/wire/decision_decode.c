@@ -1,6 +1,7 @@
 /*
  * Reads decision inputs (docs/decision.md). Defaults are set first, given values replace them.
- * Strings stay in the JSON document, which the result keeps.
+ * The result keeps nothing of the JSON document, so that jansson's tree of a text can be in the
+ * pool.
  */
 #include <alertscaler/wire/decision.h>
 
@@ -12,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "decision_private.h"
+#include "json/json_pool.h"
 
 #define CORES_MAX 1000000000 /* of all nodes */
 
@@ -41,6 +43,16 @@ static const struct as_bounds_config default_config = {
     .cpu_initialization_us = 300 * AS_US_PER_S,
     .initial_readiness_delay_us = 30 * AS_US_PER_S,
 };
+
+static void decode_text(const struct decoder *decoder, struct as_reader *reader, const char *name,
+                        const char **text_out)
+{
+    const char *text = NULL;
+
+    as_read_text(reader, name, &text);
+    if (text)
+        *text_out = as_arena_strdup(decoder->arena, text);
+}
 
 static void decode_policies(struct as_reader *reader, struct as_scaling_rules *rules)
 {
@@ -117,15 +129,16 @@ static void decode_tolerance(struct as_reader *target, struct as_bounds_config *
     as_read_end(&reader);
 }
 
-static void decode_target(struct as_reader *root, struct as_decide_input *input)
+static void decode_target(struct decoder *decoder, struct as_reader *root)
 {
+    struct as_decide_input *input = &decoder->document->input;
     struct as_bounds_config *config = &input->config;
     struct as_reader reader;
 
     as_read_require(root, "target");
     as_read_object(&reader, root, "target");
     as_read_require(&reader, "max");
-    as_read_text(&reader, "id", &input->target);
+    decode_text(decoder, &reader, "id", &input->target);
     as_read_i32(&reader, "min", 0, &config->min);
     as_read_i32(&reader, "max", 0, &config->max);
     if (config->min > config->max)
@@ -155,12 +168,12 @@ static void decode_ready(struct as_reader *reader, enum as_tristate *ready)
     *ready = is_ready ? AS_TRUE : AS_FALSE;
 }
 
-static void decode_pod(struct as_reader *reader, struct as_pod *pod)
+static void decode_pod(struct decoder *decoder, struct as_reader *reader, struct as_pod *pod)
 {
     struct as_reader resources;
 
     *pod = (struct as_pod){.name = "", .ready = AS_TRUE, .resource = {NAN, NAN}};
-    as_read_text(reader, "name", &pod->name);
+    decode_text(decoder, reader, "name", &pod->name);
     pod->phase =
         (enum as_pod_phase)as_read_enum(reader, "phase", as_decision_phases, AS_POD_RUNNING);
     decode_ready(reader, &pod->ready);
@@ -191,7 +204,7 @@ static void decode_pods(struct decoder *decoder, struct as_reader *observed)
     for (size_t i = 0; i < count; i++) {
         struct as_reader item;
         as_read_item(&item, observed, "pods", list, i);
-        decode_pod(&item, &pods[i]);
+        decode_pod(decoder, &item, &pods[i]);
     }
     if (count > 1)
         qsort(pods, count, sizeof(*pods), compare_pods);
@@ -230,7 +243,7 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
     if (!reader.object)
         return;
     struct as_nodes_seen *nodes = as_arena_alloc(decoder->arena, 1, sizeof(*nodes));
-    as_read_text(&reader, "error", &nodes->error);
+    decode_text(decoder, &reader, "error", &nodes->error);
     if (!nodes->error) {
         as_read_require(&reader, "open");
         as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
@@ -239,7 +252,7 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         struct as_reader lacking;
         as_read_object(&lacking, &reader, "lacking");
         for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
-            as_read_text(&lacking, as_decision_resources[i].text, &nodes->lacking[i]);
+            decode_text(decoder, &lacking, as_decision_resources[i].text, &nodes->lacking[i]);
         as_read_end(&lacking);
         as_read_bool(&reader, "template", &nodes->is_template);
         if (nodes->is_template && nodes->open > 0)
@@ -383,7 +396,7 @@ static void decode_samples(struct decoder *decoder, struct as_reader *reader,
         samples[i].pod = "";
         as_read_item(&item, reader, "samples", list, i);
         as_read_require(&item, "value");
-        as_read_text(&item, "pod", &samples[i].pod);
+        decode_text(decoder, &item, "pod", &samples[i].pod);
         as_read_double(&item, "value", &samples[i].value);
         as_read_time(&item, "at", &samples[i].at);
         as_read_seconds(&item, "window", &samples[i].window_us);
@@ -412,11 +425,11 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
     proposal->needs_news = version >= 2 && json_object_get(reader->object, "reported");
     if (proposal->needs_news)
         as_read_time(reader, "reported", &proposal->reported);
-    as_read_text(reader, "rule", &proposal->rule);
-    as_read_text(reader, "incident", &proposal->incident);
+    decode_text(decoder, reader, "rule", &proposal->rule);
+    decode_text(decoder, reader, "incident", &proposal->incident);
     as_decision_decode_action(reader, decoder->arena, version, &proposal->action);
     decode_samples(decoder, reader, proposal);
-    as_read_text(reader, "error", &proposal->error);
+    decode_text(decoder, reader, "error", &proposal->error);
     if (version >= 2)
         proposal->nodes =
             (enum as_nodes_word)as_read_enum(reader, "nodes", nodes_words, AS_NODES_NONE);
@@ -448,14 +461,14 @@ static void decode_proposals(struct decoder *decoder, struct as_reader *root)
     document->results = as_arena_alloc(decoder->arena, count, sizeof(*document->results));
 }
 
-static int decode_root(struct decoder *decoder, struct as_error *error)
+static int decode_root(struct decoder *decoder, const json_t *value, struct as_error *error)
 {
     struct as_decide_input *input = &decoder->document->input;
     struct as_reader root;
     int64_t version = 0;
     as_maybe_time now = {.set = false};
 
-    as_read_document(&root, decoder->document->root, error);
+    as_read_document(&root, value, error);
     as_read_require(&root, "v");
     as_read_i64(&root, "v", AS_DECIDE_OLDEST_VERSION, AS_DECIDE_VERSION, &version);
     as_read_require(&root, "now");
@@ -463,7 +476,7 @@ static int decode_root(struct decoder *decoder, struct as_error *error)
     input->version = (int32_t)version;
     input->now = now.at;
     input->config = default_config;
-    decode_target(&root, input);
+    decode_target(decoder, &root);
     decode_observed(decoder, &root);
     decode_history(decoder, &root);
     decode_flags(&root, input);
@@ -472,15 +485,14 @@ static int decode_root(struct decoder *decoder, struct as_error *error)
     return as_read_result(&root);
 }
 
-int as_decision_decode_input_value(struct json_t *value, struct as_decide_document **document_out,
-                                   struct as_error *error)
+int as_decision_decode_input_value(const struct json_t *value,
+                                   struct as_decide_document **document_out, struct as_error *error)
 {
     AS_CLEANUP(as_decide_document_free_p)
     struct as_decide_document *document = as_xcalloc(1, sizeof(*document));
     struct decoder decoder = {.document = document, .arena = &document->arena};
 
-    document->root = json_incref(value);
-    int status = decode_root(&decoder, error);
+    int status = decode_root(&decoder, value, error);
     if (status)
         return status;
     *document_out = document;
@@ -492,21 +504,21 @@ int as_decision_decode_input(const char *json, size_t size,
                              struct as_decide_document **document_out, struct as_error *error)
 {
     json_error_t problem;
-    json_t *value = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
+    int status = -EBADMSG;
 
-    if (!value) {
+    json_pool_enter(SIZE_MAX); /* the caller limits `size` */
+    const json_t *value = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
+    if (value)
+        status = as_decision_decode_input_value(value, document_out, error);
+    else
         as_error_set(error, "not JSON: column %d: %s", problem.column, problem.text);
-        return -EBADMSG;
-    }
-    int status = as_decision_decode_input_value(value, document_out, error);
-    json_decref(value);
+    json_pool_leave();
     return status;
 }
 
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document)
 {
     if (document) {
-        json_decref(document->root);
         as_arena_deinit(&document->arena);
         free(document);
     }
