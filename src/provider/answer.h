@@ -3,6 +3,11 @@
  * elements is a string, an element with children is an object, elements of the same name form an
  * array; attributes and namespaces are left out. A DTD is refused, and so all entity expansion.
  *
+ * This is no reader like those of wire/json, which a provider may not include: clouds write one
+ * value as a number, as digits or not at all, in JSON or XML. So what is missing or odd is a
+ * default or the provider's decision, and an error names the operation (as_talk_fail), not a first
+ * fault.
+ *
  * Paths are member names with dots between them: "sku.capacity".
  */
 #ifndef ALERTSCALER_SRC_PROVIDER_ANSWER_H

@@ -14,78 +14,78 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
+#include "json/alert_reader.h"
 #include "json/json_pool.h"
-#include "json/place.h"
 #include "json/reader.h"
 
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
 
-static int read_state(const struct place *place, const struct tree_value *object,
+static int read_state(struct alert_reader *reader, const struct tree_value *object,
                       bool *is_suppressed_out)
 {
     static const char *const states[] = {"active", "unprocessed", "suppressed"};
-    const struct tree_value *status = place_find(object, "status");
-    const struct tree_value *state = place_find(status, "state");
+    const struct tree_value *status = alert_find(object, "status");
+    const struct tree_value *state = alert_find(status, "state");
     const char *text = tree_get_text(state);
     if (!text)
-        return place_fail(place, "status.state", NULL, state ? "expected a string" : "missing");
+        return alert_fail(reader, "status.state", NULL, state ? "expected a string" : "missing");
     for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++) {
         if (strcmp(text, states[i]) == 0) {
             *is_suppressed_out = i == 2;
             return 0;
         }
     }
-    return place_fail_with_text(place, "status.state", "active, suppressed or unprocessed", text);
+    return alert_fail_with_text(reader, "status.state", "active, suppressed or unprocessed", text);
 }
 
-static int read_receivers(const struct place *place, const struct tree_value *object,
+static int read_receivers(struct alert_reader *reader, const struct tree_value *object,
                           struct as_arena *arena, struct as_listed_alert *alert)
 {
-    const struct tree_value *array = place_find(object, "receivers");
+    const struct tree_value *array = alert_find(object, "receivers");
     const size_t count = array ? array->size : 0;
     if (array && array->kind != TREE_ARRAY)
-        return place_fail(place, "receivers", NULL, "expected an array, got %s",
-                          place_get_type_word(array));
+        return alert_fail(reader, "receivers", NULL, "expected an array, got %s",
+                          alert_get_type_word(array));
     if (count > AS_PAYLOAD_RECEIVERS_MAX)
-        return place_fail(place, "receivers", NULL, "more than %d", AS_PAYLOAD_RECEIVERS_MAX);
+        return alert_fail(reader, "receivers", NULL, "more than %d", AS_PAYLOAD_RECEIVERS_MAX);
     const char **names = as_arena_alloc(arena, count, sizeof(*names));
     alert->receivers = names;
     for (const struct tree_value *item = array ? array->first : NULL; item; item = item->next) {
         const struct tree_value *name = tree_find(item, "name");
         const char *text = tree_get_text(name);
         if (!text || name->size > AS_PAYLOAD_TEXT_MAX)
-            return place_fail(place, "receivers", NULL, "expected objects with a name");
+            return alert_fail(reader, "receivers", NULL, "expected objects with a name");
         names[alert->receiver_count++] = as_arena_strdup(arena, text);
     }
     return 0;
 }
 
-static int read_alert(const struct place *place, const struct tree_value *object,
+static int read_alert(struct alert_reader *reader, const struct tree_value *object,
                       struct as_arena *arena, struct as_alertmanager_alert *alert)
 {
     struct as_listed_alert *listed = &alert->listed;
     struct as_labels *labels = NULL, *annotations = NULL;
     if (object->kind != TREE_OBJECT)
-        return place_fail(place, "", NULL, "expected an object, got %s",
-                          place_get_type_word(object));
-    if (!place_find(object, "labels"))
-        return place_fail(place, "labels", NULL, "missing");
-    int status = place_read_labels(place, object, "labels", &labels);
+        return alert_fail(reader, "", NULL, "expected an object, got %s",
+                          alert_get_type_word(object));
+    if (!alert_find(object, "labels"))
+        return alert_fail(reader, "labels", NULL, "missing");
+    int status = alert_read_labels(reader, object, "labels", &labels);
     listed->labels = labels;
     if (status == 0)
-        status = place_read_labels(place, object, "annotations", &annotations);
+        status = alert_read_labels(reader, object, "annotations", &annotations);
     listed->annotations = annotations;
     if (status == 0)
-        status = place_read_time(place, object, "startsAt", true, &listed->starts_at);
+        status = alert_read_time(reader, object, "startsAt", true, &listed->starts_at);
     if (status == 0)
-        status = place_read_time(place, object, "updatedAt", false, &listed->updated_at);
+        status = alert_read_time(reader, object, "updatedAt", false, &listed->updated_at);
     if (status == 0)
-        status = place_read_identity(place, object, labels, &listed->digest, &listed->fingerprint);
+        status = alert_read_identity(reader, object, labels, &listed->digest, &listed->fingerprint);
     if (status == 0)
-        status = read_state(place, object, &listed->is_suppressed);
+        status = read_state(reader, object, &listed->is_suppressed);
     if (status == 0)
-        status = read_receivers(place, object, arena, listed);
+        status = read_receivers(reader, object, arena, listed);
     return status;
 }
 
@@ -96,42 +96,38 @@ static void free_labels(struct as_alertmanager_alert *alert)
 }
 
 /* Leaves the alert out; the first problem is kept. */
-static int give_up(struct place *place, struct as_alertmanager_alert *alert,
+static int give_up(struct alert_reader *reader, struct as_alertmanager_alert *alert,
                    struct as_alertmanager_alerts *alerts)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     free_labels(alert);
-    int status = place_give_up(place, &problem);
+    int status = alert_give_up(reader, &problem);
     if (status == 0 && alerts->unread++ == 0)
         alerts->problem = as_arena_strdup(&alerts->arena, problem);
     return status;
 }
 
-static int read_alerts(struct place *place, const struct tree_value *array,
+static int read_alerts(struct alert_reader *reader, const struct tree_value *array,
                        struct as_alertmanager_alerts *alerts)
 {
     const size_t count = array->size;
-    if (array->kind != TREE_ARRAY) {
-        as_error_set(place->error, "expected an array of alerts, got %s",
-                     place_get_type_word(array));
-        return -EINVAL;
-    }
-    if (count > AS_ALERT_LIST_MAX) {
-        as_error_set(place->error, TOO_MANY);
-        return -EINVAL;
-    }
+    if (array->kind != TREE_ARRAY)
+        return alert_fail(reader, "", NULL, "expected an array of alerts, got %s",
+                          alert_get_type_word(array));
+    if (count > AS_ALERT_LIST_MAX)
+        return alert_fail(reader, "", NULL, TOO_MANY);
     alerts->items = calloc(count ? count : 1, sizeof(*alerts->items));
     if (!alerts->items) {
-        as_error_set(place->error, "not enough memory for %zu alerts", count);
+        as_error_set(reader->root.error, "not enough memory for %zu alerts", count);
         return -ENOMEM;
     }
     size_t read = 0;
     for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alertmanager_alert alert = {.listed.updated_at = YEAR_ONE};
-        place_enter(place, read++);
-        int status = read_alert(place, object, &alerts->arena, &alert);
+        alert_enter(reader, read++);
+        int status = read_alert(reader, object, &alerts->arena, &alert);
         if (status == -EINVAL)
-            status = give_up(place, &alert, alerts);
+            status = give_up(reader, &alert, alerts);
         else
             alerts->items[alerts->count++] = alert;
         if (status < 0)
@@ -145,15 +141,15 @@ static int decode(const char *json, size_t size, struct as_alertmanager_alerts *
 {
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {.error = error, .hasher = hasher};
+    struct alert_reader reader;
     const struct tree_value *root;
-    int status = place_load(&place, json, size, &root);
+    int status = alert_load(&reader, hasher, json, size, &root, error);
     if (status < 0)
         return status;
     AS_CLEANUP(as_alertmanager_alerts_free_p)
     struct as_alertmanager_alerts *alerts = as_xcalloc(1, sizeof(*alerts));
     alerts->arena = AS_ARENA_INIT;
-    status = read_alerts(&place, root, alerts);
+    status = read_alerts(&reader, root, alerts);
     if (status < 0)
         return status;
     *alerts_out = alerts;

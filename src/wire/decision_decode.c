@@ -1,6 +1,7 @@
 /*
  * Reads decision inputs (docs/decision.md). Defaults are set first, given values replace them.
- * Strings stay in the JSON document, which the result keeps.
+ * The result keeps nothing of the JSON document, so that jansson's tree of a text can be in the
+ * pool.
  */
 #include <alertscaler/wire/decision.h>
 
@@ -13,6 +14,7 @@
 
 #include "decision_private.h"
 #include "decision_survey.h"
+#include "json/json_pool.h"
 
 #define CORES_MAX 1000000000 /* of all nodes */
 
@@ -129,7 +131,7 @@ static void decode_target(struct decoder *decoder, struct as_reader *root)
     as_read_require(root, "target");
     as_read_object(&reader, root, "target");
     as_read_require(&reader, "max");
-    as_read_text(&reader, "id", &input->target);
+    decision_read_text(&reader, "id", decoder->arena, &input->target);
     as_read_i32(&reader, "min", 0, &config->min);
     as_read_i32(&reader, "max", 0, &config->max);
     if (config->min > config->max)
@@ -161,12 +163,12 @@ static void decode_ready(struct as_reader *reader, enum as_tristate *ready)
     *ready = is_ready ? AS_TRUE : AS_FALSE;
 }
 
-static void decode_pod(struct as_reader *reader, struct as_pod *pod)
+static void decode_pod(struct decoder *decoder, struct as_reader *reader, struct as_pod *pod)
 {
     struct as_reader resources;
 
     *pod = (struct as_pod){.name = "", .ready = AS_TRUE, .resource = {NAN, NAN}};
-    as_read_text(reader, "name", &pod->name);
+    decision_read_text(reader, "name", decoder->arena, &pod->name);
     pod->phase =
         (enum as_pod_phase)as_read_enum(reader, "phase", as_decision_phases, AS_POD_RUNNING);
     decode_ready(reader, &pod->ready);
@@ -197,7 +199,7 @@ static void decode_pods(struct decoder *decoder, struct as_reader *observed)
     for (size_t i = 0; i < count; i++) {
         struct as_reader item;
         as_read_item(&item, observed, "pods", list, i);
-        decode_pod(&item, &pods[i]);
+        decode_pod(decoder, &item, &pods[i]);
     }
     if (count > 1)
         qsort(pods, count, sizeof(*pods), compare_pods);
@@ -236,7 +238,7 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
     if (!reader.object)
         return;
     struct as_nodes_seen *nodes = as_arena_alloc(decoder->arena, 1, sizeof(*nodes));
-    as_read_text(&reader, "error", &nodes->error);
+    decision_read_text(&reader, "error", decoder->arena, &nodes->error);
     if (!nodes->error) {
         as_read_require(&reader, "open");
         as_read_i64(&reader, "open", 0, AS_SIZE_MAX, &nodes->open);
@@ -245,7 +247,8 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         struct as_reader lacking;
         as_read_object(&lacking, &reader, "lacking");
         for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
-            as_read_text(&lacking, as_decision_resources[i].text, &nodes->lacking[i]);
+            decision_read_text(&lacking, as_decision_resources[i].text, decoder->arena,
+                               &nodes->lacking[i]);
         as_read_end(&lacking);
         as_read_bool(&reader, "template", &nodes->is_template);
         if (nodes->is_template && nodes->open > 0)
@@ -395,7 +398,7 @@ static void decode_samples(struct decoder *decoder, struct as_reader *reader,
         samples[i].pod = "";
         as_read_item(&item, reader, "samples", list, i);
         as_read_require(&item, "value");
-        as_read_text(&item, "pod", &samples[i].pod);
+        decision_read_text(&item, "pod", decoder->arena, &samples[i].pod);
         as_read_double(&item, "value", &samples[i].value);
         as_read_time(&item, "at", &samples[i].at);
         as_read_seconds(&item, "window", &samples[i].window_us);
@@ -424,11 +427,11 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
     proposal->needs_news = version >= 2 && json_object_get(reader->object, "reported");
     if (proposal->needs_news)
         as_read_time(reader, "reported", &proposal->reported);
-    as_read_text(reader, "rule", &proposal->rule);
-    as_read_text(reader, "incident", &proposal->incident);
+    decision_read_text(reader, "rule", decoder->arena, &proposal->rule);
+    decision_read_text(reader, "incident", decoder->arena, &proposal->incident);
     as_decision_decode_action(reader, decoder->arena, version, &proposal->action);
     decode_samples(decoder, reader, proposal);
-    as_read_text(reader, "error", &proposal->error);
+    decision_read_text(reader, "error", decoder->arena, &proposal->error);
     if (version >= 2)
         proposal->nodes =
             (enum as_nodes_word)as_read_enum(reader, "nodes", nodes_words, AS_NODES_NONE);
@@ -460,14 +463,14 @@ static void decode_proposals(struct decoder *decoder, struct as_reader *root)
     document->results = as_arena_alloc(decoder->arena, count, sizeof(*document->results));
 }
 
-static int decode_root(struct decoder *decoder, struct as_error *error)
+static int decode_root(struct decoder *decoder, const json_t *value, struct as_error *error)
 {
     struct as_decide_input *input = &decoder->document->input;
     struct as_reader root;
     int64_t version = 0;
     as_maybe_time now = {.set = false};
 
-    as_read_document(&root, decoder->document->root, error);
+    as_read_document(&root, value, error);
     as_read_require(&root, "v");
     as_read_i64(&root, "v", AS_DECIDE_OLDEST_VERSION, AS_DECIDE_VERSION, &version);
     as_read_require(&root, "now");
@@ -486,15 +489,14 @@ static int decode_root(struct decoder *decoder, struct as_error *error)
     return as_read_result(&root);
 }
 
-int as_decision_decode_input_value(struct json_t *value, struct as_decide_document **document_out,
-                                   struct as_error *error)
+int as_decision_decode_input_value(const struct json_t *value,
+                                   struct as_decide_document **document_out, struct as_error *error)
 {
     AS_CLEANUP(as_decide_document_free_p)
     struct as_decide_document *document = as_xcalloc(1, sizeof(*document));
     struct decoder decoder = {.document = document, .arena = &document->arena};
 
-    document->root = json_incref(value);
-    int status = decode_root(&decoder, error);
+    int status = decode_root(&decoder, value, error);
     if (status)
         return status;
     *document_out = document;
@@ -506,21 +508,21 @@ int as_decision_decode_input(const char *json, size_t size,
                              struct as_decide_document **document_out, struct as_error *error)
 {
     json_error_t problem;
-    json_t *value = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
+    int status = -EBADMSG;
 
-    if (!value) {
+    json_pool_enter(SIZE_MAX); /* the caller limits `size` */
+    const json_t *value = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
+    if (value)
+        status = as_decision_decode_input_value(value, document_out, error);
+    else
         as_error_set(error, "not JSON: column %d: %s", problem.column, problem.text);
-        return -EBADMSG;
-    }
-    int status = as_decision_decode_input_value(value, document_out, error);
-    json_decref(value);
+    json_pool_leave();
     return status;
 }
 
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document)
 {
     if (document) {
-        json_decref(document->root);
         as_arena_deinit(&document->arena);
         free(document);
     }

@@ -21,8 +21,7 @@ extern const struct as_read_word decision_evictions[];
 extern const struct as_read_word decision_operators[];
 extern const struct as_read_word decision_template_sources[];
 
-/* Readers. `survey` is filled in parts; what it points to is memory of the arena, or borrowed from
- * the document. */
+/* Readers. `survey` is filled in parts; what it points to is memory of the arena. */
 struct survey_reader {
     struct as_arena *arena;
     struct as_survey *survey;
@@ -55,6 +54,9 @@ const struct as_survey_pods *decision_read_pods(struct as_reader *reader, const 
 uint64_t decision_read_hex(struct as_reader *reader, const char *name);
 unsigned decision_read_bits(struct as_reader *reader, const char *name,
                             const struct as_read_word *words);
+/* Nothing is set where the member is absent. */
+void decision_read_text(struct as_reader *reader, const char *name, struct as_arena *arena,
+                        const char **text_out);
 const char *const *decision_read_texts(struct as_reader *reader, const char *name,
                                        struct as_arena *arena, size_t *count_out);
 

@@ -115,7 +115,7 @@ static void read_template(struct as_reader *parent, struct survey_reader *survey
     template_->source = (enum as_node_template_source)as_read_enum(
         &reader, "source", decision_template_sources, AS_NODE_TEMPLATE_NONE);
     as_read_require(&reader, "source");
-    as_read_text(&reader, "node", &template_->node);
+    decision_read_text(&reader, "node", survey->arena, &template_->node);
     group->template_digest = decision_read_hex(&reader, "digest");
     decision_read_amounts(&reader, "allocatable", survey, &template_->allocatable);
     decision_read_amounts(&reader, "capacity", survey, &template_->capacity);
@@ -185,11 +185,11 @@ static void read_group(struct as_reader *reader, struct survey_reader *survey,
 {
     group->is_member = true;
     as_read_require(reader, "name");
-    as_read_text(reader, "name", &group->name);
+    decision_read_text(reader, "name", survey->arena, &group->name);
     as_read_bool(reader, "member", &group->is_member);
     read_size(reader, group);
     read_closed(reader, group);
-    as_read_text(reader, "message", &group->message);
+    decision_read_text(reader, "message", survey->arena, &group->message);
     read_group_nodes(reader, group);
     group->has_price = as_read_has(reader, "price");
     as_read_positive(reader, "price", &group->price);
@@ -256,7 +256,7 @@ static void read_budgets(struct as_reader *observed, struct survey_reader *reade
 
         as_read_item(&item, observed, "budgets", list, i);
         as_read_require(&item, "name");
-        as_read_text(&item, "name", &budgets[i].name);
+        decision_read_text(&item, "name", reader->arena, &budgets[i].name);
         as_read_i32(&item, "allowed", INT32_MIN, &budgets[i].allowed);
         as_read_end(&item);
     }
@@ -293,7 +293,7 @@ void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
     struct survey_reader reader = {.arena = arena, .survey = survey};
 
     input->survey = survey;
-    as_read_text(observed, "pool_error", &survey->error);
+    decision_read_text(observed, "pool_error", arena, &survey->error);
     if (survey->error)
         return;
     read_resources(observed, &reader);
@@ -327,7 +327,7 @@ static void read_unneeded(struct as_reader *history, struct survey_reader *reade
         unneeded[i].node = "";
         as_read_item(&item, history, "unneeded", list, i);
         as_read_require(&item, "node");
-        as_read_text(&item, "node", &unneeded[i].node);
+        decision_read_text(&item, "node", reader->arena, &unneeded[i].node);
         as_read_time(&item, "since", &unneeded[i].since);
         as_read_time(&item, "no_room", &unneeded[i].no_room);
         as_read_time(&item, "seen", &unneeded[i].seen);
@@ -362,7 +362,7 @@ static void read_asked(struct as_reader *history, struct survey_reader *reader)
         as_read_require(&item, "shape");
         as_read_require(&item, "template");
         as_read_time(&item, "at", &at);
-        as_read_text(&item, "group", &asked[i].group);
+        decision_read_text(&item, "group", reader->arena, &asked[i].group);
         as_read_bool(&item, "in_vain", &asked[i].is_in_vain);
         asked[i].shape = decision_read_hex(&item, "shape");
         asked[i].template_ = decision_read_hex(&item, "template");

@@ -35,6 +35,16 @@ void decision_read_amounts(struct as_reader *reader, const char *name,
     }
 }
 
+void decision_read_text(struct as_reader *reader, const char *name, struct as_arena *arena,
+                        const char **text_out)
+{
+    const char *text = NULL;
+
+    as_read_text(reader, name, &text);
+    if (text)
+        *text_out = as_arena_strdup(arena, text);
+}
+
 const char *const *decision_read_texts(struct as_reader *reader, const char *name,
                                        struct as_arena *arena, size_t *count_out)
 {
@@ -44,7 +54,7 @@ const char *const *decision_read_texts(struct as_reader *reader, const char *nam
 
     *count_out = 0;
     for (size_t i = 0; i < count; i++) {
-        texts[i] = json_string_value(json_array_get(list, i));
+        texts[i] = as_arena_strdup(arena, json_string_value(json_array_get(list, i)));
         if (!texts[i]) {
             as_read_fail(reader, name, "[%zu]: expected a string", i);
             return texts;
@@ -92,8 +102,8 @@ const struct as_taint *decision_read_taints(struct as_reader *reader, struct as_
         as_read_item(&item, reader, "taints", list, i);
         as_read_require(&item, "key");
         as_read_require(&item, "effect");
-        as_read_text(&item, "key", &taints[i].key);
-        as_read_text(&item, "value", &taints[i].value);
+        decision_read_text(&item, "key", arena, &taints[i].key);
+        decision_read_text(&item, "value", arena, &taints[i].value);
         taints[i].effect = (enum as_taint_effect)as_read_enum(&item, "effect", decision_effects,
                                                               AS_TAINT_NO_SCHEDULE);
         as_read_end(&item);
@@ -191,7 +201,7 @@ static void read_requirement(struct as_reader *shape, const json_t *term, size_t
     as_read_item(&reader, shape, "affinity", term, index);
     as_read_require(&reader, "key");
     as_read_require(&reader, "operator");
-    as_read_text(&reader, "key", &requirement->key);
+    decision_read_text(&reader, "key", survey->arena, &requirement->key);
     requirement->operator_ = (enum as_node_operator)as_read_enum(
         &reader, "operator", decision_operators, AS_NODE_EXISTS);
     as_read_bool(&reader, "field", &requirement->is_field);
@@ -236,8 +246,8 @@ static void read_tolerations(struct as_reader *reader, struct survey_reader *sur
 
         tolerations[i] = (struct as_toleration){.key = "", .value = ""};
         as_read_item(&item, reader, "tolerations", list, i);
-        as_read_text(&item, "key", &tolerations[i].key);
-        as_read_text(&item, "value", &tolerations[i].value);
+        decision_read_text(&item, "key", survey->arena, &tolerations[i].key);
+        decision_read_text(&item, "value", survey->arena, &tolerations[i].value);
         as_read_bool(&item, "exists", &tolerations[i].is_exists);
         tolerations[i].effects = decision_read_bits(&item, "effects", decision_effects);
         as_read_end(&item);
@@ -257,8 +267,8 @@ static void read_ports(struct as_reader *reader, struct survey_reader *survey,
 
         ports[i] = (struct as_host_port){.ip = "0.0.0.0", .protocol = "TCP"};
         as_read_item(&item, reader, "ports", list, i);
-        as_read_text(&item, "ip", &ports[i].ip);
-        as_read_text(&item, "protocol", &ports[i].protocol);
+        decision_read_text(&item, "ip", survey->arena, &ports[i].ip);
+        decision_read_text(&item, "protocol", survey->arena, &ports[i].protocol);
         as_read_require(&item, "port");
         as_read_i64(&item, "port", 0, UINT16_MAX, &port);
         ports[i].port = (uint16_t)port;
@@ -303,7 +313,7 @@ static void read_shape(struct as_reader *reader, struct survey_reader *survey,
     read_tolerations(reader, survey, pod);
     read_ports(reader, survey, pod);
     pod->loner = decision_read_hex(reader, "loner");
-    as_read_text(reader, "zone", &pod->zone);
+    decision_read_text(reader, "zone", survey->arena, &pod->zone);
     as_read_i32(reader, "priority", INT32_MIN, &pod->priority);
     pod->unchecked = decision_read_bits(reader, "unchecked", decision_unchecked);
     pod->eviction = (enum as_eviction_class)as_read_enum(reader, "eviction", decision_evictions,
@@ -372,7 +382,7 @@ static void read_node(struct as_reader *reader, struct survey_reader *survey,
     node->node.name = "";
     node->is_ready = true;
     as_read_require(reader, "name");
-    as_read_text(reader, "name", &node->node.name);
+    decision_read_text(reader, "name", survey->arena, &node->node.name);
     read_stay(reader, node);
     read_place(reader, survey, node);
     decision_read_amounts(reader, "allocatable", survey, &node->node.allocatable);

@@ -14,17 +14,18 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/limits.h>
 
+#include "json/alert_reader.h"
 #include "json/json_pool.h"
-#include "json/place.h"
 
 #define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
 #define COUNT_MAX   1e15 /* what a double holds exactly */
 #define OPEN_STATUS "firing"
 
-static int copy_receiver(const struct place *place, const struct tree_value *root, char **text_out)
+static int copy_receiver(struct alert_reader *reader, const struct tree_value *root,
+                         char **text_out)
 {
     const char *text = NULL;
-    int status = place_read_text(place, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
+    int status = alert_read_text(reader, root, "receiver", AS_PAYLOAD_RECEIVER_MAX, &text);
 
     if (status == 0)
         *text_out = as_xstrdup(text ? text : "");
@@ -32,68 +33,69 @@ static int copy_receiver(const struct place *place, const struct tree_value *roo
 }
 
 /* It contains labels of alerts, which may be long. */
-static int copy_group_key(const struct place *place, const struct tree_value *root, char **text_out)
+static int copy_group_key(struct alert_reader *reader, const struct tree_value *root,
+                          char **text_out)
 {
-    const struct tree_value *value = place_find(root, "groupKey");
+    const struct tree_value *value = alert_find(root, "groupKey");
     const char *text = tree_get_text(value);
 
     if (value && !text)
-        return place_fail(place, "groupKey", NULL, "expected a string, got %s",
-                          place_get_type_word(value));
+        return alert_fail(reader, "groupKey", NULL, "expected a string, got %s",
+                          alert_get_type_word(value));
     text = text ? text : "";
     *text_out = as_xstrndup(text, as_str_cut_utf8(text, strlen(text), AS_PAYLOAD_TEXT_MAX));
     return 0;
 }
 
-static int read_status(const struct place *place, const struct tree_value *object,
+static int read_status(struct alert_reader *reader, const struct tree_value *object,
                        enum as_alert_status *status_out)
 {
     const char *text = NULL;
-    int status = place_read_text(place, object, "status", AS_PAYLOAD_TEXT_MAX, &text);
+    int status = alert_read_text(reader, object, "status", AS_PAYLOAD_TEXT_MAX, &text);
 
     if (status < 0)
         return status;
     if (!text)
-        return place_fail(place, "status", NULL, "missing");
+        return alert_fail(reader, "status", NULL, "missing");
     if (strcmp(text, OPEN_STATUS) == 0)
         *status_out = AS_ALERT_FIRING;
     else if (strcmp(text, "resolved") == 0)
         *status_out = AS_ALERT_RESOLVED;
     else
-        return place_fail_with_text(place, "status", "\"firing\" or \"resolved\"", text);
+        return alert_fail_with_text(reader, "status", "\"firing\" or \"resolved\"", text);
     return 0;
 }
 
-static int read_alert(const struct place *place, const struct tree_value *object,
+static int read_alert(struct alert_reader *reader, const struct tree_value *object,
                       struct as_alert *alert)
 {
     if (object->kind != TREE_OBJECT)
-        return place_fail(place, "", NULL, "expected an object, got %s",
-                          place_get_type_word(object));
-    if (!place_find(object, "labels"))
-        return place_fail(place, "labels", NULL, "missing");
+        return alert_fail(reader, "", NULL, "expected an object, got %s",
+                          alert_get_type_word(object));
+    if (!alert_find(object, "labels"))
+        return alert_fail(reader, "labels", NULL, "missing");
 
     alert->ends_at = YEAR_ONE;
-    int status = read_status(place, object, &alert->status);
+    int status = read_status(reader, object, &alert->status);
     if (status == 0)
-        status = place_read_labels(place, object, "labels", &alert->labels);
+        status = alert_read_labels(reader, object, "labels", &alert->labels);
     if (status == 0)
-        status = place_read_labels(place, object, "annotations", &alert->annotations);
+        status = alert_read_labels(reader, object, "annotations", &alert->annotations);
     if (status == 0)
-        status = place_read_time(place, object, "startsAt", true, &alert->starts_at);
+        status = alert_read_time(reader, object, "startsAt", true, &alert->starts_at);
     if (status == 0)
-        status = place_read_time(place, object, "endsAt", false, &alert->ends_at);
+        status = alert_read_time(reader, object, "endsAt", false, &alert->ends_at);
     if (status == 0)
         status =
-            place_read_identity(place, object, alert->labels, &alert->digest, &alert->fingerprint);
+            alert_read_identity(reader, object, alert->labels, &alert->digest, &alert->fingerprint);
     return status;
 }
 
 /* Its outcome says why; the other alerts are accepted. */
-static int give_up(struct place *place, struct as_alert *alert)
+static int give_up(struct alert_reader *reader, struct as_alert *alert)
 {
     char *problem = NULL;
-    int status = place_give_up(place, &problem);
+    int status = alert_give_up(reader, &problem);
     if (status < 0)
         return status;
     as_labels_free(alert->labels);
@@ -105,42 +107,42 @@ static int give_up(struct place *place, struct as_alert *alert)
     return 0;
 }
 
-static int read_alerts(struct place *place, const struct tree_value *array,
+static int read_alerts(struct alert_reader *reader, const struct tree_value *array,
                        struct as_notification *result)
 {
     const size_t count = array->size;
 
     if (array->kind != TREE_ARRAY)
-        return place_fail(place, "alerts", NULL, "expected an array, got %s",
-                          place_get_type_word(array));
+        return alert_fail(reader, "alerts", NULL, "expected an array, got %s",
+                          alert_get_type_word(array));
     if (count > AS_PAYLOAD_ALERTS_MAX)
-        return place_fail(place, "alerts", NULL, "more than %d", AS_PAYLOAD_ALERTS_MAX);
+        return alert_fail(reader, "alerts", NULL, "more than %d", AS_PAYLOAD_ALERTS_MAX);
     result->alerts = calloc(count ? count : 1, sizeof(*result->alerts));
     if (!result->alerts)
         return -ENOMEM;
     for (const struct tree_value *object = array->first; object; object = object->next) {
         struct as_alert *alert = &result->alerts[result->alert_count];
-        place_enter(place, result->alert_count++); /* so that a half-read alert is freed too */
-        int status = read_alert(place, object, alert);
+        alert_enter(reader, result->alert_count++); /* so that a half-read alert is freed too */
+        int status = read_alert(reader, object, alert);
         if (status == -EINVAL)
-            status = give_up(place, alert);
+            status = give_up(reader, alert);
         if (status < 0)
             return status;
     }
-    place->in_alert = false;
+    reader->in_alert = false;
     return 0;
 }
 
-static int read_truncated(const struct place *place, const struct tree_value *root,
+static int read_truncated(struct alert_reader *reader, const struct tree_value *root,
                           uint64_t *truncated_out)
 {
-    const struct tree_value *value = place_find(root, "truncatedAlerts");
+    const struct tree_value *value = alert_find(root, "truncatedAlerts");
 
     if (!value)
         return 0;
     if (value->kind != TREE_NUMBER || value->number < 0 || value->number > COUNT_MAX ||
         value->number != floor(value->number))
-        return place_fail(place, "truncatedAlerts", NULL, "expected a whole number not below 0");
+        return alert_fail(reader, "truncatedAlerts", NULL, "expected a whole number not below 0");
     *truncated_out = (uint64_t)value->number;
     return 0;
 }
@@ -161,52 +163,49 @@ static void unquote(char *text)
 }
 
 /* A sender may be configured to send anything: for another document the error says what to do. */
-static int check_kind(const struct tree_value *root, struct as_error *error)
+static int check_kind(struct alert_reader *reader, const struct tree_value *root)
 {
     const char *missing = NULL;
 
-    if (root->kind != TREE_OBJECT) {
-        as_error_set(error, "expected a JSON object, got %s", place_get_type_word(root));
-        return -EINVAL;
-    }
-    if (!place_find(root, "alerts"))
+    if (root->kind != TREE_OBJECT)
+        return alert_fail(reader, "", NULL, "expected a JSON object, got %s",
+                          alert_get_type_word(root));
+    if (!alert_find(root, "alerts"))
         missing = "alerts";
-    else if (!place_find(root, "version"))
+    else if (!alert_find(root, "version"))
         missing = "version";
-    if (missing) {
-        as_error_set(error,
-                     "no \"%s\": not Alertmanager's webhook payload; remove the custom `payload` "
-                     "from the sender's webhook configuration",
-                     missing);
-        return -EINVAL;
-    }
-    return 0;
+    if (!missing)
+        return 0;
+    return alert_fail(reader, "", NULL,
+                      "no \"%s\": not Alertmanager's webhook payload; remove the custom `payload` "
+                      "from the sender's webhook configuration",
+                      missing);
 }
 
 /* Only displayed: a reason that is no text is ignored. */
 static const char *get_reason(const struct tree_value *root)
 {
-    const struct tree_value *value = place_find(root, "notification_reason");
+    const struct tree_value *value = alert_find(root, "notification_reason");
     const char *text = tree_get_text(value);
     return text && value->size <= AS_PAYLOAD_TEXT_MAX ? text : "";
 }
 
-static int read_root(struct place *place, const struct tree_value *root,
+static int read_root(struct alert_reader *reader, const struct tree_value *root,
                      struct as_notification *result)
 {
     const char *version = NULL;
-    int status = check_kind(root, place->error);
+    int status = check_kind(reader, root);
 
     if (status == 0)
-        status = place_read_text(place, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
+        status = alert_read_text(reader, root, "version", AS_PAYLOAD_TEXT_MAX, &version);
     if (status == 0)
-        status = copy_receiver(place, root, &result->receiver);
+        status = copy_receiver(reader, root, &result->receiver);
     if (status == 0)
-        status = copy_group_key(place, root, &result->group_key);
+        status = copy_group_key(reader, root, &result->group_key);
     if (status == 0)
-        status = read_truncated(place, root, &result->truncated);
+        status = read_truncated(reader, root, &result->truncated);
     if (status == 0)
-        status = read_alerts(place, place_find(root, "alerts"), result);
+        status = read_alerts(reader, alert_find(root, "alerts"), result);
     if (status == 0)
         unquote(result->receiver);
     result->reason = as_xstrdup(get_reason(root));
@@ -218,14 +217,14 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
 {
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct place place = {.error = error, .hasher = hasher};
+    struct alert_reader reader;
     const struct tree_value *root;
-    int status = place_load(&place, body, size, &root);
+    int status = alert_load(&reader, hasher, body, size, &root, error);
     if (status < 0)
         return status;
     AS_CLEANUP(as_notification_free_p)
     struct as_notification *result = as_xcalloc(1, sizeof(*result));
-    status = read_root(&place, root, result);
+    status = read_root(&reader, root, result);
     if (status < 0)
         return status;
     result->remote = as_xstrdup("");

@@ -19,9 +19,7 @@ struct json_t;
 struct as_decide_document {
     struct as_decide_input input;
     struct as_proposal_result *results; /* room for one result for each proposal */
-    /* `results` and `input` borrow from these */
-    struct json_t *root;
-    struct as_arena arena;
+    struct as_arena arena;              /* `results` and `input` borrow from it */
 };
 
 /*
@@ -33,8 +31,9 @@ int as_decision_decode_input(const char *json, size_t size,
                              struct as_decide_document **document_out,
                              struct as_error *error) AS_MUST_USE;
 
-/* The same from a parsed value, of which it keeps a reference. */
-int as_decision_decode_input_value(struct json_t *value, struct as_decide_document **document_out,
+/* The same from a parsed value, of which it keeps nothing. */
+int as_decision_decode_input_value(const struct json_t *value,
+                                   struct as_decide_document **document_out,
                                    struct as_error *error) AS_MUST_USE;
 /* Decides what the document says; of a pool it makes the plan first, which may take 100 ms. */
 void as_decide_document_decide(struct as_decide_document *document,

@@ -87,6 +87,13 @@ static void free_samples(struct as_query_result *result)
     *result = (struct as_query_result){0};
 }
 
+static void free_nodes(struct as_nodes_seen *nodes)
+{
+    free((char *)(uintptr_t)nodes->error);
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+        free((char *)(uintptr_t)nodes->lacking[i]);
+}
+
 void world_deinit(struct world *world)
 {
     struct world_target *target, *next_target;
@@ -94,7 +101,7 @@ void world_deinit(struct world *world)
     HASH_ITER (by_key, world->targets, target, next_target) {
         HASH_DELETE(by_key, world->targets, target);
         free_pods(target);
-        free((char *)(uintptr_t)target->nodes.error);
+        free_nodes(&target->nodes);
         free(target->id);
         free(target->key);
         free(target);
@@ -149,11 +156,18 @@ void world_set_pods(struct world_target *target, const struct as_pod_seen *pods,
     sort_pods(target);
 }
 
+static char *copy_or_null(const char *text)
+{
+    return text ? as_xstrdup(text) : NULL;
+}
+
 void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes)
 {
-    free((char *)(uintptr_t)target->nodes.error);
+    free_nodes(&target->nodes);
     target->nodes = *nodes;
-    target->nodes.error = nodes->error ? as_xstrdup(nodes->error) : NULL;
+    target->nodes.error = copy_or_null(nodes->error);
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+        target->nodes.lacking[i] = copy_or_null(nodes->lacking[i]);
 }
 
 static void make_pods(const struct world *world, struct world_target *target)

@@ -182,9 +182,16 @@ static int compare_names(const void *a, const void *b)
     return order != 0 ? order : x->name < y->name ? -1 : 1;
 }
 
+/* Most names differ in their first byte: that spares the call. */
+static bool has_name(const struct tree_value *member, const char *name, size_t size)
+{
+    return member->name_size == size && *member->name == *name &&
+           memcmp(member->name, name, size) == 0;
+}
+
 static bool is_same_name(const struct tree_value *a, const struct tree_value *b)
 {
-    return a->name_size == b->name_size && memcmp(a->name, b->name, a->name_size) == 0;
+    return has_name(a, b->name, b->name_size);
 }
 
 /* Names of labels come sorted. */
@@ -430,7 +437,7 @@ const struct tree_value *tree_find(const struct tree_value *object, const char *
     if (!object || object->kind != TREE_OBJECT)
         return NULL;
     const struct tree_value *member = object->first;
-    while (member && (member->name_size != size || memcmp(member->name, name, size) != 0))
+    while (member && !has_name(member, name, size))
         member = member->next;
     return member;
 }

@@ -1,217 +1,57 @@
 /*
- * Reading documents of alerts: see the header.
+ * Places in documents: see the header.
  */
 #include "place.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <alertscaler/base/alloc.h>
-#include <alertscaler/base/number.h>
-#include <alertscaler/base/str.h>
-#include <alertscaler/wire/json_writer.h>
-#include <alertscaler/wire/limits.h>
+#include <alertscaler/base/buf.h>
 
-#include "json_pool.h"
+#define PATH_MAX_SIZE (AS_ERROR_SIZE + 256) /* what is longer would be cut anyway */
 
-#define SHOWN_MAX 64 /* bytes of a refused text in an error */
-
-const char *place_get_type_word(const struct tree_value *value)
+void place_init(struct place *place, struct as_error *error)
 {
-    switch (value->kind) {
-    case TREE_OBJECT: return "an object";
-    case TREE_ARRAY: return "an array";
-    case TREE_TEXT: return "a string";
-    case TREE_NUMBER: return "a number";
-    case TREE_BOOLEAN: return "a boolean";
-    case TREE_NULL: break;
-    }
-    return "null";
+    *place = (struct place){.root = place, .index = -1, .error = error};
 }
 
-/* A text from outside as a JSON string, cut. */
-static void show(struct as_buf *out, const char *text)
+void place_enter(struct place *place, struct place *parent, const char *name, ptrdiff_t index)
 {
-    size_t size = strlen(text), shown = as_str_cut_utf8(text, size, SHOWN_MAX);
-    struct as_json_writer json;
-
-    as_json_init(&json, out, 0);
-    as_json_write_string_size(&json, text, shown);
-    if (shown < size)
-        as_buf_append_str(out, "...");
+    *place = (struct place){.root = parent->root, .parent = parent, .name = name, .index = index};
 }
 
-static bool is_simple(const char *name)
+static void append_path(struct as_buf *path, const struct place *place)
 {
-    return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-                                      "0123456789")] == '\0';
+    if (!place->parent)
+        return;
+    append_path(path, place->parent);
+    as_buf_printf(path, "%s%s", path->size ? "." : "", place->name);
+    if (place->index >= 0)
+        as_buf_printf(path, "[%td]", place->index);
 }
 
-int place_load(struct place *place, const char *json, size_t size,
-               const struct tree_value **root_out)
+void place_fail(struct place *place, const char *name, const char *format, ...)
 {
-    place->pairs = json_pool_alloc(AS_PAYLOAD_LABELS_MAX * sizeof(*place->pairs));
-    if (!place->pairs)
-        return -ENOMEM;
-    return tree_parse(json, size, root_out, &place->has_nuls, place->error);
-}
-
-void place_enter(struct place *place, size_t alert)
-{
-    place->in_alert = true;
-    place->alert = alert;
-}
-
-int place_give_up(struct place *place, char **problem_out)
-{
-    if (++place->given_up > AS_PAYLOAD_INVALID_MAX) {
-        as_error_wrap(place->error, "more than %d alerts that cannot be read; the last",
-                      AS_PAYLOAD_INVALID_MAX);
-        return -EINVAL;
-    }
-    *problem_out = as_xstrdup(place->error->text);
-    *place->error = (struct as_error)AS_ERROR_INIT;
-    return 0;
-}
-
-int place_fail(const struct place *place, const char *member, const char *name, const char *format,
-               ...)
-{
-    struct as_buf path = AS_BUF_INIT(AS_ERROR_SIZE * 2);
+    struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
     char message[AS_ERROR_SIZE];
-    va_list arguments;
+    va_list list;
 
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    if (place->in_alert)
-        as_buf_printf(&path, "alerts[%zu]%s", place->alert, *member ? "." : "");
-    as_buf_append_str(&path, member);
-    if (name && is_simple(name) && strlen(name) <= SHOWN_MAX) {
-        as_buf_printf(&path, ".%s", name);
-    } else if (name) {
-        as_buf_append_char(&path, '[');
-        show(&path, name);
-        as_buf_append_char(&path, ']');
-    }
-    as_error_set(place->error, "%s: %s", path.data, message);
+    if (place->root->has_failed)
+        return;
+    place->root->has_failed = true;
+    va_start(list, format);
+    vsnprintf(message, sizeof(message), format, list);
+    va_end(list);
+    append_path(&path, place);
+    if (name)
+        as_buf_printf(&path, "%s%s", path.size ? "." : "", name);
+    as_error_set(place->root->error, "%s%s%s", path.size ? path.data : "", path.size ? ": " : "",
+                 message);
     as_buf_deinit(&path);
-    return -EINVAL;
 }
 
-int place_fail_with_text(const struct place *place, const char *member, const char *expected,
-                         const char *text)
+int place_result(const struct place *place)
 {
-    struct as_buf shown = AS_BUF_INIT(AS_ERROR_SIZE);
-
-    show(&shown, text);
-    int status = place_fail(place, member, NULL, "expected %s, got %s", expected, shown.data);
-    as_buf_deinit(&shown);
-    return status;
-}
-
-const struct tree_value *place_find(const struct tree_value *object, const char *member)
-{
-    const struct tree_value *value = tree_find(object, member);
-
-    return value && value->kind != TREE_NULL ? value : NULL;
-}
-
-static bool has_nul(const struct place *place, const char *text)
-{
-    return place->has_nuls && strstr(text, TREE_NUL);
-}
-
-int place_read_text(const struct place *place, const struct tree_value *object, const char *member,
-                    size_t max, const char **text_out)
-{
-    const struct tree_value *value = place_find(object, member);
-
-    if (value && value->kind != TREE_TEXT)
-        return place_fail(place, member, NULL, "expected a string, got %s",
-                          place_get_type_word(value));
-    if (value && value->size > max)
-        return place_fail(place, member, NULL, "longer than %zu bytes", max);
-    if (value && has_nul(place, value->text))
-        return place_fail(place, member, NULL, "a NUL in it");
-    *text_out = value ? value->text : NULL;
-    return 0;
-}
-
-static int check_label(const struct place *place, const char *member,
-                       const struct tree_value *value)
-{
-    const char *name = value->name;
-
-    if (!*name)
-        return place_fail(place, member, name, "a name cannot be empty");
-    if (value->name_size > AS_PAYLOAD_LABEL_NAME_MAX)
-        return place_fail(place, member, name, "a name longer than %d bytes",
-                          AS_PAYLOAD_LABEL_NAME_MAX);
-    if (value->kind != TREE_TEXT)
-        return place_fail(place, member, name, "expected a string, got %s",
-                          place_get_type_word(value));
-    if (value->size > AS_PAYLOAD_LABEL_VALUE_MAX)
-        return place_fail(place, member, name, "longer than %d bytes", AS_PAYLOAD_LABEL_VALUE_MAX);
-    if (has_nul(place, name) || has_nul(place, value->text))
-        return place_fail(place, member, name, "a NUL in it");
-    return 0;
-}
-
-int place_read_labels(const struct place *place, const struct tree_value *alert, const char *member,
-                      struct as_labels **labels_out)
-{
-    const struct tree_value *object = place_find(alert, member);
-    size_t count = 0;
-
-    if (object && object->kind != TREE_OBJECT)
-        return place_fail(place, member, NULL, "expected an object, got %s",
-                          place_get_type_word(object));
-    if (object && object->size > AS_PAYLOAD_LABELS_MAX)
-        return place_fail(place, member, NULL, "more than %d", AS_PAYLOAD_LABELS_MAX);
-
-    for (const struct tree_value *value = object ? object->first : NULL; value;
-         value = value->next) {
-        int status = check_label(place, member, value);
-        if (status < 0)
-            return status;
-        place->pairs[count++] = (struct as_label){value->name, value->text};
-    }
-    int status = as_labels_new(place->pairs, count, labels_out);
-    if (status < 0) /* not -EEXIST: the parser refuses duplicate names */
-        return place_fail(place, member, NULL, "more than 16 MiB");
-    return 0;
-}
-
-int place_read_time(const struct place *place, const struct tree_value *alert, const char *member,
-                    bool is_needed, as_wall_time *time_out)
-{
-    const char *text = NULL;
-    int status = place_read_text(place, alert, member, AS_PAYLOAD_TIME_MAX, &text);
-
-    if (status < 0)
-        return status;
-    if (!text && is_needed)
-        return place_fail(place, member, NULL, "missing");
-    if (text && as_wall_time_parse(text, strlen(text), time_out) < 0)
-        return place_fail_with_text(place, member, "a time like 2026-11-20T10:00:00Z", text);
-    return 0;
-}
-
-int place_read_identity(const struct place *place, const struct tree_value *object,
-                        const struct as_labels *labels, struct as_digest *digest_out,
-                        uint64_t *fingerprint_out)
-{
-    const char *text = NULL;
-    int status = place_read_text(place, object, "fingerprint", AS_PAYLOAD_TEXT_MAX, &text);
-
-    if (status < 0)
-        return status;
-    if (!text || strlen(text) != 16 || as_number_parse_u64_hex(text, 16, fingerprint_out) < 0)
-        *fingerprint_out = as_labels_get_fingerprint(labels);
-    *digest_out = as_labels_hasher_get(place->hasher, labels);
-    return 0;
+    return place->root->has_failed ? -EBADMSG : 0;
 }

@@ -1,66 +1,31 @@
 /*
- * Reading documents of alerts (the webhook's and the API's), with errors that name the place by the
- * path of members: "alerts[3].labels.severity: expected a string, got a number". All errors are
- * -EINVAL. An unreadable alert does not make the others invalid.
+ * A place in a document, and how an error names it: "observed.pods[3].phase: expected ...". All
+ * readers of JSON say their errors through place_fail. Only the first error of a document counts.
  */
 #ifndef ALERTSCALER_SRC_WIRE_JSON_PLACE_H
 #define ALERTSCALER_SRC_WIRE_JSON_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/base/time.h>
-#include <alertscaler/core/labels.h>
-#include <alertscaler/wire/labels_digest.h>
 
-#include "json_tree.h"
-
-/* The current place in the document, for errors; and the memory that reading needs. */
 struct place {
-    struct as_error *error;
-    bool in_alert;
-    bool has_nuls; /* NULs are TREE_NUL in the document */
-    size_t alert, given_up;
-    struct as_labels_hasher *hasher;
-    struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX labels of one set */
+    struct place *root;         /* of the document; the root's own is itself */
+    const struct place *parent; /* NULL: the root */
+    const char *name;           /* in the parent */
+    ptrdiff_t index;            /* in the list `name`; -1: `name` is no list */
+    struct as_error *error;     /* of the root; may be NULL */
+    bool has_failed;            /* of the root */
 };
 
-/* Parses the document into the pool that the caller has entered, and makes room for `pairs`. A NUL,
- * which our texts cannot hold, refuses only its alert. */
-int place_load(struct place *place, const char *json, size_t size,
-               const struct tree_value **root_out) AS_MUST_USE;
+void place_init(struct place *place, struct as_error *error);
+/* The parent must stay where it is. */
+void place_enter(struct place *place, struct place *parent, const char *name, ptrdiff_t index);
 
-const char *place_get_type_word(const struct tree_value *value); /* "an object", ... */
-
-/* Begins the next alert of the document. */
-void place_enter(struct place *place, size_t alert);
-/* Ends an unreadable alert: 0 and the text of place->error, which is cleared. -EINVAL if there are
- * too many such alerts. */
-int place_give_up(struct place *place, char **problem_out) AS_MUST_USE;
-
-/* `name` of the label or annotation in `member`; else NULL. */
-int place_fail(const struct place *place, const char *member, const char *name, const char *format,
-               ...) AS_PRINTF(4, 5);
-int place_fail_with_text(const struct place *place, const char *member, const char *expected,
-                         const char *text);
-
-/* NULL where absent or null. */
-const struct tree_value *place_find(const struct tree_value *object, const char *member);
-
-/* Borrowed from the tree; NULL where absent. */
-int place_read_text(const struct place *place, const struct tree_value *object, const char *member,
-                    size_t max, const char **text_out) AS_MUST_USE;
-int place_read_labels(const struct place *place, const struct tree_value *alert, const char *member,
-                      struct as_labels **labels_out) AS_MUST_USE;
-int place_read_time(const struct place *place, const struct tree_value *alert, const char *member,
-                    bool is_needed, as_wall_time *time_out) AS_MUST_USE;
-/* The digest of the labels, and the fingerprint: the given one if it has 16 hex digits, else
- * computed. */
-int place_read_identity(const struct place *place, const struct tree_value *object,
-                        const struct as_labels *labels, struct as_digest *digest_out,
-                        uint64_t *fingerprint_out) AS_MUST_USE;
+/* `name` may be NULL: the place itself. */
+void place_fail(struct place *place, const char *name, const char *format, ...) AS_PRINTF(3, 4);
+int place_result(const struct place *place) AS_MUST_USE; /* 0, or -EBADMSG with an error */
 
 #endif

@@ -7,57 +7,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#define PATH_MAX_SIZE 256
-#define SECONDS_MAX   3153600000 /* 100 years */
-
-static void append_path(struct as_buf *path, const struct as_reader *reader)
-{
-    if (!reader->parent)
-        return;
-    append_path(path, reader->parent);
-    as_buf_printf(path, "%s%s", path->size ? "." : "", reader->name);
-    if (reader->index >= 0)
-        as_buf_printf(path, "[%td]", reader->index);
-}
-
-void as_read_fail(struct as_reader *reader, const char *name, const char *format, ...)
-{
-    struct as_buf text = AS_BUF_INIT(AS_ERROR_SIZE + PATH_MAX_SIZE);
-    char message[AS_ERROR_SIZE];
-    va_list list;
-
-    if (reader->root->has_failed)
-        return;
-    reader->root->has_failed = true;
-    va_start(list, format);
-    vsnprintf(message, sizeof(message), format, list);
-    va_end(list);
-    append_path(&text, reader);
-    if (name)
-        as_buf_printf(&text, "%s%s", text.size ? "." : "", name);
-    as_error_set(reader->root->error, "%s%s%s", text.size ? text.data : "", text.size ? ": " : "",
-                 message);
-    as_buf_deinit(&text);
-}
-
-int as_read_result(const struct as_reader *reader)
-{
-    return reader->root->has_failed ? -EBADMSG : 0;
-}
+#define SECONDS_MAX 3153600000 /* 100 years */
 
 /* Does not zero `known`, which is large. */
-static void init(struct as_reader *reader, struct as_reader *parent, const char *name,
-                 const json_t *object)
+static void init(struct as_reader *reader, const json_t *object, bool is_lenient)
 {
-    reader->root = parent ? parent->root : reader;
-    reader->parent = parent;
-    reader->name = name;
-    reader->index = -1;
     reader->object = object;
+    reader->is_lenient = is_lenient;
     reader->taken = reader->known_count = 0;
 }
 
@@ -71,18 +29,15 @@ static void check_object(struct as_reader *reader)
 
 void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error)
 {
-    init(reader, NULL, NULL, document);
-    reader->error = error;
-    reader->is_lenient = reader->has_failed = false;
+    place_init(&reader->place, error);
+    init(reader, document, false);
     check_object(reader);
 }
 
 void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error)
 {
-    init(reader, NULL, NULL, document);
-    reader->error = error;
-    reader->is_lenient = true;
-    reader->has_failed = false;
+    place_init(&reader->place, error);
+    init(reader, document, true);
     if (document)
         check_object(reader);
 }
@@ -91,7 +46,8 @@ void as_read_object(struct as_reader *reader, struct as_reader *parent, const ch
 {
     const json_t *object = as_read_any(parent, name);
 
-    init(reader, parent, name, json_is_null(object) ? NULL : object);
+    place_enter(&reader->place, &parent->place, name, -1);
+    init(reader, json_is_null(object) ? NULL : object, parent->is_lenient);
     if (reader->object)
         check_object(reader);
 }
@@ -99,8 +55,8 @@ void as_read_object(struct as_reader *reader, struct as_reader *parent, const ch
 void as_read_item(struct as_reader *reader, struct as_reader *parent, const char *name,
                   const json_t *list, size_t index)
 {
-    init(reader, parent, name, json_array_get(list, index));
-    reader->index = (ptrdiff_t)index;
+    place_enter(&reader->place, &parent->place, name, (ptrdiff_t)index);
+    init(reader, json_array_get(list, index), parent->is_lenient);
     check_object(reader);
 }
 
@@ -143,7 +99,7 @@ const json_t *as_read_any(struct as_reader *reader, const char *name)
 {
     const json_t *value = json_object_get(reader->object, name);
 
-    if (reader->root->is_lenient)
+    if (reader->is_lenient)
         return json_is_null(value) ? NULL : value;
     assert(reader->known_count < AS_READ_FIELDS_MAX);
     reader->known[reader->known_count++] = name;

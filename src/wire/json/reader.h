@@ -1,7 +1,6 @@
 /*
  * Reads JSON objects: each member by its name, with type and range. The first problem is the error
- * of the document, with its place: "observed.pods[3].phase: expected ...". Afterwards the
- * document's readers find nothing more; as_read_result returns the error.
+ * of the document, with its place (place.h); as_read_result returns it.
  *
  * An absent member leaves the output unchanged: set the default before. A strict reader refuses
  * members that were never requested; null counts as absent only for strings, times, objects and
@@ -21,17 +20,15 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 
+#include "place.h"
+
 #define AS_READ_FIELDS_MAX 16 /* members of a strict object; more is a bug, asserted */
 
 struct as_reader {
-    struct as_reader *root;         /* of the document; the root's own is itself */
-    const struct as_reader *parent; /* NULL: this is the document */
-    const char *name;               /* in the parent */
-    ptrdiff_t index;                /* index in the list `name`; -1: `name` is no list */
-    const json_t *object;           /* NULL: absent; has no members */
-    struct as_error *error;         /* of the root */
-    bool is_lenient, has_failed;    /* of the root */
-    size_t taken;                   /* requested members that exist */
+    struct place place;
+    const json_t *object; /* NULL: absent; has no members */
+    bool is_lenient;
+    size_t taken; /* requested members that exist */
     size_t known_count;
     const char *known[AS_READ_FIELDS_MAX]; /* all requested names */
 };
@@ -44,7 +41,10 @@ struct as_read_word { /* a row of a list of words, which ends with a NULL */
 /* Documents. `error` may be NULL. So may a lenient document: it has no members. */
 void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error);
 void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error);
-int as_read_result(const struct as_reader *reader) AS_MUST_USE; /* 0, or -EBADMSG with an error */
+static inline int AS_MUST_USE as_read_result(const struct as_reader *reader)
+{
+    return place_result(&reader->place);
+}
 
 /* Members that are objects or lists. */
 void as_read_object(struct as_reader *reader, struct as_reader *parent, const char *name);
@@ -53,8 +53,7 @@ void as_read_item(struct as_reader *reader, struct as_reader *parent, const char
 void as_read_end(struct as_reader *reader); /* of a strict object: unknown members are errors */
 
 /* `name` may be NULL: the object itself. */
-void as_read_fail(struct as_reader *reader, const char *name, const char *format, ...)
-    AS_PRINTF(3, 4);
+#define as_read_fail(reader, ...) place_fail(&(reader)->place, __VA_ARGS__)
 bool as_read_has(const struct as_reader *reader, const char *name); /* present and not null */
 void as_read_require(struct as_reader *reader, const char *name);
 

@@ -6,57 +6,21 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/base/buf.h>
-
-#define PATH_MAX_SIZE 256
-
-static void append_path(struct as_buf *path, const struct spot *spot)
+static void check_object(struct spot *spot)
 {
-    if (!spot->parent)
+    if (spot->object->kind == TREE_OBJECT)
         return;
-    append_path(path, spot->parent);
-    as_buf_printf(path, "%s%s", path->size ? "." : "", spot->name);
-    if (spot->index >= 0)
-        as_buf_printf(path, "[%td]", spot->index);
-}
-
-void spot_fail(struct spot *spot, const char *name, const char *format, ...)
-{
-    struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
-    char message[AS_ERROR_SIZE];
-    va_list arguments;
-
-    if (spot->root->has_failed)
-        return;
-    spot->root->has_failed = true;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    append_path(&path, spot);
-    if (name)
-        as_buf_printf(&path, "%s%s", path.size ? "." : "", name);
-    as_error_set(spot->root->error, "%s%s%s", path.size ? path.data : "", path.size ? ": " : "",
-                 message);
-    as_buf_deinit(&path);
-}
-
-int spot_result(const struct spot *spot)
-{
-    return spot->root->has_failed ? -EBADMSG : 0;
+    spot_fail(spot, NULL, "expected an object");
+    spot->object = NULL;
 }
 
 void spot_init(struct spot *spot, const struct tree_value *root, struct as_error *error)
 {
-    *spot = (struct spot){.index = -1, .object = root, .error = error};
-    spot->root = spot;
-    if (root->kind == TREE_OBJECT)
-        return;
-    spot_fail(spot, NULL, "expected an object");
-    spot->object = NULL;
+    place_init(&spot->place, error);
+    spot->object = root;
+    check_object(spot);
 }
 
 static const struct tree_value *find(const struct spot *spot, const char *name)
@@ -81,29 +45,16 @@ static const struct tree_value *find_kind(struct spot *spot, const char *name, e
 
 void spot_enter(struct spot *spot, struct spot *parent, const char *name)
 {
-    *spot = (struct spot){
-        .root = parent->root,
-        .parent = parent,
-        .name = name,
-        .index = -1,
-        .object = find_kind(parent, name, TREE_OBJECT),
-    };
+    place_enter(&spot->place, &parent->place, name, -1);
+    spot->object = find_kind(parent, name, TREE_OBJECT);
 }
 
 void spot_enter_item(struct spot *spot, struct spot *parent, const char *name,
                      const struct tree_value *item, size_t index)
 {
-    *spot = (struct spot){
-        .root = parent->root,
-        .parent = parent,
-        .name = name,
-        .index = (ptrdiff_t)index,
-        .object = item,
-    };
-    if (item->kind == TREE_OBJECT)
-        return;
-    spot_fail(spot, NULL, "expected an object");
-    spot->object = NULL;
+    place_enter(&spot->place, &parent->place, name, (ptrdiff_t)index);
+    spot->object = item;
+    check_object(spot);
 }
 
 bool spot_has(const struct spot *spot, const char *name)

@@ -1,8 +1,7 @@
 /*
  * Reads the objects of a tree (json_tree.h), each member by its name, with its type and range. The
- * first thing that is not as expected is the error, with its place: "spec.taints[3].key: expected
- * a string". After it, members count as absent; spot_result tells. Members that nobody asks for do
- * not matter, and null counts as absent.
+ * first thing that is not as expected is the error, with its place (place.h). Members that nobody
+ * asks for do not matter, and null counts as absent.
  */
 #ifndef ALERTSCALER_SRC_WIRE_JSON_SPOT_H
 #define ALERTSCALER_SRC_WIRE_JSON_SPOT_H
@@ -16,24 +15,23 @@
 #include <alertscaler/base/time.h>
 
 #include "json_tree.h"
+#include "place.h"
 
 #define SPOT_ITEMS_MAX 1024 /* that a list, or an object as a map, may have */
 
 struct spot {
-    struct spot *root;               /* itself there */
-    const struct spot *parent;       /* NULL: the root */
-    const char *name;                /* in the parent */
-    ptrdiff_t index;                 /* in the list `name`; -1: `name` is no list */
+    struct place place;
     const struct tree_value *object; /* NULL: absent, and without members */
-    struct as_error *error;          /* of the root */
-    bool has_failed;                 /* likewise */
 };
 
 void spot_init(struct spot *spot, const struct tree_value *root, struct as_error *error);
-int spot_result(const struct spot *spot) AS_MUST_USE; /* 0, or -EBADMSG with an error */
+static inline int AS_MUST_USE spot_result(const struct spot *spot)
+{
+    return place_result(&spot->place);
+}
 
 /* `name` may be NULL: the object itself. */
-void spot_fail(struct spot *spot, const char *name, const char *format, ...) AS_PRINTF(3, 4);
+#define spot_fail(spot, ...) place_fail(&(spot)->place, __VA_ARGS__)
 
 /* Objects. The parent must stay where it is. */
 void spot_enter(struct spot *spot, struct spot *parent, const char *name);

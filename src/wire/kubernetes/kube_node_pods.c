@@ -161,7 +161,9 @@ static int read_body(struct as_reader *root, struct as_reader *metadata, struct 
     if (pod->fate == AS_KUBE_POD_EVICT)
         pod->blocking =
             explain_blocking(pod, metadata->object, spec.object, annotations.object, arena);
-    return is_finished(status.object) ? 0 : read_requests(spec.object, pod->requests, root->error);
+    return is_finished(status.object)
+               ? 0
+               : read_requests(spec.object, pod->requests, root->place.error);
 }
 
 static int take_pod(void *context, const json_t *item, struct as_error *error)

@@ -241,6 +241,12 @@ static const struct spec tracking = {
                .target = "web",
                .source = {.query = "sum by (pod) (cpu)", .per_pod = true},
                .track_utilization = 50,
+               .every = 15},
+              {.name = "full",
+               .match = {"alertname=Full"},
+               .target = "web",
+               .source = {.nodes = AS_NODES_UTILIZATION},
+               .track_value = 50,
                .every = 15}},
 };
 
@@ -358,6 +364,20 @@ static char *perform(uint64_t steps)
     char *said = as_buf_take(&stage.said, &size);
     stage_deinit(&stage);
     return said;
+}
+
+Test(rehearsal, nodes_that_were_told_are_copied_with_their_texts)
+{
+    char *name = as_xstrdup("node-7");
+    struct stage stage;
+    stage_init(&stage, &tracking);
+    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_rehearsal_set_nodes(stage.rehearsal, "web",
+                           &(struct as_nodes_seen){.open = 1, .lacking = {name, NULL}});
+    free(name);
+    notify(&stage, "Full", "", 0, false);
+    cr_said(&stage, "0 web 4>4 metric_unavailable");
+    stage_deinit(&stage);
 }
 
 Test(rehearsal, the_same_seed_says_the_same)
