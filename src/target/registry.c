@@ -134,10 +134,11 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     const struct as_observe_request request = {.with_pods = seeing->with_pods};
     seeing->ask = NULL;
     if (cluster)
-        as_nodes_see(
-            seeing->cluster->seer,
-            &(struct as_nodes_see_request){.cluster = cluster, .now = clock->get_wall(clock)},
-            &seeing->seen);
+        as_nodes_see(seeing->cluster->seer,
+                     &(struct as_nodes_see_request){.cluster = cluster,
+                                                    .now = clock->get_wall(clock),
+                                                    .texts = &seeing->texts},
+                     &seeing->seen);
     else
         seeing->seen.error = error->text;
     /* The facts may change before the size is there. */

@@ -333,8 +333,6 @@ void as_record_encode_decision(const struct as_record_header *header,
 {
     struct writer writer;
     begin(&writer, out, places_out);
-    if (record->pool_decision)
-        member(&writer, "pool_decision", record->pool_decision);
     if (record->former_uid)
         member(&writer, "former_uid", record->former_uid);
     member(&writer, "id", record->id);
@@ -360,6 +358,8 @@ void as_record_encode_decision(const struct as_record_header *header,
 
     if (record->pause)
         write_pause(&writer, record->pause);
+    if (record->pool_decision)
+        member(&writer, "pool_decision", record->pool_decision);
     member_i64(&writer, "repeats", (int64_t)record->repeats);
     member(&writer, "rules_digest", record->rules_digest);
     member_seconds(&writer, "since_alert_seconds", record->since_alert_us);

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/core/target.h>
+#include <alertscaler/wire/node_template.h>
 
 #include "state_rows.h"
 
@@ -155,6 +157,8 @@ static const struct state_row target_rows[] = {
     {STATE_ROW_OBJECT("recommendations", LIST, document, target.recommendations,
                       recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
+    {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
+     .is_optional = true},
     {STATE_ROW("uid", TEXT, document, uid), .size = AS_UID_SIZE, .is_optional = true},
     {.name = NULL},
 };
@@ -334,6 +338,14 @@ static struct as_moment find_step_down(const struct as_target_state *state)
     return last;
 }
 
+static void check_template(struct reader *reader, const char *text)
+{
+    static const struct as_res_names names = {.count = AS_RES_NAMED};
+    struct as_node_template template_;
+    if (text && as_node_template_decode(text, &names, &reader->rows.arena, &template_, NULL) != 0)
+        damage(reader, "template");
+}
+
 static void check_target(struct reader *reader, const struct document *document,
                          struct as_target_state *state)
 {
@@ -347,6 +359,7 @@ static void check_target(struct reader *reader, const struct document *document,
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open)) && !state->ref)
         damage(reader, "address");
+    check_template(reader, state->template_);
     if (!*state->id)
         damage(reader, "id");
 }

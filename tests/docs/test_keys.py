@@ -31,7 +31,7 @@ PLACES = {
     "source": (RULES, "Sources"),
 }
 IN_RULES = ("cooldown behavior behavior.scaleUp behavior.scaleDown behavior.policies tolerance nodes.template nodes.template.taints "
-            "steps scale_to scale_to.steps track on_resolved on_resolved.scale_down give_back guard").split()
+            "nodes.health steps scale_to scale_to.steps track on_resolved on_resolved.scale_down give_back guard").split()
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|(.*)\|$")
 
 

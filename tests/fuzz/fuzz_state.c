@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/wire/state.h>
 
 #include "fuzz.h"
@@ -31,6 +32,7 @@ static int use_target(void *context, const struct as_target_state *state)
 {
     struct again *again = context;
     FUZZ_CHECK(*state->id && (state->ref || state->ending_count == 0));
+    FUZZ_CHECK(!state->template_ || strlen(state->template_) <= AS_NODE_TEMPLATE_TEXT_MAX);
     for (size_t i = 0; i < state->ending_count; i++)
         FUZZ_CHECK(state->endings[i].rule && state->endings[i].guard);
     as_state_encode_target(state, again->boot, again->text);

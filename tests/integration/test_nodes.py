@@ -80,6 +80,21 @@ def watchdog(daemon, *status):
     return daemon.notify(notification(alert({"alertname": "Watchdog"}, *status)))
 
 
+def set_ready(plane, names, status, **more):
+    for name in names:
+        plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [{"type": "Ready", "status": status, **more}]}})
+
+
+def age_readiness(plane, names):
+    """They have been Ready for long, so that they are templates."""
+    set_ready(plane, names, "True", lastTransitionTime="2020-01-01T00:00:00Z")
+
+
+def last_seen(daemon):
+    seen = [d["input"]["observed"]["nodes"] for d in daemon.records("decision")]
+    return seen and seen[-1]
+
+
 def test_escalators_delta(cluster, aws, make):
     """Two nodes of 2 cores; 3.5 cores are asked for: 87.5 %. Escalator: ceil(2 x (87.5 - 70) / 70) = 1 more."""
     cluster.add_pods(cluster.names[0], 4)
@@ -130,6 +145,62 @@ def test_a_cluster_that_cannot_be_read_removes_nothing(cluster, aws, make, contr
         assert not daemon.records("action") and not aws.removed
     finally:
         control_plane.admin.patch("/apis/rbac.authorization.k8s.io/v1/clusterroles/alertscaler-nodes", {"rules": role["rules"]})
+
+
+def test_a_group_keeps_its_template_over_a_restart(cluster, aws, make, control_plane):
+    """One pod of half a core waits; a node has two. What a node has is known from the last one, which left before the restart."""
+    cluster.add_waiting_pod("waits")
+    daemon = make([{**FULL, "scale_up": {"value": {"nodes": "utilization"}, "steps": [{"above": 20, "by": 1}]}}], ready_timeout="1m")
+    age_readiness(control_plane, cluster.names)
+    watchdog(daemon)
+    seen = eventually(lambda: last_seen(daemon), 60, what="a decision")
+    assert seen["open"] == 2 and "is_template" not in seen and seen["requests"]["cpu"] == 0.5
+    aws.size, aws.instances = 0, []
+    for name in cluster.names:
+        control_plane.admin.request("DELETE", f"/api/v1/nodes/{name}")
+    daemon.restart()
+    watchdog(daemon)
+    decision = eventually(lambda: [d for d in daemon.records("decision") if d["input"]["observed"]["nodes"].get("open") == 0], 60,
+                          what="a decision without a node")[0]
+    seen = decision["input"]["observed"]["nodes"]
+    assert seen["allocatable"] == {"cpu": 2, "memory": 8 << 30}
+    assert [p["value"] for p in decision["output"]["proposals"]] == [25]
+
+
+def test_an_unwell_cluster_buys_and_removes_nothing(cluster, aws, make, control_plane):
+    """Most nodes are not Ready, longer than ready_timeout: no value, and nothing is changed, though utilization is above the step.
+    When they are back, it counts again."""
+    others = len(control_plane.admin.get("/api/v1/nodes")["items"]) - len(cluster.names)
+    aws.grow(5 + others)
+    cluster.add_nodes(aws.instances[2:])
+    for name in cluster.names:
+        cluster.add_pods(name, 3)
+    set_ready(control_plane, cluster.names, "Unknown")
+    daemon = make([FULL, IDLE], ready_timeout="1s")
+    watchdog(daemon)
+    decision = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
+                          what="a decision without a value")[-1]
+    error = decision["input"]["observed"]["nodes"]["error"]
+    assert error.startswith(f"{len(cluster.names)} of {len(cluster.names) + others} nodes of the cluster are not Ready: "), error
+    steadily(lambda: not daemon.records("action"), 4, what="an unwell cluster stays as it is")
+    set_ready(control_plane, cluster.names, "True")
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert action["to"] > action["from"] == len(cluster.names), "75 % is above 70"
+
+
+def test_a_group_is_unwell_by_its_own_limit(cluster, aws, make, control_plane):
+    """One of two nodes is not Ready: 50 %, and `most` is 40 %."""
+    for name in cluster.names:
+        cluster.add_pods(name, 3)
+    set_ready(control_plane, cluster.names[:1], "False")
+    daemon = make([FULL, IDLE], health={"grace": "1s", "newest": "100%", "most": "40%"})
+    watchdog(daemon)
+    decision = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
+                          what="a decision without a value")[-1]
+    assert decision["input"]["observed"]["nodes"]["error"].startswith("1 of the newest 2 nodes of the group are not Ready, 50 %: ")
+    steadily(lambda: not daemon.records("action"), 4, what="an unwell group stays as it is")
+    set_ready(control_plane, cluster.names, "True")
+    daemon.wait_record("action", 60, outcome="applied", to=3)
 
 
 def test_nodes_in_proportion(cluster, make_daemon, control_plane):

@@ -120,7 +120,7 @@ def fire(daemon, name, *status):
 
 
 def actions(daemon, target):
-    return [a for a in daemon.records("action") if a["target"]["name"] == target and a["outcome"] == "applied"]
+    return [a for a in daemon.records("action") if a["target_name"] == target and a["outcome"] == "applied"]
 
 
 def test_load_comes_and_goes(cluster, started, make):

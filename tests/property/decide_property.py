@@ -4,6 +4,7 @@ decide_model.py, must get the same bytes. The seed gives the same inputs again; 
 """
 import argparse
 import datetime
+import fractions
 import json
 import os
 import random
@@ -280,14 +281,18 @@ def check_batch(program, documents, seen):
 
 
 def goal_document(generator):
-    """One step with a goal, in numbers of at most three decimals, where nothing but the formula counts."""
-    pick, up = generator.pick, generator.chance(0.5)
+    """One step with a goal, in numbers of at most three decimals, where nothing but the formula counts. The load is that of pods,
+    or of the nodes behind the target."""
+    up = generator.chance(0.5)
     goal = generator.random.randrange(1, 200000)
     bound = goal + (generator.random.randrange(0, 1000) if up else -generator.random.randrange(0, goal))
     value = generator.random.randrange(0, 2 * bound + 10)
-    ready, unready = generator.random.randrange(0, 300), generator.random.randrange(0, 20)
-    observed = {"replicas": ready + unready}
-    if generator.chance(0.5):
+    ready = 0 if generator.chance(0.1) else generator.random.randrange(1, 300)
+    unready = generator.random.randrange(0, 20)
+    observed, source = {"replicas": ready + unready}, {"value": value / 1000}
+    if generator.chance(0.3):
+        observed["nodes"], source = seen_nodes(generator, ready, value), {"nodes": "utilization"}
+    elif generator.chance(0.5):
         observed["pods"] = [{"name": f"p{i}", "ready": i < ready} for i in range(ready + unready)]
     return {
         "v": 2,
@@ -296,30 +301,55 @@ def goal_document(generator):
         "observed": observed,
         "proposals": [{
             "rule": "r",
-            "value": value / 1000,
+            **source,
             "action": {"scale_up" if up else "scale_down": {"steps": [{"above" if up else "below": bound / 1000, "to": goal / 1000}]}},
         }],
     }
 
 
+def seen_nodes(generator, nodes, value):
+    """That many open nodes of a size, or without one what a new node would have; utilized by about so many thousandths."""
+    cpu, memory = generator.random.randrange(100, 64000), generator.random.randrange(2**20, 2**38)
+    cpus, memories = (amount * max(nodes, 1) for amount in (cpu, memory))
+    seen = {"open": nodes, "allocatable": {"cpu": cpus / 1000, "memory": memories},
+            "requests": {"cpu": cpus * value // 10**5 / 1000, "memory": memories * generator.random.randrange(0, value + 1) // 10**5}}
+    return seen if nodes else {**seen, "template": True}
+
+
+def read_load(document, up):
+    """(thousandths of what there is of the value in all, how many share it); exact."""
+    observed, proposal = document["observed"], document["proposals"][0]
+    if "nodes" in observed:
+        nodes = observed["nodes"]
+        count = nodes["open"]
+        value = max(fractions.Fraction(round(nodes["requests"][name] * unit), round(nodes["allocatable"][name] * unit)) * 10**5
+                    for name, unit in (("cpu", 1000), ("memory", 1)))
+    else:
+        count = sum(pod["ready"] for pod in observed["pods"]) if "pods" in observed else observed["replicas"]
+        value = round(proposal["value"] * 1000)
+    return value * (count or (1 if up else 0)), count
+
+
 def check_goals(program, generator, count):
-    """After a step the value is at most X, and with one less it would not be. In whole thousandths."""
+    """After a step the value is at most X, and with one less it would not be. In whole thousandths; what is at most a billionth
+    beside a whole thousandth counts as it."""
     documents = [goal_document(generator) for _ in range(count)]
     text = "".join(json.dumps(document) + "\n" for document in documents)
     lines = subprocess.run([program, "decide"], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     steps = {"up": 0, "down": 0, "none": 0}
     for document, line in zip(documents, lines, strict=True):
-        answer, observed, proposal = json.loads(line), document["observed"], document["proposals"][0]
+        answer, proposal = json.loads(line), document["proposals"][0]
         (kind, body), = proposal["action"].items()
-        step, value = body["steps"][0], round(proposal["value"] * 1000)
-        goal, up = round(step["to"] * 1000), kind == "scale_up"
-        crossed = proposal["value"] > step["above"] if up else proposal["value"] < step["below"]
-        ready = sum(pod["ready"] for pod in observed["pods"]) if "pods" in observed else observed["replicas"]
-        load, after = value * (ready or (1 if up else 0)), ready + answer["desired"] - observed["replicas"]
+        step, up = body["steps"][0], kind == "scale_up"
+        value = proposal["value"] if "value" in proposal else answer["proposals"][0]["value"]
+        crossed = value > step["above"] if up else value < step["below"]
+        load, ready = read_load(document, up)
+        goal, slack = round(step["to"] * 1000), load / 10**9 if "nodes" in proposal else 0
+        after = ready + answer["desired"] - document["observed"]["replicas"]
         steps[answer["direction"]] += 1
         if not crossed and answer["direction"] != "none":
             sys.exit(f"not crossed, and a step all the same: {json.dumps(document)}\n{line}")
-        if crossed and not after * goal - goal < load <= after * goal:
+        if crossed and not after * goal - goal - slack < load <= after * goal + slack:
             sys.exit(f"of {load}, {after} have more than {goal} each, or one too many: {json.dumps(document)}\n{line}")
     print(f"{len(documents)} steps with a goal end at it:", ", ".join(f"{name} {number}" for name, number in steps.items()))
 

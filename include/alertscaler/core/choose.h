@@ -16,6 +16,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/nodes/node_health.h>
 #include <alertscaler/core/nodes/pool.h>
 
 enum as_choose_strategy {
@@ -48,6 +49,7 @@ struct as_nodes_config {
     int32_t priority;
     double price; /* of one node, in the unit of the pod prices */
     struct as_unneeded_config unneeded;
+    struct as_node_health_config health;
 };
 
 void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_config *copy_out);

@@ -69,7 +69,6 @@ struct as_past_event { /* a size change by us */
     struct as_moment at;
     int32_t change;
 };
-
 struct as_past_recommendation {
     struct as_moment at;
     int32_t replicas;
@@ -133,6 +132,7 @@ struct as_target_state {
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
     size_t asked_count;
+    const char *template_; /* as in as_nodes_seen; NULL: none */
 };
 
 /* Stored before a size is set, removed when the outcome is known. */

@@ -42,6 +42,11 @@ struct as_group_members {
     int32_t overdue; /* instances that are no nodes ready_timeout after they were made */
 };
 
+struct as_group_template { /* the last one that was told of a node group (as_nodes_seen) */
+    const char *group;     /* key of its target */
+    const char *text;
+};
+
 struct as_observation {
     enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
                                 unreachable,  throttled, rejected, timeout */
@@ -50,19 +55,23 @@ struct as_observation {
     int32_t min, max;        /* the other side's own bounds; -1: none */
     bool in_progress;        /* the other side is still carrying out a change */
     bool is_relative;        /* a change whose answer was lost must not be repeated meanwhile */
-    bool names_instances;    /* instances that do not come can be removed by name */
+    bool lacks_capacity;     /* the other side says that instances do not come for lack of it, */
+    as_maybe_time lacking_since;   /* since then; unset: since now */
+    bool names_instances;          /* instances that do not come can be removed by name */
     char version[AS_VERSION_SIZE]; /* "" if it has none */
     char uid[AS_UID_SIZE];         /* another UID under the same name is another object; "": none */
     bool has_pods;                 /* pods were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
-    const struct as_nodes_seen *nodes;      /* NULL: not asked for */
-    const struct as_group_members *members; /* NULL: not asked for, or not known */
-    const struct as_survey *survey;         /* of a pool; NULL: not asked for */
-    const struct as_pool_plan *plan;        /* of the survey; NULL: the survey has an error */
-    int http_status;                        /* 0: no answer */
-    int64_t retry_after_us;                 /* 0: not given */
-    char request_id[AS_REQUEST_ID_SIZE];    /* "": none */
+    const struct as_nodes_seen *nodes;         /* NULL: not asked for */
+    const struct as_group_members *members;    /* NULL: not asked for, or not known */
+    const struct as_survey *survey;            /* of a pool; NULL: not asked for */
+    const struct as_group_template *templates; /* of a pool: of groups with a node */
+    size_t template_count;
+    const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
+    int http_status;                     /* 0: no answer */
+    int64_t retry_after_us;              /* 0: not given */
+    char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
     char message[AS_MESSAGE_SIZE];
 };
 
@@ -74,6 +83,9 @@ struct as_observe_request {
     bool with_members;                   /* of a node group */
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
     const struct as_pool_request *pool;  /* a survey and its plan are wanted; NULL: none */
+    /* With nodes: of this group and the others of its cluster, as far as any is known. */
+    const struct as_group_template *templates;
+    size_t template_count;
 };
 
 struct as_scale_request {

@@ -291,7 +291,7 @@ static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *fr
                            const struct as_yaml_node *map)
 {
     static const char *const keys[] = {"template", "startup_taints", "pending", "priority",
-                                       "price",    "unneeded",       "keep"};
+                                       "price",    "unneeded",       "keep",    "health"};
     bool is_good = true;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (!as_yaml_find(map, keys[i]))
@@ -350,6 +350,7 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         .has_price = from->price >= 0,
         .price = from->price,
         .unneeded = from->unneeded.of,
+        .health = from->health,
     };
     config->nodes.unneeded.below = (double)from->unneeded.below / 1000;
     return true;

@@ -7,7 +7,7 @@
 #include "yaml/tables.h"
 
 /* `nodes` of a target (target_nodes.c) */
-extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_unneeded;
+extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_unneeded, nodes_health;
 void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_nodes_price(struct loader *loader, const struct as_yaml_node *value, void *object);
 

@@ -256,6 +256,19 @@ const struct schema nodes_template =
     SCHEMA("nodes.template", as_node_template_config, template_fields, .other = take_named,
            .init = init_template, .finish = finish_template);
 
+/* `health` */
+
+static const struct schema_field health_fields[] = {
+    SCHEMA_FIELD("grace", DURATION, as_node_health_config, grace_us, .is_required = true,
+                 .min = AS_US_PER_S),
+    SCHEMA_FIELD("newest", PERCENT, as_node_health_config, newest, .is_required = true, .min = 1000,
+                 .max = 100000),
+    SCHEMA_FIELD("most", PERCENT, as_node_health_config, most, .max = 100000, .fallback = "0%"),
+    {0},
+};
+
+const struct schema nodes_health = SCHEMA("nodes.health", as_node_health_config, health_fields);
+
 /* `nodes` */
 
 static const struct schema_field nodes_fields[] = {
@@ -289,6 +302,7 @@ static const struct schema_field nodes_fields[] = {
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes_keep,
      .expected = "list of system_pods, local_storage and unreplicated"},
+    SCHEMA_FIELD("health", MAP, raw_nodes, health, .map = &nodes_health),
     {0},
 };
 

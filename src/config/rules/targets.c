@@ -328,5 +328,5 @@ const struct schema schema_target =
 const struct schema *const schema_target_parts[] = {
     &cooldown,     &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,
     &target_nodes, &nodes_template, &nodes_taints, &nodes_unneeded, &target_pool, &pool_cpu,
-    &pool_memory,  &pool_pod_price, &pool_at_once, &allow,          NULL,
+    &pool_memory,  &pool_pod_price, &pool_at_once, &nodes_health,   &allow,       NULL,
 };

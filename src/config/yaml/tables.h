@@ -7,6 +7,7 @@
 
 #include <alertscaler/config/provider_kind.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/nodes/node_health.h>
 #include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/ruleset.h>
 
@@ -50,6 +51,7 @@ struct raw_nodes {
     int32_t priority;
     double price; /* -1: not given */
     struct raw_unneeded unneeded;
+    struct as_node_health_config health;
 };
 
 struct raw_rule;

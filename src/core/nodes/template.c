@@ -312,20 +312,3 @@ bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_sha
            memcmp(a->allocatable.amount, b->allocatable.amount,
                   names->count * sizeof(a->allocatable.amount[0])) == 0;
 }
-
-struct as_node_template *as_node_template_copy(const struct as_node_template *template_,
-                                               struct as_arena *arena)
-{
-    struct as_node_template *copy = as_arena_alloc(arena, 1, sizeof(*copy));
-    const struct as_node_shape *shape = &template_->shape;
-    struct as_taint *taints = as_arena_alloc(arena, shape->taint_count, sizeof(*taints));
-    for (size_t i = 0; i < shape->taint_count; i++)
-        taints[i] = (struct as_taint){.key = as_arena_strdup(arena, shape->taints[i].key),
-                                      .value = as_arena_strdup(arena, shape->taints[i].value),
-                                      .effect = shape->taints[i].effect};
-    *copy = *template_;
-    copy->node = NULL;
-    copy->shape.labels = as_labels_copy_to(arena, shape->labels);
-    copy->shape.taints = taints;
-    return copy;
-}

@@ -9,22 +9,27 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/core/nodes/node_health.h>
 #include <alertscaler/core/nodes/node_pods.h>
 #include <alertscaler/core/nodes/node_sums.h>
 #include <alertscaler/core/nodes/node_template.h>
+#include <alertscaler/wire/node_template.h>
 
 #define GROUPS_MAX 1000 /* with one more, the one seen first is forgotten */
 
 struct group {
     TAILQ_ENTRY(group) entry;
     char *id;
-    struct as_arena texts;
-    struct as_node_template last; /* source NONE: there was none yet */
+    char *text;               /* of its last template; NULL: it is not known */
+    struct as_labels *labels; /* of the same: what pods select by */
 };
 
 struct as_nodes_seer {
     TAILQ_HEAD(, group) groups;
     size_t group_count;
+    struct group *next; /* whom the next search is probably for; NULL: nobody */
 };
 
 struct as_nodes_seer *as_nodes_seer_new(void)
@@ -38,7 +43,9 @@ static void forget(struct as_nodes_seer *seer, struct group *group)
 {
     TAILQ_REMOVE(&seer->groups, group, entry);
     seer->group_count--;
-    as_arena_deinit(&group->texts);
+    seer->next = NULL;
+    as_labels_free(group->labels);
+    free(group->text);
     free(group->id);
     free(group);
 }
@@ -52,39 +59,85 @@ struct as_nodes_seer *as_nodes_seer_free(struct as_nodes_seer *seer)
     return NULL;
 }
 
+/* All groups are looked for in the same order, again and again. */
+static struct group *find_group(struct as_nodes_seer *seer, const char *id)
+{
+    struct group *group = seer->next;
+    if (!group || strcmp(group->id, id) != 0) {
+        TAILQ_FOREACH (group, &seer->groups, entry) {
+            if (strcmp(group->id, id) == 0)
+                break;
+        }
+    }
+    seer->next = group ? TAILQ_NEXT(group, entry) : NULL;
+    return group;
+}
+
 static struct group *get_group(struct as_nodes_seer *seer, const char *id)
 {
-    struct group *group;
-    TAILQ_FOREACH (group, &seer->groups, entry) {
-        if (strcmp(group->id, id) == 0)
-            return group;
-    }
+    struct group *group = find_group(seer, id);
+    if (group)
+        return group;
     if (seer->group_count == GROUPS_MAX)
         forget(seer, TAILQ_FIRST(&seer->groups));
     group = as_xcalloc(1, sizeof(*group));
     group->id = as_xstrdup(id);
-    group->texts = AS_ARENA_INIT;
     TAILQ_INSERT_TAIL(&seer->groups, group, entry);
     seer->group_count++;
     return group;
 }
 
-static void remember(struct group *group, const struct as_node_template *template)
+/* ---- templates ---- */
+
+static void set_template(struct group *group, const struct as_labels *labels, const char *text)
 {
-    as_arena_reset(&group->texts);
-    group->last = *as_node_template_copy(template, &group->texts);
+    as_labels_free(group->labels);
+    group->labels = as_labels_copy(labels);
+    free(group->text);
+    group->text = text ? as_xstrdup(text) : NULL;
 }
 
-const struct as_node_template *as_nodes_seer_get_last(struct as_nodes_seer *seer, const char *group)
+static void restore(struct as_nodes_seer *seer, const struct as_group_template *stored)
 {
-    const struct as_node_template *last = &get_group(seer, group)->last;
-    return last->source == AS_NODE_TEMPLATE_NONE ? NULL : last;
+    static const struct as_res_names names = {.count = AS_RES_NAMED};
+    struct group *group = find_group(seer, stored->group);
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_node_template template;
+    if ((group && as_str_equal(group->text, stored->text)) ||
+        (!group && seer->group_count == GROUPS_MAX))
+        return;
+    if (as_node_template_decode(stored->text, &names, &arena, &template, NULL) == 0)
+        set_template(get_group(seer, stored->group), template.shape.labels, stored->text);
+    as_arena_deinit(&arena);
 }
 
-void as_nodes_seer_remember(struct as_nodes_seer *seer, const char *group,
-                            const struct as_node_template *template)
+void as_nodes_seer_restore(struct as_nodes_seer *seer, const struct as_group_template *templates,
+                           size_t count)
 {
-    remember(get_group(seer, group), template);
+    for (size_t i = 0; i < count; i++)
+        restore(seer, &templates[i]);
+}
+
+bool as_nodes_seer_get_last(struct as_nodes_seer *seer, const char *id,
+                            const struct as_res_names *names, struct as_arena *arena,
+                            struct as_node_template *template_out)
+{
+    const struct group *group = get_group(seer, id);
+    return group->text &&
+           as_node_template_decode(group->text, names, arena, template_out, NULL) == 0;
+}
+
+const char *as_nodes_seer_remember(struct as_nodes_seer *seer, const char *id,
+                                   const struct as_node_template *template,
+                                   const struct as_res_names *names)
+{
+    struct group *group = get_group(seer, id);
+    struct as_buf text = AS_BUF_INIT_OPEN(AS_NODE_TEMPLATE_TEXT_MAX);
+    as_node_template_encode(template, names, &text);
+    if (!group->text || as_buf_check(&text) != 0 || strcmp(group->text, text.data) != 0)
+        set_template(group, template->shape.labels, as_buf_check(&text) == 0 ? text.data : NULL);
+    as_buf_deinit(&text);
+    return group->text ? group->text : "";
 }
 
 /* ---- the group's nodes ---- */
@@ -150,15 +203,29 @@ static struct as_pod_count *find_pending(const struct as_cluster *cluster,
 
 /* ---- both together ---- */
 
-static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_request *request,
-                      struct as_node_sums_request *sums, struct as_arena *arena)
+/* The groups whose templates are known, without `group`. */
+static void find_others(struct as_nodes_seer *seer, const char *group, struct pending *pending,
+                        struct as_arena *arena)
 {
-    struct group *group = get_group(seer, request->group), *other;
-    sums->nodes = find_nodes(request, arena, &sums->node_count);
-    struct as_node_template configured;
+    const struct group *other;
+    struct as_node_shape *shapes = as_arena_alloc(arena, seer->group_count, sizeof(*shapes));
+    pending->others = as_arena_alloc(arena, seer->group_count, sizeof(*pending->others));
+    TAILQ_FOREACH (other, &seer->groups, entry) {
+        struct as_node_shape *shape = &shapes[pending->other_count];
+        shape->labels = other->labels;
+        if (other->labels && strcmp(other->id, group) != 0)
+            pending->others[pending->other_count++] = shape;
+    }
+}
+
+static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_request *request,
+                      struct as_node_sums_request *sums, struct as_arena *arena,
+                      const char **text_out)
+{
+    const struct as_res_names *names = &request->cluster->resources;
+    struct as_node_template configured, last, template;
     if (request->config->template_)
-        as_node_template_init_configured(&configured, request->config->template_,
-                                         &request->cluster->resources, arena);
+        as_node_template_init_configured(&configured, request->config->template_, names, arena);
     const struct as_node_template_request asked = {
         .cluster = request->cluster,
         .pods = sums->pods,
@@ -166,39 +233,61 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
         .node_count = sums->node_count,
         .startup_taints = (const char *const *)request->config->startup_taints,
         .startup_taint_count = request->config->startup_taint_count,
-        .last = group->last.source == AS_NODE_TEMPLATE_NONE ? NULL : &group->last,
+        .last = as_nodes_seer_get_last(seer, request->group, names, arena, &last) ? &last : NULL,
         .configured = request->config->template_ ? &configured : NULL,
         .now = request->now,
     };
-    struct as_node_template *template = as_arena_alloc(arena, 1, sizeof(*template));
-    as_node_template_init(template, &asked, arena);
-    const bool is_known = template->source != AS_NODE_TEMPLATE_NONE;
+    as_node_template_init(&template, &asked, arena);
+    const bool is_known = template.source != AS_NODE_TEMPLATE_NONE;
     struct pending pending = {
-        .template = is_known ? &template->shape : NULL,
-        .others = as_arena_alloc(arena, seer->group_count, sizeof(*pending.others)),
+        .template = is_known ? &template.shape : NULL,
         .takes_any = request->config->pending == AS_NODES_PENDING_ANY,
     };
-    TAILQ_FOREACH (other, &seer->groups, entry) {
-        if (other != group && other->last.source != AS_NODE_TEMPLATE_NONE)
-            pending.others[pending.other_count++] = &other->last.shape;
-    }
+    find_others(seer, request->group, &pending, arena);
     sums->pending = find_pending(request->cluster, &pending, arena, &sums->pending_count);
-    sums->template_ = is_known ? &template->allocatable : NULL;
-    if (template->source == AS_NODE_TEMPLATE_NODE)
-        remember(group, template);
+    struct as_resources *allocatable = as_arena_alloc(arena, 1, sizeof(*allocatable));
+    *allocatable = template.allocatable;
+    sums->template_ = is_known ? allocatable : NULL;
+    if (template.source == AS_NODE_TEMPLATE_NODE)
+        *text_out = as_nodes_seer_remember(seer, request->group, &template, names);
+}
+
+/* ---- all together ---- */
+
+static bool is_unwell(const struct as_nodes_see_request *request,
+                      const struct as_node_sums_request *sums, struct as_error *error)
+{
+    const struct as_nodes_config *config = request->config;
+    struct as_node_starting starting = {.ready_timeout_us = AS_NODE_READY_TIMEOUT_US};
+    if (config)
+        starting = (struct as_node_starting){
+            .ready_timeout_us = config->ready_timeout_us,
+            .startup_taints = (const char *const *)config->startup_taints,
+            .startup_taint_count = config->startup_taint_count,
+        };
+    return as_cluster_is_unwell(request->cluster, &starting, request->now, error) ||
+           (config && as_group_is_unwell(request->cluster, sums->nodes, sums->node_count,
+                                         &config->health, request->now, error));
 }
 
 void as_nodes_see(struct as_nodes_seer *seer, const struct as_nodes_see_request *request,
                   struct as_nodes_seen *seen_out)
 {
     struct as_arena arena = AS_ARENA_INIT;
+    struct as_error error = AS_ERROR_INIT;
     struct as_node_pods pods;
     struct as_node_sums_request sums = {.cluster = request->cluster, .pods = &pods};
+    const char *template_ = NULL;
     as_node_pods_init(&pods, request->cluster, &arena);
-    if (request->group)
-        see_group(seer, request, &sums, &arena);
-    else
+    if (request->group) {
+        sums.nodes = find_nodes(request, &arena, &sums.node_count);
+        see_group(seer, request, &sums, &arena, &template_);
+    } else {
         sums.pending = find_pending(request->cluster, NULL, &arena, &sums.pending_count);
+    }
     as_nodes_seen_init(seen_out, &sums);
+    seen_out->template_ = as_arena_strdup(request->texts, template_);
+    if (is_unwell(request, &sums, &error))
+        seen_out->error = as_arena_strdup(request->texts, error.text);
     as_arena_deinit(&arena);
 }

@@ -114,6 +114,8 @@ static void tell_observed(const struct call *call)
         observation.min = view->min;
         observation.max = view->max;
         observation.in_progress = view->in_progress;
+        observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
+        observation.lacking_since = view->shortage_since;
         observation.names_instances = true;
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
@@ -389,7 +391,8 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
                                                  .names = call->names,
                                                  .name_count = call->name_count,
                                                  .config = call->wanted.nodes,
-                                                 .now = clock->get_wall(clock)};
+                                                 .now = clock->get_wall(clock),
+                                                 .texts = &call->texts};
     as_nodes_see(call->cluster->seer, &request, &call->seen);
     finish(call);
 }
@@ -488,6 +491,15 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     return call;
 }
 
+static void restore_templates(const struct node_group *group,
+                              const struct as_observe_request *request)
+{
+    const char *name = request->with_nodes && request->nodes ? request->nodes->cluster : NULL;
+    const struct as_cluster_link *cluster = name ? as_clusters_find(group->clusters, name) : NULL;
+    if (cluster && cluster->access)
+        as_nodes_seer_restore(cluster->seer, request->templates, request->template_count);
+}
+
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context)
@@ -496,6 +508,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     call->observed = done;
     call->with_nodes = request->with_nodes;
     call->with_members = request->with_members;
+    restore_templates(call->owner, request);
     as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
     talk(call, AS_GROUP_READ, was_read);
 }

@@ -91,27 +91,37 @@ static int32_t add_sizes(const struct look *look, int32_t *ready_out)
     return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
 }
 
-static void remember_templates(const struct look *look)
+/* What is seen of nodes is remembered, and told. */
+static void tell_templates(struct look *look, struct as_observation *observation)
 {
+    struct as_group_template *templates =
+        as_arena_alloc(&look->arena, look->survey.group_count, sizeof(*templates));
+    size_t count = 0;
     for (size_t i = 0; i < look->survey.group_count; i++) {
         const struct as_node_template *template = &look->survey.groups[i].template_;
-        if (template->source == AS_NODE_TEMPLATE_NODE)
-            as_nodes_seer_remember(look->cluster->seer, look->request.members[i].ref->key,
-                                   template);
+        const char *group = look->request.members[i].ref->key;
+        if (template->source != AS_NODE_TEMPLATE_NODE)
+            continue;
+        const char *text = as_nodes_seer_remember(look->cluster->seer, group, template,
+                                                  &look->survey_request.cluster->resources);
+        templates[count++] = (struct as_group_template){group, as_arena_strdup(&look->arena, text)};
     }
+    observation->templates = templates;
+    observation->template_count = count;
 }
 
 static void finish(struct look *look)
 {
-    if (look->has_plan)
-        remember_templates(look);
     struct as_observation observation = {.outcome = AS_REASON_APPLIED, .min = -1, .max = -1};
     if (look->is_lone) /* it is always read */
         observation = find_reading(look, 0)->observation;
     else
         observation.replicas = add_sizes(look, &observation.status_replicas);
     observation.survey = &look->survey;
-    observation.plan = look->has_plan ? &look->plan : NULL;
+    if (look->has_plan) {
+        observation.plan = &look->plan;
+        tell_templates(look, &observation);
+    }
     look->observed(look->context, look->ticket, &observation);
     free_look(look);
 }
@@ -159,14 +169,16 @@ static void work(void *context)
 }
 
 /* What is remembered of groups may change before the survey is done. */
-static void fill_member(struct look *look, size_t index, struct as_survey_member *member_out)
+static void fill_member(struct look *look, size_t index, const struct as_cluster *facts,
+                        struct as_survey_member *member_out)
 {
     const struct as_pool_member *member = &look->request.members[index];
     const struct as_pool_reading *reading = find_reading(look, index);
     const struct as_observation *seen = &reading->observation;
     const struct as_nodes_config *nodes = member->nodes;
-    const struct as_node_template *last =
-        as_nodes_seer_get_last(look->cluster->seer, member->ref->key);
+    struct as_node_template *last = as_arena_alloc(&look->arena, 1, sizeof(*last));
+    const bool has_last = as_nodes_seer_get_last(look->cluster->seer, member->ref->key,
+                                                 &facts->resources, &look->arena, last);
     const bool is_read = seen->outcome == AS_REASON_APPLIED;
     const char **names = as_arena_alloc(&look->arena, reading->members.node_count, sizeof(*names));
     for (size_t i = 0; i < reading->members.node_count; i++)
@@ -190,7 +202,7 @@ static void fill_member(struct look *look, size_t index, struct as_survey_member
         .ready_timeout_us = nodes->ready_timeout_us,
         .startup_taints = (const char *const *)nodes->startup_taints,
         .startup_taint_count = nodes->startup_taint_count,
-        .last = last ? as_node_template_copy(last, &look->arena) : NULL,
+        .last = has_last ? last : NULL,
         .has_priority = nodes->has_priority,
         .has_price = nodes->has_price,
         .priority = nodes->priority,
@@ -209,6 +221,59 @@ static void ask_facts(void *context)
     look->ask = as_cluster_watch_ask(look->cluster->watch, facts_known, look);
 }
 
+static int compare_name(const void *name, const void *node)
+{
+    return strcmp(name, ((const struct as_node_fact *)node)->name);
+}
+
+static bool is_group_unwell(const struct look *look, size_t index, struct as_error *error)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_survey_member *member = &survey->members[index];
+    const struct as_cluster *facts = survey->cluster;
+    struct as_arena arena = AS_ARENA_INIT;
+    uint32_t *nodes = as_arena_alloc(&arena, member->node_count, sizeof(*nodes));
+    size_t count = 0;
+    for (size_t i = 0; i < member->node_count; i++) {
+        const struct as_node_fact *node = bsearch(member->nodes[i], facts->nodes, facts->node_count,
+                                                  sizeof(*facts->nodes), compare_name);
+        if (node)
+            nodes[count++] = (uint32_t)(node - facts->nodes);
+    }
+    const bool is_unwell = as_group_is_unwell(
+        facts, nodes, count, &look->request.members[index].nodes->health, survey->now, error);
+    as_arena_deinit(&arena);
+    if (is_unwell)
+        as_error_wrap(error, "%s", member->name);
+    return is_unwell;
+}
+
+/* A partition is no reason to buy or to delete. Starting is what any of the groups calls so. */
+static bool is_unwell(struct look *look, struct as_error *error)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    struct as_node_starting starting = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < survey->member_count; i++)
+        count += survey->members[i].startup_taint_count;
+    const char **taints = as_arena_alloc(&look->arena, count, sizeof(*taints));
+    for (size_t i = 0; i < survey->member_count; i++) {
+        const struct as_survey_member *member = &survey->members[i];
+        if (member->ready_timeout_us > starting.ready_timeout_us)
+            starting.ready_timeout_us = member->ready_timeout_us;
+        for (size_t j = 0; j < member->startup_taint_count; j++)
+            taints[starting.startup_taint_count++] = member->startup_taints[j];
+    }
+    starting.startup_taints = taints;
+    if (as_cluster_is_unwell(survey->cluster, &starting, survey->now, error))
+        return true;
+    for (size_t i = 0; i < survey->member_count; i++) {
+        if (survey->members[i].is_member && is_group_unwell(look, i, error))
+            return true;
+    }
+    return false;
+}
+
 static void begin_survey(struct look *look, const struct as_cluster *facts)
 {
     const struct as_pool_request *request = &look->request;
@@ -217,7 +282,7 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
         as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_node_template_config *config = request->members[i].nodes->template_;
-        fill_member(look, i, &members[i]);
+        fill_member(look, i, facts, &members[i]);
         if (config) {
             struct as_node_template *configured =
                 as_arena_alloc(&look->arena, 1, sizeof(*configured));
@@ -237,6 +302,12 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
         .seed = request->seed,
         .now = clock->get_wall(clock),
     };
+    struct as_error error = AS_ERROR_INIT;
+    if (is_unwell(look, &error)) {
+        look->survey.error = as_arena_strdup(&look->arena, error.text);
+        finish(look);
+        return;
+    }
     look->survey_work = as_survey_begin(&look->survey_request, &look->arena);
     work(look);
 }
@@ -323,6 +394,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     LIST_INSERT_HEAD(&pool->looks, look, entry);
     look->cluster = cluster ? as_clusters_find(pool->clusters, cluster) : NULL;
     if (look->cluster && look->cluster->access) {
+        as_nodes_seer_restore(look->cluster->seer, request->templates, request->template_count);
         ask_facts(look);
         return;
     }

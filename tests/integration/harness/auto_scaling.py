@@ -164,7 +164,7 @@ class AutoScaling:
         ids = [v for k, v in form.items() if k.startswith("ActivityIds.")]
         if not ids and self.shortage and self.size > len(self.instances):
             return (f"<Activities><member><ActivityId>f-1</ActivityId><StatusCode>Failed</StatusCode><StatusMessage>{self.shortage}"
-                    "</StatusMessage><StartTime>2026-01-01T00:00:00Z</StartTime></member></Activities>")
+                    f"</StatusMessage><StartTime>{self._now():%Y-%m-%dT%H:%M:%SZ}</StartTime></member></Activities>")
         members = "".join(f"<member><ActivityId>{i}</ActivityId><StatusCode>{'Failed' if i in self.failed else 'Successful'}"
                           f"</StatusCode><StatusMessage>{self.failed.get(i, '')}</StatusMessage></member>" for i in ids)
         return f"<Activities>{members}</Activities>"

@@ -161,6 +161,18 @@ static void say_notification(struct harness *harness, const struct as_notificati
     as_buf_deinit(&words);
 }
 
+static void print_templates(struct harness *harness, const struct as_observe_request *request)
+{
+    struct as_buf text = AS_BUF_INIT(sizeof(harness->last_templates) - 1);
+    for (size_t i = 0; i < request->template_count; i++)
+        as_buf_printf(&text, "%s=%s;", name_of(request->templates[i].group),
+                      request->templates[i].text);
+    cr_assert_eq(as_buf_check(&text), 0);
+    (void)snprintf(harness->last_templates, sizeof(harness->last_templates), "%s",
+                   text.size ? text.data : "");
+    as_buf_deinit(&text);
+}
+
 static void queue_call(struct harness *harness, const struct as_effect *effect)
 {
     cr_assert_lt(harness->call_count, HARNESS_QUEUE);
@@ -177,14 +189,21 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         return;
     }
     call->with_pods = !call->is_scale && effect->call.observe->with_pods;
+    call->texts = as_xcalloc(1, sizeof(*call->texts));
+    if (!call->is_scale && effect->call.observe->pool)
+        as_pool_request_copy(effect->call.observe->pool, call->texts, &call->pool);
     const char *id = effect->call.ref->id;
     (void)snprintf(call->id, sizeof(call->id), "%s", id);
     if (call->is_scale) {
         call->request = *effect->call.request;
+        const char **taken = as_arena_alloc(call->texts, call->request.take_count, sizeof(*taken));
         char names[128] = "";
-        for (size_t i = 0; i < call->request.take_count; i++)
+        for (size_t i = 0; i < call->request.take_count; i++) {
+            taken[i] = as_arena_strdup(call->texts, call->request.take[i]);
             (void)snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
-                           i > 0 ? "," : " without ", call->request.take[i]);
+                           i > 0 ? "," : " without ", taken[i]);
+        }
+        call->request.take = taken;
         say(harness, "%s %s %d>%d%s", call->request.is_take_back ? "take back" : "scale",
             name_of(id), call->request.from, call->request.to, names);
         return;
@@ -192,8 +211,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     call->is_look = effect->call.observe->pool != NULL;
     if (call->is_look && harness->on_ask)
         harness->on_ask(harness, name_of(id), effect->call.observe->pool);
-    say(harness, "%s %s%s", call->is_look ? "look at" : "observe", name_of(id),
-        call->with_pods ? " with pods" : "");
+    call->with_nodes = effect->call.observe->with_nodes;
+    print_templates(harness, effect->call.observe);
+    say(harness, "%s %s%s%s", call->is_look ? "look at" : "observe", name_of(id),
+        call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
 }
 
 static void queue_commit(struct harness *harness, uint64_t ticket)
@@ -234,6 +255,7 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         stage_former(harness, &effect->incident_key);
         break;
     case AS_EFFECT_PUT_TARGET:
+        harness->target_puts++;
         as_state_encode_target(effect->target, harness->boot, &value);
         stage(harness, AS_STORE_TARGET, effect->target->stored_as,
               strlen(effect->target->stored_as), &value);
@@ -299,9 +321,38 @@ static void step(struct harness *harness, struct as_event *event)
     cr_assert(!is_pending, "effects without a commit: ...%s", harness->transcript.data);
 }
 
+/* Of a node group in the fleet; -1: it is none. */
+static int find_group(const struct harness *harness, const char *id)
+{
+    const struct fleet *fleet = harness->fleet;
+    for (size_t i = 0; fleet && i < fleet->group_count; i++) {
+        if (strcmp(fleet->groups[i].name, name_of(id)) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void look_at_fleet(struct harness *harness, const char *id, struct virtual_target *target)
+{
+    const int group = find_group(harness, id);
+    if (harness->fleet)
+        fleet_tick(harness->fleet, harness->wall);
+    if (group < 0)
+        return;
+    target->size = harness->fleet->groups[group].size;
+    target->missing =
+        target->size - (int32_t)fleet_count_nodes(harness->fleet, (size_t)group, true);
+    target->names_instances = true;
+}
+
 static void answer_observe(struct harness *harness, const struct queued_call *call)
 {
-    const struct virtual_target *target = harness_target(harness, call->id);
+    struct virtual_target *target = harness_target(harness, call->id);
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_survey survey;
+    struct as_pool_plan plan;
+    look_at_fleet(harness, call->id, target);
+    const struct as_nodes_seen nodes = {.template_ = target->template_};
     struct as_observation observation = {
         .outcome = target->failure ? target->failure : harness->observation,
         .replicas = target->size,
@@ -315,16 +366,25 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .has_pods = call->with_pods,
         .pods = harness->pods,
         .pod_count = call->with_pods ? harness->pod_count : 0,
+        .nodes = call->with_nodes ? &nodes : NULL,
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
     if (target->uid)
         (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
-    if (call->is_look && harness->on_look)
+    if (call->is_look && harness->on_look) {
         harness->on_look(harness, name_of(call->id), &observation);
+    } else if (call->pool.member_count > 0) {
+        fleet_survey(harness->fleet, &call->pool, &arena, &survey, &plan);
+        observation.survey = &survey;
+        observation.plan = &plan;
+        if (find_group(harness, call->id) < 0)
+            observation.replicas = observation.status_replicas = plan.size;
+    }
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});
+    as_arena_deinit(&arena);
 }
 
 static void answer_query(struct harness *harness, const struct queued_call *call)
@@ -360,6 +420,10 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
             target->missing -= target->size - call->request.to;
         target->size = call->request.to;
         target->version++;
+        if (find_group(harness, call->id) >= 0 &&
+            !fleet_set_size(harness->fleet, (size_t)find_group(harness, call->id), call->request.to,
+                            call->request.take, call->request.take_count))
+            cr_assert_fail("%s: a node that is not the group's was to leave", call->id);
     }
     if (harness->on_request)
         harness->on_request(harness, call, script.is_done);
@@ -498,6 +562,15 @@ static size_t find_call(struct harness *harness)
     return i;
 }
 
+static void free_call(const struct queued_call *call)
+{
+    struct as_pool_request pool = call->pool;
+    as_pool_request_deinit(&pool);
+    if (call->texts)
+        as_arena_deinit(call->texts);
+    free(call->texts);
+}
+
 static void answer_call(struct harness *harness, size_t i)
 {
     const struct queued_call call = harness->calls[i];
@@ -509,6 +582,7 @@ static void answer_call(struct harness *harness, size_t i)
         answer_scale(harness, &call);
     else
         answer_observe(harness, &call);
+    free_call(&call);
 }
 
 void harness_settle(struct harness *harness)
@@ -633,7 +707,9 @@ static void drop_engine(struct harness *harness)
     staged_deinit(&harness->staged);
     for (size_t i = 0; i < harness->commit_count; i++)
         staged_deinit(&harness->commits[i]);
-    harness->commit_count = harness->call_count = 0;
+    while (harness->call_count > 0)
+        free_call(&harness->calls[--harness->call_count]);
+    harness->commit_count = 0;
     harness->list_ticket = 0;
 }
 

@@ -16,6 +16,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/core/engine.h>
 
+#include "../../support/fleet.h"
 #include "../../support/rule_spec.h"
 #include "../../support/store_memory.h"
 
@@ -33,6 +34,7 @@ struct virtual_target {
     const char *uid;        /* of the object; NULL: it has none */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */
+    const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
 };
@@ -53,13 +55,15 @@ struct query_script { /* the answer to a query of this text; without one there i
 };
 
 struct queued_call {
-    bool is_scale, is_query, with_pods;
+    bool is_scale, is_query, with_pods, with_nodes;
     bool is_look; /* an observation with a survey */
     as_mono_time at;
     uint64_t ticket;
     char query[256];
     char id[128];
     struct as_scale_request request;
+    struct as_pool_request pool; /* of an observation; without members: none */
+    struct as_arena *texts;      /* of `pool` and of the request's names; NULL */
 };
 
 struct test_listed { /* an alert of Alertmanager's list */
@@ -105,9 +109,11 @@ struct harness {
     struct staged_commit staged; /* of the effects so far */
     struct staged_commit commits[HARNESS_QUEUE];
     size_t commit_count;
-    unsigned repeats; /* commits of repeats alone, so far */
+    unsigned repeats;     /* commits of repeats alone, so far */
+    unsigned target_puts; /* states of targets that were written, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
+    struct fleet *fleet;  /* what pools see, and whose groups are the node groups; NULL: none */
     uint64_t list_ticket; /* of the list that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;
@@ -138,6 +144,7 @@ struct harness {
     uint64_t last_notification_total;
     size_t last_notification_count;
     size_t last_sample_count; /* of the last decision's proposals */
+    char last_templates[512]; /* that came with the last observation: "name=text;" */
 };
 
 /* An alert of a test: labels as "name=value,...", alertname first; times in seconds on the wall

@@ -38,12 +38,12 @@ static void answer(struct harness *harness, double value)
 #define MAX      40
 #define LOOK_S   15
 
-struct fleet {
+struct crowd {
     as_mono_time born[PODS_MAX]; /* the oldest first, which are the last to go */
     int32_t count;
 };
 
-static void follow(struct fleet *fleet, const struct harness *harness, int32_t size)
+static void follow(struct crowd *fleet, const struct harness *harness, int32_t size)
 {
     cr_assert_leq(size, PODS_MAX);
     for (; fleet->count < size; fleet->count++)
@@ -52,7 +52,7 @@ static void follow(struct fleet *fleet, const struct harness *harness, int32_t s
 }
 
 /* The pods share the load, or cost that much each, whatever the load. */
-static double get_cost(const struct fleet *fleet, const struct harness *harness, bool is_shared)
+static double get_cost(const struct crowd *fleet, const struct harness *harness, bool is_shared)
 {
     double cost = 0;
     for (int32_t i = 0; i < fleet->count; i++)
@@ -65,7 +65,7 @@ static double get_cost(const struct fleet *fleet, const struct harness *harness,
 static void check_no_swing(const struct spec *spec, int32_t first, bool is_shared, int64_t rollout)
 {
     struct harness h = {0};
-    struct fleet fleet = {0};
+    struct crowd fleet = {0};
     int turns = 0, direction = 0;
     int32_t size = first;
     harness_start(&h, spec);

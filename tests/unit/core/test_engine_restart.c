@@ -393,3 +393,58 @@ Test(engine_restart, an_address_of_two_templates_belongs_to_the_one_in_use)
     cr_said(&h, "said queued; opened; answered; observe web; decided web 6 cooldown (7) by b");
     harness_stop(&h);
 }
+
+#define TEMPLATE(label)                                                                            \
+    "{\"allocatable\":{},\"capacity\":{},\"free\":{},\"labels\":{\"v\":\"" label                   \
+    "\"},\"taints\":[]}"
+
+static const struct spec groups = {
+    .targets = {{.name = "spot", .is_group = true}, {.name = "steady", .is_group = true}},
+    .rules = {{.name = "full",
+               .match = {"alertname=Full"},
+               .target = "spot",
+               .source = {.nodes = AS_NODES_UTILIZATION},
+               .up_steps = {{.is_above = true, .bound = 70, .amount = {.size = 1, .at_least = 1}}},
+               .every = 10},
+              {.name = "other",
+               .match = {"alertname=Other"},
+               .target = "steady",
+               .source = {.nodes = AS_NODES_UTILIZATION},
+               .up_steps = {{.is_above = true, .bound = 70, .amount = {.size = 1, .at_least = 1}}},
+               .every = 10}},
+};
+
+/* What a new node would be like is known after a crash, though the group's last node has left. The
+ * other groups of the cluster are known too. */
+Test(engine_restart, templates_of_node_groups_survive)
+{
+    WITH(h, groups);
+    harness_target(&h, "spot")->template_ = TEMPLATE("1");
+    harness_target(&h, "steady")->template_ = TEMPLATE("2");
+    fire(&h, "Full", 990);
+    fire(&h, "Other", 990);
+    harness_target(&h, "spot")->template_ = harness_target(&h, "steady")->template_ = NULL;
+    harness_crash(&h, 0);
+    cr_assert_str_eq(h.last_templates, "spot=" TEMPLATE("1") ";steady=" TEMPLATE("2") ";");
+    harness_stop(&h);
+}
+
+/* A template is written when it changes, and at no other time. */
+Test(engine_restart, an_unchanged_template_is_not_written_again)
+{
+    WITH(h, groups);
+    struct virtual_target *spot = harness_target(&h, "spot");
+    spot->template_ = TEMPLATE("1");
+    fire(&h, "Full", 990);
+    const unsigned puts = h.target_puts;
+    tick(&h, 60);
+    cr_expect_eq(h.target_puts, puts);
+    spot->template_ = TEMPLATE("2");
+    tick(&h, 60);
+    cr_expect_eq(h.target_puts, puts + 1);
+    spot->template_ = ""; /* too long to be kept: the former one does not count any more */
+    tick(&h, 60);
+    cr_expect_eq(h.target_puts, puts + 2);
+    cr_expect_str_eq(h.last_templates, "");
+    harness_stop(&h);
+}

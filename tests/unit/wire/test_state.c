@@ -12,8 +12,12 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
 
 #define BUF_MAX 65536
+
+#define TEMPLATE(labels)                                                                           \
+    "{\"allocatable\":{},\"capacity\":{},\"free\":{},\"labels\":" labels ",\"taints\":[]}"
 
 static const struct as_state_clock test_clock = {
     .boot = "b1", .mono = {1000 * AS_US_PER_S}, .wall = {50000 * AS_US_PER_S}};
@@ -198,6 +202,7 @@ static struct as_buf encode(enum kind kind)
         .recommendation_count = AS_ARRAY_SIZE(recommendations),
         .endings = endings,
         .ending_count = AS_ARRAY_SIZE(endings),
+        .template_ = TEMPLATE("{\"zone\":\"a\"}"),
     };
     if (kind == INCIDENT)
         encode_incident(&out);
@@ -335,7 +340,7 @@ Test(state, a_document_cut_anywhere_is_refused)
 /* Those that documents of earlier versions do not have. */
 static bool is_optional(const char *key)
 {
-    static const char *const keys[] = {"born", "key", "last_step_down", "uid"};
+    static const char *const keys[] = {"born", "key", "last_step_down", "template", "uid"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (strcmp(key, keys[i]) == 0)
             return true;
@@ -378,6 +383,7 @@ static int use_earlier(void *context, const struct as_target_state *state)
     cr_assert_str_eq(state->stored_as, "node_group/mine/pool");
     cr_assert_str_eq(state->uid, "");
     cr_assert_not(as_moment_is_set(state->born));
+    cr_assert_null(state->template_);
     ++*used;
     return 0;
 }
@@ -390,6 +396,7 @@ Test(state, a_target_of_an_earlier_version_is_stored_under_its_id)
     json_object_del(document, "key");
     json_object_del(document, "uid");
     json_object_del(document, "born");
+    json_object_del(document, "template");
     char *json = json_dumps(document, JSON_COMPACT);
     cr_assert_eq(as_state_decode_target(json, strlen(json), &test_clock, use_earlier, &used, NULL),
                  0);
@@ -447,6 +454,10 @@ static const struct {
     {TARGET, "keep_us", "-1"},
     {TARGET, "last_up", "[-9223372036854775808,0]"},
     {TARGET, "last_up", "[0,-9223372036854775807]"},
+    {TARGET, "template", "\"\""},
+    {TARGET, "template", "\"[]\""},
+    {TARGET, "template", "\"{}\""},
+    {TARGET, "template", "{}"},
     {INTENT, "address", "[[\"a\"]]"},
     {INTENT, "address", "[[\"a\",1]]"},
     {INTENT, "from", "-1"},
@@ -483,6 +494,31 @@ Test(state, a_version_that_is_too_long_is_refused)
     free(json);
     json_decref(document);
     as_buf_deinit(&text);
+}
+
+/* A template of the largest size comes back; a larger one is refused. */
+Test(state, the_size_of_a_template_is_limited)
+{
+    for (size_t more = 0; more < 2; more++) {
+        struct as_buf text = encode(TARGET);
+        json_t *document = json_loadb(text.data, text.size, 0, NULL);
+        char template_[AS_NODE_TEMPLATE_TEXT_MAX + 2];
+        const size_t size = AS_NODE_TEMPLATE_TEXT_MAX + more;
+        const size_t fill = size - strlen(TEMPLATE("{}"));
+        snprintf(template_, sizeof(template_), "%*s%s", (int)fill, "", TEMPLATE("{}"));
+        json_object_set_new(document, "template", json_string(template_));
+        char *json = json_dumps(document, JSON_COMPACT);
+        struct again again;
+        if (more)
+            expect_damage(TARGET, json, strlen(json), "template");
+        else
+            cr_expect_eq(decode(TARGET, json, strlen(json), &test_clock, &again, NULL), 0);
+        if (!more)
+            as_buf_deinit(&again.text);
+        free(json);
+        json_decref(document);
+        as_buf_deinit(&text);
+    }
 }
 
 /* A target that is known by its id alone, with what operators ordered. */

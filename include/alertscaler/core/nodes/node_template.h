@@ -91,10 +91,6 @@ struct as_node_template_request {
 void as_node_template_init(struct as_node_template *template_out,
                            const struct as_node_template_request *request, struct as_arena *arena);
 
-/* Memory of the arena; without the name of its node. */
-struct as_node_template *as_node_template_copy(const struct as_node_template *template_,
-                                               struct as_arena *arena) AS_MUST_USE;
-
 /* Whether a node is still starting: it has a taint with one of these keys, or with a prefix that
  * means so to Cluster Autoscaler. */
 bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,

@@ -27,6 +27,9 @@ const char *as_nodes_word_get_text(enum as_nodes_word word); /* NONE: NULL */
 /* Utilization where something is asked for, and no node is known that could be there for it. */
 #define AS_NODES_UTILIZATION_MAX 1000000
 
+/* Bytes of a template's text. A longer one is not kept. */
+#define AS_NODE_TEMPLATE_TEXT_MAX 16384
+
 struct as_nodes_seen {
     const char *error; /* why nothing is known, in a user's words; NULL: all below is */
     int64_t open;      /* open nodes */
@@ -36,6 +39,9 @@ struct as_nodes_seen {
     bool is_template;
     const char *lacking[AS_RESOURCE_COUNT]; /* the first open node whose allocatable is missing or
                                                0; NULL: none */
+    /* Of a node group whose template (node_template.h) was seen on a node: its text, for the state.
+     * "": too long to be kept. NULL: it was not seen now; the last one counts. */
+    const char *template_;
 };
 
 /* 0; -ENODATA with an error that says why there is no value. Without an open node the utilization

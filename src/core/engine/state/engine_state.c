@@ -223,6 +223,7 @@ struct target *target_free(struct target *target)
     while (!TAILQ_EMPTY(&target->endings))
         ending_free(target, TAILQ_FIRST(&target->endings));
     free(target->entry);
+    free(target->template_);
     pause_free(&target->pause);
     held_free(target);
     free(target->verdict.rule);

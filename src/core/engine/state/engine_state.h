@@ -297,6 +297,7 @@ struct target {
     struct growth growth;
     struct share share;
     struct pool pool;
+    char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
     struct asked asked;
     struct origin origin;

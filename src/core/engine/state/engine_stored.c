@@ -360,6 +360,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .event_count = target->event_count,
         .recommendations = target->recommendations,
         .recommendation_count = target->recommendation_count,
+        .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_endings(engine, target, state);
     fill_ordered(engine, target, state);
@@ -390,4 +391,6 @@ void target_take_state(struct target *target, const struct as_target_state *stat
     take_growth(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
+    if (state->template_ && !target->template_)
+        target->template_ = as_xstrdup(state->template_);
 }

@@ -85,6 +85,20 @@ void growth_refuse(struct as_engine *engine, struct target *target)
     back_off(engine, target);
 }
 
+/* Clocks of providers may be wrong, and give whole seconds or minutes. */
+bool growth_hear_shortage(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation)
+{
+    const struct growth *growth = &target->growth;
+    const as_maybe_time began = moment_get_wall(engine, growth->since);
+    if (!growth->is_open || growth->is_refused || !observation->lacks_capacity || !began.set ||
+        (observation->lacking_since.set &&
+         observation->lacking_since.at.us < began.at.us - AS_US_PER_MIN))
+        return false;
+    growth_refuse(engine, target);
+    return true;
+}
+
 /* Twice in one step counts once. */
 void growth_fail(struct as_engine *engine, struct target *target)
 {

@@ -17,6 +17,9 @@ struct locks { /* of cooldowns, and of a back-off */
 struct locks growth_get_locks(const struct target *target, as_mono_time now);
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 void growth_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
+/* The provider says that what was asked for does not come. True: this is new; to be stored. */
+bool growth_hear_shortage(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation);
 /* An increase has failed for another reason. To be stored. */
 void growth_fail(struct as_engine *engine, struct target *target);
 /* Whether the group backs off for it: not where it may still be done, or was only too early. */

@@ -59,6 +59,7 @@
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
+#include "engine/targets/engine_templates.h"
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)
@@ -67,9 +68,10 @@
 #define MAYBE_LOOK_US     (5 * AS_US_PER_S)
 #define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
 
+/* A pool has no size but those of its groups. */
 static bool is_named(const struct target *target)
 {
-    return target->config && !target->config->is_templated;
+    return target->config && !target->config->is_templated && !target->config->pool;
 }
 
 static bool is_needed(const struct target *target)
@@ -90,6 +92,10 @@ static void observe(struct as_engine *engine, struct target *target)
     request->nodes = target_get_nodes(target);
     request->pool = pool_make_request(engine, target);
     target->with_survey = request->pool != NULL;
+    if (request->pool)
+        templates_fill(engine, pool_get_cluster(engine, target), request);
+    else if (target->with_nodes && request->nodes && request->nodes->cluster)
+        templates_fill(engine, request->nodes->cluster, request);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
@@ -210,7 +216,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
-    else
+    else if (!target->config || target->config->is_templated)
         forget_or_wait(engine, target);
 }
 
@@ -258,6 +264,7 @@ static void hold(struct target *target, const struct as_observation *observation
         nodes->error = as_arena_strdup(&held->arena, nodes->error);
         for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
             nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
+        nodes->template_ = NULL; /* already taken */
         held->observation.nodes = nodes;
     }
     target->held = held;
@@ -357,6 +364,12 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
+    if (growth_hear_shortage(engine, target, observation)) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+        shares_on_taken_back(engine, target);
+    }
+    templates_take(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = growth_review(engine, target, observation);

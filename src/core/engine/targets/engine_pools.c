@@ -35,7 +35,7 @@ bool pool_is_asked(const struct target *target)
     return target->config && (wants.fit || wants.take);
 }
 
-static const char *get_cluster(const struct as_engine *engine, const struct target *target)
+const char *pool_get_cluster(const struct as_engine *engine, const struct target *target)
 {
     const struct as_target_config *config = target->config;
     const struct as_target_config *group =
@@ -84,7 +84,7 @@ bool pool_must_wait(struct as_engine *engine, struct target *target)
     if (!pool_is_asked(target))
         return false;
     TAILQ_FOREACH (other, &engine->surveying, pool.link) {
-        if (strcmp(get_cluster(engine, other), get_cluster(engine, target)) != 0)
+        if (strcmp(pool_get_cluster(engine, other), pool_get_cluster(engine, target)) != 0)
             continue;
         target->pool.is_waiting = true;
         target->dirty = true;
@@ -166,7 +166,7 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
 {
     const struct as_ruleset *ruleset = engine->ruleset;
     const struct as_pool_config *pool = target->config->pool;
-    const char *cluster = get_cluster(engine, target);
+    const char *cluster = pool_get_cluster(engine, target);
     const struct target *group;
     size_t most = 1, count = 0;
     for (uint32_t i = 0; i < ruleset->target_count; i++)

@@ -25,6 +25,9 @@ bool pool_must_wait(struct as_engine *engine, struct target *target);
 void pool_release(struct as_engine *engine, struct target *target);
 void pool_forget(struct as_engine *engine, struct target *target);
 
+/* Whose nodes they are. */
+const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);
+
 /* NULL: it does not have its turn. Memory of the step. */
 const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target);
 

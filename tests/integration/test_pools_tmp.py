@@ -1,0 +1,203 @@
+"""Pools of node groups on the real control plane of today, with its scheduler and KWOK's nodes: the built binary does what Cluster
+Autoscaler does, when alerts say so."""
+import pytest
+
+from harness import control_plane as kubernetes
+from harness import kwok
+from harness.auto_scaling import REGION, AutoScaling
+from harness.control_plane import ControlPlane
+from harness.deploy import install
+from harness.fleet import Fleet
+from harness.notification import alert, notification
+from harness.wait import eventually, steadily
+
+missing = kubernetes.missing() or kwok.missing()
+pytestmark = [pytest.mark.kubernetes, pytest.mark.skipif(bool(missing), reason=str(missing))]
+
+AMOUNTS = {"cpu": "2", "memory": "8Gi", "pods": "110"}
+TEMPLATE = {"cpu": 2, "memory": "8Gi", "pods": 110}
+PODS_WAIT = {"name": "pods-wait", "match": ['alertname="PodsUnschedulable"'], "target": "workers", "every": "1s",
+             "scale_up": {"fit": "pending_pods"}}
+UNNEEDED = {"name": "unneeded", "match": ['alertname="Watchdog"'], "target": "workers", "every": "1s",
+            "scale_down": {"take": "unneeded_nodes"}}
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    """A control plane of its own: no nodes but those of the groups."""
+    plane = ControlPlane(tmp_path_factory.mktemp("kubernetes"))
+    scheduler = plane.prepare_scheduler()
+    nodes = kwok.Kwok(plane, plane.directory / "kwok")
+    try:
+        plane.start()
+        scheduler.start()
+        nodes.start()
+        yield plane
+    finally:
+        nodes.process.kill()
+        scheduler.kill()
+        plane.stop()
+
+
+class Cluster:
+    def __init__(self, plane, started):
+        self.plane, self.started = plane, started
+        self.groups = {}
+
+    def start_fleet(self, *groups):
+        """The groups' nodes are made and deleted with their instances."""
+        self.groups = {group.name: group for group in groups}
+        labels = {group.name: {"pool": group.name} for group in groups}
+        self.fleet = self.started(Fleet(self.plane, groups, dict.fromkeys(labels, AMOUNTS), labels))
+        eventually(lambda: len(self.ready_nodes()) == sum(len(g.instances) for g in groups), 60, what="the first nodes are Ready")
+
+    def ready_nodes(self):
+        return [node["metadata"]["name"] for node in self.plane.admin.get("/api/v1/nodes")["items"]
+                if any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+                and not node["spec"].get("taints")]
+
+    def deploy(self, replicas):
+        """Each pod asks for half a core: four fill a node."""
+        self.plane.admin.create({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "default", "name": "web"},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {
+                "metadata": {"labels": {"app": "web"}}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
+                    {"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}}}})
+        self.wait_running(replicas)
+
+    def resize(self, replicas):
+        self.plane.admin.patch("/apis/apps/v1/namespaces/default/deployments/web", {"spec": {"replicas": replicas}})
+
+    def running(self):
+        return sum(pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+                   for pod in self.plane.admin.get("/api/v1/namespaces/default/pods")["items"])
+
+    def waiting(self):
+        return sum(any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in pod["status"].get("conditions", []))
+                   for pod in self.plane.admin.get("/api/v1/namespaces/default/pods")["items"])
+
+    def wait_running(self, count, patience=60):
+        eventually(lambda: self.running() == count and self.waiting() == 0, patience, what=f"{count} pods run")
+
+
+@pytest.fixture
+def cluster(plane, started):
+    yield Cluster(plane, started)
+    plane.admin.request("DELETE", "/apis/apps/v1/namespaces/default/deployments/web")
+    eventually(lambda: not plane.admin.get("/api/v1/namespaces/default/pods")["items"], 60, what="no pods are left")
+    for node in plane.admin.get("/api/v1/nodes")["items"]:
+        plane.admin.request("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+@pytest.fixture
+def make(plane, make_daemon, tmp_path):
+    install(plane, "namespace.yaml", "serviceaccount.yaml", "role-nodes.yaml")
+    token = tmp_path / "node-token"
+    token.write_text(plane.account_token("alertscaler", "alertscaler"))
+    clusters = {"default": {"kubeconfig": str(plane.write_kubeconfig("alertscaler", tokenFile=str(token)))}}
+
+    def make(groups, rules=(PODS_WAIT, UNNEEDED), pool=None, nodes=None, is_lone=False, **target):
+        """`nodes` is {group: keys of its `nodes`}."""
+        providers = {g.name: {"type": "aws", "region": REGION, "endpoint": g.url, "timeout": "5s"} for g in groups}
+        targets = {g.name: {"node_group": {"provider": g.name, "name": g.name}, "min": g.least, "max": g.most, "nodes": {
+            "cluster": "default", "template": {**TEMPLATE, "labels": {"pool": g.name}},
+            "unneeded": {"for": "3s"}, **(nodes or {}).get(g.name, {})}} for g in groups}
+        cooldown = {"up": "0s", "down": "1s"}
+        if is_lone:
+            targets[groups[0].name]["cooldown"] = cooldown
+        else:
+            targets["workers"] = {"pool": {"groups": [g.name for g in groups], **(pool or {})}, "max": 20, "cooldown": cooldown, **target}
+        return make_daemon({"targets": targets, "rules": list(rules)},
+                           {"providers": providers, "clusters": clusters,
+                            "receiver": {"watchdog": {"match": ['alertname="Watchdog"']}}},
+                           env={"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "s3cret"})
+
+    return make
+
+
+def fire(daemon, name, *status):
+    return daemon.notify(notification(alert({"alertname": name}, *status)))
+
+
+def actions(daemon, target):
+    return [a for a in daemon.records("action") if a["target_name"] == target and a["outcome"] == "applied"]
+
+
+def test_load_comes_and_goes(cluster, started, make):
+    """The pods of a Deployment do not fit; the cheaper group has no capacity, the other one comes, and the pods run. Load ends: the
+    nodes that are unneeded are drained and go, and no pod waits."""
+    cheap = started(AutoScaling("cheap", 0, room=0))
+    dear = started(AutoScaling("dear", 1))
+    cluster.start_fleet(cheap, dear)
+    cluster.deploy(2)
+    daemon = make([cheap, dear], pool={"choose": ["price"]}, nodes={"cheap": {"price": 1.0}, "dear": {"price": 3.0}})
+    cluster.resize(10)
+    eventually(lambda: cluster.waiting() == 6, 60, what="six pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(10, 120)
+    assert cheap.sizes == [2], "the cheaper one was asked, once"
+    assert len(dear.instances) == 3
+    cluster.resize(2)
+    cluster.wait_running(2)
+    fire(daemon, "PodsUnschedulable", "resolved")
+    fire(daemon, "Watchdog")
+    eventually(lambda: len(dear.instances) == 1, 120, what="unneeded nodes have left")
+    cluster.wait_running(2)
+    steadily(lambda: len(dear.instances) == 1 and cluster.waiting() == 0, 5, what="the node that is needed stays")
+
+
+def test_pods_that_fit_what_is_on_its_way_buy_nothing_more(cluster, started, make):
+    """Instances that boot are not ordered again, in their group or in another one."""
+    slow = started(AutoScaling("slow", 1, most=20))
+    other = started(AutoScaling("other", 0))
+    cluster.start_fleet(slow, other)
+    cluster.deploy(2)
+    slow.room = 1
+    slow.shortage = ""
+    daemon = make([slow, other], pool={"choose": ["priority"]}, nodes={"slow": {"priority": 20}, "other": {"priority": 10}})
+    cluster.resize(10)
+    eventually(lambda: cluster.waiting() == 6, 60, what="six pods wait")
+    fire(daemon, "PodsUnschedulable")
+    eventually(lambda: slow.sizes, 60, what="nodes are ordered")
+    steadily(lambda: slow.sizes == [3] and not other.sizes, 8, what="two nodes are on their way, and nobody orders more")
+    slow.room = 1000
+    slow.grow(3)
+    cluster.wait_running(10, 60)
+
+
+def test_the_pools_max_holds(cluster, started, make):
+    group = started(AutoScaling("workers-a", 1))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    daemon = make([group], max=2)
+    cluster.resize(20)
+    eventually(lambda: cluster.waiting() == 16, 60, what="sixteen pods wait")
+    fire(daemon, "PodsUnschedulable")
+    eventually(lambda: len(group.instances) == 2, 60, what="one node comes")
+    eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "at_max"], 60, what="at_max")
+    assert group.sizes == [2]
+
+
+def test_without_the_watchdog_nothing_is_removed(cluster, started, make):
+    """The rule fires, but the proof that monitoring lives is too old."""
+    group = started(AutoScaling("workers-a", 3))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    idle = {**UNNEEDED, "match": ['alertname="Idle"']}
+    daemon = make([group], rules=[idle])
+    fire(daemon, "Idle")
+    eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "guarded"], 60, what="guarded")
+    steadily(lambda: not group.removed, 5, what="all nodes stay")
+
+
+def test_one_group_is_a_pool_of_itself(cluster, started, make):
+    group = started(AutoScaling("lone", 1))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    daemon = make([group], rules=[{**PODS_WAIT, "target": "lone"}], is_lone=True)
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(8, 60)
+    assert group.sizes == [2]
+    assert [(a["from"], a["to"]) for a in actions(daemon, "lone")] == [(1, 2)]

@@ -1,0 +1,284 @@
+/*
+ * Pools in the engine: their decisions reach their groups as shares, groups that fail lose their
+ * turn to the others, and pools of one cluster decide in turn. The cluster is a fleet (fleet.h).
+ */
+#include "engine_harness.h"
+
+#define GIB  (INT64_C(1) << 30)
+#define BOOT (20 * AS_US_PER_S)
+
+static const struct spec workers = {
+    .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                {.name = "both", .pool = {"cheap", "dear"}, .max = 12, .down = 60}},
+    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true},
+              {.name = "idle",
+               .match = {"alertname=Idle"},
+               .target = "both",
+               .take = true,
+               .guard = "none"}},
+};
+
+static const struct fleet_group groups[] = {
+    {.name = "cheap",
+     .max = 10,
+     .capacity = 100,
+     .boot_us = BOOT,
+     .cpu = 2000,
+     .memory = 8 * GIB,
+     .ready_timeout_us = 10 * AS_US_PER_MIN},
+    {.name = "dear",
+     .size = 1,
+     .min = 1,
+     .max = 10,
+     .capacity = 100,
+     .boot_us = BOOT,
+     .cpu = 2000,
+     .memory = 8 * GIB,
+     .ready_timeout_us = 10 * AS_US_PER_MIN},
+};
+
+static struct fleet fleet;
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+static void start(struct harness *harness, const struct spec *spec)
+{
+    harness_start(harness, spec);
+    fleet_init(&fleet, groups, AS_ARRAY_SIZE(groups), harness->wall);
+    harness->fleet = &fleet;
+    fleet_add_pods(&fleet, 0, 4); /* which fill the node of `dear` */
+    tick(harness, 120);
+    cr_assert_eq(fleet_count_waiting(&fleet), 0);
+    (void)said(harness);
+}
+
+static void stop(struct harness *harness)
+{
+    harness_stop(harness);
+    fleet_deinit(&fleet);
+}
+
+Test(engine_pools, pods_that_wait_bring_nodes_and_the_pool_rests)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 1>3 scaled by wait"), "%s", text);
+    cr_expect(has(text, "decided cheap 0>2 scaled by wait"), "%s", text);
+    cr_expect(has(text, "acted cheap 0>2 applied"), "%s", text);
+    tick(&h, 300);
+    text = said(&h);
+    cr_expect_not(has(text, "scale "), "what is on its way is enough: %s", text);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, nodes_that_are_unneeded_leave_by_name)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet.groups[0].size = 3;
+    tick(&h, 120);
+    fire(&h, "Idle", 1000);
+    tick(&h, 500);
+    cr_expect_eq(fleet.groups[0].size, 3, "not unneeded for long enough");
+    tick(&h, 300);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 4>1 scaled by idle"), "%s", text);
+    cr_expect(has(text, "acted cheap 3>0 applied"), "%s", text);
+    cr_expect_eq(fleet.groups[1].size, 1);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, a_group_that_refuses_loses_its_turn_at_once)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    (void)said(&h);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted cheap 0>2 rejected"), "%s", text);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    tick(&h, 240);
+    text = said(&h);
+    cr_expect_not(has(text, "scale cheap"), "it backs off: %s", text);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, a_share_that_is_not_applied_goes_to_the_others_after_30_seconds)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_target(&h, "cheap")->in_progress = true; /* only when it is asked for itself */
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided cheap 0 in_progress (2)"), "%s", text);
+    tick(&h, 20);
+    cr_expect_not(has(said(&h), "scale dear"));
+    tick(&h, 30);
+    text = said(&h);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    stop(&h);
+}
+
+Test(engine_pools, a_paused_group_is_closed_and_a_pause_in_between_gives_its_share_back)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "cheap"});
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted dear 1>3 applied"), "%s", text);
+    cr_expect_not(has(text, "decided cheap"), "%s", text);
+    stop(&h);
+}
+
+Test(engine_pools, the_lock_begins_with_the_first_share)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet.groups[0].size = 2;
+    tick(&h, 120);
+    fire(&h, "Idle", 1000);
+    tick(&h, 700);
+    cr_expect(has(said(&h), "acted cheap 2>0 applied"));
+    fleet.groups[0].size = 2; /* somebody else's */
+    tick(&h, 30);
+    const char *text = said(&h);
+    cr_expect_not(has(text, "scale cheap"), "%s", text);
+    harness_crash(&h, 1);
+    tick(&h, 10);
+    cr_expect_eq(fleet.groups[0].size, 2, "unneeded times begin anew");
+    stop(&h);
+}
+
+Test(engine_pools, a_crash_between_decision_and_share_decides_anew_and_nothing_twice)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    h.hold_calls = true;
+    fire(&h, "Wait", 1000);
+    harness_settle_to_request(&h);
+    (void)said(&h);
+    harness_crash(&h, 1);
+    h.hold_calls = false;
+    harness_settle(&h);
+    tick(&h, 120);
+    cr_expect_eq(fleet.groups[0].size + fleet.groups[1].size, 3, "%s", said(&h));
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
+
+Test(engine_pools, new_rules_drop_shares_and_the_pool_decides_anew)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    harness_target(&h, "cheap")->in_progress = true;
+    fire(&h, "Wait", 1000);
+    harness_target(&h, "cheap")->in_progress = false;
+    (void)said(&h);
+    harness_reload(&h, &workers);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted cheap 0>2 applied"), "%s", text);
+    stop(&h);
+}
+
+Test(engine_pools, two_pools_of_a_cluster_do_not_both_buy_for_one_pod)
+{
+    static const struct spec two = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                    {.name = "one", .pool = {"cheap"}, .max = 10},
+                    {.name = "other", .pool = {"dear"}, .max = 10}},
+        .rules = {{.name = "a", .match = {"alertname=Wait"}, .target = "one", .fit = true},
+                  {.name = "b", .match = {"alertname=Wait"}, .target = "other", .fit = true}},
+    };
+    struct harness h = {0};
+    start(&h, &two);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    fire(&h, "Wait", 1000);
+    tick(&h, 120);
+    cr_expect_eq(fleet.groups[0].size + fleet.groups[1].size, 3, "%s", said(&h));
+    stop(&h);
+}
+
+Test(engine_pools, a_dry_run_of_the_pool_changes_nothing)
+{
+    struct spec dry = workers;
+    dry.targets[2].dry_run = true;
+    struct harness h = {0};
+    start(&h, &dry);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    (void)said(&h);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided both 1 dry_run (3)"), "%s", text);
+    tick(&h, 60);
+    cr_expect_not(has(said(&h), "scale "));
+    stop(&h);
+}
+
+Test(engine_pools, an_order_for_a_pool_is_refused_and_one_for_a_group_is_done)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "both", .replicas = 5});
+    cr_expect_str_eq(h.last_message,
+                     "a pool has no size of its own: order the size of one of its groups");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "cheap", .replicas = 2});
+    cr_expect_eq(fleet.groups[0].size, 2);
+    stop(&h);
+}
+
+Test(engine_pools, a_group_is_a_pool_of_itself)
+{
+    static const struct spec lone = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10}},
+        .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "cheap", .fit = true},
+                  {.name = "idle",
+                   .match = {"alertname=Idle"},
+                   .target = "cheap",
+                   .take = true,
+                   .guard = "none"}},
+    };
+    struct harness h = {0};
+    start(&h, &lone);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    fire(&h, "Wait", 1000);
+    tick(&h, 120);
+    cr_expect_eq(fleet.groups[0].size, 2, "%s", said(&h));
+    resolve(&h, "Wait", 1000);
+    fleet_remove_pods(&fleet, 0, 6);
+    fire(&h, "Idle", 1200);
+    tick(&h, 1500);
+    cr_expect_eq(fleet.groups[0].size, 0, "%s", said(&h));
+    cr_expect_eq(fleet_count_waiting(&fleet), 0);
+    stop(&h);
+}
