@@ -85,8 +85,8 @@ static void copy_pool(const struct raw_pool *raw, struct as_pool_config *config)
 
 static void resolve_pool(struct resolver *resolver, uint32_t number)
 {
-    static const char *const keys[] = {"min",   "enforce_bounds", "behavior",
-                                       "allow", "tolerance",      "nodes", NULL};
+    static const char *const keys[] = {"min",       "enforce_bounds", "behavior", "allow",
+                                       "tolerance", "nodes",          NULL};
     struct as_ruleset *ruleset = resolver->ruleset;
     struct as_target_config *pool = &ruleset->targets[number];
     const struct raw_target *raw = resolver->targets[number];
