@@ -64,10 +64,7 @@ static struct as_target_config make_target(const struct target_spec *spec)
                    .tolerance_up = 0.1,
                    .tolerance_down = 0.1,
                    .enforce_bounds = spec->enforce_bounds},
-        .nodes = {.cluster = spec->cluster    ? as_xstrdup(spec->cluster)
-                             : spec->is_group ? as_xstrdup("default")
-                                              : NULL,
-                  .grace_us = -1,
+        .nodes = {.grace_us = -1,
                   .ready_timeout_us = 10 * AS_US_PER_MIN,
                   .unneeded = as_unneeded_config_default},
         .of_pool = AS_NO_TARGET,
@@ -77,6 +74,8 @@ static struct as_target_config make_target(const struct target_spec *spec)
         target.bounds.has_behavior = true;
         target.bounds.behavior = *spec->behavior;
     }
+    if (spec->is_group)
+        target.nodes.cluster = as_xstrdup(spec->cluster ? spec->cluster : "default");
     make_address(&target, spec);
     if (spec->allow) {
         target.allow_names = as_xcalloc(1, sizeof(char *));
@@ -220,7 +219,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .target = find_target(all, spec->target),
         .source = make_source(&spec->source),
         .on_resolved = make_ending(&spec->on_resolved),
-        .every_us = (spec->every || !(spec->fit || spec->take) ? spec->every : 15) * AS_US_PER_S,
+        .every_us = spec->every * AS_US_PER_S,
         .max_steps = spec->max_steps,
         .dry_run = spec->dry_run,
         .enabled = !spec->disabled,
@@ -252,9 +251,8 @@ static void make_after(const struct spec *all, const struct target_spec *spec,
         target->after[target->after_count++] = find_target(all, spec->after[i]);
 }
 
-static void make_pool(const struct spec *all, uint32_t pool, struct as_ruleset *ruleset)
+static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset, uint32_t pool)
 {
-    const struct target_spec *spec = &all->targets[pool];
     struct as_target_config *target = &ruleset->targets[pool];
     if (!spec->pool[0])
         return;
@@ -262,10 +260,15 @@ static void make_pool(const struct spec *all, uint32_t pool, struct as_ruleset *
     *target->pool = as_pool_config_default;
     target->pool->groups = as_xcalloc(AS_ARRAY_SIZE(spec->pool), sizeof(uint32_t));
     for (size_t i = 0; i < AS_ARRAY_SIZE(spec->pool) && spec->pool[i]; i++) {
-        const uint32_t group = find_target(all, spec->pool[i]);
-        target->pool->groups[target->pool->group_count++] = group;
-        ruleset->targets[group].of_pool = pool;
-        target->bounds.min += ruleset->targets[group].bounds.min;
+        for (uint32_t j = 0; j < ruleset->target_count; j++) {
+            struct as_target_config *group = &ruleset->targets[j];
+            if (strcmp(group->name, spec->pool[i]) != 0)
+                continue;
+            target->pool->groups[target->pool->group_count++] = j;
+            target->bounds.min += group->bounds.min;
+            group->of_pool = pool;
+            group->bounds.cooldown = (struct as_cooldown){0};
+        }
     }
 }
 
@@ -278,8 +281,8 @@ struct as_ruleset *spec_make_ruleset(const struct spec *spec)
         ruleset->targets[ruleset->target_count++] = make_target(&spec->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
         make_after(spec, &spec->targets[i], &ruleset->targets[i]);
-    for (uint32_t i = 0; i < ruleset->target_count; i++)
-        make_pool(spec, i, ruleset);
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        make_pool(&spec->targets[i], ruleset, (uint32_t)i);
     for (size_t i = 0; i < SPEC_MAX && spec->rules[i].name; i++)
         ruleset->rules[ruleset->rule_count++] = make_rule(spec, &spec->rules[i]);
     memset(ruleset->digest, 'd', sizeof(ruleset->digest) - 1);

@@ -19,9 +19,10 @@ struct target_spec {
     const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
-    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes */
-    const char *cluster;   /* of its nodes; NULL: of a group "default" */
-    const char *pool[4];   /* a pool of these groups, which stand before it */
+    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes, its
+                              nodes those of `cluster` */
+    const char *cluster;   /* default "default" */
+    const char *pool[4];   /* a pool of these groups */
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool has_down_after_down;
@@ -56,9 +57,9 @@ struct rule_spec {
     const char *target;
     int64_t up, down, up_percent, down_percent, at_least; /* one of the first four, or to */
     int64_t up_to, down_to; /* `to` of scale_up and scale_down, above 0 */
-    bool fit, take;
     int64_t to;
     bool has_to;
+    bool fit, take; /* of pending pods, of unneeded nodes */
     int64_t every;
     uint32_t max_steps;
     bool dry_run, disabled;

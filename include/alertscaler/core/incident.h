@@ -3,6 +3,8 @@
  * views for the codec of wire/state.h; the engine's own structs are private.
  *
  * Times have both clocks: monotonic until the machine reboots, wall for after a reboot.
+ *
+ * Long because all that is stored stands here.
  */
 #ifndef ALERTSCALER_CORE_INCIDENT_H
 #define ALERTSCALER_CORE_INCIDENT_H

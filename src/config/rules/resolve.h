@@ -28,6 +28,9 @@ void resolve_rules(struct resolver *resolver);
 /* One rule: its references, its queries, and its checks against target and configuration. */
 void resolve_rule(struct resolver *resolver, const struct raw_rule *raw, struct as_rule *rule);
 
+/* Why the target has no nodes in a cluster; NULL: it has. */
+const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw_target *target);
+
 /* The address of one target, with all checks that need its provider. */
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config);

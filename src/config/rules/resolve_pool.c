@@ -21,13 +21,13 @@ static void refuse_keys(struct resolver *resolver, const struct raw_target *raw,
 }
 
 /* Why a target is no group of a pool; NULL: it may be one. */
-static const char *find_obstacle(const struct raw_target *group,
+static const char *find_obstacle(const struct resolver *resolver, const struct raw_target *group,
                                  const struct as_target_config *config)
 {
     if (!group->kind || !group->kind->has_nodes)
         return "is not a node group";
-    if (!config->nodes.cluster)
-        return "has no nodes in a cluster: its `nodes` say `cluster: none`";
+    if (find_lack_of_nodes(resolver, group))
+        return "has no nodes in a cluster";
     return config->is_templated ? "has a template in its address" : NULL;
 }
 
@@ -44,7 +44,7 @@ static void resolve_group(struct resolver *resolver, uint32_t pool, const struct
         return;
     }
     struct as_target_config *of = &targets[group->number];
-    const char *obstacle = find_obstacle(group, of);
+    const char *obstacle = find_obstacle(resolver, group, of);
     const char *cluster =
         config->group_count > 0 ? targets[config->groups[0]].nodes.cluster : of->nodes.cluster;
     if (obstacle) {
@@ -85,8 +85,8 @@ static void copy_pool(const struct raw_pool *raw, struct as_pool_config *config)
 
 static void resolve_pool(struct resolver *resolver, uint32_t number)
 {
-    static const char *const keys[] = {"min",   "enforce_bounds", "behavior",
-                                       "allow", "tolerance",      NULL};
+    static const char *const keys[] = {"min",       "enforce_bounds", "behavior", "allow",
+                                       "tolerance", "nodes",          NULL};
     struct as_ruleset *ruleset = resolver->ruleset;
     struct as_target_config *pool = &ruleset->targets[number];
     const struct raw_target *raw = resolver->targets[number];
@@ -132,7 +132,7 @@ static void check_rule(struct resolver *resolver, const struct raw_rule *raw,
                       target->name);
     if (!is_of_pool || target->kind == &as_target_kind_pool)
         return;
-    const char *obstacle = find_obstacle(target, &ruleset->targets[target->number]);
+    const char *obstacle = find_obstacle(resolver, target, &ruleset->targets[target->number]);
     if (obstacle)
         loader_report(&resolver->loader, at,
                       "`fit` and `take` are for pools and node groups, but target `%s` %s",

@@ -116,9 +116,7 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                       target->name, other->resource->text);
 }
 
-/* Why the target has no nodes in a cluster; NULL: it has. */
-static const char *get_lack_of_nodes(const struct resolver *resolver,
-                                     const struct raw_target *target)
+const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw_target *target)
 {
     if (!target->kind || !target->kind->has_nodes)
         return NULL; /* its nodes are those of its cluster */
@@ -137,7 +135,7 @@ static const char *get_lack_of_nodes(const struct resolver *resolver,
 static void check_nodes(struct resolver *resolver, const struct raw_rule *raw,
                         const struct raw_target *target)
 {
-    const char *lack = raw->source.nodes ? get_lack_of_nodes(resolver, target) : NULL;
+    const char *lack = raw->source.nodes ? find_lack_of_nodes(resolver, target) : NULL;
     if (lack)
         loader_report(&resolver->loader, as_yaml_find(raw->node, "target"),
                       "target `%s` has no nodes in a cluster: %s", target->name, lack);

@@ -1,6 +1,8 @@
 /*
  * The tables that refer to each other over several files, and rule files before their names are
  * resolved.
+ *
+ * Long because the structs that these tables fill stand together.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_TABLES_H
 #define ALERTSCALER_SRC_CONFIG_YAML_TABLES_H

@@ -196,16 +196,16 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     (void)snprintf(call->id, sizeof(call->id), "%s", id);
     if (call->is_scale) {
         call->request = *effect->call.request;
-        const char **names = as_arena_alloc(call->texts, call->request.take_count, sizeof(*names));
-        for (size_t i = 0; i < call->request.take_count; i++)
-            names[i] = as_arena_strdup(call->texts, call->request.take[i]);
-        call->request.take = names;
-        char list[128] = "";
-        for (size_t i = 0; i < call->request.take_count; i++)
-            (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
-                           i > 0 ? "," : " without ", call->request.take[i]);
+        const char **taken = as_arena_alloc(call->texts, call->request.take_count, sizeof(*taken));
+        char names[128] = "";
+        for (size_t i = 0; i < call->request.take_count; i++) {
+            taken[i] = as_arena_strdup(call->texts, call->request.take[i]);
+            (void)snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+                           i > 0 ? "," : " without ", taken[i]);
+        }
+        call->request.take = taken;
         say(harness, "%s %s %d>%d%s", call->request.is_take_back ? "take back" : "scale",
-            name_of(id), call->request.from, call->request.to, list);
+            name_of(id), call->request.from, call->request.to, names);
         return;
     }
     call->is_look = effect->call.observe->pool != NULL;
@@ -372,15 +372,15 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
     if (target->uid)
         (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
-    if (call->pool.member_count > 0 && harness->fleet) {
+    if (call->is_look && harness->on_look) {
+        harness->on_look(harness, name_of(call->id), &observation);
+    } else if (call->pool.member_count > 0) {
         fleet_survey(harness->fleet, &call->pool, &arena, &survey, &plan);
         observation.survey = &survey;
         observation.plan = &plan;
         if (find_group(harness, call->id) < 0)
             observation.replicas = observation.status_replicas = plan.size;
     }
-    if (call->is_look && harness->on_look)
-        harness->on_look(harness, name_of(call->id), &observation);
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
                                      .ticket = call->ticket,
                                      .observation = &observation});

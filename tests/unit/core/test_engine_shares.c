@@ -171,11 +171,16 @@ static const struct spec workers = {
                 {.name = "other", .is_group = true, .cluster = "c", .max = 9},
                 {.name = "far", .is_group = true, .cluster = "d", .max = 9},
                 {.name = "workers", .pool = {"a", "b"}, .max = 20, .up = 180, .down = 60}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "workers", .fit = true},
+    .rules = {{.name = "wait",
+               .match = {"alertname=Wait"},
+               .target = "workers",
+               .fit = true,
+               .every = 15},
               {.name = "idle",
                .match = {"alertname=Idle"},
                .target = "workers",
                .take = true,
+               .every = 15,
                .guard = "none"}},
 };
 
@@ -543,8 +548,9 @@ static const struct spec two_pools = {
                 {.name = "b", .is_group = true, .cluster = "c", .max = 9},
                 {.name = "one", .pool = {"a"}, .max = 20},
                 {.name = "two", .pool = {"b"}, .max = 20}},
-    .rules = {{.name = "wait1", .match = {"alertname=Wait"}, .target = "one", .fit = true},
-              {.name = "wait2", .match = {"alertname=Wait"}, .target = "two", .fit = true}},
+    .rules =
+        {{.name = "wait1", .match = {"alertname=Wait"}, .target = "one", .fit = true, .every = 15},
+         {.name = "wait2", .match = {"alertname=Wait"}, .target = "two", .fit = true, .every = 15}},
 };
 
 Test(engine_shares, two_pools_do_not_both_buy_for_one_pod)
@@ -685,12 +691,14 @@ Test(engine_shares, a_guard_is_asked_before_the_look)
 static const struct spec lone = {
     .targets = {{.name = "build", .is_group = true, .cluster = "c", .min = 1, .max = 9, .up = 60},
                 {.name = "b", .is_group = true, .cluster = "c", .max = 9}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "build", .fit = true},
-              {.name = "idle",
-               .match = {"alertname=Idle"},
-               .target = "build",
-               .take = true,
-               .guard = "none"}},
+    .rules =
+        {{.name = "wait", .match = {"alertname=Wait"}, .target = "build", .fit = true, .every = 15},
+         {.name = "idle",
+          .match = {"alertname=Idle"},
+          .target = "build",
+          .take = true,
+          .every = 15,
+          .guard = "none"}},
 };
 
 Test(engine_shares, a_group_by_itself_acts_directly)
@@ -730,7 +738,7 @@ Test(engine_shares, an_order_does_not_wait_for_a_turn)
     struct spec spec = lone;
     spec.targets[2] = (struct target_spec){.name = "p", .pool = {"b"}, .max = 9};
     spec.rules[2] = (struct rule_spec){
-        .name = "wait2", .match = {"alertname=More"}, .target = "p", .fit = true};
+        .name = "wait2", .match = {"alertname=More"}, .target = "p", .fit = true, .every = 15};
     WITH_WORLD(h, spec);
     world.pods = 1;
     harness_target(&h, "b")->is_hanging = true;

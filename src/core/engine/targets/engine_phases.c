@@ -6,6 +6,7 @@
  *   idle       due, backing off or held back       idle       it waits for its deadline
  *   idle       due, used by nothing                idle       forgotten once its locks are over
  *   idle       due, a pool without its turn        idle       made ready when its turn comes
+ *   idle       due, a pool with shares             idle       those that are overdue end
  *   idle       due, a pool with queries            sampling   they are asked before its look
  *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
@@ -36,7 +37,8 @@
  *            meanwhile no other size is requested
  *   turn     it waits for a place within the limits, turn_after for others to settle; a target that
  *            gives up a place or settles puts it into the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h)
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at every
+ *            SHARE_LOOK_US
  *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
@@ -48,6 +50,7 @@
 
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
+#include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_after.h"
 #include "engine/targets/engine_decisions.h"
@@ -59,7 +62,6 @@
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
-#include "engine/targets/engine_templates.h"
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)

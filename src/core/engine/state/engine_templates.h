@@ -2,8 +2,8 @@
  * Templates of node groups: what a new node would be like, as last seen on a node. They are stored,
  * so that a group without a node keeps its template over a restart. The engine does not read them.
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_TEMPLATES_H
-#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_TEMPLATES_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_TEMPLATES_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_TEMPLATES_H
 
 #include "engine/state/engine_state.h"
 
