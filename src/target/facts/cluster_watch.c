@@ -146,7 +146,7 @@ static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct
 {
     const as_mono_time now = get_mono(watch);
     if (watch->closed_until.us > now.us) {
-        *error = watch->too_large;
+        as_error_set(error, "%s", watch->too_large.text);
         return NULL;
     }
     for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
@@ -162,6 +162,29 @@ static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct
         return NULL;
     }
     return as_cluster_facts_view(watch->facts, error);
+}
+
+const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch)
+{
+    return is_watching(watch) ? get_facts(watch, NULL) : NULL;
+}
+
+bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out)
+{
+    const struct as_cluster *cluster =
+        is_watching(watch) ? as_cluster_facts_view(watch->facts, NULL) : NULL;
+    if (!cluster)
+        return false;
+    *view_out = (struct as_facts_view){.objects = {[AS_CLUSTER_NODES] = cluster->node_count,
+                                                   [AS_CLUSTER_PODS] = cluster->pod_count,
+                                                   [AS_CLUSTER_BUDGETS] = cluster->budget_count},
+                                       .fresh_at = AS_MONO_NEVER};
+    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+        const as_mono_time at = as_kube_watch_get_fresh_at(watch->kinds[i].watch);
+        if (at.us < view_out->fresh_at.us)
+            view_out->fresh_at = at;
+    }
+    return true;
 }
 
 /* Answers whom it can, and plans when to look again. Who asks meanwhile is answered later. */

@@ -8,10 +8,13 @@
 #ifndef ALERTSCALER_SRC_TARGET_FACTS_CLUSTER_WATCH_H
 #define ALERTSCALER_SRC_TARGET_FACTS_CLUSTER_WATCH_H
 
+#include <stdbool.h>
+
 #include <alertscaler/access/kube_client.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/facts_view.h>
 
 #define AS_CLUSTER_WATCH_FRESH_US (2 * AS_US_PER_MIN)
 #define AS_CLUSTER_WATCH_KEEP_US  (10 * AS_US_PER_MIN)
@@ -38,5 +41,13 @@ struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,
                                             as_cluster_watch_done_fn *done,
                                             void *context) AS_MUST_USE;
 void as_cluster_watch_cancel(struct as_cluster_ask *ask);
+
+/* What is known now, good until the next turn of the loop. NULL: nothing is watched, or the facts
+ * are not known or not fresh. Starts no watch, and keeps none going. */
+const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch);
+
+/* False: nothing is watched, or not everything has been listed yet. Facts that are not fresh have a
+ * view, too. The cluster's name is not set. */
+bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out);
 
 #endif
