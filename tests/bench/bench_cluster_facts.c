@@ -15,6 +15,7 @@
 
 #define EVENTS        20000
 #define EVENT_US_MAX  30.0
+#define FORGOTTEN     5000
 #define MESSAGE_BYTES 65536
 
 static void put(struct as_cluster_facts *facts, enum as_cluster_kind kind, struct as_arena *scratch,
@@ -32,7 +33,7 @@ static void put(struct as_cluster_facts *facts, enum as_cluster_kind kind, struc
 static double list(struct as_cluster_facts *facts, enum as_cluster_kind kind, int count,
                    struct as_arena *scratch, struct as_buf *buf)
 {
-    double seconds = 0;
+    double seconds = 0, longest = 0;
 
     as_cluster_facts_begin_list(facts, kind);
     for (int i = 0; i < count; i++) {
@@ -42,11 +43,17 @@ static double list(struct as_cluster_facts *facts, enum as_cluster_kind kind, in
             make_pod(buf, i, "Running");
         const double start = clock_get_seconds();
         put(facts, kind, scratch, AS_KUBE_JSON, buf);
-        seconds += clock_get_seconds() - start;
+        const double took = clock_get_seconds() - start;
+        longest = took > longest ? took : longest;
+        seconds += took;
     }
     const double start = clock_get_seconds();
     as_cluster_facts_end_list(facts, kind);
-    return seconds + clock_get_seconds() - start;
+    const double end = clock_get_seconds() - start;
+    if (count > 0)
+        printf("cluster facts: slowest object of a list %.2f ms; end of the list %.2f ms\n",
+               longest * 1e3, end * 1e3);
+    return seconds + end;
 }
 
 static double get_view(struct as_cluster_facts *facts)
@@ -72,6 +79,22 @@ static double change_pods(struct as_cluster_facts *facts, struct as_arena *scrat
         seconds += clock_get_seconds() - start;
     }
     return seconds / EVENTS * 1e6;
+}
+
+/* As much as is forgotten in a turn of the event loop (target/facts/cluster_watch.c): the slowest.
+ */
+static double forget(struct as_cluster_facts *facts)
+{
+    double longest = 0;
+    bool has_more = true;
+
+    while (has_more) {
+        const double start = clock_get_seconds();
+        has_more = as_cluster_facts_forget_pods(facts, FORGOTTEN);
+        const double took = clock_get_seconds() - start;
+        longest = took > longest ? took : longest;
+    }
+    return longest;
 }
 
 int main(void)
@@ -106,5 +129,6 @@ int main(void)
            (clock_get_seconds() - start) * 1e3);
     const double again = list(facts, AS_CLUSTER_PODS, BENCH_PODS, &scratch, &buf);
     printf("cluster facts: %.2f s to list the pods anew\n", again);
+    printf("cluster facts: %.2f ms to forget %d pods\n", forget(facts) * 1e3, FORGOTTEN);
     return event > EVENT_US_MAX;
 }

@@ -1,10 +1,12 @@
 /*
  * The facts of one cluster: see the header.
  *
- * Pods stand in an array without gaps, in no order, and are found by a hash table; the last pod
- * fills the place of a deleted one. Nodes and budgets are sorted. A pod holds the slot of its
- * node's name, and the slot knows the node's rank: so a change of a pod touches nothing else. A
- * change of the set of nodes makes the ranks stale; the next view renews them, in all pods.
+ * Pods stand in an array without gaps, in no order, and are found by hash tables; the last pod
+ * fills the place of a deleted one. There are several tables because one that grows moves all that
+ * it has: in a table of all pods that takes longer than a turn of the event loop may last. Nodes
+ * and budgets are sorted. A pod holds the slot of its node's name, and the slot knows the node's
+ * rank: so a change of a pod touches nothing else. A change of the set of nodes makes the ranks
+ * stale; the next view renews them, in all pods.
  */
 #include <alertscaler/core/nodes/cluster_facts.h>
 
@@ -23,7 +25,9 @@
 #include "node_names.h"
 #include "pod_shapes.h"
 
-#define KEY_SIZE (2 * AS_CLUSTER_NAME_MAX + 2)
+#define KEY_SIZE   (2 * AS_CLUSTER_NAME_MAX + 2)
+#define TABLE_BITS 5 /* of a hash, the highest: its table */
+#define TABLES     (1 << TABLE_BITS)
 
 struct pod {
     UT_hash_handle hh;
@@ -44,7 +48,7 @@ struct as_cluster_facts {
     struct as_pod_fact *pods;
     struct place *places;
     size_t pod_count, pod_capacity, place_capacity;
-    struct pod *by_key;
+    struct pod *tables[TABLES];
     size_t pod_bytes; /* of struct pod */
     struct node_names names;
     struct pod_shapes shapes;
@@ -57,12 +61,20 @@ struct as_cluster_facts {
 
 static const char *const kinds[] = {"nodes", "pods", "budgets"};
 
+static size_t measure_tables(const struct as_cluster_facts *facts)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < TABLES; i++)
+        bytes += HASH_OVERHEAD(hh, facts->tables[i]);
+    return bytes - facts->pod_count * sizeof(UT_hash_handle); /* which are part of the pods */
+}
+
 size_t as_cluster_facts_measure(const struct as_cluster_facts *facts)
 {
     return sizeof(*facts) + fact_rows_measure(&facts->nodes) + fact_rows_measure(&facts->budgets) +
            facts->pod_capacity * sizeof(struct as_pod_fact) +
-           facts->place_capacity * sizeof(struct place) + facts->pod_bytes +
-           HASH_OVERHEAD(hh, facts->by_key) - HASH_COUNT(facts->by_key) * sizeof(UT_hash_handle) +
+           facts->place_capacity * sizeof(struct place) + facts->pod_bytes + measure_tables(facts) +
            node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes);
 }
 
@@ -80,11 +92,18 @@ static size_t make_key(char key[KEY_SIZE], const char *namespace_, const char *n
 
 /* Pods */
 
-static struct pod *find_pod(const struct as_cluster_facts *facts, const char *key, size_t size)
+static struct pod **get_table(struct as_cluster_facts *facts, unsigned hash)
+{
+    return &facts->tables[hash >> (32 - TABLE_BITS)];
+}
+
+static struct pod *find_pod(struct as_cluster_facts *facts, const char *key, size_t size)
 {
     struct pod *pod;
+    unsigned hash;
 
-    HASH_FIND(hh, facts->by_key, key, size, pod);
+    HASH_VALUE(key, size, hash);
+    HASH_FIND_BYHASHVALUE(hh, *get_table(facts, hash), key, size, hash, pod);
     return pod;
 }
 
@@ -96,6 +115,7 @@ static size_t measure_pod(const struct pod *pod)
 static struct pod *add_pod(struct as_cluster_facts *facts, const char *key, size_t size)
 {
     struct pod *pod = as_xcalloc(1, sizeof(*pod) + size + 1);
+    unsigned hash;
 
     memcpy(pod->key, key, size);
     facts->pods =
@@ -104,7 +124,9 @@ static struct pod *add_pod(struct as_cluster_facts *facts, const char *key, size
         as_xgrow(facts->places, facts->pod_count, &facts->place_capacity, sizeof(*facts->places));
     pod->place = (uint32_t)facts->pod_count++;
     facts->places[pod->place] = (struct place){.pod = pod};
-    HASH_ADD_KEYPTR(hh, facts->by_key, pod->key, size, pod);
+    HASH_VALUE(key, size, hash);
+    struct pod **table = get_table(facts, hash);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, pod->key, size, hash, pod);
     facts->pod_bytes += measure_pod(pod);
     return pod;
 }
@@ -135,6 +157,7 @@ static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struc
 static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
 {
     const size_t last = --facts->pod_count;
+    struct pod **table = get_table(facts, pod->hh.hashv);
 
     node_names_release(&facts->names, facts->places[pod->place].node);
     node_names_release(&facts->names, facts->places[pod->place].nominated);
@@ -143,7 +166,7 @@ static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
     facts->places[pod->place] = facts->places[last];
     facts->places[pod->place].pod->place = pod->place;
     facts->pod_bytes -= measure_pod(pod);
-    HASH_DEL(facts->by_key, pod);
+    HASH_DEL(*table, pod);
     free(pod);
 }
 
@@ -239,8 +262,8 @@ struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limi
 
 static void forget_all(struct as_cluster_facts *facts)
 {
-    while (facts->pod_count > 0)
-        delete_pod(facts, facts->places[facts->pod_count - 1].pod);
+    while (as_cluster_facts_forget_pods(facts, SIZE_MAX))
+        ;
     for (size_t i = 0; i < facts->nodes.count; i++)
         drop_node(facts, i);
     for (size_t i = 0; i < facts->budgets.count; i++)
@@ -257,6 +280,13 @@ static void forget_all(struct as_cluster_facts *facts)
     facts->pods = NULL;
     facts->places = NULL;
     facts->pod_capacity = facts->place_capacity = 0;
+}
+
+bool as_cluster_facts_forget_pods(struct as_cluster_facts *facts, size_t most)
+{
+    for (; most > 0 && facts->pod_count > 0; most--)
+        delete_pod(facts, facts->places[facts->pod_count - 1].pod);
+    return facts->pod_count > 0;
 }
 
 void as_cluster_facts_clear(struct as_cluster_facts *facts)
@@ -349,7 +379,6 @@ static int check_room(struct as_cluster_facts *facts, struct as_error *error)
 {
     if (as_cluster_facts_measure(facts) <= facts->bytes_max)
         return 0;
-    forget_all(facts);
     facts->is_full = true;
     return refuse(facts, error);
 }

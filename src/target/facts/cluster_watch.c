@@ -14,6 +14,8 @@
 #include <alertscaler/core/nodes/cluster_facts.h>
 #include <alertscaler/wire/kube_facts.h>
 
+#define FREED_PODS 5000 /* in a turn of the loop: 1 ms */
+
 struct kind_watch {
     struct as_cluster_watch *owner;
     enum as_cluster_kind kind;
@@ -24,6 +26,8 @@ struct kind_watch {
 struct as_cluster_watch {
     struct as_kube_client *client;
     struct as_cluster_facts *facts;
+    struct as_cluster_facts *former; /* being freed, some pods in each turn of the loop; NULL */
+    struct as_timer *freeing;
     struct as_arena scratch;
     struct kind_watch kinds[AS_CLUSTER_KIND_COUNT];
     TAILQ_HEAD(, as_cluster_ask) asks;
@@ -117,11 +121,40 @@ static const struct as_kube_watch_listener listener = {list_began, take_object, 
 
 /* ---- answers ---- */
 
+static struct as_cluster_facts *new_facts(void)
+{
+    static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
+    return as_cluster_facts_new(&limits);
+}
+
+static void free_more(void *context)
+{
+    struct as_cluster_watch *watch = context;
+    struct as_loop *loop = watch->client->env->loop;
+    const bool has_more = as_cluster_facts_forget_pods(watch->former, FREED_PODS);
+    watch->freeing = has_more ? loop->start_timer(loop, 0, free_more, watch) : NULL;
+    if (!has_more)
+        watch->former = as_cluster_facts_free(watch->former);
+}
+
+static void free_former(struct as_cluster_watch *watch)
+{
+    struct as_loop *loop = watch->client->env->loop;
+    if (watch->freeing)
+        loop->cancel_timer(loop, watch->freeing);
+    watch->freeing = NULL;
+    watch->former = as_cluster_facts_free(watch->former);
+}
+
 static void stop_watching(struct as_cluster_watch *watch)
 {
+    struct as_loop *loop = watch->client->env->loop;
     for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++)
         watch->kinds[i].watch = as_kube_watch_stop(watch->kinds[i].watch);
-    as_cluster_facts_clear(watch->facts);
+    free_former(watch);
+    watch->former = watch->facts;
+    watch->freeing = loop->start_timer(loop, 0, free_more, watch);
+    watch->facts = new_facts();
     as_arena_deinit(&watch->scratch);
 }
 
@@ -210,7 +243,7 @@ static void settle(void *context)
         as_cluster_watch_cancel(ask);
         told.done(told.context, cluster, &error);
     }
-    if (watch->keep_until.us <= now.us)
+    if (is_watching(watch) && watch->keep_until.us <= now.us)
         stop_watching(watch);
     else if (is_watching(watch) && !watch->timer)
         plan(watch, watch->keep_until.us - now.us);
@@ -241,10 +274,9 @@ void as_cluster_watch_cancel(struct as_cluster_ask *ask)
 
 struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client)
 {
-    static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
     struct as_cluster_watch *watch = as_xcalloc(1, sizeof(*watch));
     watch->client = client;
-    watch->facts = as_cluster_facts_new(&limits);
+    watch->facts = new_facts();
     watch->scratch = AS_ARENA_INIT;
     watch->closed_until.us = INT64_MIN;
     TAILQ_INIT(&watch->asks);
@@ -259,6 +291,7 @@ struct as_cluster_watch *as_cluster_watch_free(struct as_cluster_watch *watch)
     if (watch->timer)
         loop->cancel_timer(loop, watch->timer);
     stop_watching(watch);
+    free_former(watch);
     as_cluster_facts_free(watch->facts);
     free(watch);
     return NULL;

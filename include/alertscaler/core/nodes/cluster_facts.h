@@ -6,7 +6,7 @@
  * list of a kind replaces the objects one by one as it comes: what it did not name is gone when it
  * ends. So a view while a kind is listed anew has old and new objects.
  *
- * Memory is limited. Beyond the limit everything is forgotten and nothing is taken any more, until
+ * Memory is limited. Beyond the limit nothing is taken any more and there is no view, until
  * as_cluster_facts_clear.
  */
 #ifndef ALERTSCALER_CORE_NODES_CLUSTER_FACTS_H
@@ -40,6 +40,10 @@ struct as_cluster_facts;
 struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limits *limits);
 struct as_cluster_facts *as_cluster_facts_free(struct as_cluster_facts *facts);
 void as_cluster_facts_clear(struct as_cluster_facts *facts); /* as new */
+
+/* Before a clear or free, which take 20 ms with 100,000 pods: forgets at most so many of the pods.
+ * Whether there are more. Ends all views. */
+bool as_cluster_facts_forget_pods(struct as_cluster_facts *facts, size_t most);
 
 /* Index of an extended resource or of huge pages in all amounts of these facts; -1: AS_RES_MAX
  * resources are in use. An index keeps its meaning until as_cluster_facts_clear. The name is
