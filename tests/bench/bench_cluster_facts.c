@@ -1,7 +1,7 @@
 /*
- * The facts of a large cluster: 5,000 nodes and 100,000 pods of 1,000 shapes, from the JSON of
- * each object; then single events of pods, each with a view. Prints seconds,
- * memory and microseconds; the bounds are 64 MiB and 30 us an event.
+ * The facts of a large cluster: 5,000 nodes, 500 budgets, and 100,000 pods of 1,000 shapes, each
+ * pod with a label of its own, from the JSON of each object; then single events of pods, each with
+ * a view. Prints seconds, memory and microseconds; the bounds are 64 MiB and 30 us an event.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +39,8 @@ static double list(struct as_cluster_facts *facts, enum as_cluster_kind kind, in
     for (int i = 0; i < count; i++) {
         if (kind == AS_CLUSTER_NODES)
             make_node(buf, i);
+        else if (kind == AS_CLUSTER_BUDGETS)
+            make_budget(buf, i);
         else
             make_pod(buf, i, "Running");
         const double start = clock_get_seconds();
@@ -50,9 +52,8 @@ static double list(struct as_cluster_facts *facts, enum as_cluster_kind kind, in
     const double start = clock_get_seconds();
     as_cluster_facts_end_list(facts, kind);
     const double end = clock_get_seconds() - start;
-    if (count > 0)
-        printf("cluster facts: slowest object of a list %.2f ms; end of the list %.2f ms\n",
-               longest * 1e3, end * 1e3);
+    printf("cluster facts: slowest object of a list %.2f ms; end of the list %.2f ms\n",
+           longest * 1e3, end * 1e3);
     return seconds + end;
 }
 
@@ -109,8 +110,8 @@ int main(void)
     const size_t pod_bytes = buf.size;
     const double nodes = list(facts, AS_CLUSTER_NODES, BENCH_NODES, &scratch, &buf);
     const size_t node_bytes = buf.size;
+    list(facts, AS_CLUSTER_BUDGETS, BENCH_BUDGETS, &scratch, &buf);
     const double pods = list(facts, AS_CLUSTER_PODS, BENCH_PODS, &scratch, &buf);
-    list(facts, AS_CLUSTER_BUDGETS, 0, &scratch, &buf);
     printf(
         "cluster facts: %d nodes of %zu bytes: %.2f s; %d pods of %zu bytes, %d shapes: %.2f s\n",
         BENCH_NODES, node_bytes, nodes, BENCH_PODS, pod_bytes, BENCH_SHAPES, pods);

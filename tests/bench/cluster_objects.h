@@ -6,9 +6,10 @@
 
 #include <alertscaler/base/buf.h>
 
-#define BENCH_NODES  5000
-#define BENCH_PODS   100000
-#define BENCH_SHAPES 1000
+#define BENCH_NODES   5000
+#define BENCH_PODS    100000
+#define BENCH_SHAPES  1000 /* by what pods request, and by the label that budgets select by */
+#define BENCH_BUDGETS 500
 
 /* What clients and controllers leave in every object, and we do not read. */
 #define MANAGED                                                                                    \
@@ -30,10 +31,11 @@ static void make_pod(struct as_buf *out, int number, const char *phase)
                   "7d9f6c5b4-%05d\",\"generateName\":\"service-%d-7d9f6c5b4-\",\"namespace\":"
                   "\"team-%d\",\"uid\":\"0f7e1b9c-%d\",\"resourceVersion\":\"%d\","
                   "\"creationTimestamp\":\"2026-11-20T10:00:00Z\",\"labels\":{\"app\":\"service-%d"
-                  "\",\"pod-template-hash\":\"7d9f6c5b4\",\"version\":\"v1\"},\"ownerReferences\":"
+                  "\",\"pod-template-hash\":\"7d9f6c5b4\",\"version\":\"v1\",\"pod-name\":\"pod-%"
+                  "d\"},\"ownerReferences\":"
                   "[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"service-%d\","
                   "\"uid\":\"6a3e\",\"controller\":true}]," MANAGED "},",
-                  shape, number, shape, shape % 50, number, number, shape, shape);
+                  shape, number, shape, shape % 50, number, number, shape, number, shape);
     as_buf_printf(
         out,
         "\"spec\":{\"volumes\":[{\"name\":\"token\",\"projected\":{\"sources\":[{"
@@ -56,6 +58,18 @@ static void make_pod(struct as_buf *out, int number, const char *phase)
                   "\"10.1.2.3\",\"containerStatuses\":[{\"name\":\"app\",\"ready\":true,\"image\":"
                   "\"example.com/service:1.2.3\",\"imageID\":\"sha256:0123456789abcdef\"}]}}",
                   phase);
+}
+
+/* Of the pods of a service. */
+static void make_budget(struct as_buf *out, int number)
+{
+    as_buf_clear(out);
+    as_buf_printf(out,
+                  "{\"kind\":\"PodDisruptionBudget\",\"apiVersion\":\"policy/v1\",\"metadata\":{"
+                  "\"name\":\"service-%d\",\"namespace\":\"team-%d\"},\"spec\":{\"minAvailable\":1,"
+                  "\"selector\":{\"matchLabels\":{\"app\":\"service-%d\"}}},\"status\":{"
+                  "\"disruptionsAllowed\":1}}",
+                  number, number % 50, number);
 }
 
 static void make_node(struct as_buf *out, int number)

@@ -22,6 +22,7 @@
 
 #include "fact_block.h"
 #include "fact_rows.h"
+#include "label_keys.h"
 #include "node_names.h"
 #include "pod_shapes.h"
 
@@ -52,6 +53,8 @@ struct as_cluster_facts {
     size_t pod_bytes; /* of struct pod */
     struct node_names names;
     struct pod_shapes shapes;
+    struct label_keys keys; /* of the pods' labels that are kept */
+    bool lacks_labels;
     char *resource_names[AS_RES_MAX];
     uint32_t list[AS_CLUSTER_KIND_COUNT]; /* its number */
     bool is_known[AS_CLUSTER_KIND_COUNT];
@@ -75,7 +78,8 @@ size_t as_cluster_facts_measure(const struct as_cluster_facts *facts)
     return sizeof(*facts) + fact_rows_measure(&facts->nodes) + fact_rows_measure(&facts->budgets) +
            facts->pod_capacity * sizeof(struct as_pod_fact) +
            facts->place_capacity * sizeof(struct place) + facts->pod_bytes + measure_tables(facts) +
-           node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes);
+           node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes) +
+           label_keys_measure(&facts->keys);
 }
 
 /* "namespace/name" */
@@ -138,9 +142,11 @@ static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struc
     struct place *place = &facts->places[pod->place];
     struct as_pod_fact *fact = &facts->pods[pod->place];
     const struct place before = *place;
+    struct as_pod_shape shape = *put->fact.shape;
 
+    shape.labels = label_keys_filter(&facts->keys, shape.labels);
     *fact = put->fact;
-    fact->shape = pod_shapes_take(&facts->shapes, put->fact.shape);
+    fact->shape = pod_shapes_take(&facts->shapes, &shape);
     fact->namespace_ = fact->shape->namespace_;
     fact->name = strchr(pod->key, '/') + 1;
     fact->is_bound = put->node != NULL;
@@ -240,6 +246,8 @@ static void put_budget(struct as_cluster_facts *facts, const struct as_budget_fa
     row.block = as_xmalloc(row.block_size);
     block = (struct fact_block){.base = row.block};
     row.key = copy_budget(&block, &copy, key);
+    if (label_keys_add(&facts->keys, budget) && facts->pod_count > 0)
+        facts->lacks_labels = true;
     if (fact_rows_find(&facts->budgets, key, &place))
         fact_rows_replace(&facts->budgets, place, &row, &copy);
     else
@@ -256,6 +264,7 @@ struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limi
     facts->nodes.size = sizeof(struct as_node_fact);
     facts->budgets.size = sizeof(struct as_budget_fact);
     facts->shapes = POD_SHAPES_INIT;
+    facts->keys = (struct label_keys){.scratch = AS_ARENA_INIT};
     facts->view.resources.count = AS_RES_NAMED;
     return facts;
 }
@@ -274,7 +283,9 @@ static void forget_all(struct as_cluster_facts *facts)
     fact_rows_deinit(&facts->budgets);
     node_names_deinit(&facts->names);
     pod_shapes_deinit(&facts->shapes);
+    label_keys_deinit(&facts->keys);
     facts->shapes = POD_SHAPES_INIT;
+    facts->lacks_labels = false;
     free(facts->pods);
     free(facts->places);
     facts->pods = NULL;
@@ -327,6 +338,13 @@ int as_cluster_facts_name_resource(struct as_cluster_facts *facts, const char *n
 void as_cluster_facts_begin_list(struct as_cluster_facts *facts, enum as_cluster_kind kind)
 {
     facts->list[kind]++;
+    if (kind == AS_CLUSTER_PODS)
+        facts->lacks_labels = false;
+}
+
+bool as_cluster_facts_lacks_labels(const struct as_cluster_facts *facts)
+{
+    return facts->lacks_labels;
 }
 
 static void end_list_of_nodes(struct as_cluster_facts *facts)

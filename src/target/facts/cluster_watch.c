@@ -33,6 +33,7 @@ struct as_cluster_watch {
     TAILQ_HEAD(, as_cluster_ask) asks;
     struct as_timer *timer; /* the next answer that is due, or the end of watching */
     as_mono_time keep_until;
+    as_mono_time relist_at;    /* the pods, at the earliest */
     as_mono_time closed_until; /* the cluster was too large */
     struct as_error too_large;
 };
@@ -100,15 +101,23 @@ static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form 
         watch->closed_until.us = get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
         plan(watch, 0);
     }
+    if (as_cluster_facts_lacks_labels(watch->facts))
+        plan(watch, 0);
     return status;
 }
 
+static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind which);
+
+/* Pods are listed after budgets, which say which of their labels are kept. */
 static void list_ended(void *context, const char *resource_version)
 {
     struct kind_watch *kind = context;
-    as_cluster_facts_end_list(kind->owner->facts, kind->kind);
+    struct as_cluster_watch *watch = kind->owner;
+    as_cluster_facts_end_list(watch->facts, kind->kind);
     kind->failure = AS_ERROR_INIT;
-    plan(kind->owner, 0);
+    if (kind->kind == AS_CLUSTER_BUDGETS && !watch->kinds[AS_CLUSTER_PODS].watch)
+        start_kind(watch, AS_CLUSTER_PODS);
+    plan(watch, 0);
 }
 
 static void has_failed(void *context, const char *message)
@@ -158,21 +167,44 @@ static void stop_watching(struct as_cluster_watch *watch)
     as_arena_deinit(&watch->scratch);
 }
 
+static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind which)
+{
+    struct kind_watch *kind = &watch->kinds[which];
+    struct as_kube_watch_spec spec = specs[which];
+    *kind = (struct kind_watch){.owner = watch, .kind = which, .failure = AS_ERROR_INIT};
+    spec.seed = (uint64_t)get_mono(watch).us + which;
+    kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
+}
+
 static void start_watching(struct as_cluster_watch *watch)
 {
-    for (enum as_cluster_kind i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
-        struct kind_watch *kind = &watch->kinds[i];
-        *kind = (struct kind_watch){.owner = watch, .kind = i, .failure = AS_ERROR_INIT};
-        struct as_kube_watch_spec spec = specs[i];
-        spec.seed = (uint64_t)get_mono(watch).us + i;
-        kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
-    }
+    start_kind(watch, AS_CLUSTER_NODES);
+    start_kind(watch, AS_CLUSTER_BUDGETS);
+}
+
+/* If a budget asks for it. When to look again; INT64_MAX: the end of a list will tell. */
+static int64_t list_pods_anew(struct as_cluster_watch *watch, as_mono_time now)
+{
+    struct kind_watch *kind = &watch->kinds[AS_CLUSTER_PODS];
+    if (!as_cluster_facts_lacks_labels(watch->facts) || !kind->watch ||
+        !as_kube_watch_is_synced(kind->watch))
+        return INT64_MAX;
+    if (now.us < watch->relist_at.us)
+        return watch->relist_at.us - now.us;
+    kind->watch = as_kube_watch_stop(kind->watch);
+    start_kind(watch, AS_CLUSTER_PODS);
+    watch->relist_at.us = now.us + AS_CLUSTER_WATCH_RELIST_US;
+    return INT64_MAX;
 }
 
 static bool is_watching(const struct as_cluster_watch *watch)
 {
     return watch->kinds[0].watch != NULL;
 }
+
+/* As they are listed: the first that is missing is the reason. */
+static const enum as_cluster_kind in_order[] = {AS_CLUSTER_NODES, AS_CLUSTER_BUDGETS,
+                                                AS_CLUSTER_PODS};
 
 /* NULL with an error while they are not known, or no longer fresh. */
 static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct as_error *error)
@@ -182,9 +214,10 @@ static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct
         as_error_set(error, "%s", watch->too_large.text);
         return NULL;
     }
-    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+    for (size_t n = 0; n < AS_CLUSTER_KIND_COUNT; n++) {
+        const enum as_cluster_kind i = in_order[n];
         const struct kind_watch *kind = &watch->kinds[i];
-        const bool is_synced = as_kube_watch_is_synced(kind->watch);
+        const bool is_synced = kind->watch && as_kube_watch_is_synced(kind->watch);
         if (is_synced &&
             now.us - as_kube_watch_get_fresh_at(kind->watch).us < AS_CLUSTER_WATCH_FRESH_US)
             continue;
@@ -233,6 +266,7 @@ static void settle(void *context)
         waiting++;
     if (watch->closed_until.us > now.us && is_watching(watch))
         stop_watching(watch);
+    const int64_t relist_us = list_pods_anew(watch, now);
     while (waiting-- > 0 && (ask = TAILQ_FIRST(&watch->asks))) {
         const struct as_cluster *cluster = get_facts(watch, &error);
         if (!cluster && ask->deadline.us > now.us && is_watching(watch)) {
@@ -245,8 +279,10 @@ static void settle(void *context)
     }
     if (is_watching(watch) && watch->keep_until.us <= now.us)
         stop_watching(watch);
-    else if (is_watching(watch) && !watch->timer)
-        plan(watch, watch->keep_until.us - now.us);
+    if (is_watching(watch) && !watch->timer) {
+        const int64_t keep_us = watch->keep_until.us - now.us;
+        plan(watch, relist_us < keep_us ? relist_us : keep_us);
+    }
 }
 
 struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,

@@ -24,6 +24,9 @@
     (5 * AS_US_PER_MIN) /* until what was too large is tried again                                 \
                          */
 
+#define AS_CLUSTER_WATCH_RELIST_US                                                                 \
+    AS_US_PER_MIN /* at least, between lists of pods that budgets ask for */
+
 struct as_cluster_watch;
 struct as_cluster_ask;
 

@@ -6,6 +6,8 @@
  * list of a kind replaces the objects one by one as it comes: what it did not name is gone when it
  * ends. So a view while a kind is listed anew has old and new objects.
  *
+ * Of a pod's labels only those are kept by which a budget selects; so budgets are listed first.
+ *
  * Memory is limited. Beyond the limit nothing is taken any more and there is no view, until
  * as_cluster_facts_clear.
  */
@@ -52,6 +54,10 @@ int as_cluster_facts_name_resource(struct as_cluster_facts *facts, const char *n
 
 void as_cluster_facts_begin_list(struct as_cluster_facts *facts, enum as_cluster_kind kind);
 void as_cluster_facts_end_list(struct as_cluster_facts *facts, enum as_cluster_kind kind);
+
+/* There is a budget that selects by a label which was not kept when pods were put: they are to be
+ * listed anew. Until then that budget seems to have no pods. */
+bool as_cluster_facts_lacks_labels(const struct as_cluster_facts *facts);
 
 /* A pod as it is put: its nodes by their names, which need not be known. */
 struct as_pod_put {
