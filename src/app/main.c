@@ -317,6 +317,7 @@ static const struct as_adapters adapters = {
     .visit_files = visit_files,
     .new_targets = new_targets,
     .recover_targets = as_target_registry_recover,
+    .visit_facts = as_target_registry_visit_facts,
     .set_permit = set_permit,
     .new_source = new_source,
     .new_leader = new_leader,

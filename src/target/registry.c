@@ -350,3 +350,17 @@ void as_target_registry_recover(struct as_target_port *port)
             as_drain_recover(cluster->drains, recovered, cluster);
     }
 }
+
+void as_target_registry_visit_facts(const struct as_target_port *port, as_facts_visit_fn *visit,
+                                    void *context)
+{
+    const struct registry *registry = (const struct registry *)port;
+    struct as_facts_view view;
+    for (size_t i = 0; i < registry->clusters.count; i++) {
+        const struct as_cluster_link *cluster = &registry->clusters.items[i];
+        if (!cluster->watch || !as_cluster_watch_look(cluster->watch, &view))
+            continue;
+        view.cluster = cluster->name;
+        visit(context, &view);
+    }
+}

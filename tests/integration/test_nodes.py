@@ -95,6 +95,10 @@ def last_seen(daemon):
     return seen and seen[-1]
 
 
+def count_lists(daemon):
+    return daemon.metrics().sum("alertscaler_provider_requests_total", operation="list_nodes")
+
+
 def test_escalators_delta(cluster, aws, make):
     """Two nodes of 2 cores; 3.5 cores are asked for: 87.5 %. Escalator: ceil(2 x (87.5 - 70) / 70) = 1 more."""
     cluster.add_pods(cluster.names[0], 4)
@@ -129,6 +133,38 @@ def test_idle_nodes_leave_at_the_fast_rate_while_the_watchdog_fires(cluster, aws
     watchdog(daemon)
     action = daemon.wait_record("action", 60, outcome="applied")
     assert (action["from"], action["to"], action["rule"]) == (4, 2, "idle"), "12.5 % is below 30: two"
+
+
+def test_a_group_is_observed_by_the_facts(cluster, aws, make, control_plane):
+    """Once the nodes are watched, no observation lists them; a node that is no longer ready is noticed."""
+    cluster.add_pods(cluster.names[0], 2)
+    daemon = make([FULL])
+    watchdog(daemon)
+    eventually(lambda: daemon.target("workers")["status_replicas"] == 2, 60, what="both nodes are ready")
+    lists = count_lists(daemon)
+    control_plane.admin.patch(f"/api/v1/nodes/{cluster.names[1]}/status", {"status": {
+        "conditions": [{"type": "Ready", "status": "False"}]}})
+    eventually(lambda: daemon.target("workers")["status_replicas"] == 1, 60, what="one is not ready")
+    assert count_lists(daemon) == lists
+
+
+def test_what_is_watched_is_shown_in_metrics(cluster, aws, make, control_plane):
+    """How many objects are known, and for how long nothing was heard; nothing before a rule needs them."""
+    cluster.add_pods(cluster.names[0], 3)
+    daemon = make([FULL])
+    assert not daemon.metrics().select("alertscaler_cluster_objects")
+    watchdog(daemon)
+
+    def is_shown():
+        metrics, admin = daemon.metrics(), control_plane.admin
+        pods = [p for p in admin.get("/api/v1/pods")["items"] if p["status"].get("phase") not in ("Succeeded", "Failed")]
+        wanted = {"node": len(admin.get("/api/v1/nodes")["items"]), "pod": len(pods),
+                  "budget": len(admin.get("/apis/policy/v1/poddisruptionbudgets")["items"])}
+        return {dict(labels)["kind"]: value
+                for labels, value in metrics.select("alertscaler_cluster_objects", cluster="default").items()} == wanted
+
+    eventually(is_shown, 60, what="as many as the API server has")
+    assert 0 <= daemon.metrics().value("alertscaler_cluster_facts_age_seconds", cluster="default") < 120
 
 
 def test_a_cluster_that_cannot_be_read_removes_nothing(cluster, aws, make, control_plane):

@@ -1,9 +1,13 @@
-"""Watches against the real API server: pages, both forms, one HTTP/2 connection for many, a server that starts again."""
+"""Watches against the real API server: pages, both forms, one HTTP/2 connection for many, a server that starts again,
+connections that are cut after any byte."""
 import itertools
+import random
 
 import pytest
+import yaml
 
 from harness.control_plane import ADMIN_TOKEN
+from harness.cutting_proxy import CuttingProxy
 from harness.driver import Driver
 from harness.wait import eventually
 
@@ -114,3 +118,71 @@ def test_a_missing_right_is_said(control_plane, tmp_path, maps):
     assert failure == f"list {path}: HTTP 401: Unauthorized"
     assert not driver.look(watch)["synced"]
     driver.stop()
+
+
+@pytest.fixture
+def proxy(started, control_plane):
+    return started(CuttingProxy(control_plane.url, control_plane.authority.context()).start())
+
+
+@pytest.fixture
+def cut_driver(proxy, tmp_path):
+    """Through the proxy, which reads no TLS."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "x", "user": {"token": ADMIN_TOKEN}}],
+        "clusters": [{"name": "x", "cluster": {"server": proxy.url}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}))
+    made = WatchDriver(tmp_path, "--kubeconfig", path)
+    yield made
+    made.stop()
+
+
+@pytest.mark.seconds(300)
+def test_wherever_a_connection_is_cut_nothing_is_missed(cut_driver, control_plane, proxy, maps):
+    """In a head, between two events, within an object: the watch knows in the end what the API server has."""
+    path, make = maps
+    for i in range(40):
+        make(f"old-{i}", 200 * i)
+    seed = random.randrange(1 << 32)
+    print("seed", seed)     # shown when the test fails
+    chance = random.Random(seed)
+    size = len(control_plane.admin.request("GET", path).body)
+    proxy.cuts = [0, 1, 15, 16, 17, 100, 200, 300, 400, 500] + [chance.randrange(2 * size) for _ in range(22)]
+    chance.shuffle(proxy.cuts)
+    watches = [cut_driver.start(path, is_binary) for is_binary in (True, False) * 6]
+    for i in range(200):
+        make(f"new-{i}", chance.randrange(5000))
+        if i % 3 == 0:
+            control_plane.admin.patch(f"{path}/old-{i // 5}", {"data": {"more": str(i)}})
+        if i % 7 == 0:
+            control_plane.admin.delete(f"{path}/new-{i // 2}")
+    eventually(lambda: not proxy.cuts, 120, what="all cuts were made")
+    for watch in watches:
+        wait_equal(cut_driver, watch, control_plane, path)
+    assert sum(len(cut_driver.look(watch)["failures"]) for watch in watches) >= 20
+
+
+@pytest.mark.seconds(240)
+def test_what_the_api_server_forgot_meanwhile_is_listed_anew(cut_driver, control_plane, proxy, maps):
+    """A real 410: etcd is compacted and the API server starts anew while the watches are cut."""
+    path, make = maps
+    for i in range(5):
+        make(f"old-{i}")
+    watches = [cut_driver.start(path, is_binary) for is_binary in (True, False)]
+    for watch in watches:
+        wait_equal(cut_driver, watch, control_plane, path)
+    proxy.close()
+    for i in range(5):
+        make(f"new-{i}")
+        control_plane.admin.delete(f"{path}/old-{i}")
+    control_plane.apiserver.kill()
+    control_plane.compact()
+    control_plane.ensure_running()
+    proxy.is_closed = False
+    for watch in watches:
+        seen = wait_equal(cut_driver, watch, control_plane, path)
+        assert set(seen["objects"]) >= {f"new-{i}" for i in range(5)}
+        assert not any(name.startswith("old") for name in seen["objects"])
+        assert seen["lists"] == 2, "from the version that was known the API server could not go on"
+        assert any("410" in failure for failure in seen["failures"]), seen["failures"]

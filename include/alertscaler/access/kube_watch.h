@@ -59,7 +59,7 @@ struct as_kube_watch *as_kube_watch_stop(struct as_kube_watch *watch); /* NULL i
 bool as_kube_watch_is_synced(const struct as_kube_watch *watch);
 
 /* Until when everything had been told, as far as is known: the last event, the last bookmark, the
- * last time that a watch was opened, or the request of the list. Only while synced. */
+ * last time that a watch was opened, or the request of the list. Only once it has been synced. */
 as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch);
 
 AS_DEFINE_CLEANUP(struct as_kube_watch *, as_kube_watch_stop)

@@ -9,6 +9,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/nodes/facts_view.h>
 #include <alertscaler/net/server.h>
 #include <alertscaler/port/audit.h>
 #include <alertscaler/port/clock.h>
@@ -57,6 +58,9 @@ struct as_adapters {
     /* Undoes what an earlier process left half done: when a term begins, and after earlier ports
      * were closed. */
     void (*recover_targets)(struct as_target_port *targets);
+    /* The clusters whose nodes and pods are watched and known. */
+    void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
+                        void *context);
     /* For ports with long actions: tells what they may change at a moment. Call before
      * new_targets. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit, void *context);

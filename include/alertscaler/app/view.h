@@ -12,9 +12,11 @@
 #include <alertscaler/app/storage.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/engine.h>
+#include <alertscaler/core/nodes/facts_view.h>
 #include <alertscaler/core/ruleset.h>
 #include <alertscaler/core/scope.h>
 #include <alertscaler/port/leader.h>
+#include <alertscaler/port/target.h>
 
 struct as_view {
     as_mono_time mono;
@@ -36,6 +38,9 @@ struct as_view {
     size_t unanswered;                 /* notifications that are not durable yet */
     uint64_t cache_hits, cache_misses; /* bodies of notifications found, or not, in the cache */
     size_t cache_bytes;
+    const struct as_target_port *targets; /* NULL: none */
+    void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
+                        void *context); /* as in adapters.h */
 };
 
 typedef void as_view_fn(void *context, struct as_view *view_out);

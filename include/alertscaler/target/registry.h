@@ -13,6 +13,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/config/settings.h>
+#include <alertscaler/core/nodes/facts_view.h>
 #include <alertscaler/port/target.h>
 
 /*
@@ -27,5 +28,9 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
  * a term begins, before anything is scaled. The result is logged.
  */
 void as_target_registry_recover(struct as_target_port *port);
+
+/* Each cluster whose nodes and pods are watched and have been listed. */
+void as_target_registry_visit_facts(const struct as_target_port *port, as_facts_visit_fn *visit,
+                                    void *context);
 
 #endif

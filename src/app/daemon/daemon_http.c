@@ -54,6 +54,8 @@ void daemon_look(void *context, struct as_view *view_out)
         .cache_hits = cache.hits,
         .cache_misses = cache.misses,
         .cache_bytes = cache.bytes,
+        .targets = daemon->targets,
+        .visit_facts = daemon->options->adapters->visit_facts,
     };
 }
 

@@ -223,6 +223,28 @@ static void print_queues(struct printing *p)
         print_queue(p, "locks", p->view->locks_behind);
 }
 
+static void print_facts_of(void *context, const struct as_facts_view *facts)
+{
+    static const char *const kinds[] = {
+        [AS_CLUSTER_NODES] = "node", [AS_CLUSTER_PODS] = "pod", [AS_CLUSTER_BUDGETS] = "budget"};
+    struct printing *p = context;
+    const struct label cluster = {"cluster", facts->cluster};
+    if (p->metric == METRIC_CLUSTER_FACTS_AGE) {
+        print_sample(p, "", &cluster, 1,
+                     (double)(p->view->mono.us - facts->fresh_at.us) / AS_US_PER_S);
+        return;
+    }
+    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++)
+        print_sample(p, "", (struct label[]){cluster, {"kind", kinds[i]}}, 2,
+                     (double)facts->objects[i]);
+}
+
+static void print_facts(struct printing *p)
+{
+    if (p->view->targets)
+        p->view->visit_facts(p->view->targets, print_facts_of, p);
+}
+
 static void print_action_log_bytes(struct printing *p)
 {
     struct stat status;
@@ -315,6 +337,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_MIN] = print_targets,
     [METRIC_TARGET_MAX] = print_targets,
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
+    [METRIC_CLUSTER_OBJECTS] = print_facts,
+    [METRIC_CLUSTER_FACTS_AGE] = print_facts,
     [METRIC_QUEUE_LENGTH] = print_queues,
     [METRIC_ACTION_LOG_BYTES] = print_action_log_bytes,
     [METRIC_HTTP_CONNECTIONS] = print_connections,

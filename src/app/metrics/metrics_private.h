@@ -35,6 +35,8 @@ enum metric { /* in printing order */
               METRIC_TARGET_MIN,
               METRIC_TARGET_MAX,
               METRIC_TARGET_LOCKED_UNTIL,
+              METRIC_CLUSTER_OBJECTS,
+              METRIC_CLUSTER_FACTS_AGE,
               METRIC_SOURCE_REQUESTS,
               METRIC_SOURCE_DURATION,
               METRIC_PROVIDER_REQUESTS,

@@ -1,10 +1,12 @@
 /*
  * The facts of one cluster: see the header.
  *
- * Pods stand in an array without gaps, in no order, and are found by a hash table; the last pod
- * fills the place of a deleted one. Nodes and budgets are sorted. A pod holds the slot of its
- * node's name, and the slot knows the node's rank: so a change of a pod touches nothing else. A
- * change of the set of nodes makes the ranks stale; the next view renews them, in all pods.
+ * Pods stand in an array without gaps, in no order, and are found by hash tables; the last pod
+ * fills the place of a deleted one. There are several tables because one that grows moves all that
+ * it has: in a table of all pods that takes longer than a turn of the event loop may last. Nodes
+ * and budgets are sorted. A pod holds the slot of its node's name, and the slot knows the node's
+ * rank: so a change of a pod touches nothing else. A change of the set of nodes makes the ranks
+ * stale; the next view renews them, in all pods.
  */
 #include <alertscaler/core/nodes/cluster_facts.h>
 
@@ -20,10 +22,13 @@
 
 #include "fact_block.h"
 #include "fact_rows.h"
+#include "label_keys.h"
 #include "node_names.h"
 #include "pod_shapes.h"
 
-#define KEY_SIZE (2 * AS_CLUSTER_NAME_MAX + 2)
+#define KEY_SIZE   (2 * AS_CLUSTER_NAME_MAX + 2)
+#define TABLE_BITS 5 /* of a hash, the highest: its table */
+#define TABLES     (1 << TABLE_BITS)
 
 struct pod {
     UT_hash_handle hh;
@@ -44,10 +49,12 @@ struct as_cluster_facts {
     struct as_pod_fact *pods;
     struct place *places;
     size_t pod_count, pod_capacity, place_capacity;
-    struct pod *by_key;
+    struct pod *tables[TABLES];
     size_t pod_bytes; /* of struct pod */
     struct node_names names;
     struct pod_shapes shapes;
+    struct label_keys keys; /* of the pods' labels that are kept */
+    bool lacks_labels;
     char *resource_names[AS_RES_MAX];
     uint32_t list[AS_CLUSTER_KIND_COUNT]; /* its number */
     bool is_known[AS_CLUSTER_KIND_COUNT];
@@ -57,13 +64,22 @@ struct as_cluster_facts {
 
 static const char *const kinds[] = {"nodes", "pods", "budgets"};
 
+static size_t measure_tables(const struct as_cluster_facts *facts)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < TABLES; i++)
+        bytes += HASH_OVERHEAD(hh, facts->tables[i]);
+    return bytes - facts->pod_count * sizeof(UT_hash_handle); /* which are part of the pods */
+}
+
 size_t as_cluster_facts_measure(const struct as_cluster_facts *facts)
 {
     return sizeof(*facts) + fact_rows_measure(&facts->nodes) + fact_rows_measure(&facts->budgets) +
            facts->pod_capacity * sizeof(struct as_pod_fact) +
-           facts->place_capacity * sizeof(struct place) + facts->pod_bytes +
-           HASH_OVERHEAD(hh, facts->by_key) - HASH_COUNT(facts->by_key) * sizeof(UT_hash_handle) +
-           node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes);
+           facts->place_capacity * sizeof(struct place) + facts->pod_bytes + measure_tables(facts) +
+           node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes) +
+           label_keys_measure(&facts->keys);
 }
 
 /* "namespace/name" */
@@ -80,11 +96,18 @@ static size_t make_key(char key[KEY_SIZE], const char *namespace_, const char *n
 
 /* Pods */
 
-static struct pod *find_pod(const struct as_cluster_facts *facts, const char *key, size_t size)
+static struct pod **get_table(struct as_cluster_facts *facts, unsigned hash)
+{
+    return &facts->tables[hash >> (32 - TABLE_BITS)];
+}
+
+static struct pod *find_pod(struct as_cluster_facts *facts, const char *key, size_t size)
 {
     struct pod *pod;
+    unsigned hash;
 
-    HASH_FIND(hh, facts->by_key, key, size, pod);
+    HASH_VALUE(key, size, hash);
+    HASH_FIND_BYHASHVALUE(hh, *get_table(facts, hash), key, size, hash, pod);
     return pod;
 }
 
@@ -96,6 +119,7 @@ static size_t measure_pod(const struct pod *pod)
 static struct pod *add_pod(struct as_cluster_facts *facts, const char *key, size_t size)
 {
     struct pod *pod = as_xcalloc(1, sizeof(*pod) + size + 1);
+    unsigned hash;
 
     memcpy(pod->key, key, size);
     facts->pods =
@@ -104,7 +128,9 @@ static struct pod *add_pod(struct as_cluster_facts *facts, const char *key, size
         as_xgrow(facts->places, facts->pod_count, &facts->place_capacity, sizeof(*facts->places));
     pod->place = (uint32_t)facts->pod_count++;
     facts->places[pod->place] = (struct place){.pod = pod};
-    HASH_ADD_KEYPTR(hh, facts->by_key, pod->key, size, pod);
+    HASH_VALUE(key, size, hash);
+    struct pod **table = get_table(facts, hash);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, pod->key, size, hash, pod);
     facts->pod_bytes += measure_pod(pod);
     return pod;
 }
@@ -116,9 +142,11 @@ static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struc
     struct place *place = &facts->places[pod->place];
     struct as_pod_fact *fact = &facts->pods[pod->place];
     const struct place before = *place;
+    struct as_pod_shape shape = *put->fact.shape;
 
+    shape.labels = label_keys_filter(&facts->keys, shape.labels);
     *fact = put->fact;
-    fact->shape = pod_shapes_take(&facts->shapes, put->fact.shape);
+    fact->shape = pod_shapes_take(&facts->shapes, &shape);
     fact->namespace_ = fact->shape->namespace_;
     fact->name = strchr(pod->key, '/') + 1;
     fact->is_bound = put->node != NULL;
@@ -135,6 +163,7 @@ static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struc
 static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
 {
     const size_t last = --facts->pod_count;
+    struct pod **table = get_table(facts, pod->hh.hashv);
 
     node_names_release(&facts->names, facts->places[pod->place].node);
     node_names_release(&facts->names, facts->places[pod->place].nominated);
@@ -143,7 +172,7 @@ static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
     facts->places[pod->place] = facts->places[last];
     facts->places[pod->place].pod->place = pod->place;
     facts->pod_bytes -= measure_pod(pod);
-    HASH_DEL(facts->by_key, pod);
+    HASH_DEL(*table, pod);
     free(pod);
 }
 
@@ -217,6 +246,8 @@ static void put_budget(struct as_cluster_facts *facts, const struct as_budget_fa
     row.block = as_xmalloc(row.block_size);
     block = (struct fact_block){.base = row.block};
     row.key = copy_budget(&block, &copy, key);
+    if (label_keys_add(&facts->keys, budget) && facts->pod_count > 0)
+        facts->lacks_labels = true;
     if (fact_rows_find(&facts->budgets, key, &place))
         fact_rows_replace(&facts->budgets, place, &row, &copy);
     else
@@ -233,14 +264,15 @@ struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limi
     facts->nodes.size = sizeof(struct as_node_fact);
     facts->budgets.size = sizeof(struct as_budget_fact);
     facts->shapes = POD_SHAPES_INIT;
+    facts->keys = (struct label_keys){.scratch = AS_ARENA_INIT};
     facts->view.resources.count = AS_RES_NAMED;
     return facts;
 }
 
 static void forget_all(struct as_cluster_facts *facts)
 {
-    while (facts->pod_count > 0)
-        delete_pod(facts, facts->places[facts->pod_count - 1].pod);
+    while (as_cluster_facts_forget_pods(facts, SIZE_MAX))
+        ;
     for (size_t i = 0; i < facts->nodes.count; i++)
         drop_node(facts, i);
     for (size_t i = 0; i < facts->budgets.count; i++)
@@ -251,12 +283,21 @@ static void forget_all(struct as_cluster_facts *facts)
     fact_rows_deinit(&facts->budgets);
     node_names_deinit(&facts->names);
     pod_shapes_deinit(&facts->shapes);
+    label_keys_deinit(&facts->keys);
     facts->shapes = POD_SHAPES_INIT;
+    facts->lacks_labels = false;
     free(facts->pods);
     free(facts->places);
     facts->pods = NULL;
     facts->places = NULL;
     facts->pod_capacity = facts->place_capacity = 0;
+}
+
+bool as_cluster_facts_forget_pods(struct as_cluster_facts *facts, size_t most)
+{
+    for (; most > 0 && facts->pod_count > 0; most--)
+        delete_pod(facts, facts->places[facts->pod_count - 1].pod);
+    return facts->pod_count > 0;
 }
 
 void as_cluster_facts_clear(struct as_cluster_facts *facts)
@@ -297,6 +338,13 @@ int as_cluster_facts_name_resource(struct as_cluster_facts *facts, const char *n
 void as_cluster_facts_begin_list(struct as_cluster_facts *facts, enum as_cluster_kind kind)
 {
     facts->list[kind]++;
+    if (kind == AS_CLUSTER_PODS)
+        facts->lacks_labels = false;
+}
+
+bool as_cluster_facts_lacks_labels(const struct as_cluster_facts *facts)
+{
+    return facts->lacks_labels;
 }
 
 static void end_list_of_nodes(struct as_cluster_facts *facts)
@@ -349,7 +397,6 @@ static int check_room(struct as_cluster_facts *facts, struct as_error *error)
 {
     if (as_cluster_facts_measure(facts) <= facts->bytes_max)
         return 0;
-    forget_all(facts);
     facts->is_full = true;
     return refuse(facts, error);
 }

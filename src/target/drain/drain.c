@@ -23,7 +23,7 @@
 #include <alertscaler/wire/kubernetes.h>
 
 #include "drain_private.h"
-#include "nodes.h"
+#include "instance_nodes.h"
 
 #define FORBIDDEN 403
 #define NOT_FOUND 404

@@ -7,19 +7,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kube_nodes.h>
 
+#include "instance_nodes.h"
 #include "kubernetes/kube_pages.h"
 #include "node_pods.h"
-
-#define NOBODY SIZE_MAX
 
 struct reader { /* of one node's pods */
     struct as_nodes_reading *owner;
@@ -33,11 +29,8 @@ struct as_nodes_reading {
     as_nodes_done_fn *done;
     void *context;
     bool with_pods;
-    size_t count;
-    struct as_instance *instances;  /* our own copy */
-    struct as_instance_node *found; /* one per instance */
-    bool is_by_label;               /* the listed nodes are the instances */
-    size_t next;                    /* the instance whose node is read next */
+    struct as_instance_nodes of; /* the group */
+    size_t next;                 /* the instance whose node is read next */
     struct as_kube_pages *pages;
     struct as_kube_nodes nodes;
     struct reader readers[AS_NODES_PARALLEL];
@@ -48,9 +41,8 @@ struct as_nodes_reading {
 static void free_reading(struct as_nodes_reading *reading)
 {
     as_kube_nodes_deinit(&reading->nodes);
+    as_instance_nodes_deinit(&reading->of);
     as_arena_deinit(&reading->texts);
-    free(reading->instances);
-    free(reading->found);
     free(reading);
 }
 
@@ -73,134 +65,9 @@ static void finish(struct as_nodes_reading *reading, const struct as_outcome *ou
 {
     const bool is_read = outcome->reason == AS_REASON_APPLIED;
     cancel_readers(reading);
-    reading->done(reading->context, outcome, is_read ? reading->found : NULL,
-                  is_read ? reading->count : 0);
+    reading->done(reading->context, outcome, is_read ? reading->of.found : NULL,
+                  is_read ? reading->of.count : 0);
     free_reading(reading);
-}
-
-/* Who is who */
-
-bool as_node_is_instance(const char *node_provider_id, const char *provider_id)
-{
-    const size_t size = strlen(node_provider_id), wanted = strlen(provider_id);
-    const bool any_case = as_str_starts_with(node_provider_id, "azure://");
-    if (wanted == 0 || wanted > size)
-        return false;
-    const char *end = node_provider_id + size - wanted;
-    if (any_case ? strcasecmp(end, provider_id) != 0 : strcmp(end, provider_id) != 0)
-        return false;
-    return end == node_provider_id || *provider_id == '/' || end[-1] == '/' || end[-1] == '.';
-}
-
-/* The text behind the last '/' or '.': equal, ignoring case, if one providerID ends with
- * another. */
-static const char *get_key(const char *provider_id)
-{
-    const char *key = provider_id;
-    for (const char *at = provider_id; *at; at++)
-        if (*at == '/' || *at == '.')
-            key = at + 1;
-    return key;
-}
-
-struct keyed {
-    const char *key;
-    size_t node;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    return strcasecmp(((const struct keyed *)a)->key, ((const struct keyed *)b)->key);
-}
-
-/* The first entry with the key. */
-static size_t find_keyed(const struct keyed *keys, size_t count, const char *key)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (strcasecmp(keys[middle].key, key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void take_node(struct as_instance_node *found, const struct as_kube_node *node)
-{
-    found->is_found = true;
-    found->node = (struct as_candidate_node){
-        .name = node->name,
-        .is_ready = node->is_ready,
-        .is_cordoned = node->is_cordoned,
-        .keep = node->keep,
-    };
-    memcpy(found->node.allocatable, node->allocatable, sizeof(node->allocatable));
-    found->mark = node->is_marked ? node->mark.decision : NULL;
-}
-
-static void make_found(struct as_nodes_reading *reading)
-{
-    reading->found = as_xcalloc(reading->count + 1, sizeof(*reading->found));
-    for (size_t i = 0; i < reading->count; i++)
-        reading->found[i].instance = &reading->instances[i];
-}
-
-static void match_one(struct as_nodes_reading *reading, size_t i, const struct keyed *keys,
-                      size_t *owners)
-{
-    const char *wanted = reading->instances[i].provider_id;
-    const char *key = get_key(wanted);
-    struct as_instance_node *found = &reading->found[i];
-    size_t at = find_keyed(keys, reading->nodes.count, key);
-    for (; at < reading->nodes.count && strcasecmp(keys[at].key, key) == 0; at++) {
-        const size_t n = keys[at].node;
-        const struct as_kube_node *node = &reading->nodes.items[n];
-        if (!as_node_is_instance(node->provider_id, wanted))
-            continue;
-        found->is_ambiguous = found->is_ambiguous || found->is_found || owners[n] != NOBODY;
-        if (owners[n] != NOBODY)
-            reading->found[owners[n]].is_ambiguous = true;
-        owners[n] = i;
-        take_node(found, node);
-    }
-}
-
-static void match(struct as_nodes_reading *reading)
-{
-    const size_t count = reading->nodes.count;
-    struct keyed *keys = as_xcalloc(count + 1, sizeof(*keys));
-    size_t *owners = as_xcalloc(count + 1, sizeof(*owners));
-    for (size_t i = 0; i < count; i++) {
-        keys[i] = (struct keyed){get_key(reading->nodes.items[i].provider_id), i};
-        owners[i] = NOBODY;
-    }
-    qsort(keys, count, sizeof(*keys), compare_keyed);
-    for (size_t i = 0; i < reading->count; i++)
-        match_one(reading, i, keys, owners);
-    free(keys);
-    free(owners);
-}
-
-/* The nodes are the instances. Without a providerID the provider does not know a node's name. */
-static void take_all(struct as_nodes_reading *reading)
-{
-    const size_t count = reading->nodes.count;
-    reading->instances = as_xcalloc(count + 1, sizeof(*reading->instances));
-    for (size_t i = 0; i < count; i++) {
-        const struct as_kube_node *node = &reading->nodes.items[i];
-        if (as_str_is_empty(node->provider_id))
-            continue;
-        reading->instances[reading->count++] = (struct as_instance){
-            .id = get_key(node->provider_id),
-            .provider_id = node->provider_id,
-            .zone = node->zone,
-            .state = AS_INSTANCE_RUNNING,
-            .created = node->created,
-        };
-    }
-    make_found(reading);
 }
 
 /* Pods */
@@ -231,7 +98,7 @@ static void pods_read(void *context, const struct as_outcome *outcome,
         finish(reading, outcome);
         return;
     }
-    add_pods(reading, &reading->found[reader->index].node, pods);
+    add_pods(reading, &reading->of.found[reader->index].node, pods);
     if (clock->get_mono(clock).us - reading->started_at.us >= AS_NODES_TIMEOUT_US) {
         struct as_outcome late;
         as_outcome_init_local(&late, AS_REASON_TIMEOUT,
@@ -245,10 +112,10 @@ static void pods_read(void *context, const struct as_outcome *outcome,
 /* The next instance with a node; `count` if there is none. */
 static size_t take_next(struct as_nodes_reading *reading)
 {
-    while (reading->next < reading->count &&
-           (!reading->found[reading->next].is_found || reading->found[reading->next].is_ambiguous))
+    while (reading->next < reading->of.count && (!reading->of.found[reading->next].is_found ||
+                                                 reading->of.found[reading->next].is_ambiguous))
         reading->next++;
-    return reading->next < reading->count ? reading->next++ : reading->count;
+    return reading->next < reading->of.count ? reading->next++ : reading->of.count;
 }
 
 static void read_more(struct as_nodes_reading *reading)
@@ -256,9 +123,9 @@ static void read_more(struct as_nodes_reading *reading)
     bool is_reading = false;
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++) {
         struct reader *reader = &reading->readers[i];
-        if (!reader->list && (reader->index = take_next(reading)) < reading->count)
+        if (!reader->list && (reader->index = take_next(reading)) < reading->of.count)
             reader->list = as_node_pod_list_start(
-                reading->client, reading->found[reader->index].node.name, pods_read, reader);
+                reading->client, reading->of.found[reader->index].node.name, pods_read, reader);
         is_reading = is_reading || reader->list;
     }
     if (!is_reading)
@@ -284,31 +151,12 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
 {
     struct as_nodes_reading *reading = context;
     reading->pages = NULL;
-    if (outcome->reason == AS_REASON_APPLIED && reading->is_by_label)
-        take_all(reading);
     if (outcome->reason == AS_REASON_APPLIED)
-        match(reading);
+        as_instance_nodes_match(&reading->of, reading->nodes.items, reading->nodes.count);
     if (outcome->reason != AS_REASON_APPLIED || !reading->with_pods)
         finish(reading, outcome);
     else
         read_more(reading);
-}
-
-static void copy_instances(struct as_nodes_reading *reading, const struct as_group_view *view)
-{
-    reading->count = view->instance_count;
-    reading->instances = as_xcalloc(reading->count + 1, sizeof(*reading->instances));
-    for (size_t i = 0; i < reading->count; i++) {
-        const struct as_instance *given = &view->instances[i];
-        const bool has_own = !as_str_is_empty(given->provider_id);
-        reading->instances[i] = *given;
-        reading->instances[i].id = as_arena_strdup(&reading->texts, given->id);
-        reading->instances[i].provider_id =
-            as_arena_strdup(&reading->texts, has_own ? given->provider_id : given->id);
-        reading->instances[i].zone =
-            as_arena_strdup(&reading->texts, given->zone ? given->zone : "");
-    }
-    make_found(reading);
 }
 
 struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
@@ -335,9 +183,7 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
     reading->done = done;
     reading->context = context;
     reading->with_pods = with_pods;
-    reading->is_by_label = view->node_label;
-    if (!reading->is_by_label)
-        copy_instances(reading, view);
+    as_instance_nodes_init(&reading->of, view);
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
         reading->readers[i].owner = reading;
     reading->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);

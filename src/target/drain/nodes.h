@@ -1,10 +1,6 @@
 /*
  * The nodes of a cluster behind the instances of a group: a list of the nodes, and the pods on the
- * group's nodes.
- *
- * A node belongs to an instance if its spec.providerID equals as_instance.provider_id (or its id),
- * or ends with it behind a '/' or '.'; for Azure ignoring case. If the provider does not name
- * instances (as_group_view.node_label), the nodes are the instances.
+ * group's nodes. Which node is which instance: instance_nodes.h.
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_NODES_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_NODES_H
@@ -25,7 +21,9 @@ struct as_instance_node { /* of one instance */
     const struct as_instance *instance;
     bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
     struct as_candidate_node node;
-    const char *mark; /* the decision that began to drain it (drain.h); NULL: no mark */
+    /* The decision that began to drain it (drain.h); "": the facts do not say which; NULL: no mark
+     */
+    const char *mark;
 };
 
 /* `nodes`: one per instance, in the view's order; valid during the callback, with its texts. Empty
@@ -42,8 +40,5 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              const struct as_group_view *view, bool with_pods,
                                              as_nodes_done_fn *done, void *context) AS_MUST_USE;
 void as_nodes_read_cancel(struct as_nodes_reading *reading);
-
-/* Whether the node with this spec.providerID is the instance. */
-bool as_node_is_instance(const char *node_provider_id, const char *provider_id);
 
 #endif

@@ -16,6 +16,8 @@
 #include <alertscaler/core/nodes/cluster_facts.h>
 #include <alertscaler/wire/kube_facts.h>
 
+#define FREED_PODS 5000 /* in a turn of the loop: 1 ms */
+
 struct kind_watch {
     struct as_cluster_watch *owner;
     enum as_cluster_kind kind;
@@ -38,11 +40,14 @@ struct heard { /* while the facts were held */
 struct as_cluster_watch {
     struct as_kube_client *client;
     struct as_cluster_facts *facts;
+    struct as_cluster_facts *former; /* being freed, some pods in each turn of the loop; NULL */
+    struct as_timer *freeing;
     struct as_arena scratch;
     struct kind_watch kinds[AS_CLUSTER_KIND_COUNT];
     TAILQ_HEAD(, as_cluster_ask) asks;
     struct as_timer *timer; /* the next answer that is due, or the end of watching */
     as_mono_time keep_until;
+    as_mono_time relist_at;    /* the pods, at the earliest */
     as_mono_time closed_until; /* the cluster was too large */
     struct as_error too_large;
     bool is_held;
@@ -126,14 +131,22 @@ static int put_object(struct kind_watch *kind, enum as_kube_verb verb, struct as
         watch->closed_until.us = get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
         plan(watch, 0);
     }
+    if (as_cluster_facts_lacks_labels(watch->facts))
+        plan(watch, 0);
     return status;
 }
 
+static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind which);
+
+/* Pods are listed after budgets, which say which of their labels are kept. */
 static void end_list(struct kind_watch *kind)
 {
-    as_cluster_facts_end_list(kind->owner->facts, kind->kind);
+    struct as_cluster_watch *watch = kind->owner;
+    as_cluster_facts_end_list(watch->facts, kind->kind);
     kind->failure = AS_ERROR_INIT;
-    plan(kind->owner, 0);
+    if (kind->kind == AS_CLUSTER_BUDGETS && !watch->kinds[AS_CLUSTER_PODS].watch)
+        start_kind(watch, AS_CLUSTER_PODS);
+    plan(watch, 0);
 }
 
 static void list_began(void *context)
@@ -187,28 +200,71 @@ static void forget_heard(struct as_cluster_watch *watch)
     watch->heard_bytes = 0;
 }
 
+static struct as_cluster_facts *new_facts(void)
+{
+    static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
+    return as_cluster_facts_new(&limits);
+}
+
+static void free_more(void *context)
+{
+    struct as_cluster_watch *watch = context;
+    struct as_loop *loop = watch->client->env->loop;
+    const bool has_more = as_cluster_facts_forget_pods(watch->former, FREED_PODS);
+    watch->freeing = has_more ? loop->start_timer(loop, 0, free_more, watch) : NULL;
+    if (!has_more)
+        watch->former = as_cluster_facts_free(watch->former);
+}
+
+static void free_former(struct as_cluster_watch *watch)
+{
+    struct as_loop *loop = watch->client->env->loop;
+    if (watch->freeing)
+        loop->cancel_timer(loop, watch->freeing);
+    watch->freeing = NULL;
+    watch->former = as_cluster_facts_free(watch->former);
+}
+
 static void stop_watching(struct as_cluster_watch *watch)
 {
+    struct as_loop *loop = watch->client->env->loop;
     for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++)
         watch->kinds[i].watch = as_kube_watch_stop(watch->kinds[i].watch);
-    as_cluster_facts_clear(watch->facts);
+    free_former(watch);
+    watch->former = watch->facts;
+    watch->freeing = loop->start_timer(loop, 0, free_more, watch);
+    watch->facts = new_facts();
     as_arena_deinit(&watch->scratch);
 }
 
-static void start_kind(struct kind_watch *kind)
+static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind which)
 {
-    struct as_kube_watch_spec spec = specs[kind->kind];
-    spec.seed = (uint64_t)get_mono(kind->owner).us + kind->kind;
-    kind->watch = as_kube_watch_start(kind->owner->client, &spec, &listener, kind);
+    struct kind_watch *kind = &watch->kinds[which];
+    struct as_kube_watch_spec spec = specs[which];
+    *kind = (struct kind_watch){.owner = watch, .kind = which, .failure = AS_ERROR_INIT};
+    spec.seed = (uint64_t)get_mono(watch).us + which;
+    kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
 }
 
 static void start_watching(struct as_cluster_watch *watch)
 {
-    for (enum as_cluster_kind i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
-        struct kind_watch *kind = &watch->kinds[i];
-        *kind = (struct kind_watch){.owner = watch, .kind = i, .failure = AS_ERROR_INIT};
-        start_kind(kind);
-    }
+    start_kind(watch, AS_CLUSTER_NODES);
+    start_kind(watch, AS_CLUSTER_BUDGETS);
+}
+
+/* If a budget asks for it. When to look again; INT64_MAX: the end of a list will tell. */
+static int64_t list_pods_anew(struct as_cluster_watch *watch, as_mono_time now)
+{
+    struct kind_watch *kind = &watch->kinds[AS_CLUSTER_PODS];
+    if (!as_cluster_facts_lacks_labels(watch->facts) || !kind->watch ||
+        !as_kube_watch_is_synced(kind->watch))
+        return INT64_MAX;
+    if (now.us < watch->relist_at.us)
+        return watch->relist_at.us - now.us;
+    kind->watch = as_kube_watch_stop(kind->watch);
+    start_kind(watch, AS_CLUSTER_PODS);
+    watch->relist_at.us = now.us + AS_CLUSTER_WATCH_RELIST_US;
+    return INT64_MAX;
 }
 
 static bool is_watching(const struct as_cluster_watch *watch)
@@ -216,17 +272,22 @@ static bool is_watching(const struct as_cluster_watch *watch)
     return watch->kinds[0].watch != NULL;
 }
 
+/* As they are listed: the first that is missing is the reason. */
+static const enum as_cluster_kind in_order[] = {AS_CLUSTER_NODES, AS_CLUSTER_BUDGETS,
+                                                AS_CLUSTER_PODS};
+
 /* NULL with an error while they are not known, or no longer fresh. */
 static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct as_error *error)
 {
     const as_mono_time now = get_mono(watch);
     if (watch->closed_until.us > now.us) {
-        *error = watch->too_large;
+        as_error_set(error, "%s", watch->too_large.text);
         return NULL;
     }
-    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+    for (size_t n = 0; n < AS_CLUSTER_KIND_COUNT; n++) {
+        const enum as_cluster_kind i = in_order[n];
         const struct kind_watch *kind = &watch->kinds[i];
-        const bool is_synced = as_kube_watch_is_synced(kind->watch);
+        const bool is_synced = kind->watch && as_kube_watch_is_synced(kind->watch);
         if (is_synced &&
             now.us - as_kube_watch_get_fresh_at(kind->watch).us < AS_CLUSTER_WATCH_FRESH_US)
             continue;
@@ -237,6 +298,29 @@ static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct
         return NULL;
     }
     return as_cluster_facts_view(watch->facts, error);
+}
+
+const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch)
+{
+    return is_watching(watch) ? get_facts(watch, NULL) : NULL;
+}
+
+bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out)
+{
+    const struct as_cluster *cluster =
+        is_watching(watch) ? as_cluster_facts_view(watch->facts, NULL) : NULL;
+    if (!cluster)
+        return false;
+    *view_out = (struct as_facts_view){.objects = {[AS_CLUSTER_NODES] = cluster->node_count,
+                                                   [AS_CLUSTER_PODS] = cluster->pod_count,
+                                                   [AS_CLUSTER_BUDGETS] = cluster->budget_count},
+                                       .fresh_at = AS_MONO_NEVER};
+    for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
+        const as_mono_time at = as_kube_watch_get_fresh_at(watch->kinds[i].watch);
+        if (at.us < view_out->fresh_at.us)
+            view_out->fresh_at = at;
+    }
+    return true;
 }
 
 /* Answers whom it can, and plans when to look again. Who asks meanwhile is answered later. */
@@ -252,6 +336,7 @@ static void settle(void *context)
         waiting++;
     if (watch->closed_until.us > now.us && is_watching(watch) && !watch->is_held)
         stop_watching(watch);
+    const int64_t relist_us = watch->is_held ? INT64_MAX : list_pods_anew(watch, now);
     while (waiting-- > 0 && (ask = TAILQ_FIRST(&watch->asks))) {
         const struct as_cluster *cluster = get_facts(watch, &error);
         if (!cluster && ask->deadline.us > now.us && is_watching(watch)) {
@@ -264,10 +349,12 @@ static void settle(void *context)
     }
     if (watch->is_held)
         return; /* it looks again when they are released */
-    if (watch->keep_until.us <= now.us)
+    if (is_watching(watch) && watch->keep_until.us <= now.us)
         stop_watching(watch);
-    else if (is_watching(watch) && !watch->timer)
-        plan(watch, watch->keep_until.us - now.us);
+    if (is_watching(watch) && !watch->timer) {
+        const int64_t keep_us = watch->keep_until.us - now.us;
+        plan(watch, relist_us < keep_us ? relist_us : keep_us);
+    }
 }
 
 struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,
@@ -325,9 +412,9 @@ void as_cluster_watch_release(struct as_cluster_watch *watch)
         if (is_refused[kind->kind] || take_heard(heard, &error) == 0)
             continue;
         is_refused[kind->kind] = true;
-        has_failed(kind, error.text);
         as_kube_watch_stop(kind->watch);
-        start_kind(kind);
+        start_kind(watch, kind->kind);
+        has_failed(kind, error.text);
     }
     forget_heard(watch);
     plan(watch, 0);
@@ -335,10 +422,9 @@ void as_cluster_watch_release(struct as_cluster_watch *watch)
 
 struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client)
 {
-    static const struct as_cluster_facts_limits limits = {AS_CLUSTER_FACTS_BYTES};
     struct as_cluster_watch *watch = as_xcalloc(1, sizeof(*watch));
     watch->client = client;
-    watch->facts = as_cluster_facts_new(&limits);
+    watch->facts = new_facts();
     watch->scratch = AS_ARENA_INIT;
     watch->closed_until.us = INT64_MIN;
     TAILQ_INIT(&watch->asks);
@@ -355,6 +441,7 @@ struct as_cluster_watch *as_cluster_watch_free(struct as_cluster_watch *watch)
         loop->cancel_timer(loop, watch->timer);
     stop_watching(watch);
     forget_heard(watch);
+    free_former(watch);
     as_cluster_facts_free(watch->facts);
     free(watch);
     return NULL;

@@ -14,6 +14,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/core/nodes/facts_view.h>
 
 #define AS_CLUSTER_WATCH_FRESH_US (2 * AS_US_PER_MIN)
 #define AS_CLUSTER_WATCH_KEEP_US  (10 * AS_US_PER_MIN)
@@ -24,6 +25,9 @@
                          */
 
 #define AS_CLUSTER_WATCH_HELD_MAX ((size_t)8 << 20)
+
+#define AS_CLUSTER_WATCH_RELIST_US                                                                 \
+    AS_US_PER_MIN /* at least, between lists of pods that budgets ask for */
 
 struct as_cluster_watch;
 struct as_cluster_ask;
@@ -50,5 +54,13 @@ void as_cluster_watch_cancel(struct as_cluster_ask *ask);
  */
 bool as_cluster_watch_hold(struct as_cluster_watch *watch) AS_MUST_USE;
 void as_cluster_watch_release(struct as_cluster_watch *watch);
+
+/* What is known now, good until the next turn of the loop. NULL: nothing is watched, or the facts
+ * are not known or not fresh. Starts no watch, and keeps none going. */
+const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch);
+
+/* False: nothing is watched, or not everything has been listed yet. Facts that are not fresh have a
+ * view, too. The cluster's name is not set. */
+bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out);
 
 #endif

@@ -15,7 +15,7 @@
 #include <alertscaler/core/target.h>
 
 #include "account.h"
-#include "drain/nodes.h"
+#include "drain/instance_nodes.h"
 #include "fault.h"
 #include "kubernetes/scale_request.h"
 #include "outcome.h"
@@ -375,28 +375,6 @@ static void take_back(struct call *call)
 
 /* ---- reading ---- */
 
-static void nodes_known(void *context, const struct as_cluster *cluster,
-                        const struct as_error *error)
-{
-    struct call *call = context;
-    const struct as_clock *clock = call->owner->env->clock;
-    call->ask = NULL;
-    if (!cluster) {
-        call->seen.error = as_arena_strdup(&call->texts, error->text);
-        finish(call);
-        return;
-    }
-    const struct as_nodes_see_request request = {.cluster = cluster,
-                                                 .group = call->ref->key,
-                                                 .names = call->names,
-                                                 .name_count = call->name_count,
-                                                 .config = call->wanted.nodes,
-                                                 .now = clock->get_wall(clock),
-                                                 .texts = &call->texts};
-    as_nodes_see(call->cluster->seer, &request, &call->seen);
-    finish(call);
-}
-
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -424,11 +402,8 @@ static void count_members(struct call *call, const struct as_instance_node *node
     call->members.node_count = call->name_count;
 }
 
-static void nodes_read(void *context, const struct as_outcome *outcome,
-                       const struct as_instance_node *nodes, size_t count)
+static void take_nodes(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
-    struct call *call = context;
-    call->reading = NULL;
     call->ready = 0;
     call->names = as_arena_alloc(&call->texts, count, sizeof(*call->names));
     for (size_t i = 0; i < count; i++) {
@@ -438,24 +413,78 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
             call->names[call->name_count++] = as_arena_strdup(&call->texts, nodes[i].node.name);
     }
     count_members(call, nodes, count);
-    if (outcome->reason != AS_REASON_APPLIED)
-        call->outcome = *outcome;
-    if (call->with_nodes && outcome->reason == AS_REASON_APPLIED)
-        call->ask = as_cluster_watch_ask(call->cluster->watch, nodes_known, call);
-    else
-        finish(call);
 }
 
-/* Counts the ready instances, for a caller that asks for the size. */
+static void nodes_listed(void *context, const struct as_outcome *outcome,
+                         const struct as_instance_node *nodes, size_t count)
+{
+    struct call *call = context;
+    call->reading = NULL;
+    take_nodes(call, nodes, count);
+    if (outcome->reason != AS_REASON_APPLIED)
+        call->outcome = *outcome;
+    finish(call);
+}
+
+static void list_nodes(struct call *call)
+{
+    call->reading =
+        as_nodes_read_start(&call->cluster->client, &call->talk.view, false, nodes_listed, call);
+}
+
+static void see_nodes(struct call *call, const struct as_cluster *cluster)
+{
+    const struct as_clock *clock = call->owner->env->clock;
+    const struct as_nodes_see_request request = {.cluster = cluster,
+                                                 .group = call->ref->key,
+                                                 .names = call->names,
+                                                 .name_count = call->name_count,
+                                                 .config = call->wanted.nodes,
+                                                 .now = clock->get_wall(clock),
+                                                 .texts = &call->texts};
+    as_nodes_see(call->cluster->seer, &request, &call->seen);
+}
+
+static void use_facts(struct call *call, const struct as_cluster *cluster)
+{
+    AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
+    as_instance_nodes_init(&of, &call->talk.view);
+    as_instance_nodes_match_facts(&of, cluster);
+    take_nodes(call, of.found, of.count);
+    if (call->with_nodes)
+        see_nodes(call, cluster);
+    finish(call);
+}
+
+/* Without facts there is no value of a source `nodes`, but the size counts as ever. */
+static void facts_known(void *context, const struct as_cluster *cluster,
+                        const struct as_error *error)
+{
+    struct call *call = context;
+    call->ask = NULL;
+    if (cluster) {
+        use_facts(call, cluster);
+        return;
+    }
+    call->seen.error = as_arena_strdup(&call->texts, error->text);
+    list_nodes(call);
+}
+
+/* Counts the ready instances, for a caller that asks for the size. Only who wants the nodes starts
+ * the watches; others use what they tell. */
 static void count_ready(struct call *call)
 {
+    const struct as_cluster *cluster;
     call->ready = as_group_count_running(&call->talk.view);
     call->seen.error = "the instances of the group are no nodes of a cluster";
     if (!find_cluster(call, &call->cluster) || !call->cluster)
         finish(call);
+    else if (call->with_nodes)
+        call->ask = as_cluster_watch_ask(call->cluster->watch, facts_known, call);
+    else if ((cluster = as_cluster_watch_find(call->cluster->watch)))
+        use_facts(call, cluster);
     else
-        call->reading =
-            as_nodes_read_start(&call->cluster->client, &call->talk.view, false, nodes_read, call);
+        list_nodes(call);
 }
 
 static void was_read(void *context)

@@ -82,6 +82,12 @@ class ControlPlane:
             self.controller_manager.start()
         eventually(lambda: self.admin.request("GET", "/readyz", timeout=2).ok, what="the API server is ready")
 
+    def compact(self):
+        """Lets etcd forget all versions but the last of each object."""
+        last = request("POST", self.etcd_url + "/v3/kv/range", {"key": "AA=="}).json["header"]["revision"]
+        answer = request("POST", self.etcd_url + "/v3/kv/compaction", {"revision": last, "physical": True})
+        assert answer.ok, answer.text
+
     def _prepare_etcd(self):
         self.etcd_url = f"http://127.0.0.1:{free_port()}"
         peer_url = f"http://127.0.0.1:{free_port()}"

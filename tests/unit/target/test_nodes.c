@@ -2,7 +2,7 @@
  * The nodes of a group's instances, against a scripted API server: matched by spec.providerID, with
  * their pods, all of it or a failure with a reason.
  */
-#include "drain/nodes.h"
+#include "drain/instance_nodes.h"
 
 #include <math.h>
 
@@ -349,4 +349,75 @@ Test(nodes, nothing_is_told_after_a_cancel)
     world_run(&world);
     cr_expect_eq(told, 0);
     cr_expect(get_last_request()->is_cancelled);
+}
+
+/* ---- out of the facts about the cluster ---- */
+
+static const struct as_labels no_labels = {.count = 0};
+
+#define FACT(text, id, ...)                                                                        \
+    (struct as_node_fact)                                                                          \
+    {                                                                                              \
+        .name = text, .provider_id = id, .labels = &no_labels, __VA_ARGS__                         \
+    }
+
+static void match_facts(struct as_instance_nodes *of, const struct as_group_view *view,
+                        const struct as_node_fact *nodes, size_t count)
+{
+    const struct as_cluster cluster = {.nodes = nodes, .node_count = count};
+    as_instance_nodes_init(of, view);
+    as_instance_nodes_match_facts(of, &cluster);
+    keep(NULL, &(struct as_outcome){.reason = AS_REASON_APPLIED}, of->found, of->count);
+}
+
+/* One mapping serves lists and facts: the same nodes are found, and the same are ambiguous. */
+Test(nodes, of_facts_are_found_as_listed_ones)
+{
+    static const struct as_instance instances[] = {
+        {.id = "i-3"}, {.id = "i-1"}, {.id = "x", .provider_id = "z/i-2"}, {.id = "i-9"}};
+    const struct as_node_fact nodes[] = {
+        FACT("a", "aws:///z/i-1", .is_ready = true),
+        FACT("b", "aws:///y/i-1"),
+        FACT("c", "aws:///z/i-2", .is_ready = true),
+        FACT("d", "aws:///z/i-3", .is_cordoned = true, .leaving = AS_NODE_LEAVING_OURS,
+             .keep = "annotated"),
+        FACT("e", "aws:///z/i-33", .is_ready = true),
+    };
+    const struct as_group_view view = list(instances, AS_ARRAY_SIZE(instances));
+    AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
+    match_facts(&of, &view, nodes, AS_ARRAY_SIZE(nodes));
+    cr_assert_eq(found_count, 4);
+    cr_expect_str_eq(names[0], "d");
+    cr_expect(found[0].node.is_cordoned);
+    cr_expect_not(found[0].node.is_ready);
+    cr_expect_str_eq(found[0].node.keep, "annotated");
+    cr_expect_not_null(found[0].mark);
+    cr_expect(found[1].is_ambiguous, "two nodes claim to be it");
+    cr_expect_str_eq(names[2], "c");
+    cr_expect(found[2].node.is_ready);
+    cr_expect_not(found[2].is_ambiguous);
+    cr_expect_null(found[2].mark);
+    cr_expect_str_eq(names[3], "none");
+}
+
+Test(nodes, of_facts_with_a_label_are_the_instances)
+{
+    static const struct as_label pairs[][1] = {{{"m.org/group", "a b"}}, {{"m.org/group", "a"}}};
+    struct as_labels *labels[2];
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(as_labels_new(pairs[i], 1, &labels[i]), 0);
+    struct as_node_fact nodes[] = {FACT("a", "openstack:///6b7f"), FACT("b", ""),
+                                   FACT("c", "openstack:///7777"), FACT("d", "openstack:///8888")};
+    nodes[0].labels = nodes[1].labels = labels[0];
+    nodes[2].labels = labels[1];
+    struct as_instance counted = {.id = "10.0.0.4"};
+    const struct as_group_view view = {
+        .node_label = "m.org/group=a b", .instances = &counted, .instance_count = 1};
+    AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
+    match_facts(&of, &view, nodes, AS_ARRAY_SIZE(nodes));
+    cr_assert_eq(found_count, 1);
+    cr_expect_str_eq(names[0], "a");
+    cr_expect_str_eq(found[0].instance->id, "6b7f");
+    for (int i = 0; i < 2; i++)
+        as_labels_free(labels[i]);
 }

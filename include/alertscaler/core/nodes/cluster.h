@@ -134,9 +134,13 @@ struct as_pod_shape {
     size_t port_count;
     uint64_t loner; /* required anti-affinity by hostname that matches the pod itself: pods with the
                        same number do not share a node; 0: none */
-    const struct as_labels *labels; /* its own, with its namespace: what budgets select by */
+    /* Of its own labels those by which budgets select; with its namespace. */
+    const struct as_labels *labels;
     const char *namespace_;
-    const char *zone; /* it may only run in this zone, where its claim is; NULL: anywhere */
+    /* It may only run in this zone, where its claim is; NULL: anywhere. The facts do not say it, as
+     * volumes are not watched: who looks whether a pod may move sets the zone of its present node.
+     */
+    const char *zone;
     int32_t priority;
     unsigned unchecked; /* of enum as_unchecked */
     enum as_eviction_class eviction;

@@ -1,0 +1,41 @@
+/*
+ * Which node is which instance of a group, out of nodes that are known: listed ones, or the facts
+ * about their cluster. A node belongs to an instance if its spec.providerID equals
+ * as_instance.provider_id (or its id), or ends with it behind a '/' or '.'; for Azure ignoring
+ * case. If the provider does not name instances (as_group_view.node_label), the nodes with the
+ * label are the instances.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H
+#define ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/core/nodes/cluster.h>
+#include <alertscaler/provider/group.h>
+#include <alertscaler/wire/kube_nodes.h>
+
+#include "nodes.h"
+
+/* Whether the node with this spec.providerID is the instance. */
+bool as_node_is_instance(const char *node_provider_id, const char *provider_id);
+
+struct as_instance_nodes {
+    size_t count;
+    struct as_instance *instances;  /* our own copy */
+    struct as_instance_node *found; /* one per instance, in the view's order */
+    const char *label;              /* "key=value": the nodes are the instances; NULL */
+    struct as_arena texts;
+};
+
+void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_view *view);
+void as_instance_nodes_deinit(struct as_instance_nodes *of);
+
+/* Once. `nodes` have the label, and are borrowed as long as `found` is read. */
+void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
+                             size_t count);
+/* Likewise, with the nodes of a cluster; the label is looked for here. Marks have no texts. */
+void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
+
+#endif

@@ -1,0 +1,84 @@
+"""A proxy before an API server that cuts connections after so many bytes of answers. It knows nothing of HTTP."""
+import socket
+import threading
+import urllib.parse
+
+
+class CuttingProxy:
+    """Each new connection takes the next of `cuts`: after how many bytes of answers it ends. Without one it goes on. While
+    `is_closed`, all connections end at once."""
+
+    def __init__(self, url, tls):
+        server = urllib.parse.urlsplit(url)
+        self.address, self.tls = (server.hostname, server.port), tls
+        self.cuts, self.is_closed = [], False
+        self._lock = threading.Lock()
+        self._open = set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def start(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def stop(self):
+        self._listener.close()
+        self.close_all()
+
+    def close_all(self):
+        with self._lock:
+            for one in self._open:
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass    # it has ended by itself
+
+    def close(self):
+        self.is_closed = True
+        self.close_all()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return      # stopped
+            with self._lock:
+                cut = self.cuts.pop(0) if self.cuts and not self.is_closed else None
+            threading.Thread(target=self._serve, args=(client, cut), daemon=True).start()
+
+    def _serve(self, client, cut):
+        with client:
+            if self.is_closed:
+                return
+            with self._lock:
+                self._open.add(client)
+            try:
+                with self.tls.wrap_socket(socket.create_connection(self.address), server_hostname=self.address[0]) as server:
+                    threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
+                    self._answer(server, client, cut)
+            except OSError:
+                pass        # one of the two has ended
+            finally:
+                with self._lock:
+                    self._open.discard(client)
+
+    @staticmethod
+    def _ask(client, server):
+        try:
+            while data := client.recv(65536):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass            # one of the two has ended
+
+    @staticmethod
+    def _answer(server, client, cut):
+        sent = 0
+        while cut is None or sent < cut:
+            data = server.recv(65536 if cut is None else min(65536, cut - sent))
+            if not data:
+                return
+            client.sendall(data)
+            sent += len(data)
+        client.shutdown(socket.SHUT_RDWR)
