@@ -136,6 +136,7 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("key", TEXT, document, key), .is_optional = true},
     {STATE_ROW("kind", TEXT, document, kind), .is_optional = true},
     {STATE_ROW("last_down", MOMENT, document, target.last_down)},
+    {STATE_ROW("last_return", MOMENT, document, target.last_return), .is_optional = true},
     {STATE_ROW("last_step_down", MOMENT, document, target.last_step_down), .is_optional = true},
     {STATE_ROW("last_up", MOMENT, document, target.last_up)},
     {STATE_ROW_OBJECT("ordered", OBJECT, document, target.ordered, ordered_rows),

@@ -49,7 +49,8 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
                                   "ready", node->is_ready, "cordoned", node->is_cordoned, "pods",
                                   (json_int_t)node->pod_count, "cpu",
                                   node->requests[AS_RESOURCE_CPU], "blocking", node->blocking_pod,
-                                  "keep", node->keep, "mark", nodes[i].mark)
+                                  "keep", node->keep, "mark",
+                                  nodes[i].mark ? nodes[i].mark->decision : NULL)
                       : json_null());
     }
     json_object_set_new(answer, "nodes", list);

@@ -47,6 +47,7 @@ struct as_observation {
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
     const struct as_nodes_seen *nodes;   /* NULL: not asked for */
+    as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
     char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
@@ -80,6 +81,7 @@ struct as_scale_result {
     bool is_accepted;       /* accepted first, failed afterwards: counts as a step */
     bool is_partial;        /* counts as a step, but only to `reached`; the message says why */
     int32_t reached;
+    int32_t returned; /* a growth: how many nodes that were to leave are back in service */
     int http_status;
     int64_t retry_after_us;
     unsigned attempts;

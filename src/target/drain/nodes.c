@@ -137,7 +137,7 @@ static void take_node(struct as_instance_node *found, const struct as_kube_node 
         .keep = node->keep,
     };
     memcpy(found->node.allocatable, node->allocatable, sizeof(node->allocatable));
-    found->mark = node->is_marked ? node->mark.decision : NULL;
+    found->mark = node->is_marked ? &node->mark : NULL;
 }
 
 static void make_found(struct as_nodes_reading *reading)

@@ -110,7 +110,8 @@ static as_mono_time get_forget_time(const struct target *target)
 {
     const struct as_moment moments[] = {target->last_up,       target->last_down,
                                         target->dry_last_up,   target->dry_last_down,
-                                        target->growth.failed, target->last_step_down};
+                                        target->growth.failed, target->last_step_down,
+                                        target->last_return};
     as_mono_time forget = {INT64_MIN};
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget.us =
