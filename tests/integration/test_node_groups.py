@@ -232,7 +232,7 @@ def test_a_node_is_emptied_before_its_instance_goes(make, workers):
     fire(daemon, "Idle")
     workers.wait_leaving(daemon)
     steadily(workers.untouched, 4, what="the budget holds it up")
-    assert daemon.target("workers")["size"] == 1
+    assert daemon.target("workers")["replicas"] == 1
     workers.allow_one()
     workers.assert_shrunk(daemon)
 
@@ -260,7 +260,7 @@ def test_a_budget_that_never_gives_way_keeps_the_instance(workers, make_aws):
     kept = daemon.wait_record("nodes", 90, event="kept")
     assert "not empty after 4s: pod " in kept["message"] and "disruption budget" in kept["message"]
     assert workers.untouched() and workers.in_service()
-    eventually(lambda: daemon.target("workers")["size"] == 2, 90, what="it counts again")
+    eventually(lambda: daemon.target("workers")["replicas"] == 2, 90, what="it counts again")
 
 
 def test_a_node_whose_instance_cannot_be_deleted_takes_pods_again(make, workers, aws):
@@ -306,10 +306,10 @@ def test_a_paused_target_evicts_and_deletes_nothing(make, workers):
     daemon = make()
     fire(daemon, "Idle")
     workers.wait_leaving(daemon)
-    assert daemon.post("/api/v1/pause", json.dumps({"target": "workers", "reason": "a look at it"}).encode()).ok
+    assert daemon.post("/api/v1/targets/workers/pause", b'{"reason": "a look at it"}').ok
     workers.allow_one()
     steadily(workers.untouched, 5, what="nothing is evicted or deleted")
-    assert daemon.post("/api/v1/resume", json.dumps({"target": "workers", "reason": "looked"}).encode()).ok
+    assert daemon.post("/api/v1/targets/workers/resume", b'{"reason": "looked"}').ok
     workers.assert_shrunk(daemon)
 
 

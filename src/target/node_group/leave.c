@@ -612,7 +612,9 @@ static bool is_sending(const struct group *group)
 
 static int compare_decisions(const void *a, const void *b)
 {
-    return strcmp((*(struct leaving *const *)a)->decision, (*(struct leaving *const *)b)->decision);
+    const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
+    const int order = strcmp(left->decision, right->decision);
+    return order ? order : strcmp(left->id, right->id);
 }
 
 static bool can_be_deleted(const struct leaving *item)

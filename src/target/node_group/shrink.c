@@ -110,13 +110,13 @@ static void all_marked(struct as_shrink *shrink)
     for (size_t i = 0; i < shrink->chosen_count; i++)
         if (!shrink->is_kept[i])
             shrink->chosen[count++] = shrink->chosen[i];
-    if (count > 0)
+    shrink->result.outcome = shrink->failure;
+    if (count > 0) {
         as_leave_add(request->leave, request->group, shrink->chosen, count,
                      request->wanted->decision_id);
-    else
-        shrink->result.outcome = shrink->failure;
-    if (count > 0)
+        shrink->result.outcome = (struct as_outcome){.reason = AS_REASON_APPLIED};
         as_outcome_set_message(&shrink->result.outcome, shrink->words);
+    }
     shrink->result.reached = request->wanted->from - (int32_t)count;
     finish(shrink);
 }
@@ -162,6 +162,17 @@ static void mark_chosen(struct as_shrink *shrink)
 
 /* ---- choosing ---- */
 
+/* It is ours already, or another alertscaler's. */
+static bool is_leaving(const struct as_shrink *shrink, const struct as_instance *instance,
+                       const struct as_instance_node *node)
+{
+    const struct as_leave_group *group = shrink->request.group;
+    return instance->state == AS_INSTANCE_LEAVING ||
+           as_leave_has(shrink->request.leave, group->ref, instance->id) ||
+           (node && node->mark &&
+            strcmp(node->mark->owner, as_drains_get_owner(group->drains)) != 0);
+}
+
 static void fill_candidate(const struct as_shrink *shrink, struct as_candidate *candidate,
                            const struct as_instance *instance, const struct as_instance_node *node)
 {
@@ -170,8 +181,7 @@ static void fill_candidate(const struct as_shrink *shrink, struct as_candidate *
         .zone = instance->zone,
         .created = instance->created,
         .is_pending = instance->state == AS_INSTANCE_PENDING,
-        .is_leaving = instance->state == AS_INSTANCE_LEAVING ||
-                      as_leave_has(shrink->request.leave, shrink->request.group->ref, instance->id),
+        .is_leaving = is_leaving(shrink, instance, node),
         .is_failed = instance->state == AS_INSTANCE_FAILED || instance->is_unhealthy,
         .is_protected = instance->is_protected,
         .is_ambiguous = node && node->is_ambiguous,
