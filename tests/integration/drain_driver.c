@@ -44,15 +44,15 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
     json_t *answer = make_answer(context, outcome), *list = json_array();
     for (size_t i = 0; i < count; i++) {
         const struct as_candidate_node *node = &nodes[i].node;
-        json_array_append_new(
-            list, nodes[i].is_found
-                      ? json_pack("{s:s, s:b, s:b, s:I, s:f, s:s?, s:s?, s:s?}", "name", node->name,
-                                  "ready", node->is_ready, "cordoned", node->is_cordoned, "pods",
-                                  (json_int_t)node->pod_count, "cpu",
-                                  node->requests[AS_RESOURCE_CPU], "blocking", node->blocking_pod,
-                                  "keep", node->keep, "mark",
-                                  nodes[i].mark ? nodes[i].mark->decision : NULL)
-                      : json_null());
+        json_array_append_new(list, nodes[i].is_found
+                                        ? json_pack("{s:s, s:b, s:b, s:I, s:f, s:s?, s:s?, s:s?}",
+                                                    "name", node->name, "ready", node->is_ready,
+                                                    "cordoned", node->is_cordoned, "pods",
+                                                    (json_int_t)node->pod_count, "cpu",
+                                                    node->requests[AS_RESOURCE_CPU], "blocking",
+                                                    node->blocking_pod, "keep", node->keep, "mark",
+                                                    nodes[i].mark ? nodes[i].mark->decision : NULL)
+                                        : json_null());
     }
     json_object_set_new(answer, "nodes", list);
     driver_answer(answer);

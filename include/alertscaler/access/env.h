@@ -5,7 +5,7 @@
 #ifndef ALERTSCALER_ACCESS_ENV_H
 #define ALERTSCALER_ACCESS_ENV_H
 
-#include <alertscaler/core/record.h>
+#include <alertscaler/core/nodes_record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/loop.h>

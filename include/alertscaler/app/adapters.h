@@ -57,7 +57,8 @@ struct as_adapters {
     /* Undoes what an earlier process left half done: when a term begins, and after earlier ports
      * were closed. */
     void (*recover_targets)(struct as_target_port *targets);
-    /* Other ports take over: these begin nothing of their own any more, and answer what was asked. */
+    /* Other ports take over: these begin nothing of their own any more, and answer what was asked.
+     */
     void (*retire_targets)(struct as_target_port *targets);
     /* For what goes on by itself: tells what they may change at a moment. Call before
      * new_targets. */

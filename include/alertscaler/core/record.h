@@ -12,6 +12,7 @@
 
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/incident.h>
+#include <alertscaler/core/nodes_record.h>
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/order.h>
@@ -91,26 +92,6 @@ struct as_action_record {
     int64_t duration_us;
     uint64_t repeats;                              /* equal failures since the previous record */
     int64_t since_notification_us, since_alert_us; /* -1: unknown */
-};
-
-/* What happened to nodes of a group that were chosen to leave. */
-enum as_nodes_event {
-    AS_NODES_MARKED,  /* cordoned and marked: they count no more */
-    AS_NODES_REMOVED, /* their instances are gone */
-    AS_NODES_KEPT     /* they are back in service, or another one has them */
-};
-const char *as_nodes_event_get_word(enum as_nodes_event event);
-
-#define AS_RECORD_NODES_MAX 100 /* in one record; more are several records */
-
-struct as_nodes_record {
-    enum as_nodes_event event;
-    const char *target;       /* id */
-    const char *target_name;  /* as in the rule file; "": unknown */
-    const char *decision;     /* id of the decision or command that chose them; "": unknown */
-    const char *const *nodes; /* names; of an instance without a node its id */
-    size_t node_count;
-    const char *message; /* why; "": none */
 };
 
 enum as_incident_event {

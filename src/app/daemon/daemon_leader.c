@@ -102,7 +102,8 @@ enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
     if (!daemon->shell || daemon->failed)
         return AS_LEAVE_HOLD;
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
-    const char *why = as_engine_find_leave_obstacle(as_shell_get_engine(daemon->shell), target, now);
+    const char *why =
+        as_engine_find_leave_obstacle(as_shell_get_engine(daemon->shell), target, now);
     *why_out = why ? why : "";
     return !why ? AS_LEAVE_GO : *why ? AS_LEAVE_HOLD : AS_LEAVE_GONE;
 }

@@ -1,5 +1,6 @@
 /*
- * Whether nodes that are marked to leave may go on leaving: what is asked before each step of theirs.
+ * Whether nodes that are marked to leave may go on leaving: what is asked before each step of
+ * theirs.
  */
 #include <alertscaler/core/engine.h>
 
@@ -17,7 +18,8 @@ static const struct target *find(const struct as_engine *engine, const char *id)
     return target;
 }
 
-/* A group that is scaled down by rules which say `guard: none`, and by no others, needs no proof. */
+/* A group that is scaled down by rules which say `guard: none`, and by no others, needs no proof.
+ */
 static bool needs_proof(const struct as_engine *engine, const struct target *target)
 {
     const struct as_ruleset *ruleset = engine->ruleset;

@@ -353,7 +353,8 @@ static void listed(void *context, const struct as_outcome *outcome,
                    const struct as_kube_node_pods *pods)
 {
     struct as_drain *drain = context;
-    const char *blocking = drain->evicts || drain->task == AS_DRAIN_MARK ? find_blocking(pods) : NULL;
+    const char *blocking =
+        drain->evicts || drain->task == AS_DRAIN_MARK ? find_blocking(pods) : NULL;
     char what[4 * AS_MESSAGE_SIZE];
     drain->list = NULL;
     if (may_pass(drain, outcome) && drain->turn == TURN_EVICT) {

@@ -31,7 +31,7 @@ struct as_drains {
     TAILQ_HEAD(drain_list, as_drain) drains;              /* in the order of their start */
     LIST_HEAD(, held) held;
     unsigned running[TURN_COUNT];
-    as_mono_time since; /* of the first recovery */
+    as_mono_time since;               /* of the first recovery */
     as_drain_recovered_fn *recovered; /* NULL: no recovery was requested */
     void *recovered_context;
     struct recovery *recovery;       /* the running recovery; NULL */

@@ -35,7 +35,8 @@ static void finish(struct recovery *recovery)
 {
     struct as_drains *drains = recovery->owner;
     drains->recovery = NULL;
-    if (recovery->is_outdated || recovery->is_any_left || recovery->outcome.reason != AS_REASON_APPLIED)
+    if (recovery->is_outdated || recovery->is_any_left ||
+        recovery->outcome.reason != AS_REASON_APPLIED)
         recovery_begin_later(drains);
     drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone);
     recovery_free(recovery);

@@ -8,98 +8,21 @@
  *   returns  it is being put back into service
  *   over     removed or back; remembered as long as what is read may not show it yet
  *
- * A group's size while deletions are under way: providers lower it before or after they stop listing
- * an instance. So as long as a removal is open, and what is read lies between the size before it
- * and the size after it, the size after it counts.
+ * A group's size while deletions are under way: providers lower it before or after they stop
+ * listing an instance. So as long as a removal is open, and what is read lies between the size
+ * before it and the size after it, the size after it counts.
  */
 #include "leave.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/sys/queue.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/target/limits.h>
 
-#include "fault.h"
-#include "removal.h"
-
-enum state { WAITS, LOOKED, READY, SENT, RETURNS, OVER };
-
-struct leaving {
-    LIST_ENTRY(leaving) entry;
-    struct group *group;
-    char *id, *provider_id, *decision;
-    char *node; /* NULL: the instance has none */
-    as_wall_time marked_at;
-    enum state state;
-    bool is_ready;
-    bool is_listed; /* in the group, as last read */
-    bool is_marked; /* as last read */
-    struct as_drain *drain;
-    as_mono_time next;   /* nothing is begun before */
-    as_mono_time delete; /* nor is it deleted before */
-    as_mono_time give_up; /* deleting it: not tried any more then; INT64_MAX: not tried yet */
-    char *why;            /* it returns */
-    struct as_leave_return *returning;
-    unsigned pins; /* lists outside of the group's that have it */
-};
-
-struct group {
-    LIST_ENTRY(group) entry;
-    struct as_leave *leave;
-    struct as_target_ref *ref;
-    struct as_drains *drains;
-    enum as_nodes_drain drain;
-    int64_t drain_after_us, drain_timeout_us, grace_us;
-    LIST_HEAD(, leaving) nodes;
-    int32_t base, sent;   /* the size before the open removals, and what they remove */
-    as_maybe_time failed; /* when a node was last put back */
-};
-
-struct batch { /* a removal */
-    LIST_ENTRY(batch) entry;
-    struct group *group;
-    struct leaving **items;
-    const char **ids, **nodes;
-    size_t count;
-    char id[AS_ULID_SIZE];
-    struct as_group_talk talk; /* reads the group */
-    struct as_account_call *call;
-    struct as_removal *removal; /* NULL: still reading */
-};
-
-struct as_leave_return {
-    struct leaving **items;
-    size_t count;
-    int32_t open, returned;
-    as_leave_returned_fn *done; /* NULL: cancelled */
-    void *context;
-};
-
-struct as_leave {
-    const struct as_access_env *env;
-    struct as_account *account;
-    struct as_random random;
-    LIST_HEAD(, group) groups;
-    LIST_HEAD(, batch) batches;
-    struct as_timer *timer;
-    bool is_retired;
-};
-
-static as_mono_time get_mono(const struct as_leave *leave)
-{
-    return leave->env->clock->get_mono(leave->env->clock);
-}
-
-static as_wall_time get_wall(const struct as_leave *leave)
-{
-    return leave->env->clock->get_wall(leave->env->clock);
-}
+#include "leave_private.h"
 
 static bool is_leaving(const struct leaving *item) /* and may still stay */
 {
@@ -107,7 +30,7 @@ static bool is_leaving(const struct leaving *item) /* and may still stay */
 }
 
 /* Whether the next step may be made now. */
-static bool may_step(const struct group *group, const char **why_out)
+bool leave_may_step(const struct group *group, const char **why_out)
 {
     const struct as_access_env *env = group->leave->env;
     const enum as_permit permit = as_access_get_permit(env);
@@ -119,8 +42,8 @@ static bool may_step(const struct group *group, const char **why_out)
 /* ---- records ---- */
 
 /* Those of one decision are one record. */
-static void record(const struct group *group, struct leaving *const *items, size_t count,
-                   enum as_nodes_event event, const char *why)
+void leave_record(const struct group *group, struct leaving *const *items, size_t count,
+                  enum as_nodes_event event, const char *why)
 {
     const struct as_access_env *env = group->leave->env;
     const char *names[AS_RECORD_NODES_MAX];
@@ -200,9 +123,9 @@ static struct leaving *add(struct group *group, const struct as_leaving *given,
     item->provider_id = as_xstrdup(given->provider_id);
     item->node = given->node ? as_xstrdup(given->node) : NULL;
     item->decision = as_xstrdup(decision);
-    item->marked_at = get_wall(group->leave);
+    item->marked_at = leave_get_wall(group->leave);
     item->is_listed = item->is_marked = item->is_ready = true;
-    item->next = item->delete = get_mono(group->leave);
+    item->next = item->delete = leave_get_mono(group->leave);
     item->give_up.us = INT64_MAX;
     LIST_INSERT_HEAD(&group->nodes, item, entry);
     if (item->node)
@@ -222,7 +145,7 @@ void as_leave_add(struct as_leave *leave, const struct as_leave_group *given,
             free_leaving(former); /* it is over: who leaves is not chosen */
         added[i] = add(group, &items[i], decision);
     }
-    record(group, added, count, AS_NODES_MARKED, "");
+    leave_record(group, added, count, AS_NODES_MARKED, "");
     free(added);
 }
 
@@ -235,7 +158,7 @@ bool as_leave_has(const struct as_leave *leave, const struct as_target_ref *ref,
 
 /* ---- ends ---- */
 
-static void end(struct leaving *item)
+void leave_end(struct leaving *item)
 {
     if (item->drain)
         as_drain_drop(item->drain);
@@ -245,19 +168,19 @@ static void end(struct leaving *item)
         as_drain_release(item->group->drains, item->node);
 }
 
-static void end_removed(struct leaving *item, const char *why)
+void leave_end_removed(struct leaving *item, const char *why)
 {
-    end(item);
-    record(item->group, &item, 1, AS_NODES_REMOVED, why);
+    leave_end(item);
+    leave_record(item->group, &item, 1, AS_NODES_REMOVED, why);
 }
 
 static void end_kept(struct leaving *item, const char *why)
 {
-    end(item);
-    item->group->failed = (as_maybe_time){true, get_wall(item->group->leave)};
+    leave_end(item);
+    item->group->failed = (as_maybe_time){true, leave_get_wall(item->group->leave)};
     as_log(AS_LOG_WARN, "a node stays", AS_F("target", item->group->ref->id),
            AS_F("node", item->node ? item->node : item->id), AS_F("reason", why));
-    record(item->group, &item, 1, AS_NODES_KEPT, why);
+    leave_record(item->group, &item, 1, AS_NODES_KEPT, why);
 }
 
 static void free_return(struct as_leave_return *returning)
@@ -268,8 +191,8 @@ static void free_return(struct as_leave_return *returning)
 
 static void give_back(struct as_leave_return *returning)
 {
-    record(returning->items[0]->group, returning->items, returning->count, AS_NODES_KEPT,
-           "taken back: more are needed");
+    leave_record(returning->items[0]->group, returning->items, returning->count, AS_NODES_KEPT,
+                 "taken back: more are needed");
     for (size_t i = 0; i < returning->count; i++)
         returning->items[i]->pins--;
     if (returning->done)
@@ -290,14 +213,14 @@ static void undone(void *context, const struct as_drain_result *result)
         return;
     }
     item->returning = NULL;
-    end(item);
-    item->group->failed = (as_maybe_time){true, get_wall(item->group->leave)};
+    leave_end(item);
+    item->group->failed = (as_maybe_time){true, leave_get_wall(item->group->leave)};
     returning->returned += result->end != AS_DRAIN_NO_NODE;
     if (--returning->open == 0)
         give_back(returning);
 }
 
-static void put_back(struct leaving *item, const char *why)
+void leave_put_back(struct leaving *item, const char *why)
 {
     if (!item->node) {
         end_kept(item, why);
@@ -312,10 +235,10 @@ static void put_back(struct leaving *item, const char *why)
     as_drain_undo_start(item->group->drains, item->node, undone, item);
 }
 
-static void try_later(struct leaving *item, int64_t us)
+void leave_try_later(struct leaving *item, int64_t us)
 {
     item->state = WAITS;
-    item->next.us = as_time_add(get_mono(item->group->leave).us,
+    item->next.us = as_time_add(leave_get_mono(item->group->leave).us,
                                 us > AS_LEAVE_AGAIN_US ? us : AS_LEAVE_AGAIN_US);
 }
 
@@ -361,7 +284,7 @@ struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct 
     for (size_t i = 0; i < returning->count; i++) {
         items[i]->returning = returning;
         items[i]->pins++;
-        put_back(items[i], "");
+        leave_put_back(items[i], "");
     }
     return returning;
 }
@@ -417,12 +340,12 @@ static void see(struct group *group, const struct as_instance_node *node, bool m
 static void see_gone(struct leaving *item)
 {
     if (!item->is_listed && is_leaving(item))
-        end_removed(item, "its instance was gone already");
+        leave_end_removed(item, "its instance was gone already");
     if (item->state == OVER && item->pins == 0 && !(item->is_listed && item->is_marked))
         free_leaving(item);
 }
 
-static int32_t count_those(const struct group *group, bool (*is_one)(const struct leaving *))
+int32_t leave_count(const struct group *group, bool (*is_one)(const struct leaving *))
 {
     const struct leaving *item;
     int32_t found = 0;
@@ -443,10 +366,10 @@ static bool is_sent(const struct leaving *item)
 
 static int32_t get_size(const struct group *group, const struct as_group_view *view)
 {
-    const int32_t waiting = count_those(group, counts_no_more), after = group->base - group->sent;
+    const int32_t waiting = leave_count(group, counts_no_more), after = group->base - group->sent;
     const bool is_between = group->sent > 0 && view->size <= group->base && view->size >= after;
     const int32_t size =
-        is_between ? after - waiting : view->size - waiting - count_those(group, is_sent);
+        is_between ? after - waiting : view->size - waiting - leave_count(group, is_sent);
     return size > 0 ? size : 0;
 }
 
@@ -462,190 +385,14 @@ void as_leave_see(struct as_leave *leave, const struct as_leave_group *given,
         item->is_listed = item->is_marked = item->is_ready = false;
     for (size_t i = 0; i < node_count; i++)
         see(group, &nodes[i], may_find);
-    LIST_FOREACH_SAFE (item, &group->nodes, entry, next)
-        see_gone(item);
+    LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
+    see_gone(item);
     *sight_out = (struct as_leave_sight){.size = get_size(group, view),
                                          .max = view->max,
-                                         .returnable = count_those(group, is_returnable),
+                                         .returnable = leave_count(group, is_returnable),
                                          .failed = group->failed};
     if (view->max >= 0) /* what does not come back takes its place until it is gone */
         sight_out->max -= view->size - sight_out->size - sight_out->returnable;
-}
-
-/* ---- deleting ---- */
-
-static void free_batch(struct batch *batch)
-{
-    LIST_REMOVE(batch, entry);
-    if (batch->call)
-        as_account_cancel(batch->call);
-    if (batch->removal)
-        as_removal_cancel(batch->removal);
-    for (size_t i = 0; i < batch->count; i++)
-        batch->items[i]->pins--;
-    as_talk_deinit(&batch->talk.talk);
-    free(batch->items);
-    free(batch->ids);
-    free(batch->nodes);
-    free(batch);
-}
-
-/* What may pass is tried again, for as long as a drain may take. */
-static void fail_to_delete(struct leaving *item, const struct as_outcome *outcome)
-{
-    struct as_leave *leave = item->group->leave;
-    const bool may_pass =
-        outcome->reason == AS_REASON_CONFLICT || outcome->reason == AS_REASON_THROTTLED ||
-        outcome->reason == AS_REASON_UNREACHABLE || outcome->reason == AS_REASON_TIMEOUT;
-    const as_mono_time now = get_mono(leave);
-    if (item->give_up.us == INT64_MAX)
-        item->give_up.us = as_time_add(now.us, item->group->drain_timeout_us);
-    if (may_pass && now.us < item->give_up.us)
-        try_later(item, outcome->retry_after_us);
-    else
-        put_back(item, outcome->message);
-}
-
-static void removed(void *context, const struct as_removal_result *result)
-{
-    struct batch *batch = context;
-    struct group *group = batch->group;
-    struct leaving **gone = as_xcalloc(batch->count, sizeof(struct leaving *));
-    size_t gone_count = 0;
-    batch->removal = NULL;
-    for (size_t i = 0; i < batch->count; i++) {
-        struct leaving *item = batch->items[i];
-        if (result->stays[i]) {
-            fail_to_delete(item, &result->outcome);
-            continue;
-        }
-        end(item);
-        gone[gone_count++] = item;
-    }
-    group->base -= (int32_t)gone_count;
-    group->sent -= (int32_t)batch->count;
-    record(group, gone, gone_count, AS_NODES_REMOVED, result->outcome.message);
-    free(gone);
-    free_batch(batch);
-}
-
-/* Leaves those in the batch that can be deleted now. */
-static void sift(struct batch *batch, const struct as_group_view *view)
-{
-    const int32_t least = view->min > 0 ? view->min : 0;
-    int32_t room = view->size - least;
-    size_t kept = 0;
-    for (size_t i = 0; i < batch->count; i++) {
-        struct leaving *item = batch->items[i];
-        item->pins--;
-        if (item->state != READY)
-            continue; /* it is back meanwhile */
-        if (!view->node_label && !as_group_is_present(view, item->id)) {
-            end_removed(item, "its instance was gone already");
-        } else if (room-- <= 0) {
-            put_back(item, "the group is at the provider's minimum");
-        } else {
-            item->pins++;
-            batch->items[kept] = item;
-            batch->ids[kept] = item->id;
-            batch->nodes[kept++] = item->node;
-        }
-    }
-    batch->count = kept;
-}
-
-static void send(struct batch *batch, const struct as_group_view *view)
-{
-    struct group *group = batch->group;
-    struct as_leave *leave = group->leave;
-    const struct as_removal_request request = {
-        .env = leave->env,
-        .account = leave->account,
-        .group = group->ref,
-        .view = view,
-        .idempotency = batch->id,
-        .ids = batch->ids,
-        .nodes = batch->nodes,
-        .count = batch->count,
-    };
-    for (size_t i = 0; i < batch->count; i++)
-        batch->items[i]->state = SENT;
-    if (group->sent == 0)
-        group->base = view->size;
-    group->sent += (int32_t)batch->count;
-    batch->removal = as_removal_start(&request, removed, batch);
-}
-
-static void group_read(void *context)
-{
-    struct batch *batch = context;
-    const struct as_group_view *view = &batch->talk.view;
-    const char *why = NULL, *closed = view->controller ? view->controller : view->no_removal;
-    struct as_outcome outcome;
-    struct as_provider_call call;
-    batch->call = NULL;
-    as_fault_take(&batch->talk, &outcome, &call);
-    if (outcome.reason == AS_REASON_APPLIED && closed)
-        as_outcome_init_local(&outcome, AS_REASON_CONFLICT, closed);
-    if (outcome.reason == AS_REASON_APPLIED && !may_step(batch->group, &why))
-        as_outcome_init_local(&outcome, AS_REASON_CONFLICT, why);
-    if (outcome.reason == AS_REASON_APPLIED)
-        sift(batch, view);
-    for (size_t i = 0; i < batch->count && outcome.reason != AS_REASON_APPLIED; i++)
-        if (batch->items[i]->state == READY)
-            fail_to_delete(batch->items[i], &outcome);
-    if (outcome.reason == AS_REASON_APPLIED && batch->count > 0)
-        send(batch, view);
-    else
-        free_batch(batch);
-}
-
-/* One request at a time for a group; those that were accepted are waited for side by side. */
-static bool is_sending(const struct group *group)
-{
-    const struct batch *batch;
-    LIST_FOREACH (batch, &group->leave->batches, entry)
-        if (batch->group == group && !(batch->removal && as_removal_is_sent(batch->removal)))
-            return true;
-    return false;
-}
-
-static int compare_decisions(const void *a, const void *b)
-{
-    const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
-    const int order = strcmp(left->decision, right->decision);
-    return order ? order : strcmp(left->id, right->id);
-}
-
-static bool can_be_deleted(const struct leaving *item)
-{
-    return item->state == READY && item->delete.us <= get_mono(item->group->leave).us;
-}
-
-static void delete_ready(struct group *group)
-{
-    struct as_leave *leave = group->leave;
-    const size_t room = (size_t)count_those(group, can_be_deleted);
-    struct leaving *item;
-    if (room == 0 || is_sending(group))
-        return;
-    struct batch *batch = as_xcalloc(1, sizeof(*batch));
-    batch->group = group;
-    batch->items = as_xcalloc(room, sizeof(struct leaving *));
-    batch->ids = as_xcalloc(room, sizeof(*batch->ids));
-    batch->nodes = as_xcalloc(room, sizeof(*batch->nodes));
-    LIST_FOREACH (item, &group->nodes, entry)
-        if (can_be_deleted(item)) {
-            item->pins++;
-            batch->items[batch->count++] = item;
-        }
-    qsort(batch->items, batch->count, sizeof(struct leaving *), compare_decisions);
-    as_ulid_print(get_wall(leave), &leave->random, batch->id);
-    LIST_INSERT_HEAD(&leave->batches, batch, entry);
-    as_account_init_talk(leave->account, &batch->talk);
-    batch->talk.verb = AS_GROUP_READ;
-    batch->talk.group = group->ref;
-    batch->call = as_account_start(leave->account, &batch->talk, group_read, batch);
 }
 
 /* ---- looking and emptying ---- */
@@ -658,7 +405,7 @@ static void looked(void *context, const struct as_drain_result *result)
     switch (result->end) {
     case AS_DRAIN_DONE:
     case AS_DRAIN_NO_NODE: item->state = READY; break;
-    case AS_DRAIN_NOT_YET: try_later(item, result->outcome.retry_after_us); break;
+    case AS_DRAIN_NOT_YET: leave_try_later(item, result->outcome.retry_after_us); break;
     case AS_DRAIN_UNMARKED:
     case AS_DRAIN_FAILED:
     case AS_DRAIN_STUCK: end_kept(item, why); break;
@@ -669,7 +416,7 @@ static void looked(void *context, const struct as_drain_result *result)
 static bool find_task(const struct leaving *item, enum as_drain_task *task_out)
 {
     const struct group *group = item->group;
-    const int64_t age = get_wall(group->leave).us - item->marked_at.us;
+    const int64_t age = leave_get_wall(group->leave).us - item->marked_at.us;
     *task_out = group->drain == AS_NODES_DRAIN_TRUE ? AS_DRAIN_EMPTY : AS_DRAIN_CHECK;
     if (group->drain != AS_NODES_DRAIN_WAIT || age >= group->drain_timeout_us)
         return true;
@@ -687,7 +434,7 @@ static void look(struct leaving *item)
         .timeout_us = group->drain_timeout_us,
         .grace_us = group->grace_us,
     };
-    if (item->next.us > get_mono(group->leave).us)
+    if (item->next.us > leave_get_mono(group->leave).us)
         return;
     if (!item->node) {
         item->state = READY;
@@ -705,15 +452,15 @@ static void step_group(struct group *group)
     struct leaving *item, *next;
     const bool is_gone =
         as_access_get_leave_permit(group->leave->env, group->ref->id, &why) == AS_LEAVE_GONE;
-    LIST_FOREACH_SAFE (item, &group->nodes, entry, next)
-        if (is_gone && is_leaving(item))
-            put_back(item, "no rule leads to its group any more");
-    if (!may_step(group, &why))
+    LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
+    if (is_gone && is_leaving(item))
+        leave_put_back(item, "no rule leads to its group any more");
+    if (!leave_may_step(group, &why))
         return;
     LIST_FOREACH (item, &group->nodes, entry)
         if (item->state == WAITS)
             look(item);
-    delete_ready(group);
+    leave_delete_ready(group);
 }
 
 static void step(void *context)
@@ -724,7 +471,7 @@ static void step(void *context)
     LIST_FOREACH (group, &leave->groups, entry)
         step_group(group);
     LIST_FOREACH (group, &leave->groups, entry)
-        if (count_those(group, is_leaving) > 0)
+        if (leave_count(group, is_leaving) > 0)
             wake(leave);
 }
 
@@ -742,7 +489,7 @@ struct as_leave *as_leave_new(const struct as_access_env *env, struct as_account
     struct as_leave *leave = as_xcalloc(1, sizeof(*leave));
     leave->env = env;
     leave->account = account;
-    as_random_init(&leave->random, (uint64_t)get_wall(leave).us);
+    as_random_init(&leave->random, (uint64_t)leave_get_wall(leave).us);
     LIST_INIT(&leave->groups);
     LIST_INIT(&leave->batches);
     return leave;
@@ -778,7 +525,7 @@ struct as_leave *as_leave_free(struct as_leave *leave)
         return NULL;
     leave->env->loop->cancel_timer(leave->env->loop, leave->timer);
     while ((batch = LIST_FIRST(&leave->batches)))
-        free_batch(batch);
+        leave_free_batch(batch);
     while ((group = LIST_FIRST(&leave->groups))) {
         while ((item = LIST_FIRST(&group->nodes))) {
             if (item->returning && --item->returning->open == 0)

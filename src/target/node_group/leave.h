@@ -1,6 +1,6 @@
 /*
- * Nodes that are marked to leave their groups: emptying and deleting them goes on in the background,
- * node by node, while their groups are decided as usual. Of one provider's account.
+ * Nodes that are marked to leave their groups: emptying and deleting them goes on in the
+ * background, node by node, while their groups are decided as usual. Of one provider's account.
  *
  * The marks are the memory: what another process has marked is found when the group is read, and is
  * gone on with. Each step first asks for the term, the kill switch and the target's permit
@@ -38,10 +38,10 @@ struct as_leave_group { /* borrowed for a call */
 };
 
 struct as_leave_sight {
-    int32_t size;          /* the provider's size less what leaves */
-    int32_t max;           /* the provider's maximum, for this size; -1: none */
-    int32_t returnable;    /* nodes that growth can have back */
-    as_maybe_time failed;  /* when a node was last put back */
+    int32_t size;         /* the provider's size less what leaves */
+    int32_t max;          /* the provider's maximum, for this size; -1: none */
+    int32_t returnable;   /* nodes that growth can have back */
+    as_maybe_time failed; /* when a node was last put back */
 };
 
 /* The group and its nodes have just been read, one node for each instance. Finds marks of earlier

@@ -294,7 +294,7 @@ static const char *find_closed(const struct call *call)
     if (wanted->to > wanted->from)
         return wanted->to - wanted->from > call->sight.returnable ? view->no_growth : NULL;
     return wanted->is_take_back && as_group_count_present(view) < view->size ? NULL
-                                                                              : view->no_removal;
+                                                                             : view->no_removal;
 }
 
 /* Whether the group's present state does not allow the change: then the call is refused. */
@@ -322,14 +322,12 @@ static bool find_obstacle(struct call *call)
 
 static bool is_controlled(struct call *call)
 {
-    const char *controller = call->talk.view.controller;
     struct as_error error = AS_ERROR_INIT;
-    if (!controller)
+    if (!call->talk.view.controller)
         return false;
     as_error_set(&error,
-                 "%s sets the size of this group: turn it off there, or do not scale the group "
-                 "here",
-                 controller);
+                 "%s sets the size of this group: turn it off there, or do not scale it here",
+                 call->talk.view.controller);
     refuse(call, AS_REASON_REJECTED, error.text);
     return true;
 }

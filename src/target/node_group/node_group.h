@@ -2,8 +2,8 @@
  * Target adapter: the node groups of one account of a cloud (provider/group.h has the providers).
  *
  * A group is scaled up by its size, and scaled down by instances that are chosen here. Where these
- * are nodes, they are marked, and leave in the background; the size does not count them any more. If
- * the provider does not reach the size in time, the observation has a `shortfall`, and the group
+ * are nodes, they are marked, and leave in the background; the size does not count them any more.
+ * If the provider does not reach the size in time, the observation has a `shortfall`, and the group
  * accepts no growth for a while; this pause doubles each time.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_NODE_GROUP_H

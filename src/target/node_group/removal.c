@@ -269,8 +269,7 @@ struct as_removal *as_removal_start(const struct as_removal_request *request,
     removal->from = request->view->size;
     removal->has_names = !request->view->node_label;
     memcpy(removal->version, request->view->version, sizeof(removal->version));
-    removal->are_gone =
-        as_arena_alloc(&removal->arena, request->count, sizeof(*removal->are_gone));
+    removal->are_gone = as_arena_alloc(&removal->arena, request->count, sizeof(*removal->are_gone));
     removal->stays = as_arena_alloc(&removal->arena, request->count, sizeof(*removal->stays));
     as_account_init_talk(request->account, &removal->talk);
     talk(removal, AS_GROUP_REMOVE, removed);

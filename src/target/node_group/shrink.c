@@ -77,8 +77,8 @@ static void removed(void *context, const struct as_removal_result *result)
     shrink->result.outcome = result->outcome;
     shrink->result.attempts = result->attempts;
     shrink->result.call = result->call;
-    shrink->result.reached = shrink->request.wanted->from -
-                             (int32_t)(is_done ? shrink->chosen_count : result->gone);
+    shrink->result.reached =
+        shrink->request.wanted->from - (int32_t)(is_done ? shrink->chosen_count : result->gone);
     if (result->outcome.reason == AS_REASON_APPLIED && !*result->outcome.message)
         as_outcome_set_message(&shrink->result.outcome, shrink->words);
     finish(shrink);

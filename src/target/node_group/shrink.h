@@ -1,7 +1,7 @@
 /*
- * Scales a node group down: chooses instances. If they are nodes of a cluster, these are marked, and
- * leave in the background (leave.h); else the provider deletes the instances together with the size,
- * and is waited for. If a node cannot be marked, its instance stays, and the size with it.
+ * Scales a node group down: chooses instances. If they are nodes of a cluster, these are marked,
+ * and leave in the background (leave.h); else the provider deletes the instances together with the
+ * size, and is waited for. If a node cannot be marked, its instance stays, and the size with it.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H
 #define ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H

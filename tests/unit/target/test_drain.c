@@ -1,6 +1,6 @@
 /*
- * Marking and emptying nodes against a scripted API server: each step, each of its failures, and that
- * each failure undoes our changes and nothing else.
+ * Marking and emptying nodes against a scripted API server: each step, each of its failures, and
+ * that each failure undoes our changes and nothing else.
  */
 #include "drain/drain.h"
 
@@ -243,8 +243,8 @@ Test(drain, a_look_changes_nothing)
 Test(drain, a_node_whose_mark_somebody_removed_is_theirs)
 {
     static const enum as_drain_task tasks[] = {AS_DRAIN_EMPTY, AS_DRAIN_LOOK, AS_DRAIN_CHECK};
-    static const char *const nodes[] = {NODE, NODE_WITH("n1", MARK_OF("you", "true"), TAINTED,
-                                                        "True")};
+    static const char *const nodes[] = {NODE,
+                                        NODE_WITH("n1", MARK_OF("you", "true"), TAINTED, "True")};
     answer("GET", "/api/v1", 200, CORE("v1"));
     for (size_t i = 0; i < AS_ARRAY_SIZE(tasks); i++) {
         for (size_t j = 0; j < AS_ARRAY_SIZE(nodes); j++) {
@@ -923,9 +923,9 @@ Test(drain, a_mark_is_left_to_who_goes_on_with_it_as_long_as_its_target_is_there
 /* An earlier version did not say which target it was for. */
 #define OLD_MARK                                                                                   \
     NODE_WITH("n1",                                                                                \
-              ",\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":"                           \
+              ",\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":"                          \
               "\\\"2026-11-21T10:00:00Z\\\",\\\"cordoned\\\":true,\\\"decision\\\":"               \
-              "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\"}\"}",                                          \
+              "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\"}\"}",                                         \
               TAINTED, "True")
 
 Test(drain, a_mark_of_an_earlier_version_is_nobodys_if_no_group_has_the_node)

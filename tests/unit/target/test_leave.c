@@ -1,7 +1,7 @@
 /*
- * Nodes that leave in the background, against a fake Auto Scaling group whose instances are nodes of a
- * fake cluster. Promises: a decrease is done with its marks; a growth has marked nodes back at once;
- * each step asks for a permit; another process goes on with what it finds.
+ * Nodes that leave in the background, against a fake Auto Scaling group whose instances are nodes
+ * of a fake cluster. Promises: a decrease is done with its marks; a growth has marked nodes back at
+ * once; each step asks for a permit; another process goes on with what it finds.
  */
 #include "node_group/node_group.h"
 
@@ -19,7 +19,7 @@
 
 #define NODES_MAX 500
 
-struct machine { /* an instance i-000 and its node n-000 */
+struct machine {                                          /* an instance i-000 and its node n-000 */
     bool is_gone, has_no_node, is_not_ready, is_stubborn; /* stubborn: a budget keeps its pod */
     bool has_pod;
     bool is_cordoned, is_tainted;
@@ -119,11 +119,11 @@ static struct world_answer serve_cloud(const char *body)
 static int print_node(int i, char *out, size_t size)
 {
     const struct machine *machine = &machines[i];
-    json_t *node = json_pack(
-        "{s:s, s:{s:s, s:s, s:{}}, s:{s:s, s:b, s:[]}, s:{s:[{s:s, s:s}]}}", "kind", "Node",
-        "metadata", "name", "n-000", "resourceVersion", "7", "annotations", "spec", "providerID",
-        "aws:///z/i-000", "unschedulable", machine->is_cordoned, "taints", "status", "conditions",
-        "type", "Ready", "status", machine->is_not_ready ? "Unknown" : "True");
+    json_t *node = json_pack("{s:s, s:{s:s, s:s, s:{}}, s:{s:s, s:b, s:[]}, s:{s:[{s:s, s:s}]}}",
+                             "kind", "Node", "metadata", "name", "n-000", "resourceVersion", "7",
+                             "annotations", "spec", "providerID", "aws:///z/i-000", "unschedulable",
+                             machine->is_cordoned, "taints", "status", "conditions", "type",
+                             "Ready", "status", machine->is_not_ready ? "Unknown" : "True");
     char name[16], id[32];
     snprintf(name, sizeof(name), "n-%03d", i);
     snprintf(id, sizeof(id), "aws:///z/i-%03d", i);
@@ -158,8 +158,7 @@ static struct world_answer list_nodes(void)
 static void patch_node(struct machine *machine, const char *body)
 {
     json_t *patch = json_loads(body, 0, NULL);
-    const json_t *annotations =
-        json_object_get(json_object_get(patch, "metadata"), "annotations");
+    const json_t *annotations = json_object_get(json_object_get(patch, "metadata"), "annotations");
     const json_t *spec = json_object_get(patch, "spec");
     const char *mark = json_string_value(json_object_get(annotations, "alertscaler.io/drain"));
     snprintf(machine->mark, sizeof(machine->mark), "%s", mark ? mark : "");

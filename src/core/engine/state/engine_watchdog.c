@@ -40,7 +40,8 @@ bool watchdog_proves(const struct as_engine *engine, struct as_moment moment)
 {
     const int64_t within = engine->config.watchdog_within_us;
     const int64_t spread = within < WATCHDOG_SPREAD_US ? within : WATCHDOG_SPREAD_US;
-    return watchdog_is_alive(engine, engine->mono) && engine->watchdog_seen.us - moment.mono.us >= spread;
+    return watchdog_is_alive(engine, engine->mono) &&
+           engine->watchdog_seen.us - moment.mono.us >= spread;
 }
 
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b)

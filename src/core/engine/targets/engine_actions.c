@@ -36,7 +36,8 @@ static void set_cause(struct target *target, const struct intent *intent)
     target->cause.rule = as_xstrdup(intent->rule);
 }
 
-/* `returned`: how many came back that were to leave: no increase, but a decrease that ended early. */
+/* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
+ */
 static void note_change(const struct as_engine *engine, struct target *target,
                         const struct intent *intent, int32_t returned)
 {
@@ -265,8 +266,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
     if (result->is_partial)
         intent->to = record->to = result->reached;
     const bool is_asked = intent->to < intent->from || intent->to - intent->from > result->returned;
-    const char *told =
-        is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
+    const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
     if (told)
         record->message = told;
     if (result->is_shortage && intent->to > intent->from)

@@ -142,8 +142,8 @@ static bool is_locked(const struct as_engine *engine, const struct target *targe
     /* the present locks are unknown: any remembered one may count */
     const int64_t keep = target->keep_us;
     return lasts(engine, target->last_up, keep) || lasts(engine, target->last_down, keep) ||
-           lasts(engine, target->last_return, keep) ||
-           lasts(engine, target->dry_last_up, keep) || lasts(engine, target->dry_last_down, keep);
+           lasts(engine, target->last_return, keep) || lasts(engine, target->dry_last_up, keep) ||
+           lasts(engine, target->dry_last_down, keep);
 }
 
 static void unlock(struct as_engine *engine, struct deed *deed)

@@ -108,10 +108,9 @@ static int64_t get_refresh_us(const struct as_engine *engine)
 /* When the locks of a target that nothing uses can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
-    const struct as_moment moments[] = {target->last_up,       target->last_down,
-                                        target->dry_last_up,   target->dry_last_down,
-                                        target->growth.failed, target->last_step_down,
-                                        target->last_return};
+    const struct as_moment moments[] = {
+        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
+        target->growth.failed, target->last_step_down, target->last_return};
     as_mono_time forget = {INT64_MIN};
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget.us =
