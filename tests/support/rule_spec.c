@@ -56,7 +56,9 @@ static struct as_target_config make_target(const struct target_spec *spec)
                    .tolerance_up = 0.1,
                    .tolerance_down = 0.1,
                    .enforce_bounds = spec->enforce_bounds},
-        .nodes = {.grace_us = -1, .ready_timeout_us = 10 * AS_US_PER_MIN},
+        .nodes = {.cluster = spec->is_group ? as_xstrdup("default") : NULL,
+                  .grace_us = -1,
+                  .ready_timeout_us = 10 * AS_US_PER_MIN},
         .dry_run = spec->dry_run,
     };
     if (spec->behavior) {

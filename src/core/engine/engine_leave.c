@@ -41,7 +41,7 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
         return "";
     if (engine->stopping)
         return "alertscaler stops";
-    if (engine->config.dry_run)
+    if (engine->config.dry_run || target->config->dry_run)
         return "dry run";
     if (pauses_find(engine, target))
         return "paused";

@@ -98,8 +98,6 @@ static void free_call(struct call *call)
     free(call);
 }
 
-/* ---- outcomes ---- */
-
 static void take_outcome(struct call *call)
 {
     call->attempts += call->talk.talk.sent;
@@ -157,8 +155,6 @@ static void finish(struct call *call)
         tell_observed(call);
     free_call(call);
 }
-
-/* ---- talks ---- */
 
 static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
 {
@@ -331,8 +327,6 @@ static bool is_controlled(struct call *call)
     refuse(call, AS_REASON_REJECTED, error.text);
     return true;
 }
-
-/* ---- nodes ---- */
 
 /* The cluster whose nodes are the instances, if any. False after refusing the call. */
 static bool find_cluster(struct call *call)
@@ -525,8 +519,6 @@ static void was_read(void *context)
     else
         finish(call);
 }
-
-/* ---- port ---- */
 
 static struct call *new_call(struct as_target_port *port, uint64_t ticket,
                              const struct as_target_ref *ref, void *context)
