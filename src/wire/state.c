@@ -333,6 +333,8 @@ static void check_target(struct reader *reader, const struct document *document,
     state->uid = document->uid ? document->uid : "";
     if (!has(reader, "last_step_down"))
         state->last_step_down = find_step_down(state);
+    if (!has(reader, "last_return"))
+        state->last_return = AS_MOMENT_NEVER;
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open)) && !state->ref)

@@ -42,7 +42,7 @@ static void note_change(const struct as_engine *engine, struct target *target,
                         const struct intent *intent, int32_t returned)
 {
     const struct as_moment now = moment_now(engine);
-    if (intent->to < intent->from)
+    if (intent->to <= intent->from) /* equal: a decrease in vain */
         target->last_down = target->last_step_down = now;
     else if (intent->to - intent->from > returned)
         target->last_up = now;
@@ -265,7 +265,8 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
     const bool is_taken_back = growth_is_taken_back(target, intent);
     if (result->is_partial)
         intent->to = record->to = result->reached;
-    const bool is_asked = intent->to < intent->from || intent->to - intent->from > result->returned;
+    const bool is_asked =
+        intent->to <= intent->from || intent->to - intent->from > result->returned;
     const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
     if (told)
         record->message = told;
