@@ -105,9 +105,13 @@ static int new_targets(struct as_outside *outside, const struct as_settings *set
     return as_target_registry_new(settings, &outside->env, targets_out, error);
 }
 
-static void set_permit(struct as_outside *outside, as_permit_fn *get_permit, void *context)
+static void set_permit(struct as_outside *outside, as_permit_fn *get_permit,
+                       as_leave_permit_fn *get_leave_permit, as_nodes_record_fn *record_nodes,
+                       void *context)
 {
     outside->env.get_permit = get_permit;
+    outside->env.get_leave_permit = get_leave_permit;
+    outside->env.record_nodes = record_nodes;
     outside->env.permit_context = context;
 }
 
@@ -318,6 +322,7 @@ static const struct as_adapters adapters = {
     .new_targets = new_targets,
     .recover_targets = as_target_registry_recover,
     .visit_facts = as_target_registry_visit_facts,
+    .retire_targets = as_target_registry_retire,
     .set_permit = set_permit,
     .new_source = new_source,
     .new_leader = new_leader,

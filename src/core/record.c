@@ -13,6 +13,13 @@ const char *as_incident_event_get_word(enum as_incident_event event)
     return words[event];
 }
 
+const char *as_nodes_event_get_word(enum as_nodes_event event)
+{
+    static const char *const words[] = {
+        [AS_NODES_MARKED] = "marked", [AS_NODES_REMOVED] = "removed", [AS_NODES_KEPT] = "kept"};
+    return words[event];
+}
+
 const char *as_record_kind_get_word(enum as_record_kind kind)
 {
     static const char *const words[AS_RECORD_KIND_COUNT] = {
@@ -21,6 +28,7 @@ const char *as_record_kind_get_word(enum as_record_kind kind)
         [AS_RECORD_REPEAT] = "repeat",   [AS_RECORD_DECISION] = "decision",
         [AS_RECORD_ACTION] = "action",   [AS_RECORD_INCIDENT] = "incident",
         [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
+        [AS_RECORD_NODES] = "nodes",
     };
     return words[kind];
 }

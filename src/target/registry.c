@@ -27,6 +27,7 @@ struct row {
     const struct as_target_kind *kind;
     const char *name;            /* of the cluster or provider */
     struct as_target_port *port; /* NULL: `missing` says why */
+    bool is_group;               /* it is a cloud's */
     struct as_error missing;
 };
 
@@ -290,6 +291,7 @@ static void open_node_groups(struct registry *registry, struct row *row,
             return;
         }
     }
+    row->is_group = true;
     row->port = as_node_group_new(provider, settings, registry->env, &registry->clusters, cluster);
 }
 
@@ -333,12 +335,22 @@ static void recovered(void *context, const struct as_outcome *outcome, unsigned 
     struct as_cluster_link *cluster = context;
     const bool has_failed = outcome->reason != AS_REASON_APPLIED;
     if (has_failed && strcmp(cluster->told, outcome->message) != 0)
-        as_log(AS_LOG_WARN, "nodes that a drain left cordoned cannot be given back yet",
+        as_log(AS_LOG_WARN, "nodes that were marked to leave cannot be given back yet",
                AS_F("cluster", cluster->name), AS_F("error", outcome->message));
     if (undone > 0)
-        as_log(AS_LOG_WARN, "nodes that a drain had left cordoned take pods again",
+        as_log(AS_LOG_WARN, "nodes that were marked to leave take pods again",
                AS_F("cluster", cluster->name), AS_FI("nodes", undone));
     memcpy(cluster->told, has_failed ? outcome->message : "", has_failed ? AS_MESSAGE_SIZE : 1);
+}
+
+void as_target_registry_retire(struct as_target_port *port)
+{
+    struct registry *registry = (struct registry *)port;
+    for (size_t i = 0; i < registry->row_count; i++) {
+        struct row *row = &registry->rows[i];
+        if (row->port && row->is_group)
+            as_node_group_retire(row->port);
+    }
 }
 
 void as_target_registry_recover(struct as_target_port *port)

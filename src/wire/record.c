@@ -182,6 +182,28 @@ void as_record_encode_denied(const struct as_record_header *header,
     end(&writer);
 }
 
+void as_record_encode_nodes(const struct as_record_header *header,
+                            const struct as_nodes_record *record, struct as_buf *out,
+                            struct as_record_places *places_out)
+{
+    struct writer writer;
+    begin(&writer, out, places_out);
+    member(&writer, "decision", record->decision);
+    member(&writer, "event", as_nodes_event_get_word(record->event));
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_NODES));
+    member(&writer, "message", record->message);
+    key(&writer, "nodes");
+    as_json_begin_array(&writer.json);
+    for (size_t i = 0; i < record->node_count; i++)
+        write_text(&writer.json, record->nodes[i]);
+    as_json_end_array(&writer.json);
+    member(&writer, "target", record->target);
+    member(&writer, "target_name", record->target_name);
+    member_time(&writer, header->time);
+    end(&writer);
+}
+
 static const char *get_outcome_word(const struct as_alert_outcome *outcome)
 {
     return outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);

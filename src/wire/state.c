@@ -149,6 +149,7 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("key", TEXT, document, key), .is_optional = true},
     {STATE_ROW("kind", TEXT, document, kind), .is_optional = true},
     {STATE_ROW("last_down", MOMENT, document, target.last_down)},
+    {STATE_ROW("last_return", MOMENT, document, target.last_return), .is_optional = true},
     {STATE_ROW("last_step_down", MOMENT, document, target.last_step_down), .is_optional = true},
     {STATE_ROW("last_up", MOMENT, document, target.last_up)},
     {STATE_ROW_OBJECT("ordered", OBJECT, document, target.ordered, ordered_rows),
@@ -355,6 +356,8 @@ static void check_target(struct reader *reader, const struct document *document,
     state->uid = document->uid ? document->uid : "";
     if (!has(reader, "last_step_down"))
         state->last_step_down = find_step_down(state);
+    if (!has(reader, "last_return"))
+        state->last_return = AS_MOMENT_NEVER;
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open)) && !state->ref)

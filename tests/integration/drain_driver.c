@@ -3,7 +3,8 @@
  * talked to.
  *
  *   {"ticket": 1, "op": "nodes", "instances": ["i-1", "i-2"]}
- *   {"ticket": 2, "op": "drain", "node": "n1", "instance": "i-1", "timeout_ms": 20000}
+ *   {"ticket": 2, "op": "mark", "node": "n1", "instance": "i-1"}
+ *   {"ticket": 2, "op": "empty", "node": "n1", "instance": "i-1", "timeout_ms": 20000}
  *   {"ticket": 3, "op": "undo", "node": "n1"}
  *   {"ticket": 4, "op": "recover"}
  *
@@ -43,14 +44,15 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
     json_t *answer = make_answer(context, outcome), *list = json_array();
     for (size_t i = 0; i < count; i++) {
         const struct as_candidate_node *node = &nodes[i].node;
-        json_array_append_new(
-            list, nodes[i].is_found
-                      ? json_pack("{s:s, s:b, s:b, s:I, s:f, s:s?, s:s?, s:s?}", "name", node->name,
-                                  "ready", node->is_ready, "cordoned", node->is_cordoned, "pods",
-                                  (json_int_t)node->pod_count, "cpu",
-                                  node->requests[AS_RESOURCE_CPU], "blocking", node->blocking_pod,
-                                  "keep", node->keep, "mark", nodes[i].mark)
-                      : json_null());
+        json_array_append_new(list, nodes[i].is_found
+                                        ? json_pack("{s:s, s:b, s:b, s:I, s:f, s:s?, s:s?, s:s?}",
+                                                    "name", node->name, "ready", node->is_ready,
+                                                    "cordoned", node->is_cordoned, "pods",
+                                                    (json_int_t)node->pod_count, "cpu",
+                                                    node->requests[AS_RESOURCE_CPU], "blocking",
+                                                    node->blocking_pod, "keep", node->keep, "mark",
+                                                    nodes[i].mark ? nodes[i].mark->decision : NULL)
+                                        : json_null());
     }
     json_object_set_new(answer, "nodes", list);
     driver_answer(answer);
@@ -59,9 +61,9 @@ static void nodes_read(void *context, const struct as_outcome *outcome,
 static void drained(void *context, const struct as_drain_result *result)
 {
     static const char *const ends[] = {
-        [AS_DRAIN_DONE] = "done",     [AS_DRAIN_NO_NODE] = "no_node",
-        [AS_DRAIN_FAILED] = "failed", [AS_DRAIN_CANCELLED] = "cancelled",
-        [AS_DRAIN_STUCK] = "stuck",
+        [AS_DRAIN_DONE] = "done",         [AS_DRAIN_NO_NODE] = "no_node",
+        [AS_DRAIN_NOT_YET] = "not_yet",   [AS_DRAIN_FAILED] = "failed",
+        [AS_DRAIN_UNMARKED] = "unmarked", [AS_DRAIN_STUCK] = "stuck",
     };
     json_t *answer = make_answer(context, &result->outcome);
     json_object_set_new(answer, "end", json_string(ends[result->end]));
@@ -104,9 +106,12 @@ static void carry_out(const json_t *command)
         as_drain_recover(drains, recovered, ticket);
     } else {
         const struct as_drain_request request = {
+            .task = strcmp(op, "mark") == 0 ? AS_DRAIN_MARK : AS_DRAIN_EMPTY,
             .node = driver_get_text(command, "node"),
             .provider_id = driver_get_text(command, "instance"),
-            .decision_id = driver_get_text(command, "decision"),
+            .target = "", /* as earlier versions */
+            .decision_id = "01HD",
+            .evicts = true,
             .timeout_us = json_integer_value(json_object_get(command, "timeout_ms")) * AS_US_PER_MS,
             .grace_us = -1,
         };

@@ -8,11 +8,9 @@ import pytest
 
 from harness.auto_scaling import REGION, SHORTAGE, AutoScaling
 from harness.azure import CLIENT, SECRET, SUBSCRIPTION, TENANT, FakeAzure
-from harness.nodes import budget_path, is_in_service, is_marked, make_budget, make_pod
+from harness.nodes import MARK, budget_path, is_in_service, is_marked, make_budget, make_pod, read
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
-
-LEFT = "nodes that a drain had left cordoned take pods again"
 
 
 def fire(daemon, name, *status):
@@ -180,11 +178,6 @@ class Workers:
     def marked(self):
         return [n for n in self.nodes if is_marked(self.plane, n)]
 
-    def wait_marked(self):
-        """The node that is drained, and the other."""
-        (node,) = eventually(self.marked, what="a node is drained")
-        return node, next(n for n in self.nodes if n != node)
-
     def in_service(self):
         return all(is_in_service(self.plane, n) for n in self.nodes)
 
@@ -196,14 +189,27 @@ class Workers:
     def allow_one(self):
         self.plane.admin.patch(self.path, {"spec": {"minAvailable": 1}})
 
+    def wait_leaving(self, daemon):
+        """The action is done with the mark: which node leaves, and the record that says so."""
+        record = daemon.wait_record("action", 90, outcome="applied")
+        assert (record["from"], record["to"]) == (2, 1)
+        (told,) = daemon.records("nodes", event="marked")
+        assert told["decision"] == record["decision"] and told["target"] == record["target"] and told["target_name"] == "workers"
+        (node,) = told["nodes"]
+        assert self.marked() == [node]
+        return node
+
     def assert_shrunk(self, daemon):
         """One is gone, and was empty then; the other was left alone."""
         record = daemon.wait_record("action", 90, outcome="applied")
         assert (record["from"], record["to"]) == (2, 1)
+        told = daemon.wait_record("nodes", 180, event="removed")
+        assert told["decision"] == record["decision"]
         ((gone, _),) = [(n, i) for n, i in self.nodes.items() if [i] == self.group.removed]
         (other,) = [n for n in self.nodes if n != gone]
         assert self.group.size == 1 and not self.left_with_pods and not self.pods(gone) and self.pods(other)
         assert is_marked(self.plane, gone) and is_in_service(self.plane, other)
+        assert told["nodes"] == [gone] and not daemon.records("nodes", event="kept")
 
 
 @pytest.fixture
@@ -221,22 +227,40 @@ def make(workers, make_aws):
 
 
 def test_a_node_is_emptied_before_its_instance_goes(make, workers):
+    """The action ends with the mark: the target goes on deciding, and counts the node no more."""
     daemon = make()
     fire(daemon, "Idle")
-    workers.wait_marked()
+    workers.wait_leaving(daemon)
     steadily(workers.untouched, 4, what="the budget holds it up")
-    assert not daemon.records("action")
+    assert daemon.target("workers")["replicas"] == 1
     workers.allow_one()
     workers.assert_shrunk(daemon)
+
+
+def test_a_surge_has_the_node_back_at_once(workers, make_aws):
+    """Nothing is asked of the provider, and no lock holds growth up."""
+    daemon = make_aws({"cluster": "default", "drain_timeout": "4m"}, clusters=workers.clusters)
+    fire(daemon, "Idle")
+    node = workers.wait_leaving(daemon)
+    daemon.write_rules(rules_for({"provider": "aws", "name": "workers-a"}, {"cluster": "default"}, by=1))
+    daemon.reload()
+    daemon.wait_record("reload")
+    fire(daemon, "Busy")
+    back = daemon.wait_record("action", 30, outcome="applied", **{"from": 1, "to": 2})
+    assert workers.in_service() and workers.untouched()
+    told = daemon.wait_record("nodes", event="kept")
+    assert told["nodes"] == [node] and told["message"] == "taken back: more are needed"
+    assert seconds(back["time"]) - seconds(told["time"]) < 5
+    assert not daemon.target("workers")["locked_until"]["up"]
 
 
 def test_a_budget_that_never_gives_way_keeps_the_instance(workers, make_aws):
     daemon = make_aws({"cluster": "default", "drain_timeout": "4s"}, clusters=workers.clusters)
     fire(daemon, "Idle")
-    record = daemon.wait_record("action", outcome="timeout")
-    assert "not empty after 4s: pod " in record["message"] and "disruption budget" in record["message"]
-    assert workers.untouched()
-    eventually(workers.in_service, what="the node takes pods again")
+    kept = daemon.wait_record("nodes", 90, event="kept")
+    assert "not empty after 4s: pod " in kept["message"] and "disruption budget" in kept["message"]
+    assert workers.untouched() and workers.in_service()
+    eventually(lambda: daemon.target("workers")["replicas"] == 2, 90, what="it counts again")
 
 
 def test_a_node_whose_instance_cannot_be_deleted_takes_pods_again(make, workers, aws):
@@ -244,10 +268,9 @@ def test_a_node_whose_instance_cannot_be_deleted_takes_pods_again(make, workers,
     workers.allow_one()
     daemon = make()
     fire(daemon, "Idle")
-    record = daemon.wait_record("action", outcome="forbidden")
-    assert "not authorized to perform: autoscaling:TerminateInstanceInAutoScalingGroup" in record["message"]
-    assert aws.size == 2 and not aws.removed
-    eventually(workers.in_service, what="the node takes pods again")
+    kept = daemon.wait_record("nodes", 90, event="kept")
+    assert "not authorized to perform: autoscaling:TerminateInstanceInAutoScalingGroup" in kept["message"]
+    assert aws.size == 2 and not aws.removed and workers.in_service()
 
 
 @pytest.mark.parametrize("late", [0, 1])
@@ -265,43 +288,66 @@ def test_instances_that_become_no_nodes_are_taken_back_by_name(workers, make_aws
     assert_backs_off(daemon, back, lambda: aws.size == 2 + late)
 
 
-def test_the_kill_switch_ends_a_drain(make, workers, tmp_path):
+def test_under_the_kill_switch_nothing_leaves(make, workers, tmp_path):
     stop = tmp_path / "switch" / "stop"
     stop.parent.mkdir()
     daemon = make(kill_switch={"file": str(stop)})
     fire(daemon, "Idle")
-    workers.wait_marked()
+    workers.wait_leaving(daemon)
     stop.write_text("the building burns\n")
-    record = daemon.wait_record("action", outcome="superseded")
-    assert "kill switch" in record["message"]
-    eventually(workers.in_service, what="the node takes pods again")
+    daemon.wait_record("command", command="pause")
     workers.allow_one()
-    fire(daemon, "Idle")
-    steadily(lambda: workers.untouched() and workers.in_service(), 5, what="nothing is done")
-    assert not daemon.records("action", outcome="applied")
+    steadily(workers.untouched, 5, what="nothing is evicted or deleted")
     stop.unlink()
     workers.assert_shrunk(daemon)
 
 
-def test_a_drain_whose_process_died_is_undone_and_begun_anew(make, workers):
+def test_a_paused_target_evicts_and_deletes_nothing(make, workers):
     daemon = make()
     fire(daemon, "Idle")
-    node, _ = workers.wait_marked()
+    workers.wait_leaving(daemon)
+    assert daemon.post("/api/v1/targets/workers/pause", b'{"reason": "a look at it"}').ok
+    workers.allow_one()
+    steadily(workers.untouched, 5, what="nothing is evicted or deleted")
+    assert daemon.post("/api/v1/targets/workers/resume", b'{"reason": "looked"}').ok
+    workers.assert_shrunk(daemon)
+
+
+def test_who_starts_after_a_kill_goes_on(make, workers):
+    """Between mark and deletion: nothing is done twice, and nothing else leaves."""
+    daemon = make()
+    fire(daemon, "Idle")
+    node = workers.wait_leaving(daemon)
     daemon.kill()
     assert workers.marked() == [node] and workers.untouched()
     daemon.start()
-    eventually(lambda: LEFT in daemon.process.log_text(), what=LEFT)
-    steadily(workers.untouched, 3, what="the budget holds it up")
+    steadily(lambda: workers.untouched() and workers.marked() == [node], 5, what="the budget holds it up")
     workers.allow_one()
     workers.assert_shrunk(daemon)
     assert len(daemon.records("action", outcome="applied")) == 1
+
+
+def test_a_drain_of_an_earlier_version_goes_on(make, workers):
+    """Its mark names no target, and its action is not done yet: it was killed in the middle of it."""
+    mark = {"at": "2026-11-23T10:00:00Z", "cordoned": True, "decision": "01JDCE00000000000000000000"}
+    daemon = make()
+    fire(daemon, "Idle")
+    node = workers.wait_leaving(daemon)
+    daemon.kill()
+    mark["owner"] = json.loads(read(workers.plane, node)["metadata"]["annotations"][MARK])["owner"]
+    workers.plane.admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {MARK: json.dumps(mark)}}})
+    daemon.start()
+    steadily(lambda: workers.untouched() and workers.marked() == [node], 5, what="the budget holds it up")
+    workers.allow_one()
+    told = daemon.wait_record("nodes", 120, event="removed")
+    assert told["nodes"] == [node] and told["decision"] == mark["decision"]
 
 
 @pytest.mark.parametrize("how", ["signal", "post", "other-rules"])
 def test_a_drain_goes_on_over_a_reload(make, workers, how):
     daemon = make()
     fire(daemon, "Idle")
-    workers.wait_marked()
+    workers.wait_leaving(daemon)
     if how == "other-rules":
         rules = rules_for({"provider": "aws", "name": "workers-a"}, {"cluster": "default", "drain_timeout": "3m"}, by=1)
         daemon.write_rules(rules)
@@ -316,18 +362,16 @@ def test_a_drain_goes_on_over_a_reload(make, workers, how):
     steadily(lambda: len(daemon.records("action")) == 1 and workers.group.size == 1, 3, what="it is recorded once")
 
 
-def test_a_stop_gives_a_drain_up(make, workers):
-    """At once, not after the time that a stop has: the node takes pods again, as nobody may ever start again."""
+def test_a_stop_leaves_the_mark_to_who_starts_next(make, workers):
+    """At once, not after the time that a stop has."""
     daemon = make()
     fire(daemon, "Idle")
-    workers.wait_marked()
+    node = workers.wait_leaving(daemon)
     begun = time.monotonic()
     daemon.stop()
     assert time.monotonic() - begun < 18
     assert "stopping with something under way" not in daemon.process.log_text()
-    (record,) = daemon.records("action")
-    assert record["outcome"] == "superseded" and record["message"].endswith("given up: alertscaler stops")
-    assert workers.untouched() and workers.in_service()
+    assert workers.untouched() and workers.marked() == [node]
     workers.allow_one()
     daemon.start()
     workers.assert_shrunk(daemon)

@@ -5,6 +5,7 @@
 #ifndef ALERTSCALER_ACCESS_ENV_H
 #define ALERTSCALER_ACCESS_ENV_H
 
+#include <alertscaler/core/nodes_record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/loop.h>
@@ -20,6 +21,18 @@ enum as_permit {
 
 typedef enum as_permit as_permit_fn(void *context);
 
+/* Whether nodes of a target that are marked to leave may go on leaving now. After HOLD, `why_out`
+ * is set. */
+enum as_leave_permit {
+    AS_LEAVE_GO,
+    AS_LEAVE_HOLD,
+    AS_LEAVE_GONE /* there is no such target any more: they stay */
+};
+typedef enum as_leave_permit as_leave_permit_fn(void *context, const char *target,
+                                                const char **why_out);
+/* For the action log: what has happened to nodes. Borrowed for the call. */
+typedef void as_nodes_record_fn(void *context, const struct as_nodes_record *record);
+
 struct as_access_env {
     struct as_http *http;
     struct as_loop *loop;
@@ -32,12 +45,22 @@ struct as_access_env {
     /* During a long action, called right before each request that changes something. NULL: all is
      * permitted. */
     as_permit_fn *get_permit;
+    as_leave_permit_fn *get_leave_permit; /* before each step of a node that leaves; NULL: GO */
+    as_nodes_record_fn *record_nodes;     /* NULL: not recorded */
     void *permit_context;
 };
 
 static inline enum as_permit as_access_get_permit(const struct as_access_env *env)
 {
     return env->get_permit ? env->get_permit(env->permit_context) : AS_PERMIT_ALL;
+}
+
+static inline enum as_leave_permit as_access_get_leave_permit(const struct as_access_env *env,
+                                                              const char *target,
+                                                              const char **why_out)
+{
+    return env->get_leave_permit ? env->get_leave_permit(env->permit_context, target, why_out)
+                                 : AS_LEAVE_GO;
 }
 
 static inline const char *as_permit_explain(enum as_permit permit)

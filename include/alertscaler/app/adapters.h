@@ -61,9 +61,14 @@ struct as_adapters {
     /* The clusters whose nodes and pods are watched and known. */
     void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
                         void *context);
-    /* For ports with long actions: tells what they may change at a moment. Call before
+    /* Other ports take over: these begin nothing of their own any more, and answer what was asked.
+     */
+    void (*retire_targets)(struct as_target_port *targets);
+    /* For what goes on by itself: tells what they may change at a moment. Call before
      * new_targets. */
-    void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit, void *context);
+    void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit,
+                       as_leave_permit_fn *get_leave_permit, as_nodes_record_fn *record_nodes,
+                       void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;

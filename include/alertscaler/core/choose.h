@@ -31,13 +31,21 @@ enum as_choose_strategy {
  * none. */
 enum as_nodes_pending { AS_NODES_PENDING_SELECTING, AS_NODES_PENDING_ANY };
 
+/* How a marked node leaves. */
+enum as_nodes_drain {
+    AS_NODES_DRAIN_FALSE, /* it is deleted */
+    AS_NODES_DRAIN_TRUE,  /* it is emptied at once, and deleted */
+    AS_NODES_DRAIN_WAIT   /* it is deleted once it is empty, or has been marked for too long */
+};
+
 struct as_node_template_config; /* core/nodes/node_template.h */
 
 /* `nodes` of a target: how its instances map to nodes of a cluster. */
 struct as_nodes_config {
     char *cluster; /* NULL (`none`): the instances are no nodes; choose by the provider's facts */
     enum as_choose_strategy choose;
-    bool drain;
+    enum as_nodes_drain drain;
+    int64_t drain_after_us; /* WAIT */
     int64_t drain_timeout_us;
     int64_t grace_us; /* of the pods; -1: each pod's own */
     int64_t ready_timeout_us;

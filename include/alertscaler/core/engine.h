@@ -200,6 +200,14 @@ struct as_pause_view {
 struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
                                          as_wall_time wall);
 
+/* Why nodes of a node group that are marked to leave must wait now: a pause, the kill switch, a dry
+ * run, a stop, or no proof that monitoring works (the watchdog, if there is one). NULL: they go on;
+ * "": there is no such group any more. */
+const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *target,
+                                          as_mono_time now);
+/* The target's name in the rule files; "" if it has none. */
+const char *as_engine_find_name(const struct as_engine *engine, const char *target);
+
 /* A snapshot for metrics and the API; pointers are valid until the next step. */
 struct as_target_view {
     const char *id, *name;

@@ -69,6 +69,7 @@ struct as_observation {
     const struct as_group_template *templates; /* of a pool: of groups with a node */
     size_t template_count;
     const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
+    as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
     char request_id[AS_REQUEST_ID_SIZE]; /* "": none */
@@ -109,6 +110,7 @@ struct as_scale_result {
     bool is_accepted;       /* accepted first, failed afterwards: counts as a step */
     bool is_partial;        /* counts as a step, but only to `reached`; the message says why */
     int32_t reached;
+    int32_t returned; /* a growth: how many nodes that were to leave are back in service */
     int http_status;
     int64_t retry_after_us;
     unsigned attempts;

@@ -31,16 +31,27 @@
 #define AS_NODES_PARALLEL   4
 #define AS_NODES_TIMEOUT_US (2 * AS_US_PER_MIN)
 
-/* Nodes of a cluster that are drained at a time; how often to check whether their pods are gone;
+/* Nodes of a cluster whose pods are evicted at a time; nodes that are looked at at a time, and
+ * marked, neither of which waits for evictions; how often to check whether their pods are gone;
  * how often and how long undoing is tried; when a pod that is being deleted counts as gone, counted
  * from the end of its grace period, as in Cluster Autoscaler. */
 #define AS_DRAINS_MAX        5
+#define AS_DRAIN_LOOKS_MAX   16
 #define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
 #define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
 #define AS_DRAIN_UNDO_TRIES  10
 #define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until the next look for nodes left behind */
 #define AS_DRAIN_LOST_POD_US (30 * AS_US_PER_S)
 #define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
+
+/* Nodes that are marked: how often what is due is begun; how long until the next try after what may
+ * pass, and until the next look whether a node is empty; how long after a mark of an earlier
+ * process was found no deletion is sent, as that process may have sent it; when a mark that names
+ * no target, of an earlier version, is nobody's. */
+#define AS_LEAVE_STEP_US   AS_US_PER_S
+#define AS_LEAVE_AGAIN_US  (15 * AS_US_PER_S)
+#define AS_LEAVE_FOUND_US  (30 * AS_US_PER_S)
+#define AS_LEAVE_ORPHAN_US (5 * AS_US_PER_MIN)
 
 /* Events on scaled objects: requests at a time, and per second on average (with a burst). */
 #define AS_KUBE_EVENTS_IN_FLIGHT 16

@@ -24,13 +24,16 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
 
 /*
- * Puts nodes back into service that a drain of an earlier process left cordoned. Call it once, when
- * a term begins, before anything is scaled. The result is logged.
+ * Puts nodes back into service that an earlier process marked and that nobody goes on with. Call it
+ * once, when a term begins, before anything is scaled. The result is logged.
  */
 void as_target_registry_recover(struct as_target_port *port);
 
 /* Each cluster whose nodes and pods are watched and have been listed. */
 void as_target_registry_visit_facts(const struct as_target_port *port, as_facts_visit_fn *visit,
                                     void *context);
+
+/* Another port takes over: begins no more steps of nodes that leave. */
+void as_target_registry_retire(struct as_target_port *port);
 
 #endif

@@ -25,6 +25,7 @@
 /* What we did to a node, and why. Texts are never NULL. */
 struct as_kube_node_mark {
     const char *owner, *decision;
+    const char *target; /* id of the group's target; "": not said, by an earlier version */
     as_wall_time at;
     bool has_cordoned; /* we cordoned it: it was not cordoned before */
 };

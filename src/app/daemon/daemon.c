@@ -210,7 +210,8 @@ int as_daemon_run(const struct as_daemon_options *options)
         as_api_new(&(struct as_api_config){daemon.instance, daemon.metrics, daemon_look, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
-    options->adapters->set_permit(daemon.outside, daemon_get_permit, &daemon);
+    options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,
+                                  daemon_record_nodes, &daemon);
     daemon.auth =
         as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,
                                              .base = daemon.base,

@@ -94,6 +94,27 @@ enum as_permit daemon_get_permit(void *context)
     return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }
 
+enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
+                                             const char **why_out)
+{
+    const struct daemon *daemon = context;
+    *why_out = "the state cannot be written";
+    if (!daemon->shell || daemon->failed)
+        return AS_LEAVE_HOLD;
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    const char *why =
+        as_engine_find_leave_obstacle(as_shell_get_engine(daemon->shell), target, now);
+    *why_out = why ? why : "";
+    return !why ? AS_LEAVE_GO : *why ? AS_LEAVE_HOLD : AS_LEAVE_GONE;
+}
+
+void daemon_record_nodes(void *context, const struct as_nodes_record *record)
+{
+    const struct daemon *daemon = context;
+    if (daemon->shell && !daemon->failed)
+        as_shell_record_nodes(daemon->shell, record);
+}
+
 /* Called within the shell, so everything is freed in a later turn. */
 void daemon_on_fenced(void *context)
 {

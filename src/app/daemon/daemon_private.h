@@ -126,7 +126,10 @@ bool daemon_is_leading(const struct daemon *daemon);
 void daemon_follow(struct daemon *daemon);       /* tells requests why there is no shell */
 bool daemon_may_act(void *context);              /* for the shell */
 void daemon_on_fenced(void *context);            /* for the shell */
-enum as_permit daemon_get_permit(void *context); /* for targets */
+enum as_permit daemon_get_permit(void *context); /* for targets, as these */
+enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
+                                             const char **why_out);
+void daemon_record_nodes(void *context, const struct as_nodes_record *record);
 /* Closes the state, releases the leadership, and leaves the loop. If that must wait, it is called
  * again later. */
 void daemon_end(struct daemon *daemon, int status);

@@ -169,6 +169,7 @@ void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config)
     const int64_t query_us = old_config->settings.prometheus.timeout_us; /* of any length */
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
     struct retired *retired = as_xcalloc(1, sizeof(*retired));
+    daemon->options->adapters->retire_targets(daemon->targets);
     retired->targets = daemon->targets;
     retired->source = daemon->source;
     retired->config = old_config;

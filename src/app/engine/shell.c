@@ -501,6 +501,17 @@ void as_shell_record_denied(struct as_shell *shell, const struct as_denied_recor
     append_own(shell, 0, &places);
 }
 
+void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record)
+{
+    struct as_record_places places;
+    struct as_nodes_record named = *record;
+    named.target_name = as_engine_find_name(shell->engine, record->target);
+    stamp(shell);
+    as_record_encode_nodes(&(struct as_record_header){shell->wall, shell->instance}, &named,
+                           scratch_clear(shell), &places);
+    append_own(shell, 0, &places);
+}
+
 void as_shell_stop(struct as_shell *shell)
 {
     run(shell, &(struct as_event){.kind = AS_EVENT_STOP});

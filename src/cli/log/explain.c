@@ -96,8 +96,9 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     if (strcmp(log_get_text(record, "kind"), "command") == 0)
         json_array_append(search->commands, record);
     /* An action without a decision: since then the size could not be read. */
-    const char *decision = log_get_text(record, "decision");
-    if (search->decision && strcmp(log_get_text(record, "kind"), "action") == 0 &&
+    const char *decision = log_get_text(record, "decision"), *kind = log_get_text(record, "kind");
+    const bool is_effect = strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0;
+    if (search->decision && is_effect &&
         (!*decision || strcmp(decision, log_get_text(search->decision, "id")) == 0))
         json_array_append(search->actions, record);
     return 0;

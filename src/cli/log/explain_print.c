@@ -380,11 +380,30 @@ static void print_gates(const struct explanation *told, FILE *out)
         fputc('\n', out);
 }
 
+/* What became of nodes that it chose. */
+static void print_nodes(const json_t *record, FILE *out)
+{
+    const json_t *nodes = json_object_get(record, "nodes"), *node;
+    size_t i;
+
+    put(out, "  ", log_get_text(record, "time"), ": ");
+    put(out, "", log_get_text(record, "event"), "");
+    json_array_foreach(nodes, i, node)
+        put(out, i ? ", " : " ", json_is_string(node) ? json_string_value(node) : "?", "");
+    if (*log_get_text(record, "message"))
+        put(out, ": ", log_get_text(record, "message"), "");
+    fputs(".\n", out);
+}
+
 static void print_action(json_t *action, FILE *out)
 {
     int32_t from, to;
     json_int_t http = json_integer_value(json_object_get(action, "http_status"));
 
+    if (strcmp(log_get_text(action, "kind"), "nodes") == 0) {
+        print_nodes(action, out);
+        return;
+    }
     put(out, "  ", log_get_text(action, "time"), ": ");
     if (log_get_size(action, "from", &from) && log_get_size(action, "to", &to))
         fprintf(out, "from %" PRId32 " to %" PRId32 ": ", from, to);

@@ -352,6 +352,16 @@ static void print_denied(const struct print *print, json_t *record)
         fprintf(print->out, " (%lld times)", get_number(record, "count"));
 }
 
+/* workers: kept n1, n2, chosen by 01K...: taken back */
+static void print_nodes(const struct print *print, json_t *record)
+{
+    put_target(print, record);
+    put_text_after(print, ": ", log_get_text(record, "event"));
+    put_texts(print, " ", json_object_get(record, "nodes"));
+    put_text_after(print, ", chosen by ", log_get_text(record, "decision"));
+    put_text_after(print, ": ", log_get_text(record, "message"));
+}
+
 /* Everything but the chain's members and those of all records. */
 static void print_other(const struct print *print, json_t *record)
 {
@@ -380,9 +390,16 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action}, {"command", print_command},   {"decision", print_decision},
-    {"denied", print_denied}, {"incident", print_incident}, {"notification", print_notification},
-    {"reload", print_reload}, {"repeat", print_repeat},     {"start", print_start},
+    {"action", print_action},
+    {"command", print_command},
+    {"decision", print_decision},
+    {"denied", print_denied},
+    {"incident", print_incident},
+    {"nodes", print_nodes},
+    {"notification", print_notification},
+    {"reload", print_reload},
+    {"repeat", print_repeat},
+    {"start", print_start},
     {"stop", print_start},
 };
 

@@ -309,6 +309,22 @@ static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *fr
     return is_good;
 }
 
+/* `drain_after` is for a node that waits, and no longer than it waits at all. */
+static bool check_drain(struct resolver *resolver, const struct raw_nodes *from,
+                        const struct as_yaml_node *map)
+{
+    const struct as_yaml_node *after = as_yaml_find(map, "drain_after");
+    if (after && from->drain != AS_NODES_DRAIN_WAIT)
+        loader_report(&resolver->loader, schema_find_key(map, "drain_after"),
+                      "`drain_after` is for `drain: wait`");
+    else if (from->drain == AS_NODES_DRAIN_WAIT && from->drain_after_us >= from->drain_timeout_us)
+        loader_report(&resolver->loader, after ? after : as_yaml_find(map, "drain"),
+                      "`drain_after` must be shorter than `drain_timeout`");
+    else
+        return true;
+    return false;
+}
+
 /* The key `nodes`, for a group whose provider names its instances. */
 static bool resolve_nodes(struct resolver *resolver, const struct raw_target *raw,
                           struct as_target_config *config)
@@ -329,6 +345,8 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     }
     if (is_none && !check_no_nodes(resolver, from, map))
         return false;
+    if (has_nodes && !check_drain(resolver, from, map))
+        return false;
     if (!is_none)
         check_cluster(resolver, cluster);
     if (!has_nodes)
@@ -336,7 +354,8 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     config->nodes = (struct as_nodes_config){
         .cluster = is_none ? NULL : as_xstrdup(from->cluster),
         .choose = (enum as_choose_strategy)from->choose,
-        .drain = from->drain && !is_none,
+        .drain = is_none ? AS_NODES_DRAIN_FALSE : (enum as_nodes_drain)from->drain,
+        .drain_after_us = from->drain_after_us,
         .drain_timeout_us = from->drain_timeout_us,
         .grace_us = from->grace_us,
         .ready_timeout_us = from->ready_timeout_us,

@@ -44,8 +44,8 @@ struct raw_pool {
 struct raw_nodes {
     const char *cluster;
     unsigned choose; /* an as_choose_strategy */
-    bool drain;
-    int64_t drain_timeout_us, grace_us, ready_timeout_us;
+    unsigned drain;  /* an as_nodes_drain */
+    int64_t drain_after_us, drain_timeout_us, grace_us, ready_timeout_us;
     struct as_node_template_config template_; /* in the loader's arena */
     const char **startup_taints;
     size_t startup_taint_count;

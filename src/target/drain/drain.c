@@ -1,13 +1,15 @@
 /*
- * Draining: see the header. The steps of one drain:
+ * Work on one node: see the header. The steps:
  *
- *   its turn -> which eviction API is served -> read the node: may we drain it? -> read its pods:
- *   may all be evicted? -> mark the node -> (read its pods -> evict each that is still there),
- *   repeated until no pod is left.
+ *   mark    its turn -> which eviction API is served -> read the node: may we have it? -> read its
+ *           pods: may all be evicted? -> mark it
+ *   check   its turn -> read the node: is it still ours?
+ *   look    as check -> read its pods: is it empty?
+ *   empty   as look -> a turn among those that evict -> (read its pods -> evict each that is still
+ *           there), repeated until no pod is left
  *
- * Nothing is changed before the last question is answered; after that every failure goes through
- * drain_undo. A failed eviction of a pod is tried again until the deadline, unless waiting cannot
- * help.
+ * Nothing is marked before the last question is answered. A failure ends with drain_undo. A failed
+ * eviction of a pod is tried again until the deadline, unless waiting cannot help.
  */
 #include "drain.h"
 
@@ -136,13 +138,55 @@ void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
 
 /* Evicting */
 
-/* False: the drain has failed, and nothing more is done to the node. */
+static void tell(struct as_drain *drain, enum as_drain_end end)
+{
+    drain->result.end = end;
+    drain_tell(drain);
+}
+
+/* A failure that may pass by itself; but an action does not wait for it. */
+static bool may_pass(const struct as_drain *drain, const struct as_outcome *outcome)
+{
+    return drain->task != AS_DRAIN_MARK && outcome->reason != AS_REASON_APPLIED &&
+           outcome->reason != AS_REASON_FORBIDDEN && outcome->reason != AS_REASON_REJECTED;
+}
+
+static void put_off(struct as_drain *drain, const struct as_outcome *why)
+{
+    drain->result.outcome = *why;
+    drain_explain(drain, why->reason, why->message);
+    tell(drain, AS_DRAIN_NOT_YET);
+}
+
+/* Without a permit a marked node stays as it is, for later or for another replica. */
+static void wait_for_permit(struct as_drain *drain, const char *why)
+{
+    if (drain->task == AS_DRAIN_MARK) {
+        fail(drain, AS_REASON_SUPERSEDED, why);
+        return;
+    }
+    drain_explain(drain, AS_REASON_SUPERSEDED, why);
+    tell(drain, AS_DRAIN_NOT_YET);
+}
+
+/* False: nothing more is done to the node now. */
 static bool may_go_on(struct as_drain *drain)
 {
-    const enum as_permit permit = as_access_get_permit(drain->owner->client->env);
-    if (permit != AS_PERMIT_ALL)
-        fail(drain, AS_REASON_SUPERSEDED, as_permit_explain(permit));
-    return permit == AS_PERMIT_ALL;
+    const struct as_access_env *env = drain->owner->client->env;
+    const enum as_permit permit = as_access_get_permit(env);
+    const char *why = "";
+    if (permit != AS_PERMIT_ALL) {
+        wait_for_permit(drain, as_permit_explain(permit));
+        return false;
+    }
+    if (drain->task == AS_DRAIN_MARK)
+        return true; /* the action has asked */
+    switch (as_access_get_leave_permit(env, drain->target, &why)) {
+    case AS_LEAVE_GO: return true;
+    case AS_LEAVE_HOLD: wait_for_permit(drain, why); break;
+    case AS_LEAVE_GONE: fail(drain, AS_REASON_SUPERSEDED, "no rule leads to its group"); break;
+    }
+    return false;
 }
 
 static void list_pods(struct as_drain *drain);
@@ -292,31 +336,43 @@ static const char *find_blocking(const struct as_kube_node_pods *pods)
 
 static void mark(struct as_drain *drain);
 
+static void take_pods(struct as_drain *drain, const struct as_kube_node_pods *pods)
+{
+    const bool is_any_left = sort_pods(drain, pods) || drain->to_evict.count > 0;
+    if (!is_any_left)
+        tell(drain, AS_DRAIN_DONE);
+    else if (drain->task == AS_DRAIN_LOOK)
+        tell(drain, AS_DRAIN_NOT_YET);
+    else if (drain->turn == TURN_LOOK)
+        drain_take_turn(drain, TURN_EVICT);
+    else
+        evict_next(drain);
+}
+
 static void listed(void *context, const struct as_outcome *outcome,
                    const struct as_kube_node_pods *pods)
 {
     struct as_drain *drain = context;
-    const char *blocking = find_blocking(pods);
+    const char *blocking =
+        drain->evicts || drain->task == AS_DRAIN_MARK ? find_blocking(pods) : NULL;
     char what[4 * AS_MESSAGE_SIZE];
     drain->list = NULL;
-    if (outcome->reason == AS_REASON_FORBIDDEN || outcome->reason == AS_REASON_REJECTED ||
-        (outcome->reason != AS_REASON_APPLIED && !drain->is_marked)) {
-        drain->result.outcome = *outcome;
-        fail(drain, outcome->reason, outcome->message);
-    } else if (outcome->reason != AS_REASON_APPLIED) {
+    if (may_pass(drain, outcome) && drain->turn == TURN_EVICT) {
         as_str_copy_line(outcome->message, drain->obstacle, sizeof(drain->obstacle));
         drain->wait_us = outcome->retry_after_us;
         wait(drain);
+    } else if (may_pass(drain, outcome)) {
+        put_off(drain, outcome);
+    } else if (outcome->reason != AS_REASON_APPLIED) {
+        drain->result.outcome = *outcome;
+        fail(drain, outcome->reason, outcome->message);
     } else if (blocking) {
         snprintf(what, sizeof(what), "pod %s", blocking);
         fail(drain, AS_REASON_REJECTED, what);
-    } else if (!drain->is_marked) {
+    } else if (drain->task == AS_DRAIN_MARK) {
         mark(drain);
-    } else if (sort_pods(drain, pods) || drain->to_evict.count > 0) {
-        evict_next(drain);
     } else {
-        drain->result.end = AS_DRAIN_DONE;
-        drain_tell(drain);
+        take_pods(drain, pods);
     }
 }
 
@@ -335,8 +391,7 @@ static void marked(void *context, const struct as_http_response *response, unsig
     const struct as_outcome outcome = drain_read_outcome(drain, response, NULL);
     drain->request = NULL;
     if (outcome.reason == AS_REASON_APPLIED) {
-        drain->is_marked = true;
-        list_pods(drain);
+        tell(drain, AS_DRAIN_DONE);
     } else if (outcome.http_status == CONFLICT || outcome.http_status == NOT_FOUND) {
         ask_node(drain);
     } else {
@@ -352,6 +407,7 @@ static void mark(struct as_drain *drain)
     const struct as_kube_node_mark text = {
         .owner = drain->owner->owner,
         .decision = drain->decision_id,
+        .target = drain->target,
         .at = clock->get_wall(clock),
     };
     if (as_kube_node_mark_encode(drain->body.data, drain->body.size, &text, &patch, &error) < 0) {
@@ -364,7 +420,7 @@ static void mark(struct as_drain *drain)
     drain_patch_node(drain, &patch, marked);
 }
 
-/* Why we must not drain the node; NULL: we may. */
+/* Why the node must not leave; NULL: it may. */
 static const char *find_objection(const struct as_drain *drain, const struct as_kube_node *node,
                                   char text[AS_MESSAGE_SIZE])
 {
@@ -381,6 +437,28 @@ static const char *find_objection(const struct as_drain *drain, const struct as_
     return text;
 }
 
+static void take_node(struct as_drain *drain, const struct as_http_response *response,
+                      const struct as_kube_node *node)
+{
+    char text[AS_MESSAGE_SIZE];
+    const bool is_ours = node->is_marked && as_str_equal(node->mark.owner, drain->owner->owner);
+    if (drain->task != AS_DRAIN_MARK && !is_ours) {
+        drain_explain(drain, AS_REASON_SUPERSEDED, "somebody else has removed its mark");
+        tell(drain, AS_DRAIN_UNMARKED);
+        return;
+    }
+    const char *objection = find_objection(drain, node, text);
+    if (objection) {
+        fail(drain, AS_REASON_REJECTED, objection);
+    } else if (drain->task == AS_DRAIN_CHECK) {
+        tell(drain, AS_DRAIN_DONE);
+    } else {
+        as_buf_clear(&drain->body);
+        as_buf_append(&drain->body, response->body, response->body_size);
+        list_pods(drain);
+    }
+}
+
 static void node_read(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct as_drain *drain = context;
@@ -388,28 +466,20 @@ static void node_read(void *context, const struct as_http_response *response, un
     struct as_error error = AS_ERROR_INIT;
     struct as_arena arena = AS_ARENA_INIT;
     struct as_kube_node node;
-    char text[AS_MESSAGE_SIZE];
     drain->request = NULL;
     if (outcome.http_status == NOT_FOUND) {
-        drain->result.end = AS_DRAIN_NO_NODE;
-        drain_tell(drain);
-        return;
-    }
-    if (outcome.reason != AS_REASON_APPLIED) {
+        tell(drain, AS_DRAIN_NO_NODE);
+    } else if (may_pass(drain, &outcome)) {
+        put_off(drain, &outcome);
+    } else if (outcome.reason != AS_REASON_APPLIED) {
         fail_with(drain, &outcome, "nodes: get");
-        return;
+    } else if (as_kube_node_decode(response->body, response->body_size, &arena, &node, &error) <
+               0) {
+        fail(drain, AS_REASON_REJECTED, error.text);
+    } else {
+        take_node(drain, response, &node);
     }
-    const char *objection = error.text;
-    if (as_kube_node_decode(response->body, response->body_size, &arena, &node, &error) == 0)
-        objection = find_objection(drain, &node, text);
     as_arena_deinit(&arena);
-    if (objection) {
-        fail(drain, AS_REASON_REJECTED, objection);
-        return;
-    }
-    as_buf_clear(&drain->body);
-    as_buf_append(&drain->body, response->body, response->body_size);
-    list_pods(drain);
 }
 
 static void ask_node(struct as_drain *drain)
@@ -424,7 +494,9 @@ static void discovered(void *context, const struct as_http_response *response, u
     struct as_error error = AS_ERROR_INIT;
     char *version = drain->owner->eviction_version;
     drain->request = NULL;
-    if (outcome.reason != AS_REASON_APPLIED)
+    if (may_pass(drain, &outcome))
+        put_off(drain, &outcome);
+    else if (outcome.reason != AS_REASON_APPLIED)
         fail_with(drain, &outcome, "get /api/v1");
     else if (as_kube_eviction_version_decode(response->body, response->body_size, version, &error) <
              0)
@@ -442,8 +514,9 @@ void drain_begin(void *context)
     drain->timer = NULL;
     if (!may_go_on(drain))
         return;
-    drain->deadline = env->loop->start_timer(env->loop, drain->timeout_us, expire, drain);
-    if (*drain->owner->eviction_version) {
+    if (drain->turn == TURN_EVICT)
+        drain->deadline = env->loop->start_timer(env->loop, drain->timeout_us, expire, drain);
+    if (!drain->evicts || *drain->owner->eviction_version) {
         ask_node(drain);
         return;
     }

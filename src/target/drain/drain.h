@@ -1,13 +1,13 @@
 /*
- * Emptying nodes of one cluster before their instances are deleted: cordon and taint the node,
- * evict its pods through the eviction API, wait until the pods are gone.
+ * Nodes of one cluster that leave: marking one (cordon, taint, annotation), looking whether it is
+ * empty, emptying it through the eviction API, and putting it back into service.
  *
- * An annotation on the node records what was done to it, with time and decision, so that it can be
- * undone after a crash (as_drain_recover). Only our own changes are undone: a node that was
- * cordoned before stays cordoned.
+ * The annotation records what was done to the node, for which target and decision, so that another
+ * process can go on with it or undo it. Only our own changes are undone: a node that was cordoned
+ * before stays cordoned.
  *
  * DaemonSet pods, mirror pods and finished pods are ignored. A pod that may not be evicted
- * (wire/kube_nodes.h) ends the drain before anything is evicted.
+ * (wire/kube_nodes.h) ends the work on the node before anything is evicted.
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_DRAIN_H
@@ -33,20 +33,32 @@ struct as_drains *as_drains_free(struct as_drains *drains);
 /* Whether no drain, undo or recovery is running; a recovery that is due later does not count. */
 bool as_drains_is_idle(const struct as_drains *drains) AS_MUST_USE;
 
+enum as_drain_task {
+    AS_DRAIN_MARK,  /* DONE: cordoned and marked; FAILED: as it was */
+    AS_DRAIN_EMPTY, /* a marked node; FAILED: put back into service */
+    AS_DRAIN_LOOK,  /* DONE if it is empty, else NOT_YET; changes nothing */
+    AS_DRAIN_CHECK  /* DONE although it is not empty */
+};
+
 struct as_drain_request { /* copied */
+    enum as_drain_task task;
     const char *node;
     const char *provider_id; /* the node's must end with it (nodes.h), else it is another node */
-    const char *decision_id;
-    int64_t timeout_us; /* from its turn until it is empty */
-    int64_t grace_us;   /* -1: each pod's own */
+    const char *target;      /* id, of the node's group */
+    const char *decision_id; /* MARK */
+    bool evicts;             /* MARK: needs the eviction API later; EMPTY does */
+    int64_t timeout_us;      /* EMPTY: from its turn until it is empty */
+    int64_t grace_us;        /* EMPTY: -1: each pod's own */
 };
 
 enum as_drain_end {
-    AS_DRAIN_DONE,      /* empty; cordoned and marked, until the instance is gone or undone */
-    AS_DRAIN_NO_NODE,   /* the node does not exist (any more): nothing to drain */
-    AS_DRAIN_FAILED,    /* and undone */
-    AS_DRAIN_CANCELLED, /* and undone */
-    AS_DRAIN_STUCK      /* failed or cancelled, and undoing failed: recovery keeps trying */
+    AS_DRAIN_DONE,     /* held: recovery ignores the node until it is released or undone */
+    AS_DRAIN_NO_NODE,  /* the node does not exist (any more) */
+    AS_DRAIN_NOT_YET,  /* not empty; or a step that was not permitted now, or went wrong in passing
+                        */
+    AS_DRAIN_UNMARKED, /* somebody else has taken our mark away: the node is theirs */
+    AS_DRAIN_FAILED,   /* and undone */
+    AS_DRAIN_STUCK     /* failed, and undoing failed too */
 };
 
 struct as_drain_result { /* valid during the callback */
@@ -59,27 +71,32 @@ struct as_drain_result { /* valid during the callback */
 typedef void as_drain_done_fn(void *context, const struct as_drain_result *result);
 
 /*
- * At most AS_DRAINS_MAX run at a time, the others wait for their turn. `done` is called exactly
- * once, in a later turn of the loop. A second drain of the same node fails.
+ * At most AS_DRAIN_LOOKS_MAX nodes are worked on at a time, and of those with pods at most
+ * AS_DRAINS_MAX; the others wait for their turn. `done` is called exactly once, in a later turn of
+ * the loop. A second one of the same node fails.
  */
 struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_request *request,
                                 as_drain_done_fn *done, void *context) AS_MUST_USE;
-/* Gives up and undoes; then `done` is called with CANCELLED or STUCK. */
-void as_drain_cancel(struct as_drain *drain);
+/* Ends it at once, without a callback. What was done to the node stays. Not for MARK. */
+void as_drain_drop(struct as_drain *drain);
 
-/*
- * After DONE the node is held (recovery ignores it) until one of these calls. release: its instance
- * is gone or leaving. undo: its instance stays; the result is reported as for a drain: FAILED with
- * an outcome of `applied` if it was undone, else NO_NODE or STUCK.
- */
+/* A marked node is known here: recovery ignores it. */
+void as_drain_hold(struct as_drains *drains, const char *node);
 void as_drain_release(struct as_drains *drains, const char *node);
+/* Its mark should have been removed: recovery does that. */
+bool as_drain_is_unwanted(const struct as_drains *drains, const char *node) AS_MUST_USE;
+/* Releases the node, and puts it back into service: FAILED with an outcome of `applied` if this was
+ * done, else NO_NODE or STUCK. */
 void as_drain_undo_start(struct as_drains *drains, const char *node, as_drain_done_fn *done,
                          void *context);
+const char *as_drains_get_owner(const struct as_drains *drains);
 
 /*
- * Undoes what an earlier process left behind: nodes with our mark that are neither drained nor held
- * here. `undone`: how many. After a failure, or if a drain was stuck, it starts again every
- * AS_DRAIN_RECOVER_US. `done` is called in a later turn, after each run.
+ * Undoes what nobody goes on with: nodes with our mark that are neither worked on nor held here,
+ * whose target does not exist any more; and, where the mark of an earlier version names no target,
+ * those that nobody has held for AS_LEAVE_ORPHAN_US. `undone`: how many. It starts again every
+ * AS_DRAIN_RECOVER_US as long as there are others, after a failure, and if one was stuck. `done` is
+ * called in a later turn, after each run.
  */
 typedef void as_drain_recovered_fn(void *context, const struct as_outcome *outcome,
                                    unsigned undone);

@@ -17,9 +17,12 @@
 struct held {
     LIST_ENTRY(held) entry;
     char *node;
+    bool is_unwanted; /* its mark is to be removed, once it is found */
 };
 
 struct recovery;
+
+enum turn { TURN_LOOK, TURN_EVICT, TURN_COUNT };
 
 struct as_drains {
     struct as_kube_client *client;
@@ -27,7 +30,8 @@ struct as_drains {
     char eviction_version[AS_KUBE_EVICTION_VERSION_SIZE]; /* "": not asked yet */
     TAILQ_HEAD(drain_list, as_drain) drains;              /* in the order of their start */
     LIST_HEAD(, held) held;
-    unsigned running;
+    unsigned running[TURN_COUNT];
+    as_mono_time since;               /* of the first recovery */
     as_drain_recovered_fn *recovered; /* NULL: no recovery was requested */
     void *recovered_context;
     struct recovery *recovery;       /* the running recovery; NULL */
@@ -40,15 +44,18 @@ struct as_drain {
     struct as_drains *owner;
     as_drain_done_fn *done;
     void *context;
-    char *name, *provider_id, *decision_id;
+    enum as_drain_task task;
+    char *name, *provider_id, *target, *decision_id;
+    bool evicts;
     int64_t timeout_us, grace_us;
 
     struct as_kube_request *request;
     struct as_node_pod_list *list;
     struct as_timer *timer, *deadline;
+    enum turn turn;
     bool is_waiting; /* for its turn */
     bool has_turn;
-    bool may_be_marked; /* a mark was sent */
+    bool may_be_marked; /* a mark was sent, or was there */
     bool is_marked;
     bool is_undoing;
     unsigned undo_tries;
@@ -66,7 +73,8 @@ struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_
 struct as_drain *drain_find(const struct as_drains *drains, const char *node);
 bool drain_is_held(const struct as_drains *drains, const char *node);
 
-void drain_begin(void *context);         /* starts a drain whose turn has come */
+void drain_begin(void *context); /* starts a drain whose turn has come */
+void drain_take_turn(struct as_drain *drain, enum turn turn); /* in place of the one that it has */
 void drain_stop(struct as_drain *drain); /* cancels what it waits for, and the deadline */
 void drain_tell(struct as_drain *drain); /* reports the result and frees the drain */
 
@@ -85,7 +93,8 @@ void drain_patch_node(struct as_drain *drain, const struct as_buf *patch,
 /* Undoes what was done to the node. Then reports the given result, or STUCK. */
 void drain_undo(struct as_drain *drain);
 
-void recovery_begin_later(struct as_drains *drains); /* something was left behind */
+void drain_find_later(struct as_drain *drain); /* its node may have a mark that is unwanted */
+void recovery_begin_later(struct as_drains *drains);
 void recovery_free(struct recovery *recovery);
 
 #endif

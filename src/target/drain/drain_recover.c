@@ -1,6 +1,5 @@
 /*
- * Undoing what an earlier process left behind: first a list of nodes, then one node after the
- * other.
+ * Undoing what nobody goes on with: first a list of nodes, then one node after the other.
  */
 #include <stdlib.h>
 
@@ -18,6 +17,7 @@ struct recovery {
     size_t next;
     unsigned undone;
     bool is_outdated;          /* recovery was requested again */
+    bool is_any_left;          /* somebody may still go on with a node */
     struct as_outcome outcome; /* the first failure */
 };
 
@@ -35,7 +35,8 @@ static void finish(struct recovery *recovery)
 {
     struct as_drains *drains = recovery->owner;
     drains->recovery = NULL;
-    if (recovery->is_outdated || recovery->outcome.reason != AS_REASON_APPLIED)
+    if (recovery->is_outdated || recovery->is_any_left ||
+        recovery->outcome.reason != AS_REASON_APPLIED)
         recovery_begin_later(drains);
     drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone);
     recovery_free(recovery);
@@ -53,10 +54,23 @@ static void undone(void *context, const struct as_drain_result *result)
     go_on(recovery);
 }
 
+/* Ours, and not worked on here. */
 static bool is_left_behind(const struct as_drains *drains, const struct as_kube_node *node)
 {
     return node->is_marked && as_str_equal(node->mark.owner, drains->owner) &&
            !drain_find(drains, node->name) && !drain_is_held(drains, node->name);
+}
+
+static bool is_nobodys(const struct as_drains *drains, const struct as_kube_node *node)
+{
+    const struct as_access_env *env = drains->client->env;
+    const struct as_kube_node_mark *mark = &node->mark;
+    const char *why;
+    if (as_drain_is_unwanted(drains, node->name))
+        return true;
+    if (*mark->target)
+        return as_access_get_leave_permit(env, mark->target, &why) == AS_LEAVE_GONE;
+    return env->clock->get_mono(env->clock).us >= as_time_add(drains->since.us, AS_LEAVE_ORPHAN_US);
 }
 
 static void go_on(struct recovery *recovery)
@@ -66,6 +80,10 @@ static void go_on(struct recovery *recovery)
         const struct as_kube_node *node = &recovery->nodes.items[recovery->next++];
         if (!is_left_behind(drains, node))
             continue;
+        if (!is_nobodys(drains, node)) {
+            recovery->is_any_left = true;
+            continue;
+        }
         as_drain_undo_start(drains, node->name, undone, recovery);
         return;
     }
@@ -130,6 +148,9 @@ void recovery_begin_later(struct as_drains *drains)
 
 void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, void *context)
 {
+    const struct as_clock *clock = drains->client->env->clock;
+    if (!drains->recovered)
+        drains->since = clock->get_mono(clock);
     drains->recovered = done;
     drains->recovered_context = context;
     if (drains->recovery) {

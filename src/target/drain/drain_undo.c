@@ -92,7 +92,7 @@ static void node_read(void *context, const struct as_http_response *response, un
         fail(drain, &outcome);
     } else if (!is_ours(drain, response)) {
         if (drain->may_be_marked && !drain->is_marked)
-            recovery_begin_later(drain->owner); /* a mark may still be on its way */
+            drain_find_later(drain); /* a mark may still be on its way */
         drain_tell(drain);
     } else if (as_kube_node_unmark_encode(response->body, response->body_size, &patch, &error) <
                0) {

@@ -48,6 +48,7 @@ static void free_drain(struct as_drain *drain)
     as_kube_node_pods_deinit(&drain->to_evict);
     free(drain->name);
     free(drain->provider_id);
+    free(drain->target);
     free(drain->decision_id);
     free(drain);
 }
@@ -95,7 +96,14 @@ static struct held *find_held(const struct as_drains *drains, const char *node)
 
 bool drain_is_held(const struct as_drains *drains, const char *node)
 {
-    return find_held(drains, node) != NULL;
+    const struct held *held = find_held(drains, node);
+    return held && !held->is_unwanted;
+}
+
+bool as_drain_is_unwanted(const struct as_drains *drains, const char *node)
+{
+    const struct held *held = find_held(drains, node);
+    return held && held->is_unwanted;
 }
 
 void as_drain_release(struct as_drains *drains, const char *node)
@@ -105,11 +113,26 @@ void as_drain_release(struct as_drains *drains, const char *node)
         free_held(held);
 }
 
-static void hold(struct as_drains *drains, const char *node)
+static void hold(struct as_drains *drains, const char *node, bool is_unwanted)
 {
-    struct held *held = as_xcalloc(1, sizeof(*held));
-    held->node = as_xstrdup(node);
-    LIST_INSERT_HEAD(&drains->held, held, entry);
+    struct held *held = find_held(drains, node);
+    if (!held) {
+        held = as_xcalloc(1, sizeof(*held));
+        held->node = as_xstrdup(node);
+        LIST_INSERT_HEAD(&drains->held, held, entry);
+    }
+    held->is_unwanted = is_unwanted;
+}
+
+void as_drain_hold(struct as_drains *drains, const char *node)
+{
+    hold(drains, node, false);
+}
+
+void drain_find_later(struct as_drain *drain)
+{
+    hold(drain->owner, drain->name, true);
+    recovery_begin_later(drain->owner);
 }
 
 struct as_drain *drain_find(const struct as_drains *drains, const char *node)
@@ -138,35 +161,47 @@ struct as_drain *drain_new(struct as_drains *drains, const char *node, as_drain_
     return drain;
 }
 
-/* Gives the turn to the first waiting drain, in the next turn of the loop. */
-static void give_turn(struct as_drains *drains)
+/* Gives turns to those that have waited longest, in the next turn of the loop. */
+static void give_turns(struct as_drains *drains)
 {
+    static const unsigned most[TURN_COUNT] = {AS_DRAIN_LOOKS_MAX, AS_DRAINS_MAX};
     const struct as_access_env *env = drains->client->env;
     struct as_drain *drain;
     TAILQ_FOREACH (drain, &drains->drains, entry) {
-        if (drains->running >= AS_DRAINS_MAX)
-            return;
-        if (!drain->is_waiting)
+        if (!drain->is_waiting || drains->running[drain->turn] >= most[drain->turn])
             continue;
-        drains->running++;
+        drains->running[drain->turn]++;
         drain->is_waiting = false;
         drain->has_turn = true;
         drain->timer = env->loop->start_timer(env->loop, 0, drain_begin, drain);
     }
 }
 
+static void give_back(struct as_drain *drain)
+{
+    if (drain->has_turn)
+        drain->owner->running[drain->turn]--;
+    drain->has_turn = false;
+}
+
+void drain_take_turn(struct as_drain *drain, enum turn turn)
+{
+    give_back(drain);
+    drain->turn = turn;
+    drain->is_waiting = true;
+    give_turns(drain->owner);
+}
+
 void drain_tell(struct as_drain *drain)
 {
     struct as_drains *drains = drain->owner;
     drain_stop(drain);
-    if (drain->has_turn)
-        drains->running--;
-    drain->has_turn = false;
+    give_back(drain);
     if (drain->result.end == AS_DRAIN_DONE)
-        hold(drains, drain->name);
+        as_drain_hold(drains, drain->name);
     if (drain->result.end == AS_DRAIN_STUCK)
-        recovery_begin_later(drains);
-    give_turn(drains);
+        drain_find_later(drain);
+    give_turns(drains);
     /* First out of the list: for the callback the drain is over. */
     TAILQ_REMOVE(&drains->drains, drain, entry);
     drain->done(drain->context, &drain->result);
@@ -195,34 +230,36 @@ struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_
     const struct as_access_env *env = drains->client->env;
     const bool is_double = drain_find(drains, request->node) != NULL;
     struct as_drain *drain = drain_new(drains, request->node, done, context);
+    drain->task = request->task;
+    drain->is_marked = drain->may_be_marked = request->task != AS_DRAIN_MARK;
+    drain->evicts = request->evicts || request->task == AS_DRAIN_EMPTY;
     drain->provider_id = as_xstrdup(request->provider_id);
-    drain->decision_id = as_xstrdup(request->decision_id);
+    drain->target = as_xstrdup(request->target);
+    drain->decision_id = as_xstrdup(request->decision_id ? request->decision_id : "");
     drain->timeout_us = request->timeout_us;
     drain->grace_us = request->grace_us;
     if (is_double || !is_name(request->node)) {
         drain_explain(drain, AS_REASON_REJECTED,
-                      is_double ? "it is being drained already" : "this is no node's name");
+                      is_double ? "it is being worked on already" : "this is no node's name");
         drain->timer = env->loop->start_timer(env->loop, 0, tell_later, drain);
         return drain;
     }
-    as_drain_release(drains, request->node);
-    drain->is_waiting = true;
-    give_turn(drains);
+    drain_take_turn(drain, TURN_LOOK);
     return drain;
 }
 
-void as_drain_cancel(struct as_drain *drain)
+void as_drain_drop(struct as_drain *drain)
 {
-    const struct as_access_env *env = drain->owner->client->env;
-    if (drain->is_undoing || drain->result.outcome.reason != AS_REASON_APPLIED)
-        return; /* it is ending already */
     drain_stop(drain);
-    drain_explain(drain, AS_REASON_SUPERSEDED, "given up");
-    drain->result.end = AS_DRAIN_CANCELLED;
-    if (drain->may_be_marked)
-        drain_undo(drain);
-    else
-        drain->timer = env->loop->start_timer(env->loop, 0, tell_later, drain);
+    give_back(drain);
+    give_turns(drain->owner);
+    TAILQ_REMOVE(&drain->owner->drains, drain, entry);
+    free_drain(drain);
+}
+
+const char *as_drains_get_owner(const struct as_drains *drains)
+{
+    return drains->owner;
 }
 
 static void undo_later(void *context)

@@ -71,7 +71,7 @@ static void take_node(struct as_instance_node *found, const struct as_kube_node 
         .keep = node->keep,
     };
     memcpy(found->node.allocatable, node->allocatable, sizeof(node->allocatable));
-    found->mark = node->is_marked ? node->mark.decision : NULL;
+    found->mark = node->is_marked ? &node->mark : NULL;
 }
 
 struct index { /* of the nodes */
@@ -159,7 +159,7 @@ static struct as_kube_node read_fact(const struct as_node_fact *fact)
         .is_ready = fact->is_ready,
         .is_cordoned = fact->is_cordoned,
         .is_marked = fact->leaving & AS_NODE_LEAVING_OURS,
-        .mark = {.owner = "", .decision = ""},
+        .mark = {.owner = "", .decision = "", .target = ""},
         .keep = fact->keep,
         .allocatable = {NAN, NAN},
     };

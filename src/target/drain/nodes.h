@@ -12,6 +12,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/choose.h>
 #include <alertscaler/provider/group.h>
+#include <alertscaler/wire/kube_nodes.h>
 
 #include "outcome.h"
 
@@ -21,9 +22,7 @@ struct as_instance_node { /* of one instance */
     const struct as_instance *instance;
     bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
     struct as_candidate_node node;
-    /* The decision that began to drain it (drain.h); "": the facts do not say which; NULL: no mark
-     */
-    const char *mark;
+    const struct as_kube_node_mark *mark; /* whoever's; NULL: none */
 };
 
 /* `nodes`: one per instance, in the view's order; valid during the callback, with its texts. Empty

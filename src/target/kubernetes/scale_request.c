@@ -39,6 +39,10 @@ void as_scale_request_copy(const struct as_scale_request *request,
     copy_out->rule = copy_text(request->rule);
     copy_out->alert = copy_text(request->alert);
     copy_out->nodes = copy_nodes(request->nodes);
+    const char **take = as_xcalloc(request->take_count, sizeof(*take));
+    for (size_t i = 0; i < request->take_count; i++)
+        take[i] = as_xstrdup(request->take[i]);
+    copy_out->take = take;
 }
 
 void as_scale_request_deinit(struct as_scale_request *copy)
@@ -47,5 +51,8 @@ void as_scale_request_deinit(struct as_scale_request *copy)
     free((char *)copy->rule);
     free((char *)copy->alert);
     free_nodes((struct as_nodes_config *)copy->nodes);
+    for (size_t i = 0; i < copy->take_count; i++)
+        free((char *)(uintptr_t)copy->take[i]);
+    free((void *)(uintptr_t)copy->take);
     *copy = (struct as_scale_request){0};
 }

@@ -18,6 +18,7 @@
 #include "drain/instance_nodes.h"
 #include "fault.h"
 #include "kubernetes/scale_request.h"
+#include "leave.h"
 #include "outcome.h"
 #include "shrink.h"
 
@@ -31,6 +32,7 @@ struct node_group {
     const struct as_access_env *env;
     const struct as_group_provider *provider;
     struct as_account *account;
+    struct as_leave *leave;
     const struct as_clusters *clusters;
     LIST_HEAD(, call) calls;
 };
@@ -50,7 +52,12 @@ struct call {
     struct as_account_call *transfer;
     struct as_nodes_reading *reading;
     struct as_shrink *shrink;
-    struct as_cluster_link *cluster; /* whose nodes are asked for with the size; NULL: none */
+    struct as_leave_return *returning;
+    struct as_cluster_link *cluster; /* whose nodes the instances are; NULL: none */
+    struct as_leave_group leaves;
+    struct as_leave_sight sight; /* the group without what leaves */
+    int32_t size;                /* the provider's */
+    int32_t returned;            /* nodes that were to leave, and are back in service */
     struct as_cluster_ask *ask;
     struct as_arena texts; /* of `names` and `seen` */
     const char **names;    /* of the group's nodes */
@@ -63,7 +70,7 @@ struct call {
     as_mono_time poll_at, poll_until;
     char shortage[AS_MESSAGE_SIZE]; /* why instances that are taken back did not come; "" */
     unsigned attempts;
-    int32_t to;      /* the size for the provider: wanted, or as low as possible now */
+    int32_t to;      /* for the provider */
     int32_t reached; /* if it is a step */
     struct as_provider_call request;
     struct as_outcome outcome;
@@ -77,6 +84,8 @@ static void free_call(struct call *call)
         as_nodes_read_cancel(call->reading);
     if (call->shrink)
         as_shrink_cancel(call->shrink);
+    if (call->returning)
+        as_leave_return_cancel(call->returning);
     if (call->ask)
         as_cluster_watch_cancel(call->ask);
     as_arena_deinit(&call->texts);
@@ -89,8 +98,6 @@ static void free_call(struct call *call)
     LIST_REMOVE(call, entry);
     free(call);
 }
-
-/* ---- outcomes ---- */
 
 static void take_outcome(struct call *call)
 {
@@ -109,13 +116,15 @@ static void tell_observed(const struct call *call)
     struct as_observation observation = {.min = -1, .max = -1};
     as_outcome_fill_observation(&call->outcome, &observation);
     if (call->outcome.reason == AS_REASON_APPLIED) {
-        observation.replicas = view->size;
+        observation.replicas = call->sight.size;
         observation.status_replicas = call->ready;
         observation.min = view->min;
-        observation.max = view->max;
-        observation.in_progress = view->in_progress;
+        observation.max = call->sight.max;
+        /* What the provider works on does not keep nodes from coming back. */
+        observation.in_progress = view->in_progress && call->sight.returnable == 0;
         observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
         observation.lacking_since = view->shortage_since;
+        observation.drain_failed = call->sight.failed;
         observation.names_instances = true;
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
@@ -132,6 +141,7 @@ static void tell_scaled(const struct call *call)
         .attempts = call->attempts,
         .is_partial = is_step && call->reached != call->wanted.to,
         .reached = call->reached,
+        .returned = call->returned,
     };
     as_outcome_fill_result(&call->outcome, &result);
     if (result.outcome == AS_REASON_APPLIED && !*result.message)
@@ -150,8 +160,6 @@ static void finish(struct call *call)
     free_call(call);
 }
 
-/* ---- talks ---- */
-
 static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
 {
     struct as_group_talk *group = &call->talk;
@@ -159,7 +167,7 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
     as_account_init_talk(call->owner->account, group);
     group->verb = verb;
     group->group = call->ref;
-    group->from = call->wanted.from;
+    group->from = call->size;
     group->to = call->to;
     group->version = call->wanted.version;
     group->idempotency = call->wanted.decision_id;
@@ -225,9 +233,8 @@ static void part_read(void *context)
     const struct as_group_view *view = &call->talk.view;
     call->transfer = NULL;
     call->attempts += call->talk.talk.sent;
-    if (call->talk.talk.fault == AS_TALK_OK && view->size > call->wanted.from &&
-        view->size <= call->wanted.to) {
-        call->reached = view->size;
+    if (call->talk.talk.fault == AS_TALK_OK && view->size > call->size && view->size <= call->to) {
+        call->reached += view->size - call->size;
         as_fault_accept_part(&call->outcome);
     }
     finish(call);
@@ -236,13 +243,20 @@ static void part_read(void *context)
 static void changed(void *context)
 {
     struct call *call = context;
+    const bool is_up = call->wanted.to > call->wanted.from;
     call->transfer = NULL;
     take_outcome(call);
-    if (call->outcome.reason != AS_REASON_APPLIED && call->talk.has_begun &&
-        call->wanted.to > call->wanted.from) {
-        talk(call, AS_GROUP_READ, part_read);
-        return;
+    if (call->outcome.reason != AS_REASON_APPLIED && is_up) {
+        call->reached = call->wanted.from + call->returned;
+        if (call->returned > 0)
+            as_fault_accept_part(&call->outcome);
+        if (call->talk.has_begun) {
+            talk(call, AS_GROUP_READ, part_read);
+            return;
+        }
     }
+    if (call->outcome.reason == AS_REASON_APPLIED && is_up)
+        as_leave_note_growth(call->owner->leave, call->ref, call->to - call->size);
     if (call->outcome.reason != AS_REASON_APPLIED || !call->talk.started) {
         finish(call);
         return;
@@ -256,43 +270,47 @@ static void changed(void *context)
         finish(call);
 }
 
-static bool has_changed(const struct as_group_view *view, const struct as_scale_request *wanted)
+static bool has_changed(const struct call *call)
 {
-    return view->size != wanted->from ||
+    const struct as_group_view *view = &call->talk.view;
+    const struct as_scale_request *wanted = &call->wanted;
+    return call->sight.size != wanted->from ||
            (view->version[0] && wanted->version[0] && strcmp(view->version, wanted->version) != 0);
 }
 
-static bool is_beyond_bounds(const struct as_group_view *view, int32_t to)
+static bool is_beyond_bounds(const struct call *call)
 {
-    return (view->max >= 0 && to > view->max && to > view->size) ||
-           (view->min >= 0 && to < view->min && to < view->size);
+    const struct as_leave_sight *sight = &call->sight;
+    const int32_t to = call->wanted.to, min = call->talk.view.min;
+    return (sight->max >= 0 && to > sight->max && to > sight->size) ||
+           (min >= 0 && to < min && to < sight->size);
+}
+
+/* Why the provider cannot make the change now; NULL: it can, or is not needed for it. */
+static const char *find_closed(const struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    const struct as_scale_request *wanted = &call->wanted;
+    if (wanted->to > wanted->from)
+        return wanted->to - wanted->from > call->sight.returnable ? view->no_growth : NULL;
+    return wanted->is_take_back && as_group_count_present(view) < view->size ? NULL
+                                                                             : view->no_removal;
 }
 
 /* Whether the group's present state does not allow the change: then the call is refused. */
 static bool find_obstacle(struct call *call)
 {
     const struct as_group_view *view = &call->talk.view;
-    const struct as_scale_request *wanted = &call->wanted;
-    const bool is_nameless = wanted->is_take_back && as_group_count_present(view) < view->size;
-    const char *closed = wanted->to > wanted->from ? view->no_growth
-                         : is_nameless             ? NULL
-                                                   : view->no_removal;
+    const char *closed = find_closed(call);
     struct as_error error = AS_ERROR_INIT;
     enum as_reason reason = AS_REASON_REJECTED;
-    if (!view->controller && !call->scaled)
-        return false;
-    if (view->controller) {
-        as_error_set(&error,
-                     "%s sets the size of this group: turn it off there, or do not scale "
-                     "the group here",
-                     view->controller);
-    } else if (has_changed(view, wanted)) {
+    if (has_changed(call)) {
         reason = AS_REASON_CONFLICT;
         as_error_set(&error, "the group has changed since it was decided: its size is %d",
-                     view->size);
-    } else if (is_beyond_bounds(view, wanted->to)) {
-        as_error_set(&error, "%d is not within the group's own bounds, %d and %d", wanted->to,
-                     view->min, view->max);
+                     call->sight.size);
+    } else if (is_beyond_bounds(call)) {
+        as_error_set(&error, "%d is not within the group's own bounds, %d and %d", call->wanted.to,
+                     view->min, call->sight.max);
     } else if (closed) {
         as_error_set(&error, "%s", closed);
     } else {
@@ -302,24 +320,66 @@ static bool find_obstacle(struct call *call)
     return true;
 }
 
-/* ---- nodes ---- */
+static bool is_controlled(struct call *call)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (!call->talk.view.controller)
+        return false;
+    as_error_set(&error,
+                 "%s sets the size of this group: turn it off there, or do not scale it here",
+                 call->talk.view.controller);
+    refuse(call, AS_REASON_REJECTED, error.text);
+    return true;
+}
 
-/* The cluster whose nodes are the instances; NULL: no cluster. False after refusing the call. */
-static bool find_cluster(struct call *call, struct as_cluster_link **cluster_out)
+/* The cluster whose nodes are the instances, if any. False after refusing the call. */
+static bool find_cluster(struct call *call)
 {
     const struct as_nodes_config *nodes = call->wanted.nodes;
-    *cluster_out = NULL;
     if (!nodes || !nodes->cluster)
         return true;
-    *cluster_out = as_clusters_find(call->owner->clusters, nodes->cluster);
-    if (*cluster_out && (*cluster_out)->access)
+    struct as_cluster_link *cluster = as_clusters_find(call->owner->clusters, nodes->cluster);
+    if (cluster && cluster->access) {
+        call->cluster = cluster;
+        call->leaves.drains = cluster->drains;
         return true;
+    }
     struct as_error error = AS_ERROR_INIT;
-    as_error_set(&error, "%s",
-                 *cluster_out ? (*cluster_out)->missing.text : "there is no such one");
+    as_error_set(&error, "%s", cluster ? cluster->missing.text : "there is no such one");
     as_error_wrap(&error, "the nodes of the group are in cluster %s", nodes->cluster);
     refuse(call, AS_REASON_UNREACHABLE, error.text);
     return false;
+}
+
+/* ---- scaling up ---- */
+
+/* Nodes that were to leave come back first; the rest is asked of the provider. */
+static void ask_for_rest(struct call *call)
+{
+    const int32_t rest = call->wanted.to - call->wanted.from - call->returned;
+    if (rest <= 0) {
+        call->outcome.reason = AS_REASON_APPLIED;
+        finish(call);
+        return;
+    }
+    call->to = call->size + rest;
+    talk(call, AS_GROUP_GROW, changed);
+}
+
+static void returned(void *context, int32_t count)
+{
+    struct call *call = context;
+    call->returning = NULL;
+    call->returned = count;
+    ask_for_rest(call);
+}
+
+static void grow(struct call *call)
+{
+    const int32_t more = call->wanted.to - call->wanted.from;
+    call->returning = as_leave_take_back(call->owner->leave, call->ref, more, returned, call);
+    if (!call->returning)
+        ask_for_rest(call);
 }
 
 /* ---- scaling down ---- */
@@ -335,42 +395,51 @@ static void shrunk(void *context, const struct as_shrink_result *result)
     finish(call);
 }
 
-static void shrink(struct call *call)
+/* `nodes`: NULL: the instances are not nodes. */
+static void shrink(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
-    struct as_cluster_link *cluster;
-    if (!find_cluster(call, &cluster)) {
-        finish(call);
-        return;
-    }
     const struct as_shrink_request request = {
         .env = call->owner->env,
         .account = call->owner->account,
-        .group = call->ref,
+        .leave = call->owner->leave,
+        .group = &call->leaves,
         .wanted = &call->wanted,
         .view = &call->talk.view,
-        .nodes = call->wanted.nodes,
-        .client = cluster ? &cluster->client : NULL,
-        .drains = cluster ? cluster->drains : NULL,
+        .nodes = nodes,
+        .node_count = count,
     };
     call->shrink = as_shrink_start(&request, shrunk, call);
 }
 
 /* Instances that never came have no names: for these only the size is lowered. Instances that came
  * but do not serve are removed by name; if there are both kinds, the next time. */
-static void take_back(struct call *call)
+static void take_back(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
     const struct as_group_view *view = &call->talk.view;
-    const int32_t present = as_group_count_present(view);
+    const int32_t present = as_group_count_present(view), leaving = call->size - call->sight.size;
     if (view->shortage)
         as_str_copy_line(view->shortage, call->shortage, sizeof(call->shortage));
     if (present >= view->size) {
-        shrink(call);
+        shrink(call, nodes, count);
         return;
     }
+    call->to = call->wanted.to + leaving;
     if (call->to < present)
         call->to = present;
-    call->reached = call->to;
+    call->reached = call->to - leaving;
     talk(call, AS_GROUP_TAKE_BACK, changed);
+}
+
+static void change(struct call *call, const struct as_instance_node *nodes, size_t count)
+{
+    if (find_obstacle(call))
+        finish(call);
+    else if (call->wanted.to > call->wanted.from)
+        grow(call);
+    else if (call->wanted.is_take_back)
+        take_back(call, nodes, count);
+    else
+        shrink(call, nodes, count);
 }
 
 /* ---- reading ---- */
@@ -386,6 +455,7 @@ static void count_members(struct call *call, const struct as_instance_node *node
 {
     const struct as_clock *clock = call->owner->env->clock;
     const int64_t now_us = clock->get_wall(clock).us;
+    call->members = (struct as_group_members){.nodes = call->names};
     for (size_t i = 0; i < count; i++) {
         const struct as_instance *instance = nodes[i].instance;
         if (nodes[i].is_found || instance->state == AS_INSTANCE_LEAVING)
@@ -398,17 +468,20 @@ static void count_members(struct call *call, const struct as_instance_node *node
             call->members.young++;
     }
     qsort(call->names, call->name_count, sizeof(*call->names), compare_names);
-    call->members.nodes = call->names;
     call->members.node_count = call->name_count;
 }
 
-static void take_nodes(struct call *call, const struct as_instance_node *nodes, size_t count)
+/* A node that leaves does not count any more. */
+static void count_ready(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
     call->ready = 0;
+    call->name_count = 0;
     call->names = as_arena_alloc(&call->texts, count, sizeof(*call->names));
     for (size_t i = 0; i < count; i++) {
-        call->ready += nodes[i].instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
-                       nodes[i].node.is_ready;
+        const struct as_instance *instance = nodes[i].instance;
+        call->ready += instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
+                       nodes[i].node.is_ready &&
+                       !as_leave_has(call->owner->leave, call->ref, instance->id);
         if (nodes[i].is_found && !nodes[i].is_ambiguous)
             call->names[call->name_count++] = as_arena_strdup(&call->texts, nodes[i].node.name);
     }
@@ -420,16 +493,25 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
 {
     struct call *call = context;
     call->reading = NULL;
-    take_nodes(call, nodes, count);
-    if (outcome->reason != AS_REASON_APPLIED)
+    if (outcome->reason != AS_REASON_APPLIED) {
         call->outcome = *outcome;
+        finish(call);
+        return;
+    }
+    as_leave_see(call->owner->leave, &call->leaves, &call->talk.view, nodes, count, &call->sight);
+    if (call->scaled) {
+        change(call, nodes, count);
+        return;
+    }
+    count_ready(call, nodes, count);
     finish(call);
 }
 
 static void list_nodes(struct call *call)
 {
-    call->reading =
-        as_nodes_read_start(&call->cluster->client, &call->talk.view, false, nodes_listed, call);
+    const bool with_pods = call->scaled && call->wanted.to < call->wanted.from;
+    call->reading = as_nodes_read_start(&call->cluster->client, &call->talk.view, with_pods,
+                                        nodes_listed, call);
 }
 
 static void see_nodes(struct call *call, const struct as_cluster *cluster)
@@ -445,14 +527,31 @@ static void see_nodes(struct call *call, const struct as_cluster *cluster)
     as_nodes_see(call->cluster->seer, &request, &call->seen);
 }
 
+/* Facts do not say whose a mark is: a group with marked nodes is listed. */
+static bool has_leaving(const struct call *call, const struct as_instance_nodes *of)
+{
+    for (size_t i = 0; i < of->count; i++) {
+        if (of->found[i].mark ||
+            as_leave_has(call->owner->leave, call->ref, of->found[i].instance->id))
+            return true;
+    }
+    return false;
+}
+
 static void use_facts(struct call *call, const struct as_cluster *cluster)
 {
     AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
     as_instance_nodes_init(&of, &call->talk.view);
     as_instance_nodes_match_facts(&of, cluster);
-    take_nodes(call, of.found, of.count);
+    count_ready(call, of.found, of.count);
     if (call->with_nodes)
         see_nodes(call, cluster);
+    if (has_leaving(call, &of)) {
+        list_nodes(call);
+        return;
+    }
+    as_leave_see(call->owner->leave, &call->leaves, &call->talk.view, of.found, of.count,
+                 &call->sight);
     finish(call);
 }
 
@@ -470,15 +569,13 @@ static void facts_known(void *context, const struct as_cluster *cluster,
     list_nodes(call);
 }
 
-/* Counts the ready instances, for a caller that asks for the size. Only who wants the nodes starts
- * the watches; others use what they tell. */
-static void count_ready(struct call *call)
+/* What is changed is read anew. Only who wants the nodes starts the watches; others use what they
+ * tell. */
+static void read_nodes(struct call *call)
 {
     const struct as_cluster *cluster;
-    call->ready = as_group_count_running(&call->talk.view);
-    call->seen.error = "the instances of the group are no nodes of a cluster";
-    if (!find_cluster(call, &call->cluster) || !call->cluster)
-        finish(call);
+    if (call->scaled)
+        list_nodes(call);
     else if (call->with_nodes)
         call->ask = as_cluster_watch_ask(call->cluster->watch, facts_known, call);
     else if ((cluster = as_cluster_watch_find(call->cluster->watch)))
@@ -490,18 +587,21 @@ static void count_ready(struct call *call)
 static void was_read(void *context)
 {
     struct call *call = context;
+    const struct as_group_view *view = &call->talk.view;
     call->transfer = NULL;
     take_outcome(call);
-    if (call->outcome.reason != AS_REASON_APPLIED || find_obstacle(call))
+    call->size = view->size;
+    call->sight = (struct as_leave_sight){.size = view->size, .max = view->max};
+    call->ready = as_group_count_running(view);
+    call->seen.error = "the instances of the group are no nodes of a cluster";
+    if (call->outcome.reason != AS_REASON_APPLIED || is_controlled(call) || !find_cluster(call))
         finish(call);
-    else if (!call->scaled)
-        count_ready(call);
-    else if (call->wanted.to > call->wanted.from)
-        talk(call, AS_GROUP_GROW, changed);
-    else if (call->wanted.is_take_back)
-        take_back(call);
+    else if (call->cluster)
+        read_nodes(call);
+    else if (call->scaled)
+        change(call, NULL, 0);
     else
-        shrink(call);
+        finish(call);
 }
 
 /* ---- port ---- */
@@ -514,6 +614,7 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     call->owner = group;
     call->ticket = ticket;
     call->ref = as_target_ref_copy(ref);
+    call->leaves.ref = call->ref;
     call->context = context;
     as_account_init_talk(group->account, &call->talk);
     LIST_INSERT_HEAD(&group->calls, call, entry);
@@ -539,6 +640,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     call->with_members = request->with_members;
     restore_templates(call->owner, request);
     as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
+    call->leaves.config = call->wanted.nodes;
     talk(call, AS_GROUP_READ, was_read);
 }
 
@@ -548,13 +650,15 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     struct call *call = new_call(self, ticket, ref, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
-    call->to = call->reached = request->to;
+    call->leaves.config = call->wanted.nodes;
+    call->reached = request->to;
     talk(call, AS_GROUP_READ, was_read);
 }
 
 static bool is_idle(const struct as_target_port *self)
 {
-    return LIST_EMPTY(&((const struct node_group *)self)->calls);
+    const struct node_group *group = (const struct node_group *)self;
+    return LIST_EMPTY(&group->calls) && as_leave_is_idle(group->leave);
 }
 
 static void close_port(struct as_target_port *self)
@@ -563,8 +667,14 @@ static void close_port(struct as_target_port *self)
     struct call *call;
     while ((call = LIST_FIRST(&group->calls)))
         free_call(call);
+    as_leave_free(group->leave);
     as_account_free(group->account);
     free(group);
+}
+
+void as_node_group_retire(struct as_target_port *port)
+{
+    as_leave_retire(((struct node_group *)port)->leave);
 }
 
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
@@ -579,6 +689,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
     group->provider = provider;
     group->clusters = clusters;
     group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
+    group->leave = as_leave_new(env, group->account);
     LIST_INIT(&group->calls);
     return &group->port;
 }

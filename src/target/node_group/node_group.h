@@ -1,8 +1,9 @@
 /*
  * Target adapter: the node groups of one account of a cloud (provider/group.h has the providers).
  *
- * A group is scaled up by its size, and scaled down by instances that are chosen here. If the
- * provider does not reach the size in time, the observation has a `shortfall`, and the group
+ * A group is scaled up by its size, and scaled down by instances that are chosen here. Where these
+ * are nodes, they are marked, and leave in the background; the size does not count them any more.
+ * If the provider does not reach the size in time, the observation has a `shortfall`, and the group
  * accepts no growth for a while; this pause doubles each time.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_NODE_GROUP_H
@@ -15,6 +16,9 @@
 #include <alertscaler/provider/group.h>
 
 #include "kubernetes/clusters.h"
+
+/* Another port goes on with the nodes that leave. */
+void as_node_group_retire(struct as_target_port *port);
 
 /* Borrows all arguments. End it with the port's close, not from a callback, and before the
  * clusters. `cluster`: the API server for a provider that is_kubernetes; else NULL. */

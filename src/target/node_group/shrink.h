@@ -1,7 +1,7 @@
 /*
- * Scales a node group down: chooses instances, empties their nodes, has the provider delete them
- * together with the size, and waits until they are gone. If a node cannot be emptied, its instance
- * stays, and the size with it.
+ * Scales a node group down: chooses instances. If they are nodes of a cluster, these are marked,
+ * and leave in the background (leave.h); else the provider deletes the instances together with the
+ * size, and is waited for. If a node cannot be marked, its instance stays, and the size with it.
  */
 #ifndef ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H
 #define ALERTSCALER_SRC_TARGET_NODE_GROUP_SHRINK_H
@@ -12,8 +12,8 @@
 #include <alertscaler/core/observation.h>
 
 #include "account.h"
-#include "drain/drain.h"
 #include "fault.h"
+#include "leave.h"
 #include "outcome.h"
 
 struct as_shrink;
@@ -21,16 +21,16 @@ struct as_shrink;
 struct as_shrink_request { /* borrowed until done or cancelled */
     const struct as_access_env *env;
     struct as_account *account;
-    const struct as_target_ref *group;
+    struct as_leave *leave;
+    const struct as_leave_group *group; /* without drains: the instances are not nodes */
     const struct as_scale_request *wanted;
-    const struct as_group_view *view;    /* just read; its size is wanted->from */
-    const struct as_nodes_config *nodes; /* NULL: the instances are not nodes of a cluster */
-    struct as_kube_client *client;       /* of nodes->cluster; NULL if there are no nodes */
-    struct as_drains *drains;            /* of nodes->cluster; NULL if there are no nodes */
+    const struct as_group_view *view; /* just read; without what leaves, its size is wanted->from */
+    const struct as_instance_node *nodes; /* one for each instance; borrowed for the call */
+    size_t node_count;
 };
 
 struct as_shrink_result {
-    struct as_outcome outcome; /* applied: at least one instance left */
+    struct as_outcome outcome; /* applied: at least one instance left, or leaves */
     int32_t reached;           /* the resulting size, if applied or accepted */
     unsigned attempts;         /* requests to the provider */
     struct as_provider_call call;
@@ -41,7 +41,7 @@ typedef void as_shrink_done_fn(void *context, const struct as_shrink_result *res
 /* `done` is called exactly once, in a later turn, unless cancelled. */
 struct as_shrink *as_shrink_start(const struct as_shrink_request *request, as_shrink_done_fn *done,
                                   void *context) AS_MUST_USE;
-/* Only after `drains` were freed: changes to nodes are undone by the next recovery. */
+/* Before the drains are freed, without a turn between. */
 void as_shrink_cancel(struct as_shrink *shrink);
 
 #endif

@@ -193,6 +193,7 @@ static void fill_member(struct look *look, size_t index, const struct as_cluster
         .message = is_read ? NULL : as_arena_strdup(&look->arena, seen->message),
         .closed = member->closed,
         .in_progress = seen->in_progress,
+        .drain_failed = seen->drain_failed,
         .has_open_growth = member->has_open_growth,
         .refused = member->refused,
         .nodes = names,

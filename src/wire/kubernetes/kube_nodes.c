@@ -115,6 +115,8 @@ static bool read_mark(const json_t *annotations, struct as_arena *arena,
         return false;
     mark->owner = as_arena_strdup(arena, owner);
     mark->decision = as_arena_strdup(arena, decision);
+    const char *target = as_json_find_text(object, "target");
+    mark->target = as_arena_strdup(arena, target ? target : "");
     mark->has_cordoned = json_is_true(json_object_get(object, "cordoned"));
     return true;
 }
@@ -140,7 +142,7 @@ static void read_body(struct as_reader *root, struct as_reader *metadata, struct
 static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_node *node_out,
                      struct as_error *error)
 {
-    struct as_kube_node node = {.mark = {.owner = "", .decision = ""}};
+    struct as_kube_node node = {.mark = {.owner = "", .decision = "", .target = ""}};
     struct as_reader root, metadata;
     as_read_lenient(&root, item, error);
     as_read_object(&metadata, &root, "metadata");
@@ -273,6 +275,8 @@ static void write_mark(struct as_json_writer *json, const struct as_kube_node_ma
     as_json_write_member_bool(&inner, "cordoned", mark->has_cordoned);
     as_json_write_member(&inner, "decision", mark->decision);
     as_json_write_member(&inner, "owner", mark->owner);
+    if (!as_str_is_empty(mark->target))
+        as_json_write_member(&inner, "target", mark->target);
     as_json_end_object(&inner);
     as_json_write_member(json, AS_NODE_MARK_ANNOTATION, text.failed ? "" : text.data);
 }

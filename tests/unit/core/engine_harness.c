@@ -434,6 +434,7 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
         .is_accepted = script.is_accepted,
         .is_partial = script.is_in_vain,
         .reached = call->request.from,
+        .returned = script.returned,
         .retry_after_us = script.retry_after_us,
         .attempts = 1,
     };

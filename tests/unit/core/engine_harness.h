@@ -46,6 +46,7 @@ struct scale_script { /* what becomes of the next request, instead of being done
     bool is_shortage;
     bool is_accepted; /* it was, and failed afterwards */
     bool is_in_vain;  /* of a decrease: it has removed nobody */
+    int32_t returned; /* so many nodes that were to leave are back in service */
     int64_t retry_after_us;
 };
 

@@ -834,7 +834,7 @@ struct guarded {
     struct as_matcher matchers[2];
 };
 
-static void guarded_start(struct guarded *guarded)
+static void guarded_start_with(struct guarded *guarded, const struct spec *spec)
 {
     static const char *const texts[] = {"alertname=Watchdog", "severity=none"};
     *guarded = (struct guarded){0};
@@ -847,7 +847,12 @@ static void guarded_start(struct guarded *guarded)
         .watchdog_count = 2,
         .watchdog_within_us = 60 * AS_US_PER_S,
     };
-    harness_start(&guarded->h, &slow_and_full);
+    harness_start(&guarded->h, spec);
+}
+
+static void guarded_start(struct guarded *guarded)
+{
+    guarded_start_with(guarded, &slow_and_full);
 }
 
 static void guarded_stop(struct guarded *guarded)
@@ -861,7 +866,7 @@ Test(engine_watchdog, one_that_is_not_configured_is_not_alive)
 {
     WITH(h, slow_and_full);
     fire(&h, "Slow", 990);
-    cr_assert_not(watchdog_is_alive(h.engine));
+    cr_assert_not(watchdog_is_alive(h.engine, h.mono));
     harness_stop(&h);
 }
 
@@ -870,18 +875,18 @@ Test(engine_watchdog, a_notification_shows_that_it_lives_until_its_time_has_pass
     struct guarded guarded;
     guarded_start(&guarded);
     struct harness *h = &guarded.h;
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     fire(h, "Watchdog,severity=none", 100);
     cr_told(h, "said no_rule"); /* it need not be an alert that scales */
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     tick(h, 60);
     fire(h, "Slow", 990);
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     tick(h, 1);
     fire(h, "Slow", 990);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     fire(h, "Watchdog,severity=none", 100);
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     guarded_stop(&guarded);
 }
 
@@ -898,7 +903,7 @@ Test(engine_watchdog, what_is_not_quite_it_shows_nothing)
     resolve(h, "Watchdog,severity=none", 100);
     LIST(h, silenced);
     tick(h, RESYNC);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     guarded_stop(&guarded);
 }
 
@@ -910,11 +915,11 @@ Test(engine_watchdog, lists_show_that_it_lives)
     struct harness *h = &guarded.h;
     LIST(h, lives);
     tick(h, RESYNC);
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     cr_assert_eq(open_count(h), 0);
     h->list_error = "refused";
     tick(h, RESYNC + 60);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     guarded_stop(&guarded);
 }
 
@@ -977,7 +982,7 @@ Test(engine_watchdog, after_a_restart_it_must_be_seen_again)
     struct harness *h = &guarded.h;
     fire(h, "Watchdog,severity=none", 100);
     harness_crash(h, 1);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     guarded_stop(&guarded);
 }
 
@@ -988,14 +993,36 @@ Test(engine_watchdog, new_rules_keep_it_unless_it_is_another)
     struct harness *h = &guarded.h;
     fire(h, "Watchdog,severity=none", 100);
     harness_reload(h, &slow_and_full);
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     h->config.watchdog_count = 1;
     harness_reload(h, &slow_and_full);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
     fire(h, "Watchdog", 100);
-    cr_assert(watchdog_is_alive(h->engine));
+    cr_assert(watchdog_is_alive(h->engine, h->mono));
     h->config.watchdog = &guarded.matchers[1];
     harness_reload(h, &slow_and_full);
-    cr_assert_not(watchdog_is_alive(h->engine));
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
+    guarded_stop(&guarded);
+}
+
+/* Nodes that leave ask before each step. */
+Test(engine_watchdog, without_a_sign_of_life_no_nodes_leave)
+{
+    static const struct spec pool = {
+        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20}},
+        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 1},
+                  {.name = "busy", .match = {"alertname=Busy"}, .target = "pool", .up = 1}},
+    };
+    struct guarded guarded;
+    guarded_start_with(&guarded, &pool);
+    struct harness *h = &guarded.h;
+    const char *id = harness_target(h, "pool")->id;
+    cr_expect_str_eq(as_engine_find_leave_obstacle(h->engine, id, h->mono),
+                     "guarded: the watchdog is not heard of");
+    fire(h, "Watchdog,severity=none", 999);
+    cr_expect_null(as_engine_find_leave_obstacle(h->engine, id, h->mono));
+    const as_mono_time later = {h->mono.us + 61 * AS_US_PER_S};
+    cr_expect_str_eq(as_engine_find_leave_obstacle(h->engine, id, later),
+                     "guarded: the watchdog is not heard of");
     guarded_stop(&guarded);
 }

@@ -403,3 +403,67 @@ Test(engine_growth, an_ordered_increase_is_taken_back_too)
     cr_expect_eq(pool->size, 4, "%s", said(&h));
     harness_stop(&h);
 }
+
+/* ---- nodes that were to leave come back ---- */
+
+static struct as_moment down_lock;
+
+static void take_down_lock(void *context, const struct as_target_view *view)
+{
+    (void)context;
+    down_lock = view->down_locked_until;
+}
+
+static bool is_down_locked(struct harness *harness)
+{
+    as_engine_visit_targets(harness->engine, harness->mono, harness->wall, take_down_lock, NULL);
+    return as_moment_is_set(down_lock) && down_lock.mono.us > harness->mono.us;
+}
+
+Test(engine_growth, nodes_that_come_back_start_no_lock_for_growth_but_one_for_decreases)
+{
+    WITH(h, workers);
+    start(&h);
+    harness_script(
+        &h, (struct scale_script){.outcome = AS_REASON_APPLIED, .is_done = true, .returned = 3});
+    fire(&h, "Busy", 990);
+    cr_assert(has(said(&h), "acted pool 4>7 applied"));
+    cr_expect_eq(get_up_lock(&h), 0);
+    cr_expect(is_down_locked(&h));
+    harness_crash(&h, 5);
+    cr_expect(is_down_locked(&h), "it is stored");
+    harness_stop(&h);
+}
+
+Test(engine_growth, what_is_asked_for_besides_them_locks_as_ever)
+{
+    WITH(h, workers);
+    start(&h);
+    harness_script(
+        &h, (struct scale_script){.outcome = AS_REASON_APPLIED, .is_done = true, .returned = 2});
+    fire(&h, "Busy", 990);
+    cr_assert(has(said(&h), "acted pool 4>7 applied"));
+    cr_expect_gt(get_up_lock(&h), 0);
+    cr_expect(is_down_locked(&h));
+    harness_stop(&h);
+}
+
+/* A process that died while it marked nodes: those that it had marked leave. */
+Test(engine_growth, a_decrease_that_was_marked_in_part_counts_for_that_part)
+{
+    static const struct spec three = {
+        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .down = 600}},
+        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 3}},
+    };
+    WITH(h, three);
+    struct virtual_target *pool = start(&h);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Idle", 990);
+    (void)said(&h);
+    pool->size = 2;
+    harness_crash(&h, 5);
+    const char *told = said(&h);
+    cr_expect(has(told, "acted pool 4>2 applied"), "%s", told);
+    cr_expect_not(has(told, "scale"), "not once more");
+    harness_stop(&h);
+}

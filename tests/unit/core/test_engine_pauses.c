@@ -317,3 +317,40 @@ Test(engine_pauses, targets_that_are_paused_one_by_one_are_counted)
     cr_expect_eq(count_paused(&h), 0);
     harness_stop(&h);
 }
+
+/* ---- nodes that leave: asked before each step of theirs ---- */
+
+static const struct spec grouped = {
+    .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20},
+                {.name = "web", .min = 1, .max = 20}},
+    .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 1}},
+};
+
+static const char *find_obstacle(struct harness *harness, const char *name)
+{
+    return as_engine_find_leave_obstacle(harness->engine, harness_target(harness, name)->id,
+                                         harness->mono);
+}
+
+Test(engine_pauses, nodes_that_leave_wait_in_a_pause_and_under_the_kill_switch)
+{
+    WITH(h, grouped);
+    cr_expect_null(find_obstacle(&h, "pool"));
+    order(&h, AS_ORDER_PAUSE, "pool", 60);
+    cr_expect_str_eq(find_obstacle(&h, "pool"), "paused");
+    tick(&h, 60);
+    cr_expect_null(find_obstacle(&h, "pool"), "the pause is over");
+    order(&h, AS_ORDER_PAUSE, NULL, 60);
+    cr_expect_str_eq(find_obstacle(&h, "pool"), "paused");
+    harness_stop(&h);
+}
+
+Test(engine_pauses, nodes_of_no_group_of_the_rules_do_not_leave)
+{
+    WITH(h, grouped);
+    cr_expect_str_eq(find_obstacle(&h, "web"), "", "it has no nodes");
+    cr_expect_str_eq(as_engine_find_leave_obstacle(h.engine, "node_group/mine/other", h.mono), "");
+    cr_expect_str_eq(as_engine_find_name(h.engine, harness_target(&h, "pool")->id), "pool");
+    cr_expect_str_eq(as_engine_find_name(h.engine, "node_group/mine/other"), "");
+    harness_stop(&h);
+}

@@ -225,7 +225,7 @@ static void plant_target(struct harness *harness, const char *id, struct as_targ
     state.entry = "";
     state.keep_us = AS_US_PER_DAY;
     state.last_down = state.dry_last_up = state.dry_last_down = state.born = AS_MOMENT_NEVER;
-    state.last_step_down = AS_MOMENT_NEVER;
+    state.last_step_down = state.last_return = AS_MOMENT_NEVER;
     as_state_encode_target(&state, harness->boot, &text);
     plant(harness, AS_STORE_TARGET, id, &text);
 }
@@ -331,7 +331,8 @@ Test(engine_targets, a_record_of_one_spelling_that_comes_twice_is_refused)
                                           .last_down = never,
                                           .dry_last_up = never,
                                           .dry_last_down = never,
-                                          .last_step_down = never};
+                                          .last_step_down = never,
+                                          .last_return = never};
     cr_assert_eq(as_engine_restore_target(h.engine, &state), 0);
     cr_assert_neq(as_engine_restore_target(h.engine, &state), 0);
     harness_stop(&h);

@@ -1,6 +1,6 @@
 /*
- * Draining nodes against a scripted API server: each step, each of its failures, and that each
- * failure undoes our changes and nothing else.
+ * Marking and emptying nodes against a scripted API server: each step, each of its failures, and
+ * that each failure undoes our changes and nothing else.
  */
 #include "drain/drain.h"
 
@@ -25,7 +25,7 @@
 #define MARK_OF(owner, cordoned)                                                                   \
     ",\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":\\\"2026-11-21T10:00:00Z\\\","       \
     "\\\"cordoned\\\":" cordoned ",\\\"decision\\\":\\\"01HD\\\",\\\"owner\\\":\\\"" owner         \
-    "\\\"}\"}"
+    "\\\",\\\"target\\\":\\\"group\\\"}\"}"
 #define TAINTED                                                                                    \
     ",\"unschedulable\":true,\"taints\":[{\"effect\":\"NoSchedule\",\"key\":"                      \
     "\"alertscaler.io/draining\"}]"
@@ -62,6 +62,7 @@ static void keep(void *context, const struct as_drain_result *drained)
 static void setup(void)
 {
     setup_client();
+    env.get_leave_permit = NULL;
     drains = as_drains_new(&client, "me");
 }
 
@@ -73,12 +74,15 @@ static void teardown(void)
 
 TestSuite(drain, .init = setup, .fini = teardown);
 
-static struct as_drain *start_node(const char *node)
+static struct as_drain *start_task(enum as_drain_task task, const char *node)
 {
     const struct as_drain_request request = {
+        .task = task,
         .node = node,
         .provider_id = "i-1",
+        .target = "group",
         .decision_id = "01HD",
+        .evicts = true,
         .timeout_us = 10 * AS_US_PER_MIN,
         .grace_us = -1,
     };
@@ -88,11 +92,22 @@ static struct as_drain *start_node(const char *node)
     return drain;
 }
 
-static struct as_drain *start(void)
+static struct as_drain *run_task(enum as_drain_task task)
 {
-    struct as_drain *drain = start_node("n1");
+    struct as_drain *drain = start_task(task, "n1");
     world_run(&world);
     return drain;
+}
+
+static void mark(void)
+{
+    (void)run_task(AS_DRAIN_MARK);
+}
+
+/* n1, which is marked. */
+static struct as_drain *empty(void)
+{
+    return run_task(AS_DRAIN_EMPTY);
 }
 
 /* Second by second, as timers begin others. */
@@ -109,6 +124,16 @@ static void answer_questions(const char *node, const char *pods)
     answer("GET", "/api/v1", 200, CORE("v1"));
     answer("GET", NODE_PATH, 200, node);
     answer("GET", PODS_PATH, 200, pods);
+}
+
+/* Looks at a marked node twice: whether it is empty, and when it has its turn to be emptied. */
+static void answer_looks(const char *pods)
+{
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    for (int i = 0; i < 2; i++) {
+        answer("GET", NODE_PATH, 200, MARKED);
+        answer("GET", PODS_PATH, 200, pods);
+    }
 }
 
 static void answer_undo(void)
@@ -144,23 +169,33 @@ static void expect_untouched(enum as_reason reason, const char *message)
 
 /* The good way */
 
-Test(drain, evicts_and_waits_until_all_are_gone)
+Test(drain, marks_a_node_whose_pods_may_all_go)
 {
-    answer_questions(NODE, PODS(POD("a") "," POD("b") "," DAEMON));
+    answer_questions(NODE, PODS(POD("a") "," DAEMON));
     answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(POD("a") "," POD("b") "," DAEMON));
-    answer("POST", EVICT("a"), 201, "{}");
-    answer("POST", EVICT("b"), 201, "{}");
-    start();
-    cr_expect_eq(told, 0);
-    const struct world_request *patch = &world.requests[3], *eviction = &world.requests[5];
-    cr_expect_str_eq(patch->body,
+    mark();
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+    cr_expect_str_eq(told_node, "n1");
+    cr_expect_str_eq(get_last_request()->body,
                      "{\"metadata\":{\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":"
                      "\\\"2026-11-21T10:00:00Z\\\",\\\"cordoned\\\":true,\\\"decision\\\":"
-                     "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\"}\"},\"resourceVersion\":\"7\"},"
+                     "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\",\\\"target\\\":\\\"group\\\"}\"},"
+                     "\"resourceVersion\":\"7\"},"
                      "\"spec\":{\"taints\":[{\"effect\":\"NoSchedule\",\"key\":"
                      "\"alertscaler.io/draining\"}],\"unschedulable\":true}}");
-    cr_expect_not_null(strstr(patch->headers, "Content-Type: application/merge-patch+json\n"));
+    cr_expect_not_null(
+        strstr(get_last_request()->headers, "Content-Type: application/merge-patch+json\n"));
+}
+
+Test(drain, evicts_and_waits_until_all_are_gone)
+{
+    answer_looks(PODS(POD("a") "," POD("b") "," DAEMON));
+    answer("POST", EVICT("a"), 201, "{}");
+    answer("POST", EVICT("b"), 201, "{}");
+    (void)empty();
+    cr_expect_eq(told, 0);
+    const struct world_request *eviction = &world.requests[5];
     cr_expect_not_null(strstr(eviction->headers, "Content-Type: application/json\n"));
     cr_expect_str_eq(eviction->body,
                      "{\"apiVersion\":\"policy/v1\",\"deleteOptions\":{\"preconditions\":{"
@@ -179,29 +214,62 @@ Test(drain, evicts_and_waits_until_all_are_gone)
     cr_expect_str_eq(told_node, "n1");
 }
 
-Test(drain, an_empty_node_is_only_marked)
+Test(drain, an_empty_node_is_empty_at_the_first_look)
 {
-    answer_questions(NODE, PODS(DAEMON));
-    answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(DAEMON));
-    start();
+    answer_questions(MARKED, PODS(DAEMON));
+    (void)empty();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_DONE);
     cr_expect_eq(evicted, 0);
 }
 
+Test(drain, a_look_changes_nothing)
+{
+    answer_questions(MARKED, PODS(POD("a")));
+    (void)run_task(AS_DRAIN_LOOK);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_NOT_YET);
+    answer("GET", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 200, PODS(DAEMON));
+    (void)run_task(AS_DRAIN_LOOK);
+    cr_expect_eq(end, AS_DRAIN_DONE);
+    answer("GET", NODE_PATH, 200, MARKED);
+    (void)run_task(AS_DRAIN_CHECK);
+    cr_expect_eq(end, AS_DRAIN_DONE, "with pods or without");
+    for (size_t i = 0; i < world.request_count; i++)
+        cr_expect_str_eq(world.requests[i].method, "GET");
+}
+
+Test(drain, a_node_whose_mark_somebody_removed_is_theirs)
+{
+    static const enum as_drain_task tasks[] = {AS_DRAIN_EMPTY, AS_DRAIN_LOOK, AS_DRAIN_CHECK};
+    static const char *const nodes[] = {NODE,
+                                        NODE_WITH("n1", MARK_OF("you", "true"), TAINTED, "True")};
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(tasks); i++) {
+        for (size_t j = 0; j < AS_ARRAY_SIZE(nodes); j++) {
+            answer("GET", NODE_PATH, 200, nodes[j]);
+            (void)run_task(tasks[i]);
+            cr_expect_eq(end, AS_DRAIN_UNMARKED);
+            cr_expect_str_eq(outcome.message, "drain node n1: somebody else has removed its mark");
+        }
+    }
+    cr_expect_eq(told, 6);
+}
+
 Test(drain, speaks_the_eviction_api_that_is_served)
 {
-    const struct as_drain_request request = {.node = "n1",
+    const struct as_drain_request request = {.task = AS_DRAIN_EMPTY,
+                                             .node = "n1",
                                              .provider_id = "i-1",
-                                             .decision_id = "01HD",
+                                             .target = "group",
                                              .timeout_us = AS_US_PER_MIN,
                                              .grace_us = 30 * AS_US_PER_S};
     answer("GET", "/api/v1", 200, CORE("v1beta1"));
-    answer("GET", NODE_PATH, 200, NODE);
-    answer("GET", PODS_PATH, 200, PODS(POD("a")));
-    answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    for (int i = 0; i < 2; i++) {
+        answer("GET", NODE_PATH, 200, MARKED);
+        answer("GET", PODS_PATH, 200, PODS(POD("a")));
+    }
     answer("POST", EVICT("a"), 201, "{}");
     (void)!as_drain_start(drains, &request, keep, NULL);
     world_run(&world);
@@ -213,14 +281,12 @@ Test(drain, speaks_the_eviction_api_that_is_served)
 
 Test(drain, a_budget_is_respected_until_it_gives_way)
 {
-    answer_questions(NODE, PODS(POD("a") "," POD("b")));
-    answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(POD("a") "," POD("b")));
+    answer_looks(PODS(POD("a") "," POD("b")));
     world_answer(&world, (struct world_answer){"POST", EVICT("a"), .status = 429,
                                                .body = STATUS("Cannot evict pod", ""),
                                                .retry_after = "10"});
     answer("POST", EVICT("b"), 201, "{}"); /* another's budget may allow it */
-    start();
+    (void)empty();
     pass(9 * AS_US_PER_S);
     cr_expect_eq(told, 0);
     answer("GET", PODS_PATH, 200, PODS(POD("a")));
@@ -248,20 +314,37 @@ Test(drain, what_may_pass_is_tried_again)
         {AS_HTTP_UNREACHABLE, 0, ""},
         {AS_HTTP_TIMEOUT, 0, ""},
     };
-    answer_questions(NODE, PODS(POD("a")));
-    answer("PATCH", NODE_PATH, 200, MARKED);
+    answer_looks(PODS(POD("a")));
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        answer("GET", PODS_PATH, 200, PODS(POD("a")));
+        if (i > 0)
+            answer("GET", PODS_PATH, 200, PODS(POD("a")));
         world_answer(&world, (struct world_answer){"POST", EVICT("a"), rows[i].transport,
                                                    rows[i].status, .body = rows[i].body});
     }
     answer("GET", PODS_PATH, 500, STATUS("etcd", ""));
     answer("GET", PODS_PATH, 200, PODS(""));
-    start();
+    (void)empty();
     pass(AS_US_PER_MIN);
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_DONE, "%s", outcome.message);
     cr_expect_eq(evicted, 0);
+}
+
+Test(drain, a_look_that_fails_in_passing_is_for_later)
+{
+    answer("GET", "/api/v1", 503, "");
+    (void)empty();
+    cr_expect_eq(end, AS_DRAIN_NOT_YET);
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    answer("GET", NODE_PATH, 503, "");
+    (void)empty();
+    cr_expect_eq(end, AS_DRAIN_NOT_YET);
+    answer("GET", NODE_PATH, 200, MARKED);
+    answer("GET", PODS_PATH, 503, "");
+    (void)empty();
+    cr_expect_eq(end, AS_DRAIN_NOT_YET);
+    cr_expect_eq(told, 3);
+    cr_expect_str_eq(get_last_request()->method, "GET", "nothing is undone");
 }
 
 Test(drain, a_conflict_at_the_mark_reads_the_node_again)
@@ -271,8 +354,7 @@ Test(drain, a_conflict_at_the_mark_reads_the_node_again)
     answer("GET", NODE_PATH, 200, NODE);
     answer("GET", PODS_PATH, 200, PODS(""));
     answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(""));
-    start();
+    mark();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_DONE);
 }
@@ -281,10 +363,12 @@ Test(drain, a_conflict_at_the_mark_reads_the_node_again)
 static void expect_not_held_up(const char *node)
 {
     told = 0;
-    answer_questions(node, PODS(GOING("a")));
-    answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(GOING("a")));
-    start();
+    answer("GET", "/api/v1", 200, CORE("v1"));
+    for (int i = 0; i < 2; i++) {
+        answer("GET", NODE_PATH, 200, node);
+        answer("GET", PODS_PATH, 200, PODS(GOING("a")));
+    }
+    (void)empty();
     world.wall.us += AS_DRAIN_LOST_POD_US - AS_DRAIN_POLL_US - AS_US_PER_S;
     answer("GET", PODS_PATH, 200, PODS(GOING("a")));
     pass(AS_DRAIN_POLL_US);
@@ -297,19 +381,19 @@ static void expect_not_held_up(const char *node)
 
 Test(drain, pods_that_are_going_for_longer_than_their_grace_and_30_s_count_as_gone)
 {
-    expect_not_held_up(NODE);
+    expect_not_held_up(MARKED);
 }
 
 Test(drain, so_do_pods_of_a_node_that_nobody_hears_of)
 {
-    expect_not_held_up(NODE_WITH("n1", "", "", "Unknown"));
+    expect_not_held_up(NODE_WITH("n1", MARK_OF("me", "true"), TAINTED, "Unknown"));
 }
 
 Test(drain, there_may_be_no_node)
 {
     answer("GET", "/api/v1", 200, CORE("v1"));
     answer("GET", NODE_PATH, 404, STATUS("nodes \\\"n1\\\" not found", "\"name\":\"n1\""));
-    start();
+    mark();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_NO_NODE);
     cr_expect_eq(outcome.reason, AS_REASON_APPLIED);
@@ -351,7 +435,7 @@ Test(drain, is_refused_where_it_may_not_be)
             answer("GET", NODE_PATH, 200, rows[i].node);
         if (rows[i].pods)
             answer("GET", PODS_PATH, 200, rows[i].pods);
-        start();
+        mark();
         expect_untouched(AS_REASON_REJECTED, rows[i].message);
     }
 }
@@ -360,12 +444,12 @@ Test(drain, a_right_that_is_missing_has_a_name)
 {
     answer("GET", "/api/v1", 200, CORE("v1"));
     answer("GET", NODE_PATH, 403, STATUS("no", ""));
-    start();
+    mark();
     expect_untouched(AS_REASON_FORBIDDEN, "drain node n1: the right \"nodes: get\" is missing: no");
     told = 0;
     answer("GET", NODE_PATH, 200, NODE);
     answer("GET", PODS_PATH, 403, STATUS("no", ""));
-    start();
+    mark();
     expect_untouched(AS_REASON_FORBIDDEN,
                      "drain node n1: list pods of a node: the right \"pods: list (in all "
                      "namespaces)\" is missing: no");
@@ -378,7 +462,7 @@ Test(drain, a_forbidden_mark_is_looked_for_and_told)
     answer_questions(NODE, PODS(""));
     answer("PATCH", NODE_PATH, 403, STATUS("no", ""));
     answer("GET", NODE_PATH, 200, NODE); /* it is not there: nothing to undo */
-    start();
+    mark();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_FAILED);
     cr_expect_str_eq(outcome.message, "drain node n1: the right \"nodes: patch\" is missing: no");
@@ -391,15 +475,8 @@ Test(drain, a_mark_whose_answer_was_lost_is_taken_back)
     world_answer(&world,
                  (struct world_answer){"PATCH", NODE_PATH, AS_HTTP_TIMEOUT, .error = "no answer"});
     answer_undo();
-    start();
+    mark();
     expect_undone(AS_DRAIN_FAILED, AS_REASON_TIMEOUT, "drain node n1: no answer");
-}
-
-static void start_marked(const char *pods)
-{
-    answer_questions(NODE, PODS(POD("a")));
-    answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, pods);
 }
 
 Test(drain, fails_and_undoes)
@@ -422,20 +499,20 @@ Test(drain, fails_and_undoes)
         told = 0;
         drains = as_drains_free(drains);
         drains = as_drains_new(&client, "me");
-        start_marked(PODS(POD("a")));
+        answer_looks(PODS(POD("a")));
         answer("POST", EVICT("a"), rows[i].status, rows[i].body);
         answer_undo();
-        start();
+        (void)empty();
         expect_undone(AS_DRAIN_FAILED, rows[i].reason, rows[i].message);
     }
 }
 
 Test(drain, a_pod_that_came_meanwhile_may_forbid_it)
 {
-    start_marked(PODS(POD_WITH("b", ",\"annotations\":{\"cluster-autoscaler.kubernetes.io/"
-                                    "safe-to-evict\":\"false\"}")));
+    answer_questions(MARKED, PODS(POD_WITH("b", ",\"annotations\":{\"cluster-autoscaler."
+                                                "kubernetes.io/safe-to-evict\":\"false\"}")));
     answer_undo();
-    start();
+    (void)empty();
     expect_undone(AS_DRAIN_FAILED, AS_REASON_REJECTED,
                   "drain node n1: pod shop/b may not be evicted: it is annotated "
                   "cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"");
@@ -454,7 +531,7 @@ static struct world_answer serve_stubborn(void *context, const struct world_requ
 Test(drain, has_a_deadline)
 {
     world.serve = serve_stubborn;
-    start();
+    (void)empty();
     pass(10 * AS_US_PER_MIN - 1);
     cr_expect_eq(told, 0);
     pass(1);
@@ -474,7 +551,7 @@ Test(drain, a_pod_that_does_not_end_is_named)
 {
     answer("GET", "/api/v1", 200, CORE("v1"));
     world.serve = serve_going;
-    start();
+    (void)empty();
     pass(10 * AS_US_PER_MIN);
     expect_undone(AS_DRAIN_FAILED, AS_REASON_TIMEOUT,
                   "drain node n1: not empty after 10m: pod shop/a was evicted, and has not ended");
@@ -484,13 +561,14 @@ Test(drain, leaves_a_cordon_that_was_there_before)
 {
     answer_questions(NODE_WITH("n1", "", ",\"unschedulable\":true", "True"), PODS(POD("a")));
     answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(POD("a")));
-    answer("POST", EVICT("a"), 403, STATUS("no", ""));
+    mark();
+    cr_assert_eq(told, 1);
+    cr_expect_not_null(strstr(get_last_request()->body, "\\\"cordoned\\\":false"));
     answer("GET", NODE_PATH, 200, NODE_WITH("n1", MARK_OF("me", "false"), TAINTED, "True"));
     answer("PATCH", NODE_PATH, 200, NODE);
-    start();
-    cr_assert_eq(told, 1);
-    cr_expect_not_null(strstr(world.requests[3].body, "\\\"cordoned\\\":false"));
+    as_drain_undo_start(drains, "n1", keep, NULL);
+    world_run(&world);
+    cr_assert_eq(told, 2);
     cr_expect_str_eq(get_last_request()->body,
                      "{\"metadata\":{\"annotations\":{\"alertscaler.io/drain\":null},"
                      "\"resourceVersion\":\"7\"},\"spec\":{\"taints\":[]}}");
@@ -498,7 +576,7 @@ Test(drain, leaves_a_cordon_that_was_there_before)
 
 Test(drain, undoing_is_tried_again)
 {
-    start_marked(PODS(POD("a")));
+    answer_looks(PODS(POD("a")));
     answer("POST", EVICT("a"), 403, STATUS("no", ""));
     answer("GET", NODE_PATH, 500, "");
     answer("GET", NODE_PATH, 200, MARKED);
@@ -506,7 +584,7 @@ Test(drain, undoing_is_tried_again)
     answer("GET", NODE_PATH, 200, MARKED);
     world_answer(&world, (struct world_answer){"PATCH", NODE_PATH, .outcome = AS_HTTP_UNREACHABLE});
     answer_undo();
-    start();
+    (void)empty();
     cr_expect_eq(told, 0);
     pass(AS_US_PER_MIN);
     expect_undone(AS_DRAIN_FAILED, AS_REASON_FORBIDDEN,
@@ -515,10 +593,10 @@ Test(drain, undoing_is_tried_again)
 
 Test(drain, is_stuck_where_nothing_helps)
 {
-    start_marked(PODS(POD("a")));
+    answer_looks(PODS(POD("a")));
     answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
     answer("GET", NODE_PATH, 403, STATUS("taken away", ""));
-    start();
+    (void)empty();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_STUCK);
     cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
@@ -529,11 +607,11 @@ Test(drain, is_stuck_where_nothing_helps)
 
 Test(drain, is_stuck_after_so_many_tries)
 {
-    start_marked(PODS(POD("a")));
+    answer_looks(PODS(POD("a")));
     answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
     for (int i = 0; i < AS_DRAIN_UNDO_TRIES; i++)
         answer("GET", NODE_PATH, 503, "");
-    start();
+    (void)empty();
     pass(10 * AS_US_PER_MIN);
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_STUCK);
@@ -542,40 +620,28 @@ Test(drain, is_stuck_after_so_many_tries)
 
 Test(drain, a_node_that_is_gone_needs_no_undoing)
 {
-    start_marked(PODS(POD("a")));
+    answer_looks(PODS(POD("a")));
     answer("POST", EVICT("a"), 422, STATUS("invalid", ""));
     answer("GET", NODE_PATH, 404, STATUS("not found", "\"name\":\"n1\""));
-    start();
+    (void)empty();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_FAILED);
 }
 
 /* Given up */
 
-Test(drain, may_be_given_up_before_its_turn)
+Test(drain, what_is_dropped_is_left_as_it_is)
 {
-    struct as_drain *drain = start_node("n1");
-    as_drain_cancel(drain);
-    cr_expect_eq(told, 0);
+    as_drain_drop(start_task(AS_DRAIN_EMPTY, "n1"));
     world_run(&world);
-    cr_assert_eq(told, 1);
-    cr_expect_eq(end, AS_DRAIN_CANCELLED);
-    cr_expect_eq(outcome.reason, AS_REASON_SUPERSEDED);
-    cr_expect_str_eq(outcome.message, "drain node n1: given up");
-    cr_expect_eq(world.request_count, 0);
-}
-
-Test(drain, given_up_in_its_course_is_undone)
-{
-    start_marked(PODS(POD("a")));
+    cr_expect_eq(world.request_count, 0, "before its turn");
+    answer_looks(PODS(POD("a")));
     answer("POST", EVICT("a"), 201, "{}");
-    struct as_drain *drain = start();
-    answer_undo();
-    as_drain_cancel(drain);
-    as_drain_cancel(drain); /* once is enough */
-    world_run(&world);
-    expect_undone(AS_DRAIN_CANCELLED, AS_REASON_SUPERSEDED, "drain node n1: given up");
-    cr_expect_eq(evicted, 1);
+    as_drain_drop(empty());
+    pass(AS_US_PER_MIN);
+    cr_expect_eq(told, 0);
+    cr_expect_str_eq(get_last_request()->method, "POST");
+    cr_expect(as_drains_is_idle(drains));
 }
 
 /* What may be changed from the so-many-eth question on. */
@@ -584,6 +650,7 @@ static unsigned permit_from, permit_asked;
 
 static enum as_permit get_permit(void *context)
 {
+    (void)context;
     return ++permit_asked >= permit_from ? permit : AS_PERMIT_ALL;
 }
 
@@ -595,24 +662,65 @@ static void withdraw(enum as_permit what, unsigned from)
     permit_asked = 0;
 }
 
-Test(drain, under_the_kill_switch_no_more_pods_are_evicted_and_the_node_is_put_back)
+static void expect_waits(const char *message)
 {
-    withdraw(AS_PERMIT_UNDO, 4); /* its turn, the mark, a pod, the next pod */
-    start_marked(PODS(POD("a") "," POD("b")));
-    answer("POST", EVICT("a"), 201, "{}");
-    answer_undo();
-    start();
-    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
-                  "drain node n1: given up: the kill switch stops everything");
-    cr_expect_eq(evicted, 1);
+    cr_assert_eq(told, 1);
+    cr_expect_eq(end, AS_DRAIN_NOT_YET);
+    cr_expect_eq(outcome.reason, AS_REASON_SUPERSEDED);
+    cr_expect_str_eq(outcome.message, message);
+    cr_expect_str_neq(get_last_request()->method, "PATCH", "the mark stays");
     env.get_permit = NULL;
+    env.get_leave_permit = NULL;
+}
+
+Test(drain, under_the_kill_switch_no_more_pods_are_evicted)
+{
+    withdraw(AS_PERMIT_UNDO, 4); /* both turns, a pod, the next pod */
+    answer_looks(PODS(POD("a") "," POD("b")));
+    answer("POST", EVICT("a"), 201, "{}");
+    (void)empty();
+    expect_waits("drain node n1: given up: the kill switch stops everything");
+    cr_expect_eq(evicted, 1);
+}
+
+static enum as_leave_permit leave_permit;
+
+static enum as_leave_permit get_leave_permit(void *context, const char *target, const char **why)
+{
+    (void)context;
+    cr_expect_str_eq(target, "group");
+    *why = "paused";
+    return leave_permit;
+}
+
+Test(drain, in_a_pause_no_more_pods_are_evicted)
+{
+    env.get_leave_permit = get_leave_permit;
+    leave_permit = AS_LEAVE_GO;
+    answer_looks(PODS(GOING("a")));
+    (void)empty();
+    cr_expect_eq(told, 0);
+    leave_permit = AS_LEAVE_HOLD;
+    pass(AS_DRAIN_POLL_US);
+    expect_waits("drain node n1: paused");
+}
+
+Test(drain, a_node_whose_target_is_gone_is_put_back)
+{
+    env.get_leave_permit = get_leave_permit;
+    leave_permit = AS_LEAVE_GONE;
+    answer_undo();
+    (void)empty();
+    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
+                  "drain node n1: no rule leads to its group");
+    env.get_leave_permit = NULL;
 }
 
 Test(drain, nothing_is_touched_under_the_kill_switch)
 {
     withdraw(AS_PERMIT_UNDO, 2);
     answer_questions(NODE, PODS(POD("a")));
-    start();
+    mark();
     expect_untouched(AS_REASON_SUPERSEDED,
                      "drain node n1: given up: the kill switch stops everything");
     env.get_permit = NULL;
@@ -621,7 +729,7 @@ Test(drain, nothing_is_touched_under_the_kill_switch)
 Test(drain, under_the_kill_switch_nothing_is_begun)
 {
     withdraw(AS_PERMIT_UNDO, 1);
-    start();
+    mark();
     expect_untouched(AS_REASON_SUPERSEDED,
                      "drain node n1: given up: the kill switch stops everything");
     cr_expect_eq(world.request_count, 0);
@@ -629,51 +737,29 @@ Test(drain, under_the_kill_switch_nothing_is_begun)
 }
 
 /* A stop has 20 seconds for all of it, and an API server may ask to wait for longer. */
-Test(drain, who_waits_for_a_budget_gives_up_soon_when_the_process_stops)
+Test(drain, who_waits_for_a_budget_ends_soon_when_the_process_stops)
 {
     withdraw(AS_PERMIT_ALL, 1);
-    start_marked(PODS(POD("a")));
+    answer_looks(PODS(POD("a")));
     world_answer(&world, (struct world_answer){"POST", EVICT("a"), .status = 429,
                                                .body = STATUS("Cannot evict pod", ""),
                                                .retry_after = "30"});
-    start();
+    (void)empty();
     pass(AS_US_PER_S);
     permit = AS_PERMIT_FINISH;
     cr_expect_eq(told, 0);
-    answer_undo();
     pass(AS_DRAIN_POLL_US);
-    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
-                  "drain node n1: given up: alertscaler stops");
-    env.get_permit = NULL;
-}
-
-Test(drain, who_waits_for_pods_to_end_gives_up_under_the_kill_switch)
-{
-    withdraw(AS_PERMIT_ALL, 1);
-    start_marked(PODS(GOING("a")));
-    start();
-    pass(AS_US_PER_S);
-    permit = AS_PERMIT_UNDO;
-    cr_expect_eq(told, 0);
-    answer_undo();
-    pass(AS_DRAIN_POLL_US);
-    expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
-                  "drain node n1: given up: the kill switch stops everything");
-    env.get_permit = NULL;
+    expect_waits("drain node n1: given up: alertscaler stops");
 }
 
 Test(drain, who_does_not_lead_any_more_leaves_all_to_who_does)
 {
     withdraw(AS_PERMIT_NONE, 4);
-    start_marked(PODS(POD("a") "," POD("b")));
+    answer_looks(PODS(POD("a") "," POD("b")));
     answer("POST", EVICT("a"), 201, "{}");
-    answer("GET", NODE_PATH, 200, MARKED);
-    start();
-    cr_assert_eq(told, 1);
-    cr_expect_eq(end, AS_DRAIN_STUCK);
-    cr_expect_str_eq(get_last_request()->method, "GET", "nothing is changed");
+    (void)empty();
     cr_expect_eq(evicted, 1);
-    env.get_permit = NULL;
+    expect_waits("drain node n1: given up: another may lead by now");
 }
 
 /* Side by side */
@@ -687,42 +773,53 @@ static size_t count_gets(const char *path)
     return count;
 }
 
-Test(drain, so_many_at_a_time)
+static struct world_answer serve_both(void *context, const struct world_request *request)
+{
+    if (strstr(request->url, "%3De") != NULL) /* pods of e0, e1, ... */
+        return (struct world_answer){.status = 200, .body = PODS("")};
+    return serve_stubborn(context, request);
+}
+
+/* Those without pods do not wait for those with pods. */
+Test(drain, so_many_are_emptied_at_a_time_and_what_is_empty_does_not_wait)
 {
     struct as_drain *all[AS_DRAINS_MAX + 2];
-    world.serve = serve_stubborn;
+    char name[16];
+    world.serve = serve_both;
     for (int i = 0; i < AS_DRAINS_MAX + 2; i++) {
-        char name[16];
         snprintf(name, sizeof(name), "m%d", i);
-        all[i] = start_node(name);
+        all[i] = start_task(AS_DRAIN_EMPTY, name);
     }
     world_run(&world);
-    cr_expect_eq(count_gets("/nodes/"), AS_DRAINS_MAX);
-    as_drain_cancel(all[AS_DRAINS_MAX]); /* a waiting one */
+    cr_expect_eq(count_gets("/nodes/m"), 2 * AS_DRAINS_MAX + 2, "looked at, and emptied");
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof(name), "e%d", i);
+        (void)!start_task(AS_DRAIN_EMPTY, name);
+    }
     world_run(&world);
-    cr_expect_eq(told, 1);
-    as_drain_cancel(all[0]);
+    cr_expect_eq(told, 500, "%u", told);
+    as_drain_drop(all[AS_DRAINS_MAX]); /* a waiting one */
+    as_drain_drop(all[0]);
     world_run(&world);
-    cr_expect_eq(told, 2);
-    cr_expect_eq(count_gets("/nodes/m6"), 1, "the next has its turn");
+    cr_expect_eq(count_gets("/nodes/m6"), 2, "the next has its turn");
     /* teardown: nothing is told of the others */
 }
 
 Test(drain, one_at_a_time_for_a_node)
 {
     world.serve = serve_stubborn;
-    start();
-    start();
+    (void)empty();
+    (void)empty();
     cr_assert_eq(told, 1);
     cr_expect_eq(end, AS_DRAIN_FAILED);
-    cr_expect_str_eq(outcome.message, "drain node n1: it is being drained already");
+    cr_expect_str_eq(outcome.message, "drain node n1: it is being worked on already");
 }
 
 Test(drain, of_no_nodes_name)
 {
     static const char *const names[] = {"", ".", ".."};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        (void)!start_node(names[i]);
+        (void)!start_task(AS_DRAIN_MARK, names[i]);
         world_run(&world);
         cr_expect_eq(end, AS_DRAIN_FAILED);
         cr_expect_eq(outcome.reason, AS_REASON_REJECTED);
@@ -732,19 +829,18 @@ Test(drain, of_no_nodes_name)
 
 /* After it */
 
-static void drain_n1(void)
+static void mark_n1(void)
 {
     answer_questions(NODE, PODS(""));
     answer("PATCH", NODE_PATH, 200, MARKED);
-    answer("GET", PODS_PATH, 200, PODS(""));
-    start();
+    mark();
     cr_assert_eq(end, AS_DRAIN_DONE);
     told = 0;
 }
 
 Test(drain, is_undone_when_the_instance_stays)
 {
-    drain_n1();
+    mark_n1();
     answer_undo();
     as_drain_undo_start(drains, "n1", keep, NULL);
     cr_expect_eq(told, 0);
@@ -762,6 +858,12 @@ Test(drain, is_undone_when_the_instance_stays)
 
 static unsigned recovered, undone;
 
+static void lose_target(void)
+{
+    env.get_leave_permit = get_leave_permit;
+    leave_permit = AS_LEAVE_GONE;
+}
+
 static void keep_recovery(void *context, const struct as_outcome *failure, unsigned count)
 {
     recovered++;
@@ -778,9 +880,19 @@ static void recover(void)
     cr_assert_eq(recovered, before + 1);
 }
 
+static void expect_found_a_minute_later(void)
+{
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    answer_undo();
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_expect_eq(recovered, 2);
+    cr_expect_eq(undone, 1);
+}
+
 Test(drain, what_was_left_behind_is_undone)
 {
-    drain_n1();
+    lose_target();
+    mark_n1();
     answer("GET", NODES_PATH, 200,
            LIST_OF("NodeList", "",
                    MARKED "," NODE_WITH("n2", MARK_OF("me", "true"), TAINTED, "True") "," NODE_WITH(
@@ -799,10 +911,43 @@ Test(drain, what_was_left_behind_is_undone)
     cr_expect_eq(undone, 1);
 }
 
+Test(drain, a_mark_is_left_to_who_goes_on_with_it_as_long_as_its_target_is_there)
+{
+    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
+    recover();
+    cr_expect_eq(undone, 0);
+    lose_target();
+    expect_found_a_minute_later();
+}
+
+/* An earlier version did not say which target it was for. */
+#define OLD_MARK                                                                                   \
+    NODE_WITH("n1",                                                                                \
+              ",\"annotations\":{\"alertscaler.io/drain\":\"{\\\"at\\\":"                          \
+              "\\\"2026-11-21T10:00:00Z\\\",\\\"cordoned\\\":true,\\\"decision\\\":"               \
+              "\\\"01HD\\\",\\\"owner\\\":\\\"me\\\"}\"}",                                         \
+              TAINTED, "True")
+
+Test(drain, a_mark_of_an_earlier_version_is_nobodys_if_no_group_has_the_node)
+{
+    const int64_t looks = AS_LEAVE_ORPHAN_US / AS_DRAIN_RECOVER_US;
+    for (int64_t i = 0; i <= looks; i++)
+        answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", OLD_MARK));
+    recover();
+    pass(AS_LEAVE_ORPHAN_US - AS_US_PER_S);
+    cr_expect_eq(recovered, looks);
+    cr_expect_eq(undone, 0);
+    answer_undo();
+    pass(AS_DRAIN_RECOVER_US);
+    cr_expect_eq(undone, 1);
+}
+
 Test(drain, recovery_leaves_what_is_under_way)
 {
-    start_marked(PODS(GOING("a")));
-    start();
+    lose_target();
+    leave_permit = AS_LEAVE_GO;
+    answer_looks(PODS(GOING("a")));
+    (void)empty();
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
     recover();
     cr_expect_eq(undone, 0);
@@ -810,6 +955,7 @@ Test(drain, recovery_leaves_what_is_under_way)
 
 Test(drain, recovery_says_what_went_wrong)
 {
+    lose_target();
     answer("GET", NODES_PATH, 403, STATUS("no", ""));
     recover();
     cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
@@ -823,17 +969,9 @@ Test(drain, recovery_says_what_went_wrong)
                      "drain node n1: it stays cordoned, as that could not be undone: no");
 }
 
-static void expect_found_a_minute_later(void)
-{
-    answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
-    answer_undo();
-    world_advance(&world, AS_DRAIN_RECOVER_US);
-    cr_expect_eq(recovered, 2);
-    cr_expect_eq(undone, 1);
-}
-
 Test(drain, recovery_goes_on_trying)
 {
+    lose_target();
     answer("GET", NODES_PATH, 503, STATUS("not now", ""));
     recover();
     cr_expect_eq(undone, 0);
@@ -850,7 +988,7 @@ Test(drain, a_mark_that_comes_late_is_found_by_recovery)
     world_answer(&world,
                  (struct world_answer){"PATCH", NODE_PATH, AS_HTTP_TIMEOUT, .error = "no answer"});
     answer("GET", NODE_PATH, 200, NODE); /* not there yet */
-    start();
+    mark();
     cr_assert_eq(end, AS_DRAIN_FAILED);
     expect_found_a_minute_later();
 }
@@ -859,7 +997,7 @@ Test(drain, what_is_stuck_is_tried_again_by_recovery)
 {
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", ""));
     recover();
-    drain_n1();
+    mark_n1();
     answer("GET", NODE_PATH, 403, STATUS("no", ""));
     as_drain_undo_start(drains, "n1", keep, NULL);
     world_run(&world);
@@ -869,7 +1007,7 @@ Test(drain, what_is_stuck_is_tried_again_by_recovery)
 
 Test(drain, an_undo_under_way_is_not_idle)
 {
-    drain_n1();
+    mark_n1();
     cr_expect(as_drains_is_idle(drains));
     as_drain_undo_start(drains, "n1", keep, NULL);
     cr_expect_not(as_drains_is_idle(drains));
@@ -880,7 +1018,7 @@ Test(drain, an_undo_under_way_is_not_idle)
 
 Test(drain, nothing_is_told_after_the_end)
 {
-    (void)!start_node("n1");
+    (void)!start_task(AS_DRAIN_MARK, "n1");
     as_drain_recover(drains, keep_recovery, NULL);
     drains = as_drains_free(drains);
     world_run(&world);

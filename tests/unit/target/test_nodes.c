@@ -42,7 +42,7 @@ static void keep(void *context, const struct as_outcome *failure,
         snprintf(instances_told[i], sizeof(instances_told[i]), "%s %s %s %d", nodes[i].instance->id,
                  nodes[i].instance->provider_id, nodes[i].instance->zone,
                  nodes[i].instance->created.set);
-        snprintf(marks[i], sizeof(marks[i]), "%s", nodes[i].mark ? nodes[i].mark : "");
+        snprintf(marks[i], sizeof(marks[i]), "%s", nodes[i].mark ? nodes[i].mark->decision : "");
     }
 }
 

@@ -185,6 +185,26 @@ Test(record, denied)
     sealed_deinit(&denied);
 }
 
+Test(record, nodes)
+{
+    static const char *const names[] = {"n1", "n2"};
+    static const struct as_nodes_record record = {.event = AS_NODES_KEPT,
+                                                  .target = "node_group/aws/workers",
+                                                  .target_name = "workers",
+                                                  .decision = "01J00000000000000000000000",
+                                                  .nodes = names,
+                                                  .node_count = 2,
+                                                  .message = "taken back: more are needed"};
+    SEALED(nodes);
+    as_record_encode_nodes(&header, &record, &nodes.text, &nodes.places);
+    json_t *json = seal(&nodes)->json;
+    cr_assert_str_eq(text_of(&nodes, "event"), "kept");
+    cr_assert_str_eq(text_of(&nodes, "decision"), record.decision);
+    cr_assert_str_eq(text_of(&nodes, "target_name"), "workers");
+    cr_assert_eq(json_array_size(json_object_get(json, "nodes")), 2);
+    sealed_deinit(&nodes);
+}
+
 struct notified {
     struct as_notification notification;
     struct as_alert alerts[2];

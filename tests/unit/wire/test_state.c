@@ -192,6 +192,7 @@ static struct as_buf encode(enum kind kind)
         .dry_last_up = moment_at(10, 20),
         .dry_last_down = AS_MOMENT_NEVER,
         .last_step_down = moment_at(970, 49970),
+        .last_return = moment_at(980, 49980),
         .stored_as = "another key",
         .uid = "1f6c",
         .born = moment_at(960, 49960),
@@ -340,7 +341,8 @@ Test(state, a_document_cut_anywhere_is_refused)
 /* Those that documents of earlier versions do not have. */
 static bool is_optional(const char *key)
 {
-    static const char *const keys[] = {"born", "key", "last_step_down", "template", "uid"};
+    static const char *const keys[] = {"born",           "key",      "last_return",
+                                       "last_step_down", "template", "uid"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (strcmp(key, keys[i]) == 0)
             return true;
@@ -544,6 +546,7 @@ static struct as_buf encode_orders(void)
         .dry_last_up = AS_MOMENT_NEVER,
         .dry_last_down = AS_MOMENT_NEVER,
         .last_step_down = AS_MOMENT_NEVER,
+        .last_return = AS_MOMENT_NEVER,
         .pause = &test_pause,
         .ordered = &ordered,
     };

@@ -264,6 +264,7 @@ struct target {
     struct as_moment observed;
     struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
     struct as_moment last_step_down;                                 /* of our decreases */
+    struct as_moment last_return; /* when nodes that were to leave last came back for a growth */
     int64_t keep_us;
     bool is_stored;                                 /* the store has a record of it */
     struct store_keys stored_as, intents_stored_as; /* until they are replaced */

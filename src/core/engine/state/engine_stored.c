@@ -353,6 +353,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .dry_last_up = target->dry_last_up,
         .dry_last_down = target->dry_last_down,
         .last_step_down = target->last_step_down,
+        .last_return = target->last_return,
         .uid = target->uid,
         .born = target->born,
         .keep_us = target->keep_us,
@@ -380,6 +381,7 @@ void target_take_state(struct target *target, const struct as_target_state *stat
     target->dry_last_up = moment_get_later(target->dry_last_up, state->dry_last_up);
     target->dry_last_down = moment_get_later(target->dry_last_down, state->dry_last_down);
     target->last_step_down = moment_get_later(target->last_step_down, state->last_step_down);
+    target->last_return = moment_get_later(target->last_return, state->last_return);
     target->born = moment_get_later(target->born, state->born);
     if (!target->is_stored || target->keep_us < state->keep_us)
         target->keep_us = state->keep_us;

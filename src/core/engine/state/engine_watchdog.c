@@ -25,10 +25,10 @@ void watchdog_see(struct as_engine *engine, const struct as_labels *labels)
         engine->watchdog_seen = engine->mono;
 }
 
-bool watchdog_is_alive(const struct as_engine *engine)
+bool watchdog_is_alive(const struct as_engine *engine, as_mono_time now)
 {
     return engine->config.watchdog_count > 0 && engine->watchdog_seen.us != INT64_MIN &&
-           engine->mono.us - engine->watchdog_seen.us <= engine->config.watchdog_within_us;
+           now.us - engine->watchdog_seen.us <= engine->config.watchdog_within_us;
 }
 
 /*
@@ -40,7 +40,8 @@ bool watchdog_proves(const struct as_engine *engine, struct as_moment moment)
 {
     const int64_t within = engine->config.watchdog_within_us;
     const int64_t spread = within < WATCHDOG_SPREAD_US ? within : WATCHDOG_SPREAD_US;
-    return watchdog_is_alive(engine) && engine->watchdog_seen.us - moment.mono.us >= spread;
+    return watchdog_is_alive(engine, engine->mono) &&
+           engine->watchdog_seen.us - moment.mono.us >= spread;
 }
 
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b)

@@ -37,11 +37,18 @@ static void set_cause(struct target *target, const struct intent *intent)
     target->cause.rule = as_xstrdup(intent->rule);
 }
 
-static void note_change(const struct as_engine *engine, struct target *target, bool is_up)
+/* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
+ */
+static void note_change(const struct as_engine *engine, struct target *target,
+                        const struct intent *intent, int32_t returned)
 {
-    *(is_up ? &target->last_up : &target->last_down) = moment_now(engine);
-    if (!is_up)
-        target->last_step_down = moment_now(engine);
+    const struct as_moment now = moment_now(engine);
+    if (intent->to <= intent->from) /* equal: a decrease in vain */
+        target->last_down = target->last_step_down = now;
+    else if (intent->to - intent->from > returned)
+        target->last_up = now;
+    if (returned > 0)
+        target->last_return = now;
 }
 
 static struct intent *begin(struct as_engine *engine, struct target *target,
@@ -209,10 +216,10 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 /* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
  * target does anything else. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
-                  struct as_action_record *record, bool is_short)
+                  int32_t returned, bool is_short)
 {
     const bool is_up = intent->to > intent->from;
-    note_change(engine, target, is_up);
+    note_change(engine, target, intent, returned);
     set_cause(target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
@@ -298,7 +305,9 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
     const bool is_taken_back = growth_is_taken_back(target, intent);
     if (result->is_partial)
         intent->to = record->to = result->reached;
-    const char *told = growth_on_applied(engine, target, intent, record->message);
+    const bool is_asked =
+        intent->to <= intent->from || intent->to - intent->from > result->returned;
+    const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
     if (told)
         record->message = told;
     if (result->is_shortage && intent->to > intent->from)
@@ -309,7 +318,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         growth_give_up(engine, target);
     /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
-    apply(engine, target, intent, record,
+    apply(engine, target, intent, result->returned,
           result->is_shortage || result->is_partial || growth_is_failure(result));
     if (is_taken_back)
         shares_on_taken_back(engine, target);
@@ -450,12 +459,21 @@ static bool settle_spellings(struct as_engine *engine, struct target *target, in
     return is_less;
 }
 
+/* A process that died while it marked nodes: those that it had marked leave, and count. */
+static bool is_done_in_part(const struct target *target, const struct intent *maybe, int32_t size)
+{
+    return maybe->restored && target->names_instances && target_get_nodes(target) &&
+           maybe->to < size && size < maybe->from;
+}
+
 /* True: the request with unknown outcome was carried out, and its outcome is being committed. */
 bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation)
 {
     const bool is_less = settle_spellings(engine, target, observation->replicas);
     struct intent *maybe = target->maybe;
+    if (is_done_in_part(target, maybe, observation->replicas))
+        maybe->to = observation->replicas;
     if (observation->replicas == maybe->to) {
         struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
         record->is_late = true;
@@ -464,7 +482,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)
             record->message = told;
-        apply(engine, target, maybe, record, false);
+        apply(engine, target, maybe, 0, false);
         intent_free(maybe);
         await_outcome(engine, target);
         return true;
@@ -495,7 +513,7 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
         if (intent->restored)
             record_superseded(engine, target, intent,
                               "the target could not be observed, and no rule leads to it any more");
-        note_change(engine, target, intent->to > intent->from);
+        note_change(engine, target, intent, 0);
     }
     set_cause(target, maybe);
     target_set_keep(engine, target);

@@ -28,16 +28,29 @@ static bool has_failed_since(const struct growth *growth, struct as_moment momen
     return as_moment_is_set(growth->failed) && growth->failed.mono.us >= moment.mono.us;
 }
 
+/* Nodes that came back lock a decrease as one of ours does, and no growth. */
+static struct locks get_cooldowns(const struct target *target)
+{
+    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
+    const struct as_moment returned = target->last_return;
+    if (!as_moment_is_set(returned) ||
+        (as_moment_is_set(target->last_down) && target->last_down.mono.us >= returned.mono.us))
+        return locks;
+    locks.down = returned;
+    locks.cooldown.up_after_down_us = 0;
+    return locks;
+}
+
 struct locks growth_get_locks(const struct target *target, as_mono_time now)
 {
     const struct growth *growth = &target->growth;
-    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
+    struct locks locks = get_cooldowns(target);
     if (!as_moment_is_set(growth->failed))
         return locks;
     const int64_t end = as_time_add(growth->failed.mono.us, growth->back_off_us);
     if (end <= now.us)
         return locks;
-    locks.down = moment_get_later(target->last_down, growth->failed);
+    locks.down = moment_get_later(locks.down, growth->failed);
     const int64_t rest = end - locks.down.mono.us; /* whole seconds, for display */
     if (rest > locks.cooldown.up_after_down_us)
         locks.cooldown.up_after_down_us = (rest + AS_US_PER_S - 1) / AS_US_PER_S * AS_US_PER_S;

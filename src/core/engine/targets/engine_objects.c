@@ -22,7 +22,7 @@ static const char why[] = "given up: another object has the name now";
 
 static void forget_former(struct as_engine *engine, struct target *target)
 {
-    target->last_up = target->last_down = AS_MOMENT_NEVER;
+    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->recommendation_count = 0;
     target->born = moment_now(engine);

@@ -143,7 +143,8 @@ static bool is_locked(const struct as_engine *engine, const struct target *targe
     /* the present locks are unknown: any remembered one may count */
     const int64_t keep = target->keep_us;
     return lasts(engine, target->last_up, keep) || lasts(engine, target->last_down, keep) ||
-           lasts(engine, target->dry_last_up, keep) || lasts(engine, target->dry_last_down, keep);
+           lasts(engine, target->last_return, keep) || lasts(engine, target->dry_last_up, keep) ||
+           lasts(engine, target->dry_last_down, keep);
 }
 
 static void unlock(struct as_engine *engine, struct deed *deed)
@@ -153,7 +154,7 @@ static void unlock(struct as_engine *engine, struct deed *deed)
         refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target");
         return;
     }
-    target->last_up = target->last_down = AS_MOMENT_NEVER;
+    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->growth.failed = AS_MOMENT_NEVER;
     effect_put_target(engine, target);

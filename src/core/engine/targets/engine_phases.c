@@ -37,10 +37,9 @@
  *            meanwhile no other size is requested
  *   turn     it waits for a place within the limits, turn_after for others to settle; a target that
  *            gives up a place or settles puts it into the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at every
- *            SHARE_LOOK_US
- *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
- *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
+ * every SHARE_LOOK_US ordered  an operator's size, not set yet: comes before the rules, asks no
+ * queries growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
 #include "engine_phases.h"
 
@@ -140,9 +139,9 @@ static int64_t get_refresh_us(const struct as_engine *engine)
 /* When the locks of a target that nothing uses can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
-    const struct as_moment moments[] = {target->last_up,       target->last_down,
-                                        target->dry_last_up,   target->dry_last_down,
-                                        target->growth.failed, target->last_step_down};
+    const struct as_moment moments[] = {
+        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
+        target->growth.failed, target->last_step_down, target->last_return};
     as_mono_time forget = {INT64_MIN};
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget.us =

@@ -293,7 +293,7 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
         return !sources_is_guard_met(target, sources_get_guard(engine, rule, winner->incident));
     /* No monitoring is asked about nodes: its being alive is proven by itself. */
     return (rule->source.kind == AS_SOURCE_NODES || rule->action.is_take) &&
-           rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine);
+           rule->guard_kind == AS_GUARD_ABSENT && !watchdog_is_alive(engine, engine->mono);
 }
 
 /* Notes which rules wanted up: the action answers them too. */

@@ -1,0 +1,57 @@
+/*
+ * Whether nodes that are marked to leave may go on leaving: what is asked before each step of
+ * theirs.
+ */
+#include <alertscaler/core/engine.h>
+
+#include "engine/state/engine_state.h"
+#include "engine/state/engine_targets.h"
+#include "engine/state/engine_watchdog.h"
+#include "engine/targets/engine_pauses.h"
+
+static const struct target *find(const struct as_engine *engine, const char *id)
+{
+    struct target key = {.ref = target_ref_of_id(id)};
+    const struct target *target =
+        RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &key);
+    as_target_ref_free(key.ref);
+    return target;
+}
+
+/* A group that is scaled down by rules which say `guard: none`, and by no others, needs no proof.
+ */
+static bool needs_proof(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_ruleset *ruleset = engine->ruleset;
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        if (&ruleset->targets[rule->target] == target->config &&
+            rule->action.kind != AS_ACTION_SCALE_UP && rule->guard_kind != AS_GUARD_WAIVED)
+            return engine->config.watchdog_count > 0;
+    }
+    return false;
+}
+
+const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *id,
+                                          as_mono_time now)
+{
+    const struct target *target = find(engine, id);
+    const struct as_nodes_config *nodes = target ? target_get_nodes(target) : NULL;
+    if (!nodes || !nodes->cluster)
+        return "";
+    if (engine->stopping)
+        return "alertscaler stops";
+    if (engine->config.dry_run || target->config->dry_run)
+        return "dry run";
+    if (pauses_find(engine, target))
+        return "paused";
+    if (needs_proof(engine, target) && !watchdog_is_alive(engine, now))
+        return "guarded: the watchdog is not heard of";
+    return NULL;
+}
+
+const char *as_engine_find_name(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = find(engine, id);
+    return target && target->config ? target->config->name : "";
+}
