@@ -3,10 +3,13 @@
  * talked to.
  *
  *   {"ticket": 1, "op": "nodes", "instances": ["i-1", "i-2"]}
- *   {"ticket": 2, "op": "mark", "node": "n1", "instance": "i-1"}
- *   {"ticket": 2, "op": "empty", "node": "n1", "instance": "i-1", "timeout_ms": 20000}
+ *   {"ticket": 2, "op": "mark", "node": "n1", "instance": "i-1", "target": "group"}
+ *   {"ticket": 2, "op": "empty", "node": "n1", "instance": "i-1", "target": "group", "timeout_ms":
+ * 20000}
  *   {"ticket": 3, "op": "undo", "node": "n1"}
  *   {"ticket": 4, "op": "recover"}
+ *
+ * A target "gone" is one that does not exist any more.
  *
  * Options: --kubeconfig FILE, --owner NAME.
  */
@@ -30,6 +33,12 @@ static struct as_drains *drains;
 static const char *get_variable(const char *name)
 {
     return getenv(name);
+}
+
+static enum as_leave_permit get_leave_permit(void *context, const char *target, const char **why)
+{
+    *why = "";
+    return strcmp(target, "gone") == 0 ? AS_LEAVE_GONE : AS_LEAVE_GO;
 }
 
 static json_t *make_answer(void *context, const struct as_outcome *outcome)
@@ -109,7 +118,7 @@ static void carry_out(const json_t *command)
             .task = strcmp(op, "mark") == 0 ? AS_DRAIN_MARK : AS_DRAIN_EMPTY,
             .node = driver_get_text(command, "node"),
             .provider_id = driver_get_text(command, "instance"),
-            .target = "", /* as earlier versions */
+            .target = driver_get_text(command, "target"),
             .decision_id = "01HD",
             .evicts = true,
             .timeout_us = json_integer_value(json_object_get(command, "timeout_ms")) * AS_US_PER_MS,
@@ -129,6 +138,7 @@ int main(int argc, char **argv)
         .runner = driver->runner,
         .clock = &driver->clock,
         .get_variable = get_variable,
+        .get_leave_permit = get_leave_permit,
     };
     const struct as_kube_access_config config = {driver_get_option(argv, "--kubeconfig"), NULL};
     struct as_kube_access *access;

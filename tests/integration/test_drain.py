@@ -29,11 +29,15 @@ class DrainDriver(Driver):
     def nodes(self, *instances):
         return self.wait(self.send(op="nodes", instances=list(instances)))
 
-    def drain(self, node, instance, timeout=60):
-        return self.wait(self.start(node, instance, timeout), timeout + 30)
+    def mark(self, node, instance, target="group"):
+        return self.wait(self.send(op="mark", node=node, instance=instance, target=target))
 
-    def start(self, node, instance, timeout=60):
-        return self.send(op="drain", node=node, instance=instance, decision="01HD", timeout_ms=timeout * 1000)
+    def drain(self, node, instance, timeout=60):
+        """Marks the node and empties it."""
+        answer = self.mark(node, instance)
+        if answer["end"] != "done":
+            return answer
+        return self.wait(self.send(op="empty", node=node, instance=instance, target="group", timeout_ms=timeout * 1000), timeout + 30)
 
 
 @pytest.fixture
@@ -150,17 +154,20 @@ def test_a_cordon_of_an_operator_stays(plane, driver, node):
     assert MARK not in item["metadata"].get("annotations", {})
 
 
-def test_what_a_dead_process_left_is_undone_by_the_next(plane, make_driver, node, namespace):
+def test_marks_whose_target_is_gone_are_undone_by_the_next_and_others_stay(plane, make_driver, node, namespace):
     name, instance = node
     make_pod(plane, namespace, name, "web-1")
-    make_budget(plane, namespace, 1)
     first, other, second = make_driver(), make_driver("other"), make_driver()
-    first.start(name, instance)
-    eventually(lambda: MARK in read(plane, name)["metadata"].get("annotations", {}), what="the node is marked")
+    first.mark(name, instance)
     first.kill()
+    assert second.wait(second.send(op="recover"))["undone"] == 0
     assert_marked(plane, name)
+    second.kill()
+    third, fourth = make_driver(), make_driver()
+    assert third.mark(name, instance, target="gone")["end"] == "done"
+    third.kill()
     assert other.wait(other.send(op="recover"))["undone"] == 0
-    assert second.wait(second.send(op="recover"))["undone"] == 1
+    assert fourth.wait(fourth.send(op="recover"))["undone"] == 1
     assert_in_service(plane, name)
 
 

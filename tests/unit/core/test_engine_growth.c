@@ -447,23 +447,3 @@ Test(engine_growth, what_is_asked_for_besides_them_locks_as_ever)
     cr_expect(is_down_locked(&h));
     harness_stop(&h);
 }
-
-/* A process that died while it marked nodes: those that it had marked leave. */
-Test(engine_growth, a_decrease_that_was_marked_in_part_counts_for_that_part)
-{
-    static const struct spec three = {
-        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .down = 600}},
-        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 3}},
-    };
-    WITH(h, three);
-    struct virtual_target *pool = start(&h);
-    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
-    fire(&h, "Idle", 990);
-    (void)said(&h);
-    pool->size = 2;
-    harness_crash(&h, 5);
-    const char *told = said(&h);
-    cr_expect(has(told, "acted pool 4>2 applied"), "%s", told);
-    cr_expect_not(has(told, "scale"), "not once more");
-    harness_stop(&h);
-}

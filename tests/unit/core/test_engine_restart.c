@@ -448,3 +448,23 @@ Test(engine_restart, an_unchanged_template_is_not_written_again)
     cr_expect_str_eq(h.last_templates, "");
     harness_stop(&h);
 }
+
+/* A process that died while it marked nodes: those that it had marked leave. */
+Test(engine_restart, a_decrease_that_was_marked_in_part_counts_for_that_part)
+{
+    static const struct spec pool = {
+        .targets = {{.name = "pool", .is_group = true, .min = 1, .max = 20, .down = 600}},
+        .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 3}},
+    };
+    WITH(h, pool);
+    harness_target(&h, "pool")->names_instances = true;
+    go_until_sent(&h, "Idle");
+    harness_target(&h, "pool")->size = 2;
+    harness_crash(&h, 10);
+    h.hold_calls = false;
+    harness_settle(&h);
+    const char *told = said(&h);
+    cr_expect_not_null(strstr(told, "acted pool 4>2 applied"), "%s", told);
+    cr_expect_null(strstr(told, "scale"), "%s", told);
+    harness_stop(&h);
+}
