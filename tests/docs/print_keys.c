@@ -102,7 +102,8 @@ int main(void)
             print_table(lists[i][j]);
     }
     for (size_t i = 0; as_target_kinds[i]; i++)
-        print_target_kind(as_target_kinds[i]);
+        if (as_target_kinds[i] != &as_target_kind_pool) /* nobody writes its address: its name */
+            print_target_kind(as_target_kinds[i]);
     for (size_t i = 0; as_provider_kinds[i]; i++) {
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->account_keys);
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->group_keys);
