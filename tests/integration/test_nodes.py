@@ -141,11 +141,12 @@ def test_a_group_is_observed_by_the_facts(cluster, aws, make, control_plane):
     daemon = make([FULL])
     watchdog(daemon)
     eventually(lambda: daemon.target("workers")["status_replicas"] == 2, 60, what="both nodes are ready")
-    lists = count_lists(daemon)
+    eventually(lambda: daemon.metrics().select("alertscaler_cluster_objects"), 60, what="the facts are known")
     control_plane.admin.patch(f"/api/v1/nodes/{cluster.names[1]}/status", {"status": {
         "conditions": [{"type": "Ready", "status": "False"}]}})
     eventually(lambda: daemon.target("workers")["status_replicas"] == 1, 60, what="one is not ready")
-    assert count_lists(daemon) == lists
+    lists = count_lists(daemon)
+    steadily(lambda: count_lists(daemon) == lists, 4, what="four observations, and no list")
 
 
 def test_what_is_watched_is_shown_in_metrics(cluster, aws, make, control_plane):

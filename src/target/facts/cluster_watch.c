@@ -131,7 +131,7 @@ static int put_object(struct kind_watch *kind, enum as_kube_verb verb, struct as
         watch->closed_until.us = get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
         plan(watch, 0);
     }
-    if (as_cluster_facts_lacks_labels(watch->facts))
+    if (kind->kind == AS_CLUSTER_BUDGETS && as_cluster_facts_lacks_labels(watch->facts))
         plan(watch, 0);
     return status;
 }
