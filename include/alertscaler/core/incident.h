@@ -117,10 +117,10 @@ struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
     const struct as_target_ref *ref; /* NULL: no endings, no order, no open growth */
     const char *entry;               /* the target's name in the rule files; "" if ref is NULL */
-    struct as_moment last_up, last_down;         /* successful actions */
-    struct as_moment dry_last_up, dry_last_down; /* the same in dry runs, as if applied */
+    struct as_moment last_up, last_down;          /* successful actions */
+    struct as_moment dry_last_up, dry_last_down;  /* the same in dry runs, as if applied */
     struct as_moment last_step_down, last_return; /* our decreases; nodes that did not leave */
-    const char *uid;              /* of the present object; "": unknown, or it has none */
+    const char *uid;       /* of the present object; "": unknown, or it has none */
     struct as_moment born; /* when it was first seen in place of another object; else unset */
     int64_t keep_us;       /* how long the locks may matter after the last of them */
     const struct as_past_event *events; /* ascending by time */
