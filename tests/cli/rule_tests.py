@@ -431,8 +431,8 @@ class Wrong(Case):
 
     def test_keys_that_do_not_go_together(self):
         for line, message in (
-            ("{at: 0s}", "one of `fire`, `resolve` and `target` is needed"),
-            ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve` and `target` may be given"),
+            ("{at: 0s}", "one of `fire`, `resolve`, `target` and `cluster` is needed"),
+            ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve`, `target` and `cluster` may be given"),
             ("{at: 0s, target: web}", "`replicas`, `pods` or `nodes` is needed"),
             ("{at: 0s, target: web, replicas: 3, receiver: x}", "`receiver` goes only with `fire` or `resolve`"),
             ("{at: 0s, fire: {a: b}, replicas: 3}", "`replicas` goes only with `target`"),

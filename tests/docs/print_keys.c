@@ -85,13 +85,27 @@ static void print_table(const struct schema *schema)
 
 int main(void)
 {
-    static const struct schema *const roots[] = {
-        &schema_settings,   &schema_receiver,   &schema_web,
-        &schema_rule_file,  &schema_rule,       &schema_target,
-        &schema_policy,     &schema_provider,   &schema_http_config,
-        &schema_test_file,  &schema_test,       &schema_test_state,
-        &schema_test_pod,   &schema_test_nodes, &schema_test_resources,
-        &schema_test_input, &schema_test_query, &schema_test_expect};
+    static const struct schema *const roots[] = {&schema_settings,
+                                                 &schema_receiver,
+                                                 &schema_web,
+                                                 &schema_rule_file,
+                                                 &schema_rule,
+                                                 &schema_target,
+                                                 &schema_policy,
+                                                 &schema_provider,
+                                                 &schema_http_config,
+                                                 &schema_test_file,
+                                                 &schema_test,
+                                                 &schema_test_state,
+                                                 &schema_test_pod,
+                                                 &schema_test_nodes,
+                                                 &schema_test_resources,
+                                                 &schema_test_input,
+                                                 &schema_test_query,
+                                                 &schema_test_expect,
+                                                 &schema_test_cluster,
+                                                 &schema_test_cluster_pods,
+                                                 &schema_test_cluster_nodes};
     static const struct schema *const *const lists[] = {schema_settings_parts, schema_http_parts,
                                                         schema_receiver_parts, schema_web_parts,
                                                         schema_target_parts,   schema_rule_parts};

@@ -2,8 +2,8 @@
  * How many bytes a part of a survey takes in a decision document, at most: so that the document
  * stays below its limit whatever texts a cluster has.
  */
-#ifndef ALERTSCALER_SRC_CORE_NODES_SURVEY_MEASURE_H
-#define ALERTSCALER_SRC_CORE_NODES_SURVEY_MEASURE_H
+#ifndef ALERTSCALER_SRC_CORE_SURVEY_SURVEY_MEASURE_H
+#define ALERTSCALER_SRC_CORE_SURVEY_SURVEY_MEASURE_H
 
 #include <alertscaler/core/nodes/survey.h>
 

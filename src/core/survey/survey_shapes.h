@@ -2,8 +2,8 @@
  * Shapes of a survey: pod shapes by what they say, with the budgets that select them instead of
  * labels. Shapes that differ in labels or namespace only are one.
  */
-#ifndef ALERTSCALER_SRC_CORE_NODES_SURVEY_SHAPES_H
-#define ALERTSCALER_SRC_CORE_NODES_SURVEY_SHAPES_H
+#ifndef ALERTSCALER_SRC_CORE_SURVEY_SURVEY_SHAPES_H
+#define ALERTSCALER_SRC_CORE_SURVEY_SURVEY_SHAPES_H
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/core/nodes/survey.h>

@@ -3,8 +3,8 @@
  * works on one item after the other, `at` being the next; it returns once the slice is used up, and
  * goes on from there.
  */
-#ifndef ALERTSCALER_SRC_CORE_NODES_SURVEY_WORK_H
-#define ALERTSCALER_SRC_CORE_NODES_SURVEY_WORK_H
+#ifndef ALERTSCALER_SRC_CORE_SURVEY_SURVEY_WORK_H
+#define ALERTSCALER_SRC_CORE_SURVEY_SURVEY_WORK_H
 
 #include <alertscaler/core/nodes/node_pack.h>
 #include <alertscaler/core/nodes/node_sums.h>

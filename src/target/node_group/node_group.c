@@ -1,6 +1,8 @@
 /*
  * Node groups of an account: see the header. Before a change the group is read again, because most
  * clouds have no conditional change; a change since the decision is a conflict.
+ *
+ * Long because the course of one call is read as one.
  */
 #include "node_group.h"
 

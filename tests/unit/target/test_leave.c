@@ -241,6 +241,7 @@ static void begin(const char *owner)
     cluster.access = access_;
     cluster.client = client;
     cluster.drains = as_drains_new(&cluster.client, owner);
+    cluster.watch = as_cluster_watch_new(&cluster.client);
     port = as_node_group_new(&provider, &settings, &env, &clusters, NULL);
 }
 
@@ -248,6 +249,7 @@ static void die(void)
 {
     port->close(port);
     as_drains_free(cluster.drains);
+    as_cluster_watch_free(cluster.watch);
 }
 
 static void setup(void)
