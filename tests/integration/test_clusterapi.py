@@ -170,8 +170,8 @@ def test_marks_come_off_where_the_size_cannot_be_set(make, machines, control_pla
     daemon = make(rules=rules)
     before = {m["metadata"]["name"]: m["metadata"]["resourceVersion"] for m in machines.machines()}
     fire(daemon, "Idle")
-    record = eventually(lambda: daemon.records("action", outcome="forbidden"), 60, what="it is told")[0]
-    assert "set_scale: HTTP 403" in json.dumps(record)
+    kept = daemon.wait_record("nodes", 90, event="kept")
+    assert "set_scale: HTTP 403" in kept["message"]
     assert machines.size(path) == 3 and len(machines.names()) == 3 and not machines.marked()
     changed = [m for m in machines.machines() if m["metadata"]["resourceVersion"] != before[m["metadata"]["name"]]]
     assert len(changed) == 1, "one was marked meanwhile"
