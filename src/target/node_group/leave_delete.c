@@ -27,13 +27,15 @@ void leave_free_batch(struct batch *batch)
     free(batch);
 }
 
-/* What may pass is tried again, for as long as a drain may take. */
+/* What may pass is tried again, for as long as a drain may take. A removal that the provider accepted
+ * and then failed is an answer. */
 static void fail_to_delete(struct leaving *item, const struct as_outcome *outcome)
 {
     struct as_leave *leave = item->group->leave;
-    const bool may_pass =
+    const bool is_passing =
         outcome->reason == AS_REASON_CONFLICT || outcome->reason == AS_REASON_THROTTLED ||
         outcome->reason == AS_REASON_UNREACHABLE || outcome->reason == AS_REASON_TIMEOUT;
+    const bool may_pass = is_passing && !outcome->is_accepted;
     const as_mono_time now = leave_get_mono(leave);
     if (item->give_up.us == INT64_MAX)
         item->give_up.us = as_time_add(now.us, item->group->drain_timeout_us);

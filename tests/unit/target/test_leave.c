@@ -31,6 +31,7 @@ static int machine_count;
 static int32_t desired, asked_for; /* asked_for: by SetDesiredCapacity; -1: never */
 static unsigned deletions, evictions;
 static bool is_forbidden; /* the provider refuses deletions */
+static bool fails_later;  /* it accepts deletions, and its activity fails */
 static char text[NODES_MAX * 1024];
 
 static struct as_cluster_link cluster;
@@ -80,9 +81,9 @@ static struct world_answer serve_cloud(const char *body)
         if (is_forbidden)
             return say(403, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message>"
                             "</Error></ErrorResponse>");
-        machines[atoi(id + strlen("InstanceId=i-"))].is_gone = true;
+        machines[atoi(id + strlen("InstanceId=i-"))].is_gone = !fails_later;
         deletions++;
-        desired--;
+        desired -= !fails_later;
         return say(200, "<TerminateInstanceInAutoScalingGroupResponse>"
                         "<TerminateInstanceInAutoScalingGroupResult><Activity>"
                         "<ActivityId>a-1</ActivityId></Activity>"
@@ -96,7 +97,7 @@ static struct world_answer serve_cloud(const char *body)
     if (strstr(body, "Action=DescribePolicies"))
         return say(200, AWS_RESPONSE("DescribePolicies", "<ScalingPolicies/>"));
     if (!strstr(body, "Action=DescribeAutoScalingGroups"))
-        return say(200, AWS_ACTIVITY("Successful"));
+        return say(200, fails_later ? AWS_ACTIVITY("Failed") : AWS_ACTIVITY("Successful"));
     at = snprintf(text, sizeof(text),
                   "<DescribeAutoScalingGroupsResponse><DescribeAutoScalingGroupsResult>"
                   "<AutoScalingGroups><member><AutoScalingGroupName>web</AutoScalingGroupName>"
@@ -277,7 +278,7 @@ static void setup(void)
     desired = 5;
     asked_for = -1;
     deletions = evictions = 0;
-    is_forbidden = false;
+    is_forbidden = fails_later = false;
     *records = '\0';
     begin("me");
 }
@@ -512,6 +513,18 @@ Test(leave, a_provider_that_refuses_has_the_node_back)
     cr_expect_eq(look(), 5);
     cr_expect(observation.drain_failed.set);
     cr_expect_not_null(strstr(records, "kept 1 01DOWN n-000: "), "%s", records);
+}
+
+Test(leave, a_removal_that_is_accepted_and_then_fails_has_the_node_back)
+{
+    fails_later = true;
+    scale_to(4, "01DOWN");
+    pass(AS_US_PER_MIN);
+    cr_expect_eq(deletions, 1, "asked %u times", deletions);
+    cr_expect_eq(count_marked(), 0);
+    cr_expect_eq(look(), 5);
+    cr_expect_not_null(strstr(records, "kept 1 01DOWN n-000: accepted, then failed"), "%s",
+                       records);
 }
 
 Test(leave, a_node_that_vanishes_is_deleted_and_an_instance_that_does_is_forgotten)
