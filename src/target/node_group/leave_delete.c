@@ -27,8 +27,8 @@ void leave_free_batch(struct batch *batch)
     free(batch);
 }
 
-/* What may pass is tried again, for as long as a drain may take. A removal that the provider accepted
- * and then failed is an answer. */
+/* What may pass is tried again, for as long as a drain may take. A removal that the provider
+ * accepted and then failed is an answer. */
 static void fail_to_delete(struct leaving *item, const struct as_outcome *outcome)
 {
     struct as_leave *leave = item->group->leave;
