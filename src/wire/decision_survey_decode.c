@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CORES_MAX 1000000000
 
 /* target.pool */
 
