@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* target.pool */
 
 static void read_range(struct as_reader *pool, const char *name, double unit,

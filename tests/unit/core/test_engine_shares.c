@@ -287,8 +287,10 @@ Test(engine_shares, a_look_tells_of_all_groups_of_the_cluster)
 Test(engine_shares, nodes_leave_by_name)
 {
     WITH_WORLD(h, workers);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
-    world.unneeded[1].node = "n2", world.unneeded[1].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
+    world.unneeded[1].node = "n2";
+    world.unneeded[1].group = "b";
     fire(&h, "Idle", 990);
     const char *text = said(&h);
     cr_expect(has(text, "decided workers 8>6 scaled by idle"), "%s", text);
@@ -300,7 +302,8 @@ Test(engine_shares, nodes_leave_by_name)
 Test(engine_shares, a_group_that_has_grown_since_loses_only_the_named_nodes)
 {
     WITH_WORLD(h, workers);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
     harness_target(&h, "b")->is_hanging = true;
     fire(&h, "Idle", 990);
     harness_target(&h, "b")->size = 6;
@@ -603,7 +606,8 @@ Test(engine_shares, what_is_unneeded_is_remembered_in_memory_alone)
     struct spec locked = workers;
     locked.targets[4].dry_run = true; /* it stays unneeded */
     harness_reload(&h, &locked);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
     fire(&h, "Idle", 990);
     tick(&h, 16);
     cr_expect_eq(world.known, 1);
@@ -650,7 +654,8 @@ Test(engine_shares, without_facts_nothing_is_bought_or_taken)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
     world.is_unknown = true;
     fire(&h, "Wait", 990);
     fire(&h, "Idle", 990);
@@ -665,7 +670,8 @@ Test(engine_shares, to_take_needs_a_proof_at_that_moment)
     struct spec spec = workers;
     spec.rules[1].guard = NULL; /* and no watchdog has been seen */
     WITH_WORLD(h, spec);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
     fire(&h, "Idle", 990);
     const char *text = said(&h);
     cr_expect(has(text, "decided workers 8 guarded"), "%s", text);
@@ -678,7 +684,8 @@ Test(engine_shares, a_guard_is_asked_before_the_look)
     struct spec spec = workers;
     spec.rules[1].guard = "up == 1";
     WITH_WORLD(h, spec);
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "b";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
     h.queries[0].text = "up == 1";
     h.queries[0].result = (struct as_query_result){.value = 1};
     fire(&h, "Idle", 990);
@@ -713,7 +720,8 @@ Test(engine_shares, a_group_by_itself_acts_directly)
     cr_assert_eq(request->member_count, 2);
     cr_expect(request->members[0].is_member && !request->members[1].is_member);
     world.pods = 0;
-    world.unneeded[0].node = "n1", world.unneeded[0].group = "build";
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "build";
     fire(&h, "Idle", 990);
     cr_expect(has(said(&h), "scale build 5>4 without n1"));
     end(&h);
