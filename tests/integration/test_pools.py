@@ -3,12 +3,15 @@ Autoscaler does, when alerts say so."""
 import pytest
 
 from harness import control_plane as kubernetes
-from harness import kwok
+from harness import alertmanager as alertmanagers, kwok, prometheus as prometheuses
+from harness.alertmanager import Alertmanager
 from harness.auto_scaling import REGION, AutoScaling
 from harness.control_plane import ControlPlane
 from harness.deploy import install
 from harness.fleet import Fleet
 from harness.notification import alert, notification
+from harness.pod_metrics import PodMetrics
+from harness.prometheus import Prometheus
 from harness.wait import eventually, steadily
 
 missing = kubernetes.missing() or kwok.missing()
@@ -18,6 +21,8 @@ AMOUNTS = {"cpu": "2", "memory": "8Gi", "pods": "110"}
 TEMPLATE = {"cpu": 2, "memory": "8Gi", "pods": 110}
 PODS_WAIT = {"name": "pods-wait", "match": ['alertname="PodsUnschedulable"'], "target": "workers", "every": "1s",
              "scale_up": {"fit": "pending_pods"}}
+PODS_ALERT = {"alert": "PodsUnschedulable", "expr": "sum(kube_pod_status_unschedulable) > 0"}
+WATCHDOG = {"alert": "Watchdog", "expr": "vector(1)"}
 UNNEEDED = {"name": "unneeded", "match": ['alertname="Watchdog"'], "target": "workers", "every": "1s",
             "scale_down": {"take": "unneeded_nodes"}}
 
@@ -76,6 +81,12 @@ class Cluster:
         return sum(any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in pod["status"].get("conditions", []))
                    for pod in self.plane.admin.get("/api/v1/namespaces/default/pods")["items"])
 
+    def pods_on_marked_nodes(self):
+        nodes = [node["metadata"] for node in self.plane.admin.get("/api/v1/nodes")["items"]]
+        marked = {node["name"] for node in nodes if "alertscaler.io/drain" in node.get("annotations", {})}
+        return [pod["metadata"]["name"] for pod in self.plane.admin.get("/api/v1/pods")["items"]
+                if pod["spec"].get("nodeName") in marked and "deletionTimestamp" not in pod["metadata"]]
+
     def wait_running(self, count, patience=60):
         eventually(lambda: self.running() == count and self.waiting() == 0, patience, what=f"{count} pods run")
 
@@ -123,27 +134,40 @@ def actions(daemon, target):
     return [a for a in daemon.records("action") if a["target_name"] == target and a["outcome"] == "applied"]
 
 
-def test_load_comes_and_goes(cluster, started, make):
-    """The pods of a Deployment do not fit; the cheaper group has no capacity, the other one comes, and the pods run. Load ends: the
-    nodes that are unneeded are drained and go, and no pod waits."""
+@pytest.mark.monitoring
+@pytest.mark.skipif(bool(alertmanagers.missing() or prometheuses.missing()), reason="needs Prometheus and Alertmanager")
+def test_load_comes_and_goes(cluster, started, make, plane, tmp_path):
+    """Everything is real but the cloud: the alert of unschedulable pods fires, the pool chooses the cheaper group, which has no
+    capacity, the other one comes, and the pods run. Load ends: nodes are unneeded, are emptied, and go, and no pod waits."""
     cheap = started(AutoScaling("cheap", 0, room=0))
     dear = started(AutoScaling("dear", 1))
     cluster.start_fleet(cheap, dear)
     cluster.deploy(2)
     daemon = make([cheap, dear], pool={"choose": ["price"]}, nodes={"cheap": {"price": 1.0}, "dear": {"price": 3.0}})
+    pods = started(PodMetrics(plane))
+    repeats = {"receiver": "alertscaler", "matchers": ['alertname="Watchdog"'], "repeat_interval": "5s"}
+    manager = started(Alertmanager(tmp_path / "alertmanager", daemon.url + "/webhook", route={"routes": [repeats]}).start())
+    started(Prometheus(tmp_path / "prometheus", [pods.address], [manager.url], [PODS_ALERT, WATCHDOG]).start())
+    left_on_nodes = []
+    dear.on_ask = lambda action: left_on_nodes.extend(cluster.pods_on_marked_nodes() if action.startswith("Terminate") else [])
+    eventually(lambda: daemon.records("incident", event="opened"), 60, what="the Watchdog's alert is here")
+    steadily(lambda: not dear.removed, 3, what="the node that is needed stays")
     cluster.resize(10)
-    eventually(lambda: cluster.waiting() == 6, 60, what="six pods wait")
-    fire(daemon, "PodsUnschedulable")
     cluster.wait_running(10, 120)
     assert cheap.sizes == [2], "the cheaper one was asked, once"
     assert len(dear.instances) == 3
+    eventually(lambda: [r for r in daemon.records("incident", event="closed") if r["labels"]["alertname"] == "PodsUnschedulable"], 60,
+               what="the alert is resolved")
     cluster.resize(2)
-    cluster.wait_running(2)
-    fire(daemon, "PodsUnschedulable", "resolved")
-    fire(daemon, "Watchdog")
     eventually(lambda: len(dear.instances) == 1, 120, what="unneeded nodes have left")
     cluster.wait_running(2)
     steadily(lambda: len(dear.instances) == 1 and cluster.waiting() == 0, 5, what="the node that is needed stays")
+    told = [(r["event"], r["nodes"]) for r in daemon.records("nodes")]
+    for name in cluster.fleet.gone:
+        events = [event for event, nodes in told if name in nodes]
+        assert events[-2:] == ["marked", "removed"], name
+    assert len(cluster.fleet.gone) == 2 and not left_on_nodes, "they were empty when they went"
+    assert cheap.sizes == [2], "it was not asked again"
 
 
 def test_pods_that_fit_what_is_on_its_way_buy_nothing_more(cluster, started, make):
