@@ -107,7 +107,7 @@ static int hear(struct kind_watch *kind, const struct heard *what, const char *b
     struct heard *heard = as_xmalloc(sizeof(*heard) + what->size);
     *heard = *what;
     heard->kind = kind;
-    if (what->size > 0)
+    if (bytes)
         memcpy(heard->bytes, bytes, what->size);
     STAILQ_INSERT_TAIL(&watch->heard, heard, entry);
     watch->heard_bytes += what->size;
