@@ -61,6 +61,14 @@ class Cluster:
                 if any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
                 and not node["spec"].get("taints")]
 
+    def set_ready(self, names, is_ready):
+        """A kubelet that is cut off says nothing: KWOK lets go of these nodes, and they are Unknown; or has them again."""
+        annotation = next(iter(kwok.ANNOTATION))
+        for name in names:
+            self.plane.admin.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {annotation: "fake" if is_ready else None}}})
+            self.plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [
+                {"type": "Ready", "status": "True" if is_ready else "Unknown"}]}})
+
     def deploy(self, replicas):
         """Each pod asks for half a core: four fill a node."""
         self.plane.admin.create({
@@ -225,3 +233,78 @@ def test_one_group_is_a_pool_of_itself(cluster, started, make):
     cluster.wait_running(8, 60)
     assert group.sizes == [2]
     assert [(a["from"], a["to"]) for a in actions(daemon, "lone")] == [(1, 2)]
+
+
+def test_half_the_cluster_behind_a_partition_is_neither_replaced_nor_deleted(cluster, started, make):
+    group = started(AutoScaling("parted", 8, most=20))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    daemon = make([group], nodes={"parted": {"ready_timeout": "3s", "unneeded": {"for": "3s", "unready_for": "3s"}}})
+    names = cluster.fleet.nodes(group)
+    cluster.set_ready(names[:4], False)
+    cluster.resize(30)
+    eventually(lambda: cluster.waiting() > 0, 60, what="pods wait")
+    fire(daemon, "Watchdog")
+    fire(daemon, "PodsUnschedulable")
+    unwell = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
+                        what="it is told why nothing is decided")
+    assert "4 of 8 nodes" in str(unwell[0]), unwell[0]
+    steadily(lambda: not group.sizes and not group.removed, 8, what="nothing is bought, nothing is deleted")
+    cluster.set_ready(names[:4], True)
+    cluster.wait_running(30, 60)
+    assert not group.sizes
+
+
+def test_a_group_that_launches_nothing_is_left_for_the_next_one(cluster, started, make):
+    """A broken launch template: the provider takes the size, and no instance comes, ever."""
+    broken = started(AutoScaling("broken", 0, room=0))
+    broken.shortage = "The specified launch template, with template ID lt-1, does not exist. Launching EC2 instance failed."
+    sound = started(AutoScaling("sound", 1))
+    cluster.start_fleet(broken, sound)
+    cluster.deploy(2)
+    daemon = make([broken, sound], pool={"choose": ["priority"]},
+                  nodes={"broken": {"priority": 20, "ready_timeout": "5s"}, "sound": {"priority": 10}})
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(8, 90)
+    assert len(sound.instances) == 2
+    eventually(lambda: broken.size == 0, 60, what="what does not come is taken back")
+    cluster.resize(12)
+    cluster.wait_running(12, 60)
+    assert broken.sizes == [1, 0], "it backs off"
+
+
+def test_a_surge_in_the_middle_of_a_drain_has_its_nodes_back(cluster, started, make):
+    group = started(AutoScaling("waits", 2))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    daemon = make([group], nodes={"waits": {"drain": "wait", "drain_after": "10m"}})
+    fire(daemon, "Watchdog")
+    (node,) = daemon.wait_record("nodes", 60, event="marked")["nodes"]
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(8, 60)
+    assert daemon.wait_record("nodes", event="kept")["nodes"] == [node]
+    assert not group.sizes and not group.removed, "the provider was not asked"
+
+
+def test_one_strict_budget_does_not_stop_growth(cluster, started, make, plane):
+    """It keeps its pods where they are, and nothing else."""
+    group = started(AutoScaling("strict", 1))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    plane.admin.post(budgets, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+                               "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}}})
+    try:
+        daemon = make([group])
+        cluster.resize(6)
+        eventually(lambda: cluster.waiting() == 2, 60, what="two pods wait")
+        fire(daemon, "Watchdog")
+        fire(daemon, "PodsUnschedulable")
+        cluster.wait_running(6, 60)
+        steadily(lambda: len(group.instances) == 2 and not daemon.records("nodes"), 8, what="both nodes stay")
+    finally:
+        plane.admin.delete(f"{budgets}/web")

@@ -45,18 +45,18 @@ static void resolve_group(struct resolver *resolver, uint32_t pool, const struct
     }
     struct as_target_config *of = &targets[group->number];
     const char *obstacle = find_obstacle(resolver, group, of);
-    const char *cluster =
-        config->group_count > 0 ? targets[config->groups[0]].nodes.cluster : of->nodes.cluster;
+    const struct raw_target *first =
+        config->group_count > 0 ? resolver->targets[config->groups[0]] : group;
     if (obstacle) {
         loader_report(&resolver->loader, item, "target `%s` %s", group->name, obstacle);
     } else if (of->of_pool != AS_NO_TARGET) {
         loader_report(&resolver->loader, item, "target `%s` is a group of pool `%s` already",
                       group->name, targets[of->of_pool].name);
-    } else if (strcmp(cluster, of->nodes.cluster) != 0) {
+    } else if (strcmp(first->nodes.cluster, group->nodes.cluster) != 0) {
         loader_report(&resolver->loader, item,
                       "the groups of a pool are in one cluster: `%s` is in cluster %s, those "
                       "before it in %s",
-                      group->name, of->nodes.cluster, cluster);
+                      group->name, group->nodes.cluster, first->nodes.cluster);
     } else {
         of->of_pool = pool;
         of->bounds.cooldown = (struct as_cooldown){0};
