@@ -62,10 +62,13 @@ class Cluster:
                 and not node["spec"].get("taints")]
 
     def set_ready(self, names, is_ready):
-        """A kubelet that is cut off says nothing: KWOK lets go of these nodes, and they are Unknown; or has them again."""
+        """A kubelet that is cut off says nothing: KWOK lets go of these nodes, and they are Unknown; or has them again. The node
+        lifecycle controller, which does not run, would give them the taint."""
         annotation = next(iter(kwok.ANNOTATION))
+        taints = None if is_ready else [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]
         for name in names:
-            self.plane.admin.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {annotation: "fake" if is_ready else None}}})
+            self.plane.admin.patch(f"/api/v1/nodes/{name}", {
+                "metadata": {"annotations": {annotation: "fake" if is_ready else None}}, "spec": {"taints": taints}})
             self.plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [
                 {"type": "Ready", "status": "True" if is_ready else "Unknown"}]}})
 

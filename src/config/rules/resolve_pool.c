@@ -91,6 +91,7 @@ static void resolve_pool(struct resolver *resolver, uint32_t number)
     struct as_target_config *pool = &ruleset->targets[number];
     const struct raw_target *raw = resolver->targets[number];
     const struct as_yaml_node *list = as_yaml_find(as_yaml_find(raw->node, "pool"), "groups");
+    const struct as_yaml_node *max = as_yaml_find(raw->node, "max");
     int64_t min = 0;
     pool->pool = as_xcalloc(1, sizeof(*pool->pool));
     copy_pool(&raw->pool, pool->pool);
@@ -106,8 +107,8 @@ static void resolve_pool(struct resolver *resolver, uint32_t number)
     for (size_t i = 0; i < pool->pool->group_count; i++)
         min += ruleset->targets[pool->pool->groups[i]].bounds.min;
     resolver->loader.tree = raw->tree;
-    if (min > pool->bounds.max)
-        loader_report(&resolver->loader, as_yaml_find(raw->node, "max"),
+    if (max && min > pool->bounds.max)
+        loader_report(&resolver->loader, max,
                       "`max` %d is below the sum of the groups' minima, %lld", pool->bounds.max,
                       (long long)min);
     else

@@ -62,13 +62,15 @@ static void check_way(struct resolver *resolver, const struct way *up, const str
 {
     const struct as_action *action = &down->resolved->action;
     const struct as_yaml_node *body = as_yaml_find(down->rule->node, "scale_down");
+    const struct as_yaml_node *steps = as_yaml_find(body, "steps");
     char bound[AS_NUMBER_SIZE];
     as_number_print_double(up->lowest->bound, bound);
     for (size_t i = 0; i < action->step_count; i++) {
-        if (!(action->steps[i].to > up->lowest->bound))
+        const struct as_yaml_node *to = as_yaml_find(steps->items[i], "to");
+        if (!to || !(action->steps[i].to > up->lowest->bound))
             continue;
         resolver->loader.tree = down->rule->tree;
-        loader_report(&resolver->loader, as_yaml_find(as_yaml_find(body, "steps")->items[i], "to"),
+        loader_report(&resolver->loader, to,
                       "the size would swing: rule `%s` at %s:%u scales target `%s` up again above "
                       "%s, by the same value",
                       up->rule->name, as_yaml_get_file(up->rule->tree), up->rule->node->place.line,
