@@ -253,6 +253,7 @@ def test_half_the_cluster_behind_a_partition_is_neither_replaced_nor_deleted(clu
                         what="it is told why nothing is decided")
     assert "4 of 8 nodes" in str(unwell[0]), unwell[0]
     steadily(lambda: not group.sizes and not group.removed, 8, what="nothing is bought, nothing is deleted")
+    fire(daemon, "PodsUnschedulable", "resolved")
     cluster.set_ready(names[:4], True)
     cluster.wait_running(30, 60)
     assert not group.sizes
@@ -282,11 +283,11 @@ def test_a_surge_in_the_middle_of_a_drain_has_its_nodes_back(cluster, started, m
     group = started(AutoScaling("waits", 2))
     cluster.start_fleet(group)
     cluster.deploy(2)
-    daemon = make([group], nodes={"waits": {"drain": "wait", "drain_after": "10m"}})
+    daemon = make([group], nodes={"waits": {"drain": "wait", "drain_after": "5m"}})
     fire(daemon, "Watchdog")
     (node,) = daemon.wait_record("nodes", 60, event="marked")["nodes"]
     cluster.resize(8)
-    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    eventually(lambda: cluster.waiting() >= 3, 60, what="the open node is full, and others wait")
     fire(daemon, "PodsUnschedulable")
     cluster.wait_running(8, 60)
     assert daemon.wait_record("nodes", event="kept")["nodes"] == [node]
