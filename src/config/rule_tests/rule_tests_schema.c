@@ -218,6 +218,7 @@ void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *ma
     if (!schema_is_kind(loader, map, AS_YAML_MAP))
         return;
     struct as_label *pairs = as_arena_alloc(loader->arena, map->count, sizeof(*pairs));
+    size_t count = 0;
     for (uint32_t i = 0; i < map->count; i++) {
         const struct as_yaml_node *key = map->pairs[i].key, *value = map->pairs[i].value;
         char found[AS_YAML_FOUND_SIZE];
@@ -228,10 +229,10 @@ void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *ma
                           as_yaml_describe(value, found));
             continue;
         }
-        pairs[i].name = as_arena_strdup(loader->arena, key->text);
-        pairs[i].value = as_arena_strdup(loader->arena, value->text);
+        pairs[count].name = as_arena_strdup(loader->arena, key->text);
+        pairs[count++].value = as_arena_strdup(loader->arena, value->text);
     }
-    *labels = (struct raw_labels){pairs, map->count};
+    *labels = (struct raw_labels){pairs, count};
 }
 
 static void parse_fire(struct loader *loader, const struct as_yaml_node *value, void *object)
