@@ -446,7 +446,7 @@ class Wrong(Case):
             ("{at: 0s, fire: {a: }}", "expected the value of a label, found nothing"),
             ("{at: 0s, fire: {a: [b]}}", "expected the value of a label, found a list"),
             ("{at: 0s, fire: {a: b, a: c}}", "`a`"),
-            ("{at: 0s, cluster: {pods: [{cpu: 1, select: {zone: null}}]}}", "expected the value of a label, found null"),
+            ("{at: 0s, cluster: {pods: [{cpu: 1, select: {zone: null}}]}}", "expected the value of a label, found nothing"),
             ("{at: 400d, fire: {a: b}}", "expected a duration"),
             ("{at: -1s, fire: {a: b}}", "error"),
             ("{at: 0s, target: web, pods: [{name: a}, {name: a}]}", "another pod has this name"),
