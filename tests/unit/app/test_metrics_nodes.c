@@ -27,6 +27,21 @@ static const struct spec others = {
     .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
 };
 
+/* A node group with the source `nodes`, and a target that asks for the nodes of its cluster. */
+static const struct spec sums = {
+    .targets = {{.name = "alone", .is_group = true, .max = 10}, {.name = "web", .max = 10}},
+    .rules = {{.name = "full",
+               .match = {"alertname=Wait"},
+               .target = "alone",
+               .source = {.nodes = AS_NODES_UTILIZATION},
+               .up_steps = {{.is_above = true, .bound = 70, .amount = {.size = 1}}}},
+              {.name = "many",
+               .match = {"alertname=Wait"},
+               .target = "web",
+               .source = {.nodes = AS_NODES_COUNT},
+               .up_steps = {{.is_above = true, .bound = 70, .amount = {.size = 1}}}}},
+};
+
 static const struct fleet_group groups[] = {
     {.name = "cheap",
      .max = 10,
@@ -152,6 +167,14 @@ Test(metrics_nodes, are_gone_with_the_target)
     cr_expect_str_neq(print(), "");
     harness_reload(&harness, &others);
     cr_expect_str_eq(print(), "");
+}
+
+/* The sums of the source `nodes` know open nodes alone; those of a cluster are no group's. */
+Test(metrics_nodes, of_the_source_nodes_know_open_nodes)
+{
+    harness_reload(&harness, &sums);
+    fire(&harness, "Wait", 1000);
+    cr_expect_str_eq(print(), "group_nodes{target=\"alone\",state=\"open\"} 0\n");
 }
 
 static void see_nothing(struct harness *h, const char *name, struct as_observation *observation)
