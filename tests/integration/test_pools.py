@@ -1,5 +1,7 @@
 """Pools of node groups on the real control plane of today, with its scheduler and KWOK's nodes: the built binary does what Cluster
 Autoscaler does, when alerts say so."""
+import subprocess
+
 import pytest
 
 from harness import control_plane as kubernetes
@@ -211,6 +213,12 @@ def test_the_pools_max_holds(cluster, started, make):
     eventually(lambda: len(group.instances) == 2, 60, what="one node comes")
     eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "at_max"], 60, what="at_max")
     assert group.sizes == [2]
+    metrics = daemon.metrics()
+    assert metrics.value("alertscaler_pool_pending_pods", target="workers") in (12, 16)
+    assert metrics.value("alertscaler_group_nodes", target="workers-a", state="open") == 2
+    assert metrics.value("alertscaler_group_requested_ratio", target="workers-a", resource="cpu") > 0.5
+    told = subprocess.run([daemon.binary, "explain", "--target=workers", str(daemon.log_file)], text=True, capture_output=True, check=True).stdout
+    assert "\nPods that wait\n" in told and "    could take them: workers-a\n" in told
 
 
 def test_without_the_watchdog_nothing_is_removed(cluster, started, make):

@@ -226,7 +226,8 @@ struct as_target_view {
     as_wall_time last_at;
     const char *last_rule; /* or NULL */
     bool busy;
-    enum as_reason last_failure; /* AS_REASON_APPLIED: none */
+    enum as_reason last_failure;      /* AS_REASON_APPLIED: none */
+    const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,

@@ -177,6 +177,53 @@ static bool find_target_value(enum metric metric, const struct as_target_view *t
     return target->has_size;
 }
 
+static void print_state(struct printing *p, const char *name, const char *state, int64_t nodes)
+{
+    if (nodes >= 0)
+        print_sample(p, "", (struct label[]){{"target", name}, {"state", state}}, 2, (double)nodes);
+}
+
+static void print_ratio(struct printing *p, const char *name, const struct as_group_sums *sums,
+                        enum as_resource resource)
+{
+    static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
+    const struct label labels[] = {{"target", name}, {"resource", words[resource]}};
+    if (sums->allocatable[resource] > 0)
+        print_sample(p, "", labels, AS_ARRAY_SIZE(labels),
+                     (double)sums->requests[resource] / (double)sums->allocatable[resource]);
+}
+
+static void print_group(struct printing *p, const char *name, const struct as_group_seen *group)
+{
+    if (p->metric == METRIC_GROUP_NODES) {
+        print_state(p, name, "open", group->sums.open);
+        print_state(p, name, "ready", group->sums.ready);
+        print_state(p, name, "leaving", group->sums.leaving);
+        print_state(p, name, "coming", group->coming);
+        print_state(p, name, "overdue", group->overdue);
+    } else if (p->metric == METRIC_GROUP_REQUESTED) {
+        print_ratio(p, name, &group->sums, AS_RESOURCE_CPU);
+        print_ratio(p, name, &group->sums, AS_RESOURCE_MEMORY);
+    } else if (group->closed != AS_REASON_SCALED) {
+        const struct label labels[] = {{"target", name},
+                                       {"reason", as_reason_get_word(group->closed)}};
+        print_sample(p, "", labels, AS_ARRAY_SIZE(labels), 1);
+    }
+}
+
+/* What the last look at a pool, or at a node group without one, has seen. */
+static void print_nodes(struct printing *p, const char *name, const struct as_target_view *target)
+{
+    const struct as_pool_seen *seen = target->nodes;
+    const bool is_of_pods = p->metric == METRIC_POOL_PENDING || p->metric == METRIC_POOL_UNNEEDED;
+    if (seen && is_of_pods && seen->has_pods)
+        print_sample(
+            p, "", &(struct label){"target", name}, 1,
+            (double)(p->metric == METRIC_POOL_PENDING ? seen->pending_pods : seen->unneeded_nodes));
+    for (size_t i = 0; seen && !is_of_pods && i < seen->group_count; i++)
+        print_group(p, target->config->pool ? seen->groups[i].name : name, &seen->groups[i]);
+}
+
 static void print_target(void *context, const struct as_target_view *target)
 {
     struct target_printing *targets = context;
@@ -189,6 +236,8 @@ static void print_target(void *context, const struct as_target_view *target)
     const char *name = target->config->is_templated ? target->id : target->name;
     if (p->metric == METRIC_TARGET_LOCKED_UNTIL)
         print_locks(p, name, target);
+    else if (p->metric >= METRIC_GROUP_NODES && p->metric <= METRIC_POOL_UNNEEDED)
+        print_nodes(p, name, target);
     else if (find_target_value(p->metric, target, &value))
         print_sample(p, "", &(struct label){"target", name}, 1, value);
 }
@@ -337,6 +386,11 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_MIN] = print_targets,
     [METRIC_TARGET_MAX] = print_targets,
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
+    [METRIC_GROUP_NODES] = print_targets,
+    [METRIC_GROUP_REQUESTED] = print_targets,
+    [METRIC_GROUP_CLOSED] = print_targets,
+    [METRIC_POOL_PENDING] = print_targets,
+    [METRIC_POOL_UNNEEDED] = print_targets,
     [METRIC_CLUSTER_OBJECTS] = print_facts,
     [METRIC_CLUSTER_FACTS_AGE] = print_facts,
     [METRIC_QUEUE_LENGTH] = print_queues,

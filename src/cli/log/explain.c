@@ -1,6 +1,7 @@
 /*
  * `alertscaler explain`: a target's decision in force at a moment, from the action log. The log is
- * read twice: for the decision and what followed, then for its incidents.
+ * read twice: for the decision and what followed, then for what it names: its incidents, decisions
+ * of its pool or of the pool's groups, and nodes that it chose, which leave in the background.
  */
 #include "explain.h"
 
@@ -26,6 +27,8 @@ struct search {
     json_t *actions;   /* of this decision, so far */
     json_t *commands;  /* operators' orders on the target until the next decision */
     json_t *incidents; /* the last opening record of each */
+    json_t *pool;      /* the decision of the pool that it carries out */
+    json_t *shares;    /* of a pool: decisions that carry it out, and what became of them */
     as_maybe_time until;
     long long repeats;
     as_maybe_time first; /* time of the target's first decision */
@@ -104,26 +107,43 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     return 0;
 }
 
-/* --- the incidents it names --- */
+/* --- what it names --- */
 
-static bool wants_incident(void *context, const struct log_line *line)
+static bool is_of_kind(const json_t *record, const char *kind)
 {
-    return log_line_has(line, "\"kind\":\"incident\"");
+    return strcmp(log_get_text(record, "kind"), kind) == 0;
 }
 
-static int take_incident(void *context, const struct log_line *line, json_t *record,
-                         struct as_error *error)
+static bool has_id(const json_t *record, const char *key, const json_t *decision)
 {
-    struct search *search = context;
+    const char *id = log_get_text(decision, "id");
+    return *id && strcmp(log_get_text(record, key), id) == 0;
+}
+
+static bool is_node_group(const json_t *decision)
+{
+    const char *target = log_get_text(decision, "target");
+    return as_str_starts_with(target, "node_group/") || as_str_starts_with(target, "pool/");
+}
+
+static bool wants_named(void *context, const struct log_line *line)
+{
+    const struct search *search = context;
+
+    return log_line_has(line, "\"kind\":\"incident\"") ||
+           (is_node_group(search->decision) && (log_line_has(line, "\"kind\":\"decision\"") ||
+                                                log_line_has(line, "\"kind\":\"action\"") ||
+                                                log_line_has(line, "\"kind\":\"nodes\"")));
+}
+
+static void take_incident(struct search *search, json_t *record)
+{
     const char *incident = log_get_incident(record);
     const json_t *item;
-    as_wall_time time;
     size_t i;
 
-    if (log_get_time(record, &time, error) != 0 || time.us > search->at.us)
-        return 1;
     if (strcmp(log_get_text(record, "event"), "opened") != 0)
-        return 0;
+        return;
     json_array_foreach(json_object_get(search->decision, "incidents"), i, item)
     {
         if (!json_is_string(item) || strcmp(json_string_value(item), incident) != 0)
@@ -140,6 +160,46 @@ static int take_incident(void *context, const struct log_line *line, json_t *rec
         else
             json_array_append(search->incidents, record);
     }
+}
+
+/* An action of a share, or nodes that one has chosen. */
+static bool is_of_share(const struct search *search, const json_t *record)
+{
+    const json_t *share;
+    size_t i;
+
+    json_array_foreach(search->shares, i, share)
+    {
+        if (is_decision(share) && has_id(record, "decision", share))
+            return true;
+    }
+    return false;
+}
+
+static int take_named(void *context, const struct log_line *line, json_t *record,
+                      struct as_error *error)
+{
+    struct search *search = context;
+    const bool is_nodes = is_of_kind(record, "nodes");
+    as_wall_time time;
+
+    if (log_get_time(record, &time, error) != 0)
+        return 1;
+    if (is_of_kind(record, "incident")) {
+        if (time.us <= search->at.us)
+            take_incident(search, record);
+        return time.us > search->at.us && !is_node_group(search->decision);
+    }
+    if (is_decision(record) && has_id(search->decision, "pool_decision", record)) {
+        json_decref(search->pool);
+        search->pool = json_incref(record);
+    } else if ((is_decision(record) && has_id(record, "pool_decision", search->decision)) ||
+               ((is_nodes || is_of_kind(record, "action")) && is_of_share(search, record))) {
+        json_array_append(search->shares, record);
+    } else if (is_nodes && search->until.set && time.us > search->until.at.us &&
+               has_id(record, "decision", search->decision)) {
+        json_array_append(search->actions, record);
+    }
     return 0;
 }
 
@@ -150,8 +210,8 @@ static int find(struct search *search, const struct log_files *files, struct as_
 
     if (status < 0 || !search->decision)
         return status;
-    visitor.wants = wants_incident;
-    visitor.take = take_incident;
+    visitor.wants = wants_named;
+    visitor.take = take_named;
     return log_walk(files, &visitor, error);
 }
 
@@ -239,6 +299,8 @@ static int print(const struct as_args *args, const struct search *search)
         .actions = search->actions,
         .commands = search->commands,
         .incidents = search->incidents,
+        .pool = search->pool,
+        .shares = search->shares,
         .at = {.set = true, .at = search->at},
         .until = search->until,
         .repeats = search->repeats,
@@ -275,6 +337,7 @@ static int explain_log(const struct as_args *args)
     search.actions = json_array();
     search.commands = json_array();
     search.incidents = json_array();
+    search.shares = json_array();
     int status = find(&search, &files, &error);
     if (status < 0)
         status = as_cli_fail(args, "%s", error.text);
@@ -285,6 +348,8 @@ static int explain_log(const struct as_args *args)
     json_decref(search.actions);
     json_decref(search.commands);
     json_decref(search.incidents);
+    json_decref(search.pool);
+    json_decref(search.shares);
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include <alertscaler/core/reason.h>
 #include <alertscaler/wire/decision.h>
 
+#include "explain_pool.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_walk.h"
@@ -238,10 +239,9 @@ static void put_nodes(FILE *out, const struct as_decide_document *document, size
         put(out, " is not known: ", error.text, "");
 }
 
-static void print_proposals(const struct explanation *told, FILE *out)
+static void print_proposals(const struct explanation *told,
+                            const struct as_decide_document *document, FILE *out)
 {
-    AS_CLEANUP(as_decide_document_free_p)
-    struct as_decide_document *document = decode_input(told);
     const json_t *asked = json_object_get(json_object_get(told->decision, "input"), "proposals");
     const json_t *results = json_object_get(json_object_get(told->decision, "output"), "proposals");
     json_t *item;
@@ -380,13 +380,23 @@ static void print_gates(const struct explanation *told, FILE *out)
         fputc('\n', out);
 }
 
+/* The time, and the target where it is not the one that is explained. */
+static void put_start(const struct explanation *told, const json_t *record, FILE *out)
+{
+    const char *id = log_get_text(record, "target"), *name = log_get_text(record, "target_name");
+
+    put(out, "  ", log_get_text(record, "time"), ": ");
+    if (strcmp(id, log_get_text(told->decision, "target")) != 0)
+        put(out, "", *name ? name : id, ": ");
+}
+
 /* What became of nodes that it chose. */
-static void print_nodes(const json_t *record, FILE *out)
+static void print_nodes(const struct explanation *told, const json_t *record, FILE *out)
 {
     const json_t *nodes = json_object_get(record, "nodes"), *node;
     size_t i;
 
-    put(out, "  ", log_get_text(record, "time"), ": ");
+    put_start(told, record, out);
     put(out, "", log_get_text(record, "event"), "");
     json_array_foreach(nodes, i, node)
         put(out, i ? ", " : " ", json_is_string(node) ? json_string_value(node) : "?", "");
@@ -395,16 +405,16 @@ static void print_nodes(const json_t *record, FILE *out)
     fputs(".\n", out);
 }
 
-static void print_action(json_t *action, FILE *out)
+static void print_action(const struct explanation *told, json_t *action, FILE *out)
 {
     int32_t from, to;
     json_int_t http = json_integer_value(json_object_get(action, "http_status"));
 
     if (strcmp(log_get_text(action, "kind"), "nodes") == 0) {
-        print_nodes(action, out);
+        print_nodes(told, action, out);
         return;
     }
-    put(out, "  ", log_get_text(action, "time"), ": ");
+    put_start(told, action, out);
     if (log_get_size(action, "from", &from) && log_get_size(action, "to", &to))
         fprintf(out, "from %" PRId32 " to %" PRId32 ": ", from, to);
     else if (*log_get_text(action, "command"))
@@ -451,6 +461,48 @@ static void print_commands(const struct explanation *told, FILE *out)
     json_array_foreach(told->commands, i, command) print_command(command, out);
 }
 
+/* What a group made of its share, and of its nodes. */
+static void print_share(const struct explanation *told, json_t *record, FILE *out)
+{
+    const json_t *output = json_object_get(record, "output");
+    int32_t from, to;
+
+    if (strcmp(log_get_text(record, "kind"), "decision") != 0) {
+        print_action(told, record, out);
+        return;
+    }
+    put_start(told, record, out);
+    if (log_get_size(output, "replicas", &from) && log_get_size(output, "desired", &to))
+        fprintf(out, "decided from %" PRId32 " to %" PRId32 ": ", from, to);
+    put(out, "", log_get_text(output, "reason"), "");
+    put(out, " (decision ", log_get_text(record, "id"), ")\n");
+}
+
+/* Where the size comes from. */
+static void print_pool_decision(const struct explanation *told, FILE *out)
+{
+    const char *id = log_get_text(told->decision, "pool_decision");
+    const json_t *output = json_object_get(told->pool, "output");
+    const char *time = log_get_text(told->pool, "time");
+    const char *name = log_get_text(told->pool, "target_name");
+    int32_t from, to;
+
+    if (!*id)
+        return;
+    put(out, "\nIts pool\n  this carries out decision ", id, "");
+    if (!told->pool) {
+        fputs(", which is not in these files\n", out);
+        return;
+    }
+    put(out, " of ", name, "");
+    if (log_get_size(output, "replicas", &from) && log_get_size(output, "desired", &to))
+        fprintf(out, ", from %" PRId32 " to %" PRId32, from, to);
+    put(out, ": ", log_get_text(output, "reason"), "");
+    put(out, ", rule ", log_get_text(output, "rule"), "");
+    put(out, "\n  alertscaler explain --target ", name, "");
+    put(out, " --at ", time, " says why\n");
+}
+
 static void print_what_followed(const struct explanation *told, FILE *out)
 {
     const json_t *output = json_object_get(told->decision, "output");
@@ -459,8 +511,9 @@ static void print_what_followed(const struct explanation *told, FILE *out)
     size_t i;
 
     fputs("\nWhat followed\n", out);
-    json_array_foreach(told->actions, i, action) print_action(action, out);
-    if (json_array_size(told->actions) == 0)
+    json_array_foreach(told->actions, i, action) print_action(told, action, out);
+    json_array_foreach(told->shares, i, action) print_share(told, action, out);
+    if (json_array_size(told->actions) + json_array_size(told->shares) == 0)
         fputs("  no action\n", out);
     if (told->repeats > 0)
         fprintf(out, "  decided the same %lld more time%s\n", told->repeats,
@@ -476,10 +529,15 @@ static void print_what_followed(const struct explanation *told, FILE *out)
 
 void explain_print_text(const struct explanation *told, FILE *out)
 {
+    AS_CLEANUP(as_decide_document_free_p)
+    struct as_decide_document *document = decode_input(told);
+
     print_head(told, out);
     print_result(told, out);
+    print_pool_decision(told, out);
     print_incidents(told, out);
-    print_proposals(told, out);
+    print_proposals(told, document, out);
+    explain_pool_print(told->decision, document, out);
     print_gates(told, out);
     print_commands(told, out);
     print_what_followed(told, out);
@@ -509,6 +567,10 @@ json_t *explain_make_json(const struct explanation *told)
         json, "meaning",
         json_string(get_meaning(json_object_get(told->decision, "output"), "reason")));
     json_object_set_new(json, "next_decision", make_time(told->until));
+    if (told->pool)
+        json_object_set_new(json, "pool_decision", json_incref(told->pool));
     json_object_set_new(json, "repeats", json_integer(told->repeats));
+    if (json_array_size(told->shares) > 0)
+        json_object_set_new(json, "shares", json_incref(told->shares));
     return json;
 }

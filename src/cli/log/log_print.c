@@ -246,6 +246,20 @@ static void print_command(const struct print *print, json_t *record)
     put_text_after(print, ": ", log_get_text(record, "message"));
 }
 
+/* Of a pool: what its groups are to do, and which nodes leave. */
+static void put_groups(const struct print *print, const json_t *output)
+{
+    const json_t *groups = json_object_get(output, "groups"), *group;
+    size_t i;
+
+    json_array_foreach(groups, i, group)
+    {
+        put_text_after(print, ", ", log_get_text(group, "name"));
+        fprintf(print->out, " %lld -> %lld", get_number(group, "from"), get_number(group, "to"));
+    }
+    put_texts(print, ", leaving: ", json_object_get(output, "take"));
+}
+
 static void print_decision(const struct print *print, json_t *record)
 {
     const json_t *output = json_object_get(record, "output");
@@ -262,6 +276,8 @@ static void print_decision(const struct print *print, json_t *record)
         fprintf(print->out, ", would be %lld", get_number(output, "would"));
     put_text_after(print, ", rule ", rule);
     put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
+    put_groups(print, output);
+    put_text_after(print, ", for decision ", log_get_text(record, "pool_decision"));
     put_text_after(print, ", again at ", log_get_text(output, "next_evaluation"));
     put_pause(print, json_object_get(record, "pause"));
     if (*log_get_text(record, "former_uid"))

@@ -111,6 +111,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .pause = make_pause_view(&target->pause, false, now, wall),
         .has_order = target->ordered.is_set,
         .ordered = target->ordered.replicas,
+        .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
     };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     return view;

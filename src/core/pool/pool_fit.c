@@ -14,7 +14,6 @@
 
 #define PLACE_FITS    (AS_PACK_FITS_MAX / 4) /* on what is on its way */
 #define ESTIMATE_FITS (AS_PACK_FITS_MAX / 2) /* of all groups */
-#define LISTED_MAX    10000                  /* pairs of shape and group */
 
 static const struct as_survey_group *get_group(const struct as_pool_work *work, size_t group)
 {
@@ -222,8 +221,9 @@ static void list_shapes(struct as_pool_work *work)
     struct as_pool_plan *plan = &work->plan;
     const size_t groups = work->survey->group_count, all = fit->count * groups;
     plan->shapes =
-        as_arena_alloc(work->arena, all < LISTED_MAX ? all : LISTED_MAX, sizeof(*plan->shapes));
-    for (size_t pair = 0; pair < all && plan->shape_count < LISTED_MAX; pair++)
+        as_arena_alloc(work->arena, all < AS_POOL_SHAPE_PLANS_MAX ? all : AS_POOL_SHAPE_PLANS_MAX,
+                       sizeof(*plan->shapes));
+    for (size_t pair = 0; pair < all && plan->shape_count < AS_POOL_SHAPE_PLANS_MAX; pair++)
         if (is_listed(work, pair / groups, pair % groups))
             plan->shapes[plan->shape_count++] =
                 (struct as_pool_shape_plan){.shape = fit->shapes[pair / groups],

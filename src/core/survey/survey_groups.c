@@ -7,6 +7,23 @@
 #include "nodes/shape_key.h"
 #include "survey_work.h"
 
+/* For metrics. Pods on nodes that are not open count, as the source `nodes` counts them. */
+static void add_sums(struct as_group_sums *sums, const struct as_node_fact *fact,
+                     const struct survey_node *node)
+{
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        sums->requests[i] = as_amount_add(sums->requests[i], node->requests[i], 1);
+    sums->leaving += fact->leaving != 0;
+    if (!as_node_is_open(fact))
+        return;
+    sums->open++;
+    sums->ready += node->is_ready;
+    sums->allocatable[AS_RESOURCE_CPU] =
+        as_amount_add(sums->allocatable[AS_RESOURCE_CPU], fact->allocatable.amount[AS_RES_CPU], 1);
+    sums->allocatable[AS_RESOURCE_MEMORY] = as_amount_add(
+        sums->allocatable[AS_RESOURCE_MEMORY], fact->allocatable.amount[AS_RES_MEMORY], 1);
+}
+
 /* On its way */
 
 /* Marked nodes are no part of the size. A node that is not Ready counts as on its way until
@@ -17,6 +34,7 @@ static void count_nodes(struct as_survey_work *work, const struct as_survey_memb
     for (size_t i = 0; i < group->node_count; i++) {
         const struct as_node_fact *fact = &work->cluster->nodes[group->nodes[i]];
 
+        add_sums(&out->sums, fact, &work->nodes[group->nodes[i]]);
         if (fact->leaving & AS_NODE_LEAVING_OURS)
             continue;
         if (work->nodes[group->nodes[i]].is_ready)

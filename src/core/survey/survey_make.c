@@ -161,6 +161,16 @@ static void move_away(struct as_survey_work *work, uint32_t node, const struct a
         ->moving++;
 }
 
+static void add_request(struct survey_node *node, const struct as_pod_shape *shape)
+{
+    if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR)
+        return;
+    node->requests[AS_RESOURCE_CPU] =
+        as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
+    node->requests[AS_RESOURCE_MEMORY] =
+        as_amount_add(node->requests[AS_RESOURCE_MEMORY], shape->requests.amount[AS_RES_MEMORY], 1);
+}
+
 static void weigh_node(struct as_survey_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
@@ -174,6 +184,7 @@ static void weigh_node(struct as_survey_work *work, uint32_t index)
         const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
         const struct as_pod_shape *shape = pod->shape;
 
+        add_request(node, shape);
         if (fact->leaving)
             move_away(work, index, pod);
         if (!node->is_receiver)

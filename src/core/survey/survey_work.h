@@ -28,7 +28,8 @@ struct survey_node { /* one for each node of the cluster */
     bool is_receiver;         /* open and Ready: pods may be placed there */
     bool is_starting;
     bool is_candidate;
-    enum as_stay stay; /* why it is none */
+    enum as_stay stay;                   /* why it is none */
+    int64_t requests[AS_RESOURCE_COUNT]; /* without DaemonSet and mirror pods */
     double utilization;
     struct survey_load *load; /* of an eligible node: pods that must find room elsewhere */
     size_t load_count;

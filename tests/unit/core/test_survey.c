@@ -369,6 +369,25 @@ Test(survey, marked_nodes_are_no_part_of_the_size)
     cr_assert_eq(survey.leaving_empty, 1);
 }
 
+/* For metrics: open nodes, Ready ones and those that leave; requests without what DaemonSets ask
+ * for, against what open nodes have. */
+Test(survey, sums_tell_how_the_nodes_of_a_group_are)
+{
+    read_cluster("a cpu:10 memory:100; cpu:3 memory:20; cpu:2 daemon|"
+                 "a cpu:10 memory:100 cordoned; cpu:4|a cpu:10 memory:100|"
+                 "a cpu:10 memory:100 ours cordoned");
+    nodes[2].is_ready = false;
+    make_with(1000000);
+    const struct as_group_sums *sums = &survey.groups[0].sums;
+    cr_expect_eq(sums->open, 2);
+    cr_expect_eq(sums->ready, 1);
+    cr_expect_eq(sums->leaving, 1);
+    cr_expect_eq(sums->requests[AS_RESOURCE_CPU], 7);
+    cr_expect_eq(sums->requests[AS_RESOURCE_MEMORY], 20);
+    cr_expect_eq(sums->allocatable[AS_RESOURCE_CPU], 20);
+    cr_expect_eq(sums->allocatable[AS_RESOURCE_MEMORY], 200);
+}
+
 Test(survey, a_node_that_two_groups_name_belongs_to_neither)
 {
     read_cluster("a cpu:10 memory:100|b cpu:10 memory:100; cpu:9");

@@ -30,6 +30,8 @@ struct as_pool_group_plan { /* one for each group of the survey */
     enum as_reason skipped;       /* closed for growth: why; AS_REASON_SCALED: it was not */
 };
 
+#define AS_POOL_SHAPE_PLANS_MAX 10000
+
 struct as_pool_shape_plan { /* for `explain`: a shape that waits, and one group */
     uint32_t shape, group;
     enum as_misfit misfit; /* AS_FITS: a new node of the group takes such a pod */
@@ -45,7 +47,8 @@ struct as_pool_plan {
     uint64_t homeless;                          /* pods that no group could ever take */
     const struct as_survey_pods *homeless_pods; /* by shape */
     size_t homeless_count;
-    struct as_pool_shape_plan *shapes; /* pending shapes x groups of the pool, at most 10,000 */
+    struct as_pool_shape_plan *shapes; /* shapes that no node on its way takes x groups of the pool;
+                                          the first AS_POOL_SHAPE_PLANS_MAX */
     size_t shape_count;
     const char *const *take; /* names of the nodes that leave now, by group, then in order */
     const uint32_t *take_group;

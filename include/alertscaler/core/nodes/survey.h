@@ -17,6 +17,7 @@
 #include <alertscaler/core/nodes/node_fit.h>
 #include <alertscaler/core/nodes/node_template.h>
 #include <alertscaler/core/nodes/pool.h>
+#include <alertscaler/core/nodes/pool_seen.h>
 #include <alertscaler/core/reason.h>
 
 #define AS_SURVEY_BYTES_MAX   ((size_t)1 << 20) /* of the document */
@@ -66,6 +67,7 @@ struct as_survey_group {
     double price;
     struct as_unneeded_config unneeded;
     int64_t nodes, cpu, memory; /* its nodes that are known, without marked ones: capacity in all */
+    struct as_group_sums sums;  /* for metrics: not in the document */
 };
 
 struct as_survey_shape {     /* budgets instead of labels */
@@ -108,9 +110,8 @@ struct as_unneeded { /* what is remembered of a node; the caller keeps it in mem
     as_maybe_time seen;    /* the look that said so; unset: the one before this */
 };
 
-struct as_asked {   /* a shape that was not fully checked, and a group that was asked for it; stored
-                     */
-    uint64_t shape; /* digest of the shape */
+struct as_asked {       /* stored: a shape that was not fully checked, and a group asked for it */
+    uint64_t shape;     /* digest of the shape */
     uint64_t template_; /* digest of the group's template then */
     const char *group;  /* name of its target, as in the survey */
     as_wall_time at;    /* when nodes were last on their way for it, to a minute; in vain: when that

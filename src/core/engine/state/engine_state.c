@@ -214,6 +214,7 @@ struct target *target_free(struct target *target)
     share_free(&target->share);
     as_arena_deinit(&target->pool.texts);
     as_arena_deinit(&target->pool.asked_texts);
+    free(target->pool.seen);
     asked_clear(&target->asked);
     intent_free(target->intent);
     intent_free(target->maybe);

@@ -165,6 +165,7 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
     struct as_arena asked_texts;
     struct as_asked *asked; /* stored */
     size_t asked_count;
+    struct as_pool_seen *seen; /* by the last look; NULL: nothing */
 };
 
 struct intent {

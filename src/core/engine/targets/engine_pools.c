@@ -9,6 +9,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/state/engine_effects.h"
+#include "engine/state/engine_seen.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
@@ -48,6 +49,7 @@ static void pool_clear(struct target *target)
     as_arena_deinit(&target->pool.texts);
     target->pool.unneeded = NULL;
     target->pool.unneeded_count = 0;
+    seen_clear(target);
 }
 
 /* ---- turns ---- */
@@ -274,6 +276,7 @@ bool pool_remember(struct as_engine *engine, struct target *target,
 {
     struct pool *pool = &target->pool;
     const struct as_pool_plan *plan = observation->plan;
+    seen_set(engine, target, observation);
     if (!observation->survey)
         return false;
     if (!plan) { /* nothing is known: what was unneeded is counted anew */
