@@ -137,6 +137,7 @@ static void check_outcome(struct world *world, const struct sim_order *order)
     if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
         (order->order.kind != AS_ORDER_SCALE ||
          !(is_halted || world->daemon.config.dry_run ||
+           rules_find_target(world, order->found->id)->pool ||
            rules_find_target(world, order->found->id)->dry_run)))
         fail(world, "%s: refused for no reason", order->reason);
     if (order->outcome != AS_ORDER_DONE)

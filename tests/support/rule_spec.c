@@ -258,6 +258,9 @@ static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset
         return;
     target->pool = as_xcalloc(1, sizeof(*target->pool));
     *target->pool = as_pool_config_default;
+    target->pool->choose[0] = spec->choose;
+    target->pool->choose_count = 1;
+    target->pool->balance = spec->balance;
     target->pool->groups = as_xcalloc(AS_ARRAY_SIZE(spec->pool), sizeof(uint32_t));
     for (size_t i = 0; i < AS_ARRAY_SIZE(spec->pool) && spec->pool[i]; i++) {
         for (uint32_t j = 0; j < ruleset->target_count; j++) {

@@ -23,6 +23,8 @@ struct target_spec {
                               nodes those of `cluster` */
     const char *cluster;   /* default "default" */
     const char *pool[4];   /* a pool of these groups */
+    enum as_pool_filter choose;
+    bool balance;
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool has_down_after_down;
