@@ -517,6 +517,8 @@ void check_request(struct world *world, struct server_target *target,
     if (min > max)
         min = max;
     const bool is_up = request->to > request->from;
+    if (request->is_take_back) /* what never came was no node of the minimum either */
+        min = target->own_min;
     if (request->to == request->from || (is_up ? request->to > max : request->to < min))
         fail(world, "%s: from %d to %d with bounds of %d and %d", target->id, request->from,
              request->to, min, max);

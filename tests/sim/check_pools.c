@@ -66,18 +66,21 @@ static void add_ready(const struct fleet *fleet, struct packing *packing)
     }
 }
 
-/* Instances that are surely still awaited: young ones of a group that has not lacked capacity. */
-static void add_coming(const struct pools *pools, int64_t now, struct packing *packing)
+/* Instances that are surely still awaited: young ones of a known group that has not lacked
+ * capacity. */
+static void add_coming(const struct world *world, struct packing *packing)
 {
+    const struct pools *pools = world->pools;
     const struct fleet *fleet = &pools->fleet;
     for (size_t i = 0; i < FLEET_NODES; i++) {
         const struct fleet_node *node = &fleet->nodes[i];
-        if (!node->is_used || node->is_ready || node->is_marked)
+        if (!node->is_used || node->is_ready || node->is_marked ||
+            !rules_find_target(world, fleet->groups[node->group].name))
             continue;
         const bool is_young =
             fleet->now.us - node->made.us < fleet->groups[node->group].ready_timeout_us - MINUTE;
         const bool is_sure = pools->moods[node->group] == MOOD_WELL &&
-                             now - pools->mood_at[node->group] > 40 * MINUTE;
+                             world->now - pools->mood_at[node->group] > 40 * MINUTE;
         if (is_young && (is_sure || pools->mood_at[node->group] == 0))
             add_room(fleet, node->group, packing);
     }
@@ -148,7 +151,7 @@ void check_pools_growth(struct world *world, const struct server_target *target,
     check_pool_max(world, target, request);
     packing.count = 0;
     add_ready(&pools->looked, &packing);
-    add_coming(pools, world->now, &packing);
+    add_coming(world, &packing);
     const int32_t homeless = count_homeless(&pools->looked, &packing, (size_t)target->group);
     if (request->to - request->from > homeless)
         fail(world, "%s: %d nodes are bought for %d pods without a place", target->id,
@@ -244,6 +247,12 @@ static void find_fit(void *context, const struct as_incident_state *state,
     }
 }
 
+/* By the gate of that name: somebody has switched it off. */
+static bool is_off(const struct as_target_config *config, int32_t size)
+{
+    return size == 0 && config->bounds.min > 0;
+}
+
 static int32_t get_pool_size(const struct world *world, const struct as_pool_config *pool)
 {
     int32_t size = 0;
@@ -269,7 +278,10 @@ static bool may_grow(const struct open_rules *open, size_t group)
     if (!config || config->dry_run || decider->dry_run || world->daemon.config.dry_run ||
         (int)group == pools->lacking ||
         fleet_get_size(&pools->fleet, group) >= config->bounds.max ||
-        (pool && get_pool_size(world, pool->pool) >= pool->bounds.max))
+        is_off(config, fleet_get_size(&pools->fleet, group)))
+        return false;
+    const int32_t size = pool ? get_pool_size(world, pool->pool) : 0;
+    if (pool && (size >= pool->bounds.max || is_off(pool, size)))
         return false;
     for (size_t i = 0; i < open->count; i++) {
         if (&world->daemon.ruleset->targets[open->rules[i]->target] == decider)
