@@ -405,7 +405,7 @@ void pools_start(struct world *world)
             .boot_us = between(world, 5, 60) * SECOND,
             .cpu = NODE_CPU * cores,
             .memory = NODE_MEMORY * cores,
-            .ready_timeout_us = 10 * MINUTE,
+            .ready_timeout_us = between(world, 2, 10) * MINUTE,
         };
     }
     fleet_init(&pools->fleet, groups, FLEET_GROUPS, true_wall(world));
@@ -473,6 +473,8 @@ static void make_group(struct world *world, struct target_spec *target, int grou
 {
     target->name = names[group];
     target->is_group = true;
+    target->ready_timeout = world->pools->fleet.groups[group].ready_timeout_us / SECOND;
+    target->unneeded_for = chance(world, 800) ? between(world, 20, 180) : 600;
     target->min = (int32_t)between(world, 0, 2);
     target->max = target->min + (int32_t)between(world, 1, 10);
     target->dry_run = chance(world, 40);

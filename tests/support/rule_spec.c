@@ -74,6 +74,10 @@ static struct as_target_config make_target(const struct target_spec *spec)
         target.bounds.has_behavior = true;
         target.bounds.behavior = *spec->behavior;
     }
+    if (spec->ready_timeout)
+        target.nodes.ready_timeout_us = spec->ready_timeout * AS_US_PER_S;
+    if (spec->unneeded_for)
+        target.nodes.unneeded.for_us = spec->unneeded_for * AS_US_PER_S;
     if (spec->is_group)
         target.nodes.cluster = as_xstrdup(spec->cluster ? spec->cluster : "default");
     make_address(&target, spec);
