@@ -13,7 +13,7 @@
 #include <alertscaler/base/alloc.h>
 
 #define TICK_US     (10 * SECOND)
-#define LEAVE_US    (20 * SECOND) /* from mark to eviction, and from there to the end */
+#define LEAVE_MAX   (300 * SECOND) /* from mark to deletion: pods take their time */
 #define PODS_MAX    70
 #define NODE_CPU    2000
 #define NODE_MEMORY (INT64_C(8) << 30)
@@ -163,7 +163,7 @@ static int32_t mark(struct world *world, int group, const struct as_scale_reques
             continue;
         trace(world, "cluster: %s is marked", node->name);
         node->is_marked = true;
-        node->leaves_us = world->now + LEAVE_US;
+        node->leaves_us = world->now + between(world, 10 * SECOND, LEAVE_MAX);
         left--;
     }
     return request->from - request->to - left;
