@@ -28,7 +28,7 @@ static void on_change(struct world *world, void *subject, uint64_t argument)
 {
     struct alert *alert = subject;
     (void)argument;
-    if (world->is_calm)
+    if (world->is_calm || (alert->firing && pools_is_watchdog(world, alert)))
         return;
     if (world->is_silent) { /* nobody would say so */
         later(world, MINUTE, on_change, alert, 0);
@@ -207,6 +207,8 @@ struct as_notification *alertmanager_write(struct world *world, const struct mes
             .annotations = make_labels("summary", moods[message->items[i].mood]),
         };
         alert->was_delivered = alert->was_delivered || message->items[i].firing;
+        if (message->items[i].firing)
+            pools_note_heard(world, alert);
     }
     return notification;
 }

@@ -104,6 +104,12 @@ static struct step_count *get_count(struct world *world, const struct incident_k
     return count;
 }
 
+/* What is missing, or not needed, is asked for as often as it is seen. */
+static bool is_of_nodes(const struct as_rule *rule)
+{
+    return rule && (rule->action.is_fit || rule->action.is_take);
+}
+
 static bool has_no_lock(const struct as_rule *rule, const struct as_cooldown *cooldown)
 {
     return !rule->action.is_to &&
@@ -201,9 +207,9 @@ static void check_veto(struct world *world, const struct server_target *target,
     for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
         const struct as_rule *other = &world->daemon.ruleset->rules[i];
         const bool vetoes = !other->action.is_to || intent->to < other->action.size;
-        if (other->enabled && !other->dry_run && other->action.kind == AS_ACTION_SCALE_UP &&
-            other->source.kind == AS_SOURCE_NONE && vetoes &&
-            find_keys(world, target->id, other->name).count > 0)
+        if (other->enabled && !other->dry_run && !other->action.is_fit &&
+            other->action.kind == AS_ACTION_SCALE_UP && other->source.kind == AS_SOURCE_NONE &&
+            vetoes && find_keys(world, target->id, other->name).count > 0)
             fail(world, "%s: scaled down by %s against the veto of %s", target->id, intent->rule,
                  other->name);
     }
@@ -276,6 +282,27 @@ static void check_not_paused(struct world *world, const struct server_target *ta
         fail(world, "%s: an intent in a pause", target->id);
 }
 
+/* Its pool has decided, or the group as a pool of itself. */
+static void check_intent_for_nodes(struct world *world, const struct server_target *target,
+                                   const struct as_target_config *config,
+                                   const struct as_rule *rule, const struct as_intent_state *intent)
+{
+    const struct as_ruleset *ruleset = world->daemon.ruleset;
+    const struct as_target_config *decider = &ruleset->targets[rule->target];
+    const bool is_share = decider != config;
+    char id[AS_ARRAY_SIZE(target->id)];
+    (void)snprintf(id, sizeof(id), "pool/%s", decider->name);
+    if (is_share && &ruleset->targets[config->of_pool] != decider)
+        fail(world, "%s: an intent by %s, which is not its pool's", target->id, rule->name);
+    if (find_keys(world, is_share ? id : target->id, rule->name).count == 0)
+        fail(world, "%s: an intent by %s without an incident", target->id, rule->name);
+    if (rule->action.is_fit != (intent->to > intent->from))
+        fail(world, "%s: %s turned from %d to %d", target->id, rule->name, intent->from,
+             intent->to);
+    if (intent->to < intent->from)
+        check_proof(world, target, rule, false);
+}
+
 /* Promises 2 and 5: an action goes back to an open incident that may still act, whose firing has
  * come; a scale-down is not wanted while a rule wants up. */
 static void check_intent(struct world *world, const struct as_intent_state *intent)
@@ -297,10 +324,13 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     } else if (intent->is_ordered) {
         check_ordered_intent(world, target, intent);
     } else if (intent->rule[0] == '\0') {
-        if (!config->bounds.enforce_bounds)
+        const bool is_taken_back = target->group >= 0 && intent->to < intent->from;
+        if (!config->bounds.enforce_bounds && !is_taken_back)
             fail(world, "%s: an intent without a rule", target->id);
     } else if (!rule || rule->dry_run || !rule->enabled) {
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
+    } else if (is_of_nodes(rule)) {
+        check_intent_for_nodes(world, target, config, rule, intent);
     } else if (capture_keys(world, target, config, intent, capture) == 0) {
         if (!may_be_ending(rule, intent->to > intent->from))
             fail(world, "%s: %s acts again for none of its incidents", target->id, intent->rule);
@@ -487,6 +517,8 @@ void check_request(struct world *world, struct server_target *target,
     if (min > max)
         min = max;
     const bool is_up = request->to > request->from;
+    if (request->is_take_back) /* what never came was no node of the minimum either */
+        min = target->own_min;
     if (request->to == request->from || (is_up ? request->to > max : request->to < min))
         fail(world, "%s: from %d to %d with bounds of %d and %d", target->id, request->from,
              request->to, min, max);

@@ -182,7 +182,8 @@ static void read_action(struct log_reader *reader, const json_t *record)
     const bool is_late = json_is_true(json_object_get(record, "late"));
     reader->summary.actions++;
     keys_add(&reader->actions, "%s %s%s", id, outcome, is_late ? " late" : "");
-    if (json_is_string(json_object_get(record, "command"))) {
+    const bool is_taken_back = strstr(text_of(record, "message"), "did not come: taken back");
+    if (!is_taken_back && json_is_string(json_object_get(record, "command"))) {
         keys_add(&reader->heard, "%s", text_of(record, "command"));
         if (strcmp(outcome, "applied") == 0)
             keys_add(&reader->set, "%s", text_of(record, "command"));

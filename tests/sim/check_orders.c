@@ -137,6 +137,7 @@ static void check_outcome(struct world *world, const struct sim_order *order)
     if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
         (order->order.kind != AS_ORDER_SCALE ||
          !(is_halted || world->daemon.config.dry_run ||
+           rules_find_target(world, order->found->id)->pool ||
            rules_find_target(world, order->found->id)->dry_run)))
         fail(world, "%s: refused for no reason", order->reason);
     if (order->outcome != AS_ORDER_DONE)
@@ -196,10 +197,20 @@ static bool is_replaced(const struct world *world, const struct sim_order *order
     return false;
 }
 
+/* What was ordered did not come. */
+static bool is_taken_back(const struct server_target *target, const struct sim_order *order,
+                          int32_t from, int32_t to)
+{
+    return target->group >= 0 && order && order->found == target && from > to &&
+           to < order->order.replicas;
+}
+
 void check_ordered_intent(struct world *world, struct server_target *target,
                           const struct as_intent_state *intent)
 {
     const struct sim_order *order = operators_find(world, intent->decision_id);
+    if (is_taken_back(target, order, intent->from, intent->to))
+        return;
     if (!order || order->outcome != AS_ORDER_DONE || order->order.kind != AS_ORDER_SCALE ||
         order->found != target || order->order.replicas != intent->to) {
         fail(world, "%s: %d was not ordered", target->id, intent->to);
@@ -216,6 +227,8 @@ void check_ordered_request(struct world *world, struct server_target *target,
 {
     const struct sim_order *order = operators_find(world, request->decision_id);
     const struct as_target_config *config = rules_find_target(world, target->id);
+    if (is_taken_back(target, order, request->from, request->to))
+        return;
     if (!order || order->order.replicas != request->to || order->found != target) {
         fail(world, "%s: %d was not ordered", target->id, request->to);
         return;
@@ -232,6 +245,8 @@ void check_ordered_action(struct world *world, struct server_target *target,
                           const struct as_action_record *record)
 {
     const struct sim_order *order = operators_find(world, record->command);
+    if (is_taken_back(target, order, record->from, record->to))
+        return;
     if (!order || order->order.kind != AS_ORDER_SCALE || order->order.replicas != record->to ||
         order->found != target)
         fail(world, "%s: an action by a command that was not given", target->id);

@@ -2,8 +2,9 @@
  * What is set follows from what was asked for, whatever the server shows; and when the trouble is
  * over, the size is what `decide` says of the last input, and then nothing is set any more.
  *
- * What may still be set then: steps down, each of which waits for news of its alert, and what
- * follows the end of an incident that nobody has told of.
+ * Nodes for pods have their own rest (check_pools.c). What may still be set then: steps down, each
+ * of which waits for news of its alert, and what follows the end of an incident that nobody has
+ * told of.
  */
 #include "sim.h"
 
@@ -59,7 +60,7 @@ void check_rest_request(struct world *world, const struct server_target *target,
     const bool is_step_down =
         request->to < request->from && rule &&
         (rule->action.kind == AS_ACTION_SCALE_DOWN || rule->on_resolved.kind != AS_ENDING_NOTHING);
-    if (!world->rest.is_calm || world->now < world->rest.from)
+    if (!world->rest.is_calm || world->now < world->rest.from || pools_has(world, target))
         return;
     if (!is_step_down)
         fail(world, "%s: from %d to %d by %s, though nothing has happened for long", target->id,
@@ -90,7 +91,8 @@ static void check_size(struct world *world, const char *line, size_t size, bool 
     for (size_t i = 0; id && i < world->target_count; i++) {
         const struct server_target *target = &world->targets[i];
         int32_t desired;
-        if (is_seen[i] || strcmp(target->id, id) != 0 || !decide_again(world, record, &desired))
+        if (is_seen[i] || pools_has(world, target) || strcmp(target->id, id) != 0 ||
+            !decide_again(world, record, &desired))
             continue;
         is_seen[i] = true;
         trouble_note(world, TROUBLE_DECIDED_AT_REST);

@@ -1,7 +1,8 @@
 /*
  * Promise 5 while monitoring is dead: whatever it said before costs each target one step down at
- * most. What follows the end of an incident, enforced bounds, orders and what is taken back have
- * proofs of their own, and are not counted.
+ * most. Nodes that are unneeded are seen anew each time (check_pools.c). What follows the end of an
+ * incident, enforced bounds, orders and what is taken back have proofs of their own, and are not
+ * counted.
  *
  * A step of which the daemon could not learn (see check.c) is not counted either.
  */
@@ -16,7 +17,7 @@ void check_silence_begin(struct world *world)
 bool check_is_step_down(const struct world *world, const struct as_scale_request *request)
 {
     const struct as_rule *rule = rules_find_rule(world, request->rule);
-    return request->to < request->from && rule && !request->is_ordered &&
+    return request->to < request->from && rule && !request->is_ordered && !rule->action.is_take &&
            rule->on_resolved.kind == AS_ENDING_NOTHING;
 }
 

@@ -581,6 +581,8 @@ void daemon_start(struct world *world)
         daemon->config.limits.scale_down_milli_percent = between(world, 5, 60) * 1000;
         daemon->config.limits.scale_down_per_us = between(world, 30, 600) * SECOND;
     }
+    if (world->pools)
+        pools_configure(world, &daemon->config);
     rules_randomize(world, &daemon->spec);
     stories_prepare(world);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);

@@ -139,6 +139,10 @@ static void randomize_rule(struct world *world, const struct spec *spec, size_t 
 void rules_randomize(struct world *world, struct spec *spec)
 {
     size_t targets = 0;
+    if (world->pools) {
+        pools_randomize(world, spec);
+        return;
+    }
     *spec = (struct spec){0};
     for (size_t i = 0; i < NAMED; i++) {
         if (i > 0 && chance(world, 300))

@@ -10,8 +10,9 @@
 
 #include <alertscaler/core/rule_index.h>
 
-#define CALM_US        (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
-#define CALM_STEPS_MAX 200000
+#define CALM_US         (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
+#define CALM_STEPS_MAX  200000
+#define POOLS_PER_MILLE 200 /* of the worlds: those with a cluster */
 
 void run_take_step(struct world *world)
 {
@@ -69,9 +70,9 @@ static void check_raised(void *context, const struct as_incident_state *state,
         const struct server_target *target = server_find(world, targets[i].target);
         const struct as_target_config *config = rules_find_target(world, target->id);
         const struct as_rule *rule = rules_find_rule(world, targets[i].rule);
-        if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->max_steps ||
-            rule->source.kind != AS_SOURCE_NONE || rule->dry_run || config->dry_run ||
-            world->daemon.config.dry_run ||
+        if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->action.is_fit ||
+            rule->max_steps || rule->source.kind != AS_SOURCE_NONE || rule->dry_run ||
+            config->dry_run || world->daemon.config.dry_run ||
             (config->bounds.cooldown.up_us == 0 && !rule->action.is_to))
             continue;
         if (config->bounds.has_behavior && target->size == 0)
@@ -144,6 +145,8 @@ static void check_calm_end(struct world *world)
     as_engine_visit_incidents(engine, check_listed, &check);
     check_orders_end(world);
     check_rest_end(world);
+    if (world->pools)
+        check_pools_end(world);
     if (peek->visit(peek, AS_STORE_INTENT, count_intent, world, NULL) != 0)
         fail(world, "the store cannot be read");
 }
@@ -159,6 +162,8 @@ static void calm_down(struct world *world)
     faults_calm_down(world);
     server_calm_down(world);
     source_calm_down(world);
+    if (world->pools)
+        pools_calm_down(world);
     operators_calm_down(world);
     check_rest_begin(world);
     const int64_t end = world->now + CALM_US;
@@ -180,6 +185,7 @@ void run_world_deinit(struct world *world)
     alertmanager_stop(world);
     server_stop(world);
     source_stop(world);
+    pools_stop(world);
     struct event *event, *next;
     RB_FOREACH_SAFE (event, event_tree, &world->events, next) {
         RB_REMOVE(event_tree, &world->events, event);
@@ -203,6 +209,8 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     RB_INIT(&world->events);
     as_random_init(&world->random, seed);
     world->allows_jumps = chance(world, 500);
+    if (chance(world, POOLS_PER_MILLE))
+        pools_start(world);
     alertmanager_start(world);
     server_start(world);
     source_start(world);

@@ -43,7 +43,15 @@ struct call {
     void *context;
     struct as_observation observation;
     struct as_scale_result result;
+    struct pool_look look;
 };
+
+static void call_free(struct call *call)
+{
+    as_pool_request_deinit(&call->look.request);
+    as_arena_deinit(&call->look.arena);
+    free(call);
+}
 
 struct server_target *server_find(struct world *world, const char *id)
 {
@@ -65,6 +73,7 @@ struct server_target *server_find(struct world *world, const char *id)
         .last_down_at = INT64_MIN,
     };
     (void)snprintf(target->id, sizeof(target->id), "%s", id);
+    target->group = pools_find_group(world, id);
     target->has_no_version = chance(world, 150);
     target->object = strncmp(id, "kubernetes/", 11) == 0 && chance(world, 700);
     target->size = (int32_t)between(world, 1, 8);
@@ -72,6 +81,11 @@ struct server_target *server_find(struct world *world, const char *id)
         target->own_min = (int32_t)between(world, 0, 3);
     if (chance(world, 150))
         target->own_max = (int32_t)between(world, 6, 12);
+    if (pools_has(world, target)) {
+        target->has_no_version = true;
+        target->own_min = target->own_max = -1;
+        target->size = pools_get_size(world, target);
+    }
     return target;
 }
 
@@ -102,7 +116,7 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
 {
     struct call *call = subject;
     if (daemon_is_gone(world, call->port)) {
-        free(call);
+        call_free(call);
         return;
     }
     if (!daemon_enter(world, call->port, on_answer, call, argument))
@@ -116,7 +130,7 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
     } else {
         call->observed(call->context, call->ticket, &call->observation);
     }
-    free(call);
+    call_free(call);
     daemon_poll(world);
     daemon_leave(world);
 }
@@ -133,7 +147,22 @@ static void change_size(struct world *world, struct server_target *target, int32
     target->before.was_ours = is_ours;
     target->size = size;
     target->version++;
+    if (target->group >= 0 && !is_ours)
+        pools_set_size(world, target->group, size);
     check_orders_size(world, target);
+}
+
+static void apply(struct world *world, struct call *call, int32_t to)
+{
+    struct server_target *target = call->target;
+    trace(world, "server: %s is set from %d to %d", target->id, target->size, to);
+    check_direction(world, target, &call->request);
+    check_applied(world, target, call->sent_at, to, call->rule[0] != '\0', &call->cooldown);
+    if (call->is_step_down)
+        check_silence(world, target);
+    change_size(world, target, to, true);
+    if (!world->is_calm && chance(world, 50))
+        target->busy_until = world->now + between(world, 1, 60) * SECOND;
 }
 
 static void carry_out(struct world *world, struct call *call)
@@ -148,18 +177,13 @@ static void carry_out(struct world *world, struct call *call)
                                       : call->request.version[0] != '\0' &&
                                             strcmp(version, call->request.version) != 0) {
         call->result.outcome = AS_REASON_CONFLICT; /* one without a version is unconditional */
+    } else if (target->group >= 0) {
+        pools_carry_out(world, target, &call->request, &call->result);
     } else {
         call->result.outcome = AS_REASON_APPLIED;
-        trace(world, "server: %s is set from %d to %d", target->id, target->size, call->request.to);
-        check_direction(world, target, &call->request);
-        check_applied(world, target, call->sent_at, call->request.to, call->rule[0] != '\0',
-                      &call->cooldown);
-        if (call->is_step_down)
-            check_silence(world, target);
-        change_size(world, target, call->request.to, true);
-        if (!world->is_calm && chance(world, 50))
-            target->busy_until = world->now + between(world, 1, 60) * SECOND;
     }
+    if (call->result.outcome == AS_REASON_APPLIED)
+        apply(world, call, call->result.is_partial ? call->result.reached : call->request.to);
 }
 
 static void on_late_arrival(struct world *world, void *subject, uint64_t argument)
@@ -182,7 +206,8 @@ static void be_silent(struct world *world, struct call *call)
         carry_out(world, call);
     } else if (call->is_scale && call->fault == SILENT_AND_LATE && !call->target->has_no_version) {
         struct call *copy = as_xmalloc(sizeof(*copy));
-        *copy = *call;
+        *copy = *call; /* no group of a cluster's: its names are not copied */
+        copy->look = (struct pool_look){.arena = AS_ARENA_INIT};
         const bool is_close = chance(world, 500); /* to the next attempt */
         later(world,
               is_close ? silence + between(world, 0, 3 * SECOND) : between(world, 1, LATE_MAX),
@@ -219,6 +244,8 @@ static void observe(struct world *world, struct call *call)
     print_version(target, call->observation.version);
     if (target->object > 0)
         (void)snprintf(call->observation.uid, AS_UID_SIZE, "uid-%u", target->object);
+    if (pools_has(world, target))
+        pools_observe(world, target, &call->look, &call->observation);
 }
 
 /* As from an API server whose store lacks the last changes. */
@@ -312,6 +339,7 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
 {
     struct world *world = port->world;
     struct call *call = as_xcalloc(1, sizeof(*call));
+    call->look.arena = AS_ARENA_INIT;
     call->ticket = ticket;
     call->port = port->generation;
     call->target = server_find(world, ref->id);
@@ -320,7 +348,8 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
     call->result.attempts = 1;
     if (!world->is_calm && chance(world, world->faults))
         call->fault = (enum fault)between(world, REFUSED, SILENT_AND_LATE);
-    else if (ref->kind == &as_target_kind_node_group && !world->is_calm && chance(world, 100))
+    else if (ref->kind == &as_target_kind_node_group && !world->pools && !world->is_calm &&
+             chance(world, 100))
         call->fault = STALE; /* some cache; an API server reads from etcd */
     return call;
 }
@@ -332,9 +361,23 @@ static void port_observe(struct as_target_port *self, uint64_t ticket,
     struct world *world = ((struct sim_port *)self)->world;
     struct call *call = call_new((struct sim_port *)self, ticket, ref, context);
     call->observed = done;
-    if (call->fault == NO_FAULT && world->now < world->older_until && chance(world, 700))
+    if (request->pool)
+        as_pool_request_copy(request->pool, &call->look.arena, &call->look.request);
+    if (call->fault == NO_FAULT && !pools_has(world, call->target) &&
+        world->now < world->older_until && chance(world, 700))
         call->fault = OLDER;
     later(world, latency(world), on_arrival, call, 0);
+}
+
+/* The nodes that a request names are the engine's only until it returns. */
+static void copy_names(struct call *call)
+{
+    struct as_arena *arena = &call->look.arena;
+    const char **names = as_arena_alloc(arena, call->request.take_count, sizeof(*names));
+    for (size_t i = 0; i < call->request.take_count; i++)
+        names[i] = as_arena_strdup(arena, call->request.take[i]);
+    call->request.take = names;
+    call->request.rule = call->rule;
 }
 
 static void port_scale(struct as_target_port *self, uint64_t ticket,
@@ -354,6 +397,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     call->is_scale = true;
     call->scaled = done;
     call->request = *request;
+    copy_names(call);
     call->is_step_down = check_is_step_down(world, request);
     (void)snprintf(call->rule, sizeof(call->rule), "%s", request->rule);
     if (config)
@@ -398,6 +442,16 @@ static void make_anew(struct world *world, struct server_target *target)
     trace(world, "others: %s is another object, with %d", target->id, target->size);
 }
 
+static void change_group(struct world *world, struct server_target *target)
+{
+    if (target->group < 0 || chance(world, 600))
+        return;
+    check_others_change(world, target);
+    change_size(world, target, (int32_t)between(world, 0, 6), false);
+    trouble_note(world, TROUBLE_SIZE_CHANGED);
+    trace(world, "others: %s is now %d", target->id, target->size);
+}
+
 /* Somebody else, or the world. */
 static void on_others(struct world *world, void *subject, uint64_t argument)
 {
@@ -410,6 +464,10 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         return;
     struct server_target *target =
         &world->targets[between(world, 0, (int64_t)world->target_count - 1)];
+    if (pools_has(world, target)) {
+        change_group(world, target);
+        return;
+    }
     switch (between(world, 0, 6)) {
     case 6:
         trouble_note(world, TROUBLE_ROLLOUT);
@@ -454,7 +512,7 @@ void server_stop(struct world *world)
     RB_FOREACH (event, event_tree, &world->events) {
         if (event->happen == on_arrival || event->happen == on_answer ||
             event->happen == on_late_arrival)
-            free(event->subject);
+            call_free(event->subject);
     }
 }
 

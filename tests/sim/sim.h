@@ -8,6 +8,7 @@
  *   server.c        targets behind an unreliable API server, and other people who change them
  *   source.c        monitoring: values, guards, and the list of what fires
  *   operators.c     people who pause, resume, scale and unlock, and set the kill switch
+ *   pools.c         clusters: pods, nodes, node groups whose providers fail (pools.h)
  *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
  *   faults.c        what befalls it: kills, power cuts, full disks, clocks, another leader
  *   trouble.c       counts of all that went wrong
@@ -15,6 +16,7 @@
  *   check_orders.c  the promises to operators, checked likewise
  *   check_rest.c    what is set goes the way that was asked for, and then it rests
  *   check_silence.c what dead monitoring may cost, checked likewise
+ *   check_pools.c   what is promised of nodes, checked likewise
  *   check_log.c     the promises, checked in the action log afterwards
  *   run.c           one seed: trouble, then calm
  *   stories.c       one story without trouble, and again with a kill, or other rules for a while,
@@ -150,6 +152,14 @@ enum trouble {
     TROUBLE_HALT_RESTARTED,
     TROUBLE_HALT_HELD_BACK,
     TROUBLE_DECIDED_AT_REST,
+    TROUBLE_NO_CAPACITY_REFUSED,
+    TROUBLE_NO_CAPACITY_ACCEPTED,
+    TROUBLE_GROUP_UNWELL,
+    TROUBLE_API_AWAY,
+    TROUBLE_WATCH_STOPPED,
+    TROUBLE_LEAVING_HELD,
+    TROUBLE_DRAIN_FAILED,
+    TROUBLE_NODE_RETURNED,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };
@@ -274,6 +284,7 @@ struct older {
 
 struct server_target {
     char id[128];
+    int group; /* of the cluster, see pools.h; -1: none */
     struct sim_pause pause;
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
@@ -309,6 +320,31 @@ void server_stop(struct world *world);
 void server_calm_down(struct world *world);
 struct server_target *server_find(struct world *world, const char *id);
 struct as_target_port *server_open_port(struct world *world);
+
+/* ---- pools.c */
+
+struct pool_look { /* at a pool, and what came of it */
+    struct as_arena arena;
+    struct as_pool_request request; /* without members: none */
+    struct as_survey survey;
+    struct as_pool_plan plan;
+};
+
+void pools_start(struct world *world); /* else it is a world without a cluster */
+void pools_stop(struct world *world);
+void pools_calm_down(struct world *world);
+void pools_configure(struct world *world, struct as_engine_config *config);
+void pools_randomize(struct world *world, struct spec *spec);
+bool pools_is_watchdog(const struct world *world, const struct alert *alert);
+void pools_note_heard(struct world *world, const struct alert *alert); /* by the daemon */
+int pools_find_group(const struct world *world, const char *id);
+bool pools_has(const struct world *world, const struct server_target *target); /* group or pool */
+int32_t pools_get_size(const struct world *world, const struct server_target *target);
+void pools_set_size(struct world *world, int group, int32_t size); /* others do */
+void pools_observe(struct world *world, const struct server_target *target, struct pool_look *look,
+                   struct as_observation *observation);
+void pools_carry_out(struct world *world, struct server_target *target,
+                     const struct as_scale_request *request, struct as_scale_result *result);
 
 /* ---- source.c */
 
@@ -505,6 +541,10 @@ void check_orders_size(struct world *world, const struct server_target *target);
 void check_orders_crash(struct world *world);
 void check_orders_end(struct world *world); /* of the calm */
 
+/* ---- check_pools.c */
+
+void check_pools_end(struct world *world); /* of the calm */
+
 /* ---- check_log.c */
 
 struct log_summary {
@@ -536,6 +576,8 @@ struct world {
     size_t target_count;
     int64_t faults;      /* of the server, per mille */
     int64_t older_until; /* another API server answers, which knows older sizes */
+
+    struct pools *pools; /* NULL: no cluster */
 
     struct metric metrics[METRICS];
     bool is_silent;          /* monitoring is dead: what it said last is what it says */

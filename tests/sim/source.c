@@ -61,6 +61,7 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
         if (!alert->firing || is_left_out)
             continue;
         alert->was_delivered = alert->was_delivered || !alert->silenced;
+        pools_note_heard(world, alert);
         alerts[count++] = (struct as_listed_alert){
             .digest = alert->digest,
             .fingerprint = alert->fingerprint,

@@ -90,6 +90,14 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_HALT_RESTARTED] = "start under the kill switch",
     [TROUBLE_DECIDED_AT_REST] = "size at the end decided again",
     [TROUBLE_HALT_HELD_BACK] = "decided before the kill switch, held back by it",
+    [TROUBLE_NO_CAPACITY_REFUSED] = "nodes refused for lack of capacity",
+    [TROUBLE_NO_CAPACITY_ACCEPTED] = "nodes accepted, and none comes for lack of capacity",
+    [TROUBLE_GROUP_UNWELL] = "provider of a node group fails for a while",
+    [TROUBLE_API_AWAY] = "API server of the cluster away",
+    [TROUBLE_WATCH_STOPPED] = "watch of the cluster stops",
+    [TROUBLE_LEAVING_HELD] = "node that leaves is held back",
+    [TROUBLE_DRAIN_FAILED] = "drain of a node failed",
+    [TROUBLE_NODE_RETURNED] = "node that was leaving taken back into service",
 };
 
 static const char *const fates[4] = {"retried", "duplicated", "reordered", "lost once"};

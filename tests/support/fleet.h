@@ -28,8 +28,9 @@ struct fleet_group {
     int64_t boot_us;     /* until an instance is a node, and as long again until it is Ready */
     int64_t cpu, memory; /* of a node: millicores, bytes */
     int64_t ready_timeout_us;
-    bool is_broken; /* its instances never become nodes */
-    bool is_unreadable;
+    bool is_broken;              /* its instances never become nodes */
+    bool is_unreadable, is_busy; /* busy: the provider is changing it */
+    as_maybe_time drain_failed;
     double price;
 };
 
@@ -40,6 +41,8 @@ struct fleet_node {
     as_wall_time made; /* the instance; it is a node boot_us later */
     bool is_node, is_ready, is_cut_off, is_marked;
     as_maybe_time ready_since;
+    const struct as_labels *labels;
+    int64_t leaves_us; /* for whom deletes it: when it goes on */
 };
 
 struct fleet_pod {
@@ -56,7 +59,8 @@ struct fleet {
     struct fleet_node nodes[FLEET_NODES];
     struct fleet_pod pods[FLEET_PODS];
     struct as_pod_shape shapes[FLEET_SHAPES];
-    unsigned numbers; /* of names given */
+    const struct as_labels *labels[FLEET_GROUPS]; /* of a new node */
+    unsigned numbers;                             /* of names given */
     struct as_arena arena;
     as_wall_time now;
     unsigned evicted; /* pods whose node left */
@@ -80,15 +84,30 @@ void fleet_tick(struct fleet *fleet, as_wall_time now);
 bool fleet_set_size(struct fleet *fleet, size_t group, int32_t size, const char *const *take,
                     size_t take_count);
 
+/* A group's size as adapters of node groups tell it: without the nodes that are marked to leave. */
+int32_t fleet_get_size(const struct fleet *fleet, size_t group);
+bool fleet_may_leave(const struct fleet *fleet,
+                     const struct fleet_node *node);             /* its pods let it */
+void fleet_delete(struct fleet *fleet, struct fleet_node *node); /* with its instance */
+/* Marked nodes are back in service; then what a growth asked for and did not get is given up. Both
+ * return how many of `count`. */
+int32_t fleet_return(struct fleet *fleet, size_t group, int32_t count);
+int32_t fleet_take_back(struct fleet *fleet, size_t group, int32_t count);
+
 size_t fleet_count_nodes(const struct fleet *fleet, size_t group, bool only_ready);
 size_t fleet_count_waiting(const struct fleet *fleet);
 /* Whether a pod that waits would fit an empty node of the group. */
 bool fleet_fits_new(const struct fleet *fleet, const struct fleet_pod *pod, size_t group);
+struct fleet_node *fleet_find_newest(struct fleet *fleet, size_t group); /* open; NULL: none */
 const struct fleet_node *fleet_find_node(const struct fleet *fleet, const char *name);
 
 /* What the adapter would answer to this request. Memory of the arena. */
 void fleet_survey(struct fleet *fleet, const struct as_pool_request *request,
                   struct as_arena *arena, struct as_survey *survey_out,
                   struct as_pool_plan *plan_out);
+/* Likewise, with nodes and pods as they were when `facts` was copied from the fleet. */
+void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
+                       const struct as_pool_request *request, struct as_arena *arena,
+                       struct as_survey *survey_out, struct as_pool_plan *plan_out);
 
 #endif

@@ -74,6 +74,10 @@ static struct as_target_config make_target(const struct target_spec *spec)
         target.bounds.has_behavior = true;
         target.bounds.behavior = *spec->behavior;
     }
+    if (spec->ready_timeout)
+        target.nodes.ready_timeout_us = spec->ready_timeout * AS_US_PER_S;
+    if (spec->unneeded_for)
+        target.nodes.unneeded.for_us = spec->unneeded_for * AS_US_PER_S;
     if (spec->is_group)
         target.nodes.cluster = as_xstrdup(spec->cluster ? spec->cluster : "default");
     make_address(&target, spec);
@@ -258,6 +262,9 @@ static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset
         return;
     target->pool = as_xcalloc(1, sizeof(*target->pool));
     *target->pool = as_pool_config_default;
+    target->pool->choose[0] = spec->choose;
+    target->pool->choose_count = 1;
+    target->pool->balance = spec->balance;
     target->pool->groups = as_xcalloc(AS_ARRAY_SIZE(spec->pool), sizeof(uint32_t));
     for (size_t i = 0; i < AS_ARRAY_SIZE(spec->pool) && spec->pool[i]; i++) {
         for (uint32_t j = 0; j < ruleset->target_count; j++) {

@@ -19,10 +19,12 @@ struct target_spec {
     const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
-    bool is_group;         /* a node group of the provider "mine", its ready_timeout 10 minutes, its
-                              nodes those of `cluster` */
+    bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
+    int64_t ready_timeout, unneeded_for; /* of its nodes; 0: 10 minutes */
     const char *cluster;   /* default "default" */
     const char *pool[4];   /* a pool of these groups */
+    enum as_pool_filter choose;
+    bool balance;
     int32_t min, max;
     int64_t up, down, up_after_down; /* cooldown */
     bool has_down_after_down;

@@ -73,6 +73,8 @@ static enum as_reason find_closed(const struct as_survey_member *member,
         return member->closed;
     if (member->size < 0)
         return AS_REASON_UNREACHABLE;
+    if (member->size == 0 && member->min > 0) /* somebody has switched it off */
+        return AS_REASON_DISABLED;
     if (member->in_progress && !member->has_open_growth)
         return AS_REASON_IN_PROGRESS;
     if (member->size >= member->max)

@@ -363,6 +363,23 @@ Test(engine_growth, neither_a_pause_nor_the_kill_switch_lets_it_be_taken_back)
     harness_stop(&h);
 }
 
+Test(engine_growth, in_a_dry_run_nothing_is_taken_back)
+{
+    struct spec dry = workers;
+    WITH(h, workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    fire(&h, "Busy", 990);
+    dry.targets[0].dry_run = true;
+    harness_reload(&h, &dry);
+    tick(&h, READY_TIMEOUT + 100);
+    cr_expect_eq(pool->size, 7, "%s", said(&h));
+    harness_reload(&h, &workers);
+    tick(&h, 60);
+    cr_expect_eq(pool->size, 4, "%s", said(&h));
+    harness_stop(&h);
+}
+
 Test(engine_growth, an_operator_may_unlock_what_backs_off)
 {
     WITH(h, workers);

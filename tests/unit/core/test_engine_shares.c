@@ -424,6 +424,33 @@ Test(engine_shares, a_share_waits_for_a_place_within_the_limits)
     end(&h);
 }
 
+Test(engine_shares, a_decrease_that_waits_for_a_place_is_proven_anew)
+{
+    struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
+    struct spec spec = workers;
+    spec.rules[1].guard = "up == 1";
+    begin(&h, &spec);
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "a";
+    world.unneeded[1].node = "n2";
+    world.unneeded[1].group = "b";
+    h.queries[0].text = "up == 1";
+    h.queries[0].result = (struct as_query_result){.value = 1};
+    fire(&h, "Idle", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>3 applied"), "%s", text);
+    cr_expect(has(text, "decided b 4 budget (3) by idle"), "%s", text);
+    world.unneeded[0].node = "n2";
+    world.unneeded[0].group = "b";
+    h.queries[0].result = (struct as_query_result){.error = "no data"};
+    tick(&h, 100);
+    cr_expect_eq(size_of(&h, "b"), START, "monitoring was lost meanwhile: %s", said(&h));
+    h.queries[0].result = (struct as_query_result){.value = 1};
+    tick(&h, 100);
+    cr_expect_eq(size_of(&h, "b"), START - 1, "%s", said(&h));
+    end(&h);
+}
+
 Test(engine_shares, what_a_paused_group_cannot_do_others_do)
 {
     WITH_WORLD(h, workers);

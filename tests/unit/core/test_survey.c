@@ -417,15 +417,18 @@ Test(survey, a_group_is_closed_for_growth_with_a_reason)
         int32_t size;
         bool in_progress, has_open_growth, has_template;
         const char *wanted;
+        int32_t min;
     } rows[] = {
-        {AS_REASON_SCALED, 1, false, false, true, "a"},
-        {AS_REASON_COOLDOWN, 1, false, false, true, "a:cooldown"},
-        {AS_REASON_PAUSED, -1, true, false, false, "a:paused"},
-        {AS_REASON_DRY_RUN, 1, false, false, true, "a:dry_run"},
-        {AS_REASON_SCALED, 1, true, false, true, "a:in_progress"},
-        {AS_REASON_SCALED, 1, true, true, true, "a"}, /* ours: it is extended */
-        {AS_REASON_SCALED, 100, false, false, true, "a:at_max"},
-        {AS_REASON_SCALED, 1, false, false, false, "a:no_template"},
+        {AS_REASON_SCALED, 1, false, false, true, "a", 0},
+        {AS_REASON_SCALED, 0, false, false, true, "a", 0},
+        {AS_REASON_SCALED, 0, false, false, true, "a:disabled", 1}, /* as the group's own gate */
+        {AS_REASON_COOLDOWN, 1, false, false, true, "a:cooldown", 0},
+        {AS_REASON_PAUSED, -1, true, false, false, "a:paused", 0},
+        {AS_REASON_DRY_RUN, 1, false, false, true, "a:dry_run", 0},
+        {AS_REASON_SCALED, 1, true, false, true, "a:in_progress", 0},
+        {AS_REASON_SCALED, 1, true, true, true, "a", 0}, /* ours: it is extended */
+        {AS_REASON_SCALED, 100, false, false, true, "a:at_max", 0},
+        {AS_REASON_SCALED, 1, false, false, false, "a:no_template", 0},
     };
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
@@ -437,6 +440,7 @@ Test(survey, a_group_is_closed_for_growth_with_a_reason)
         nodes[0].is_cordoned = !rows[i].has_template;
         members[0].closed = rows[i].closed;
         members[0].size = rows[i].size;
+        members[0].min = rows[i].min;
         members[0].in_progress = rows[i].in_progress;
         members[0].has_open_growth = rows[i].has_open_growth;
         make_with(1000000);

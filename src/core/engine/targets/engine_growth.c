@@ -256,7 +256,7 @@ int32_t growth_review(struct as_engine *engine, struct target *target,
     }
     const int32_t keep = get_size_to_keep(growth, observation);
     if (keep >= observation->replicas || !is_overdue(engine, target) || target->maybe ||
-        pauses_find(engine, target))
+        pauses_find(engine, target) || engine->config.dry_run || target->config->dry_run)
         return -1;
     return keep;
 }

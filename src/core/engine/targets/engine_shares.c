@@ -92,7 +92,8 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (!group || group->share.pool != pool)
             continue;
-        if (group->turn.is_waiting) /* for a place within the limits */
+        /* For a place within the limits. The proof of a decrease does not last. */
+        if (group->turn.is_waiting && group->share.is_up)
             group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
         if (group->share.until.us <= engine->mono.us) {
             has_failed = has_failed || group->share.is_up;

@@ -3,9 +3,9 @@
  * the share as its only proposal.
  *
  * A share ends when it is applied, when it has failed, or after SHARE_US; a limit over all targets
- * that holds it back prolongs it. An increase that fails makes the group back off, and its pool
- * decides the rest at once. Shares are not stored: after a restart and after new rules pools decide
- * anew.
+ * that holds an increase back prolongs it. An increase that fails makes the group back off, and its
+ * pool decides the rest at once. Shares are not stored: after a restart and after new rules pools
+ * decide anew.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
