@@ -21,8 +21,8 @@ struct target_spec {
     const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
     int64_t ready_timeout, unneeded_for; /* of its nodes; 0: 10 minutes */
-    const char *cluster;   /* default "default" */
-    const char *pool[4];   /* a pool of these groups */
+    const char *cluster;                 /* default "default" */
+    const char *pool[4];                 /* a pool of these groups */
     enum as_pool_filter choose;
     bool balance;
     int32_t min, max;
