@@ -241,11 +241,20 @@ void check_ordered_request(struct world *world, struct server_target *target,
         trouble_note(world, TROUBLE_ORDERED_IN_PAUSE);
 }
 
+/* Fewer nodes may leave than an order says. */
+static bool is_in_part(const struct server_target *target, const struct sim_order *order,
+                       const struct as_action_record *record)
+{
+    return target->group >= 0 && order->order.replicas < record->to && record->to < record->from;
+}
+
 void check_ordered_action(struct world *world, struct server_target *target,
                           const struct as_action_record *record)
 {
     const struct sim_order *order = operators_find(world, record->command);
     if (is_taken_back(target, order, record->from, record->to))
+        return;
+    if (order && order->found == target && is_in_part(target, order, record))
         return;
     if (!order || order->order.kind != AS_ORDER_SCALE || order->order.replicas != record->to ||
         order->found != target)

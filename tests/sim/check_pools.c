@@ -86,21 +86,61 @@ static void add_coming(const struct world *world, struct packing *packing)
     }
 }
 
-/* Pods that waited at the look, have no place, and would fit a new node of the group. */
-static int32_t count_homeless(const struct fleet *fleet, struct packing *packing, size_t group)
+struct queue {
+    const struct fleet *fleet;
+    size_t pods[FLEET_PODS];
+    size_t count;
+};
+
+static int64_t get_cpu(const struct queue *queue, size_t i)
 {
-    int32_t count = 0;
+    const struct fleet_pod *pod = &queue->fleet->pods[queue->pods[i]];
+    return queue->fleet->shapes[pod->shape].requests.amount[AS_RES_CPU];
+}
+
+/* The pods that waited at the look, in order or the largest first. */
+static void fill_queue(const struct fleet *fleet, bool is_largest_first, struct queue *queue)
+{
+    *queue = (struct queue){.fleet = fleet};
     for (size_t i = 0; i < FLEET_PODS; i++) {
         const struct fleet_pod *pod = &fleet->pods[i];
         if (!pod->is_used || pod->node >= 0 || !pod->is_unschedulable)
             continue;
+        queue->pods[queue->count] = i;
+        for (size_t j = queue->count++; is_largest_first && j > 0; j--) {
+            if (get_cpu(queue, j) <= get_cpu(queue, j - 1))
+                break;
+            queue->pods[j] = queue->pods[j - 1];
+            queue->pods[j - 1] = i;
+        }
+    }
+}
+
+/* Pods that have no place, and would fit a new node of the group. */
+static int32_t count_homeless_in(const struct queue *queue, struct packing packing, size_t group)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < queue->count; i++) {
+        const struct fleet_pod *pod = &queue->fleet->pods[queue->pods[i]];
         bool is_placed = false;
-        for (size_t j = 0; j < packing->count && !is_placed; j++)
-            is_placed = fleet_fits_new(fleet, pod, (size_t)packing->rooms[j].group) &&
-                        take_room(&packing->rooms[j], &fleet->shapes[pod->shape]);
-        count += !is_placed && fleet_fits_new(fleet, pod, group);
+        for (size_t j = 0; j < packing.count && !is_placed; j++)
+            is_placed = fleet_fits_new(queue->fleet, pod, (size_t)packing.rooms[j].group) &&
+                        take_room(&packing.rooms[j], &queue->fleet->shapes[pod->shape]);
+        count += !is_placed && fleet_fits_new(queue->fleet, pod, group);
     }
     return count;
+}
+
+/* First fit leaves more or fewer, by the order of the pods: the most that an order leaves. */
+static int32_t count_homeless(const struct fleet *fleet, const struct packing *packing,
+                              size_t group)
+{
+    struct queue queue;
+    fill_queue(fleet, false, &queue);
+    const int32_t in_order = count_homeless_in(&queue, *packing, group);
+    fill_queue(fleet, true, &queue);
+    const int32_t largest_first = count_homeless_in(&queue, *packing, group);
+    return largest_first > in_order ? largest_first : in_order;
 }
 
 /* ---- growth ---- */

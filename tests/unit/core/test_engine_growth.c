@@ -12,6 +12,17 @@ static const struct spec workers = {
               {.name = "idle", .match = {"alertname=Idle"}, .target = "pool", .down = 1}},
 };
 
+static const struct spec short_after_down = {
+    .targets = {{.name = "pool",
+                 .is_group = true,
+                 .min = 1,
+                 .max = 20,
+                 .up = 60,
+                 .down = 60,
+                 .has_down_after_down = true}},
+    .rules = {{.name = "busy", .match = {"alertname=Busy"}, .target = "pool", .up = 3}},
+};
+
 static struct virtual_target *start(struct harness *harness)
 {
     struct virtual_target *pool = harness_target(harness, "pool");
@@ -449,6 +460,18 @@ Test(engine_growth, nodes_that_come_back_start_no_lock_for_growth_but_one_for_de
     cr_expect(is_down_locked(&h));
     harness_crash(&h, 5);
     cr_expect(is_down_locked(&h), "it is stored");
+    harness_stop(&h);
+}
+
+Test(engine_growth, nodes_that_come_back_lock_decreases_for_as_long_as_an_increase_does)
+{
+    WITH(h, short_after_down);
+    start(&h);
+    harness_script(
+        &h, (struct scale_script){.outcome = AS_REASON_APPLIED, .is_done = true, .returned = 3});
+    fire(&h, "Busy", 990);
+    cr_assert(has(said(&h), "acted pool 4>7 applied"));
+    cr_expect(is_down_locked(&h));
     harness_stop(&h);
 }
 

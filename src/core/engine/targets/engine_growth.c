@@ -28,15 +28,18 @@ static bool has_failed_since(const struct growth *growth, struct as_moment momen
     return as_moment_is_set(growth->failed) && growth->failed.mono.us >= moment.mono.us;
 }
 
-/* Nodes that came back lock a decrease as one of ours does, and no growth. */
+/* Nodes that came back lock decreases for `cooldown.down`, and no growth. */
 static struct locks get_cooldowns(const struct target *target)
 {
     struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
     const struct as_moment returned = target->last_return;
+    const int64_t lock_us = as_cooldown_get_down_after_down(&locks.cooldown);
     if (!as_moment_is_set(returned) ||
-        (as_moment_is_set(target->last_down) && target->last_down.mono.us >= returned.mono.us))
+        (as_moment_is_set(locks.down) && as_time_add(locks.down.mono.us, lock_us) >=
+                                             as_time_add(returned.mono.us, locks.cooldown.down_us)))
         return locks;
     locks.down = returned;
+    locks.cooldown.has_down_after_down = false;
     locks.cooldown.up_after_down_us = 0;
     return locks;
 }
