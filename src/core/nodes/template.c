@@ -30,20 +30,25 @@ const char *as_node_template_source_get_word(enum as_node_template_source source
 /* Keys of taints that come and go with a node's life: Kubernetes' (well_known_taints.go of
  * k8s.io/api and k8s.io/cloud-provider), Cluster Autoscaler's, Escalator's, ours. */
 static const char *const passing_taints[] = {
-    "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/unschedulable",
     "node.kubernetes.io/memory-pressure",
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/pid-pressure",
-    "node.kubernetes.io/network-unavailable",
     "node.kubernetes.io/out-of-service",
-    "node.cloudprovider.kubernetes.io/uninitialized",
     "node.cloudprovider.kubernetes.io/shutdown",
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
     "atlassian.com/escalator",
     "alertscaler.io/draining",
+};
+
+/* A new node has these until the controllers that look after it have seen it, which may be after it
+ * is Ready: until then no pod gets there. */
+static const char *const startup_taints[] = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
 };
 
 /* Cluster Autoscaler takes a node with such a taint for one that is still starting. */
@@ -59,6 +64,9 @@ static bool is_startup_taint(const char *key, const char *const *keys, size_t ke
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(startup_prefixes); i++)
         if (as_str_starts_with(key, startup_prefixes[i]))
+            return true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(startup_taints); i++)
+        if (strcmp(key, startup_taints[i]) == 0)
             return true;
     for (size_t i = 0; i < key_count; i++)
         if (strcmp(key, keys[i]) == 0)

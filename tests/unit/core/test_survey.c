@@ -358,6 +358,15 @@ Test(survey, a_node_with_a_startup_taint_is_not_ready_yet)
     check("a+1 wait 1x5 starting:1 utilized:1");
 }
 
+/* Its condition is Ready a moment before the node lifecycle controller takes the taint away. */
+Test(survey, a_node_with_the_taint_of_a_new_node_is_on_its_way)
+{
+    read_cluster("a cpu:10 memory:100; cpu:9|a cpu:10 memory:100 !node.kubernetes.io/not-ready=/N");
+    nodes[1].created = AGO(AS_US_PER_MIN);
+    read_pending("1 cpu:5 ~/NX");
+    check("a+1 wait 1x5 starting:1 utilized:1");
+}
+
 /* The provider's size does not have them any more. */
 Test(survey, marked_nodes_are_no_part_of_the_size)
 {
