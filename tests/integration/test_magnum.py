@@ -65,7 +65,7 @@ def wait_words(daemon, words):
 
 
 def wait_size(stack, size):
-    eventually(lambda: stack.size == size and stack.status == "UPDATE_COMPLETE", 60, what=f"its size is {size}")
+    eventually(lambda: stack.size == size and stack.status == "UPDATE_COMPLETE", 120, what=f"its size is {size}")
 
 
 # ---- up and down ----
