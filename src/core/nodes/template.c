@@ -44,8 +44,8 @@ static const char *const passing_taints[] = {
 };
 
 /* A new node has these until the controllers that look after it have seen it, which may be after it
- * is Ready: until then no pod gets there. */
-static const char *const startup_taints[] = {
+ * is Ready: until then no pod gets there. Old nodes have them when they are not Ready any more. */
+static const char *const new_node_taints[] = {
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/network-unavailable",
     "node.cloudprovider.kubernetes.io/uninitialized",
@@ -60,26 +60,31 @@ static const char *const startup_prefixes[] = {
 /* Cluster Autoscaler leaves taints with this prefix out of its templates. */
 #define STATUS_PREFIX "status-taint.cluster-autoscaler.kubernetes.io/"
 
+static bool has_word(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return true;
+    return false;
+}
+
 static bool is_startup_taint(const char *key, const char *const *keys, size_t key_count)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(startup_prefixes); i++)
         if (as_str_starts_with(key, startup_prefixes[i]))
             return true;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(startup_taints); i++)
-        if (strcmp(key, startup_taints[i]) == 0)
-            return true;
-    for (size_t i = 0; i < key_count; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
+    return has_word(keys, key_count, key);
+}
+
+static bool is_of_new_node(const char *key)
+{
+    return has_word(new_node_taints, AS_ARRAY_SIZE(new_node_taints), key);
 }
 
 static bool is_passing(const char *key)
 {
-    for (size_t i = 0; i < AS_ARRAY_SIZE(passing_taints); i++)
-        if (strcmp(key, passing_taints[i]) == 0)
-            return true;
-    return as_str_starts_with(key, STATUS_PREFIX);
+    return has_word(passing_taints, AS_ARRAY_SIZE(passing_taints), key) || is_of_new_node(key) ||
+           as_str_starts_with(key, STATUS_PREFIX);
 }
 
 bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,
@@ -87,6 +92,14 @@ bool as_node_has_startup_taint(const struct as_node_fact *node, const char *cons
 {
     for (size_t i = 0; i < node->taint_count; i++)
         if (is_startup_taint(node->taints[i].key, keys, key_count))
+            return true;
+    return false;
+}
+
+bool as_node_has_new_node_taint(const struct as_node_fact *node)
+{
+    for (size_t i = 0; i < node->taint_count; i++)
+        if (is_of_new_node(node->taints[i].key))
             return true;
     return false;
 }

@@ -127,7 +127,7 @@ bool survey_join(struct as_survey_work *work)
     return true;
 }
 
-/* A node that is made new begins as not Ready, and one with a startup taint is not Ready yet. */
+/* A node that is made new begins as not Ready, and one with a taint of a start is not Ready yet. */
 static void set_state(struct as_survey_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
@@ -142,9 +142,9 @@ static void set_state(struct as_survey_work *work, uint32_t index)
         .taint_count = fact->taint_count,
         .allocatable = fact->allocatable,
     };
-    node->is_ready =
-        fact->is_ready && !as_node_has_startup_taint(fact, member ? member->startup_taints : NULL,
-                                                     member ? member->startup_taint_count : 0);
+    node->is_ready = fact->is_ready && !as_node_has_new_node_taint(fact) &&
+                     !as_node_has_startup_taint(fact, member ? member->startup_taints : NULL,
+                                                member ? member->startup_taint_count : 0);
     node->is_starting =
         !node->is_ready && member &&
         work->request->now.us < as_time_add(fact->created.us, member->ready_timeout_us);

@@ -86,6 +86,19 @@ Test(node_health, starting_and_leaving_nodes_are_no_sign_of_an_unwell_cluster)
     cr_expect(as_cluster_is_unwell(&cluster, &usual, NOW, &error), "cordoned is not leaving");
 }
 
+/* Kubernetes gives this taint to new nodes, and to old ones that are not Ready any more. */
+Test(node_health, an_old_node_that_kubernetes_marked_as_not_ready_is_not_starting)
+{
+    static const struct as_taint not_ready = {"node.kubernetes.io/not-ready", "",
+                                              AS_TAINT_NO_SCHEDULE};
+    for (int i = 0; i < 4; i++) {
+        struct as_node_fact *node = add_node(3600, false);
+        node->taints = &not_ready;
+        node->taint_count = 1;
+    }
+    cr_expect(as_cluster_is_unwell(&cluster, &usual, NOW, &error));
+}
+
 struct row {
     const char *group;    /* ages in minutes; `-` not Ready, `c` cordoned and not Ready */
     int64_t newest, most; /* percent */

@@ -186,10 +186,11 @@ Test(node_template, taints)
     request.startup_taint_count = 1;
     add_node("n1", 900,
              HAS "!z=1/N !b=2/X !b=2/N !b=1/P "
-                 "!node.kubernetes.io/unreachable/X "
+                 "!node.kubernetes.io/not-ready/X !node.kubernetes.io/unreachable/X "
                  "!node.kubernetes.io/unschedulable/N !node.kubernetes.io/memory-pressure/N "
                  "!node.kubernetes.io/disk-pressure/N !node.kubernetes.io/pid-pressure/N "
-                 "!node.kubernetes.io/out-of-service/N "
+                 "!node.kubernetes.io/network-unavailable/N !node.kubernetes.io/out-of-service/N "
+                 "!node.cloudprovider.kubernetes.io/uninitialized=true/N "
                  "!node.cloudprovider.kubernetes.io/shutdown/N "
                  "!ToBeDeletedByClusterAutoscaler=1/N !DeletionCandidateOfClusterAutoscaler=1/P "
                  "!status-taint.cluster-autoscaler.kubernetes.io/x/N "

@@ -96,6 +96,10 @@ void as_node_template_init(struct as_node_template *template_out,
 bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,
                                size_t key_count) AS_MUST_USE;
 
+/* Whether it has a taint that Kubernetes gives each new node: not-ready, network-unavailable,
+ * uninitialized. A node that was Ready once has not-ready again when it is not Ready. */
+bool as_node_has_new_node_taint(const struct as_node_fact *node) AS_MUST_USE;
+
 /* Whether two nodes have the same labels, taints and allocatable; names are not compared. `names`
  * holds the resources of both. */
 bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_shape *b,
