@@ -10,6 +10,7 @@
 
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
+#include "engine/targets/engine_after.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_steps.h"
 
@@ -92,8 +93,9 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (!group || group->share.pool != pool)
             continue;
-        /* For a place within the limits. The proof of a decrease does not last. */
-        if (group->turn.is_waiting && group->share.is_up)
+        /* For others by `after`, or for a place within the limits. The proof of a decrease does not
+         * last that long. */
+        if (after_is_held(group) || (group->turn.is_waiting && group->share.is_up))
             group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
         if (group->share.until.us <= engine->mono.us) {
             has_failed = has_failed || group->share.is_up;
