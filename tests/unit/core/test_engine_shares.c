@@ -408,6 +408,43 @@ Test(engine_shares, a_share_that_is_not_applied_in_time_goes_to_others)
     end(&h);
 }
 
+/* Else the same nodes might come twice. */
+Test(engine_shares, while_its_request_is_open_nobody_else_gets_a_share)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    h.hold_commits = true;
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h); /* decided, and about to be sent */
+    harness_target(&h, "a")->is_hanging = true;
+    h.hold_commits = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_assert(has(text, "scale a 4>6") && !has(text, "acted a"), "%s", text);
+    tick(&h, 100);
+    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    cr_expect_not(is_up_locked(&h, "a"), "nothing has failed");
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 60);
+    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 2, "%s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, while_the_outcome_of_its_request_is_unknown_nobody_else_gets_a_share)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Wait", 990);
+    harness_target(&h, "a")->is_hanging = true; /* nor can it be seen */
+    tick(&h, 80);
+    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    end(&h);
+}
+
 /* ---- `after`: pods grow after the nodes, and shrink before them */
 
 /* `api` runs on the nodes of `named`. */

@@ -146,11 +146,6 @@ const struct target *after_hold_decrease(struct as_engine *engine, struct target
     return blocker;
 }
 
-bool after_is_held(const struct target *target)
-{
-    return target->turn_after.is_held;
-}
-
 const char *after_get_blocker(const struct target *target)
 {
     const struct target *blocker = target->turn_after.blocker;

@@ -12,7 +12,6 @@ bool after_must_wait(struct as_engine *engine, struct target *target);
  * when that one has settled, and must be looked at again at `until_out`. */
 const struct target *after_hold_decrease(struct as_engine *engine, struct target *target,
                                          as_mono_time *until_out);
-bool after_is_held(const struct target *target);
 /* The name of the target that it waits for; NULL: none. */
 const char *after_get_blocker(const struct target *target);
 void after_release(struct as_engine *engine, struct target *target);

@@ -22,6 +22,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
+#include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
 /* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
@@ -187,6 +188,7 @@ static void decide(struct as_engine *engine, struct target *target,
         as_decide(input, results, decision);
     if (decision->desired < decision->replicas &&
         (outcome->waits_for = after_hold_decrease(engine, target, &outcome->due))) {
+        share_prolong(target, (as_mono_time){outcome->due.us + SHARE_LOOK_US});
         input->flags.in_progress = true;
         as_decide(input, results, decision);
         return;
