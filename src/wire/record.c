@@ -389,6 +389,8 @@ void as_record_encode_decision(const struct as_record_header *header,
     member(&writer, "target", record->target);
     member(&writer, "target_name", record->target_name);
     member_time(&writer, header->time);
+    if (record->waits_for)
+        member(&writer, "waits_for", record->waits_for);
     end(&writer);
 }
 

@@ -133,6 +133,12 @@ class Explain(unittest.TestCase):
         ):
             self.assertIn(part, text)
 
+    def test_for_whom_a_held_decrease_waits(self):
+        self.assertNotIn("waits", self.explain("--target=workers", "--at", self.at(0), LOG))
+        held = "".join(json.dumps({**r, "waits_for": "front"}) + "\n" if r is DECISIONS[0] else line for r, line in zip(RECORDS, LINES))
+        text = self.explain("--target=workers", "--at", self.at(0), "-", data=held)
+        self.assertIn("By `after`, it waits until front is decreased, 30 seconds at most.\n", text)
+
     def test_the_action_that_followed(self):
         text = self.explain("--target=workers", "--at", self.at(0), LOG)
         self.assertIn("The size goes from 4 to 6: scaled.\n", text)

@@ -220,6 +220,7 @@ struct as_target_view {
     struct as_pause_view pause;                          /* of this target alone */
     bool has_order; /* an operator's ordered size is not set yet */
     int32_t ordered;
+    const char *waits_for; /* name of the target that holds it back, by `after`; NULL: none */
     size_t open_incidents;
     const char *last_decision; /* id; or NULL */
     enum as_reason last_reason;

@@ -72,6 +72,7 @@ struct as_decision_record {
     int64_t since_alert_us;            /* since the latest startsAt; -1: no alert */
     const struct as_pause_note *pause; /* NULL: not paused */
     const char *pool_decision;         /* id of the pool's decision that it carries out; or NULL */
+    const char *waits_for;  /* name of the target that holds the decrease, by `after`; or NULL */
     const char *former_uid; /* the old UID, at the first decision about a new object; else NULL */
 };
 

@@ -144,6 +144,7 @@ static void write_target(struct api_request *request, const struct as_target_vie
                               request->view.dry_run || (config && config->dry_run));
     api_write_pause(request, &target->pause);
     api_write_size(request, "ordered", target->has_order, target->ordered);
+    api_write_text(request, "waits_for", target->waits_for);
     as_json_write_member_bool(json, "busy", target->busy);
     write_last_decision(request, target);
     api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);

@@ -126,6 +126,7 @@ static void print_result(const struct explanation *told, FILE *out)
 {
     const json_t *output = json_object_get(told->decision, "output");
     const char *rule = log_get_text(output, "rule");
+    const char *waits_for = log_get_text(told->decision, "waits_for");
     int32_t from = 0, to = 0, would = 0;
     bool has_sizes =
         log_get_size(output, "replicas", &from) && log_get_size(output, "desired", &to);
@@ -140,6 +141,8 @@ static void print_result(const struct explanation *told, FILE *out)
         fprintf(out, "It would go to %" PRId32 ".\n", would);
     if (*rule)
         put(out, "The rule that counts is ", rule, ".\n");
+    if (*waits_for)
+        put(out, "By `after`, it waits until ", waits_for, " is decreased, 30 seconds at most.\n");
 }
 
 static void print_incidents(const struct explanation *told, FILE *out)

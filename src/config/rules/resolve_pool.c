@@ -33,7 +33,7 @@ static const char *find_obstacle(const struct resolver *resolver, const struct r
 
 static void resolve_group(struct resolver *resolver, uint32_t pool, const struct as_yaml_node *item)
 {
-    static const char *const keys[] = {"cooldown", "behavior", "enforce_bounds", NULL};
+    static const char *const keys[] = {"cooldown", "behavior", "enforce_bounds", "after", NULL};
     struct as_target_config *targets = resolver->ruleset->targets;
     struct as_pool_config *config = targets[pool].pool;
     const struct raw_target *raw = resolver->targets[pool];

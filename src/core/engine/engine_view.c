@@ -5,6 +5,7 @@
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
+#include "engine/targets/engine_after.h"
 #include "engine/targets/engine_growth.h"
 
 /* An incident has one binding per rule; only its first binding to the target counts. */
@@ -112,6 +113,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .has_order = target->ordered.is_set,
         .ordered = target->ordered.replicas,
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
+        .waits_for = after_get_blocker(target),
     };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     return view;

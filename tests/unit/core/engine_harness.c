@@ -110,9 +110,10 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
         (void)snprintf(size, sizeof(size), "%d>%d", decision->replicas, decision->desired);
     else
         (void)snprintf(size, sizeof(size), "%d", decision->replicas);
-    say(harness, "decided %s %s %s%s%s%s%s%s%s", name_of(record->target), size,
+    say(harness, "decided %s %s %s%s%s%s%s%s%s%s%s", name_of(record->target), size,
         as_reason_get_word(decision->reason), would, decision->rule ? " by " : "",
-        decision->rule ? decision->rule : "", repeats, record->former_uid ? " not " : "",
+        decision->rule ? decision->rule : "", repeats, record->waits_for ? " waits for " : "",
+        record->waits_for ? record->waits_for : "", record->former_uid ? " not " : "",
         record->former_uid ? record->former_uid : "");
 }
 

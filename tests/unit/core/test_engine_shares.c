@@ -408,6 +408,145 @@ Test(engine_shares, a_share_that_is_not_applied_in_time_goes_to_others)
     end(&h);
 }
 
+/* Else the same nodes might come twice. */
+Test(engine_shares, while_its_request_is_open_nobody_else_gets_a_share)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    h.hold_commits = true;
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h); /* decided, and about to be sent */
+    harness_target(&h, "a")->is_hanging = true;
+    h.hold_commits = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_assert(has(text, "scale a 4>6") && !has(text, "acted a"), "%s", text);
+    tick(&h, 100);
+    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    cr_expect_not(is_up_locked(&h, "a"), "nothing has failed");
+    harness_target(&h, "a")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 60);
+    cr_expect_eq(size_of(&h, "a") + size_of(&h, "b"), 2 * START + 2, "%s", said(&h));
+    end(&h);
+}
+
+Test(engine_shares, while_the_outcome_of_its_request_is_unknown_nobody_else_gets_a_share)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Wait", 990);
+    harness_target(&h, "a")->is_hanging = true; /* nor can it be seen */
+    tick(&h, 80);
+    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    end(&h);
+}
+
+/* ---- `after`: pods grow after the nodes, and shrink before them */
+
+/* `api` runs on the nodes of `named`. */
+static struct spec make_ordered(const char *named)
+{
+    struct spec spec = workers;
+    spec.targets[5] = (struct target_spec){.name = "api", .min = 1, .max = 9, .after = {named}};
+    spec.rules[2] = (struct rule_spec){
+        .name = "less", .match = {"alertname=Idle"}, .target = "api", .down = 1, .guard = "none"};
+    return spec;
+}
+
+static void hold_nodes(struct harness *h, const char *named)
+{
+    const struct spec spec = make_ordered(named);
+    begin(h, &spec);
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
+    harness_target(h, "api")->is_hanging = true;
+    fire(h, "Idle", 990);
+}
+
+Test(engine_shares, a_pool_waits_with_its_decrease_for_what_runs_on_it)
+{
+    struct harness h = {0};
+    hold_nodes(&h, "workers");
+    const char *text = said(&h);
+    cr_expect(has(text, "decided workers 8 in_progress (7) by idle waits for api"), "%s", text);
+    cr_expect_not(has(text, "decided b"), "no share: %s", text);
+    harness_target(&h, "api")->is_hanging = false;
+    harness_settle(&h);
+    text = said(&h);
+    const char *pods = strstr(text, "acted api 4>3 applied");
+    cr_assert(pods && has(pods, "scale b 4>3 without n1"), "%s", text);
+    end(&h);
+}
+
+Test(engine_shares, a_pool_waits_for_no_longer_than_thirty_seconds)
+{
+    struct harness h = {0};
+    hold_nodes(&h, "workers");
+    tick(&h, 29);
+    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    tick(&h, 1);
+    cr_expect_eq(size_of(&h, "b"), START - 1, "%s", said(&h));
+    end(&h);
+}
+
+/* It is not given up meanwhile. */
+Test(engine_shares, a_share_waits_for_what_runs_on_its_group)
+{
+    struct harness h = {0};
+    hold_nodes(&h, "b");
+    const char *text = said(&h);
+    cr_expect(has(text, "decided b 4 in_progress (3) by idle waits for api"), "%s", text);
+    tick(&h, 29);
+    cr_expect_eq(size_of(&h, "b"), START);
+    (void)said(&h);
+    tick(&h, 6);
+    text = said(&h);
+    cr_expect(has(text, "scale b 4>3 without n1"), "%s", text);
+    cr_expect_not(has(text, "look at workers; decided workers 8>7"), "the same share: %s", text);
+    end(&h);
+}
+
+/* The pool names `api` here: as long as a share of its decrease is open, it is being decreased. */
+Test(engine_shares, a_target_waits_with_its_decrease_for_the_shares_of_a_pool)
+{
+    struct spec spec = make_ordered(NULL);
+    spec.targets[4].after[0] = "api";
+    spec.rules[2].match[0] = "alertname=Less";
+    WITH_WORLD(h, spec);
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
+    harness_target(&h, "b")->is_hanging = true;
+    fire(&h, "Idle", 990);
+    fire(&h, "Less", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided api 4 in_progress (3) by less waits for workers"), "%s", text);
+    harness_target(&h, "b")->is_hanging = false;
+    harness_settle(&h);
+    text = said(&h);
+    const char *nodes = strstr(text, "acted b 4>3 applied");
+    cr_assert(nodes && has(nodes, "acted api 4>3 applied"), "%s", text);
+    end(&h);
+}
+
+Test(engine_shares, a_target_does_not_wait_with_its_decrease_for_a_pool_that_grows)
+{
+    struct spec spec = make_ordered(NULL);
+    spec.targets[4].after[0] = "api";
+    spec.rules[2].match[0] = "alertname=Less";
+    WITH_WORLD(h, spec);
+    world.pods = 1;
+    harness_target(&h, "a")->is_hanging = true;
+    fire(&h, "Wait", 990);
+    fire(&h, "Less", 990);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted api 4>3 applied"), "%s", text);
+    end(&h);
+}
+
 Test(engine_shares, a_share_waits_for_a_place_within_the_limits)
 {
     struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};

@@ -372,6 +372,7 @@ Test(record, decision_holds_its_whole_input_and_output)
                                         .output = &output,
                                         .rules_digest = "r",
                                         .repeats = 3,
+                                        .waits_for = "b",
                                         .since_notification_us = 1500,
                                         .since_alert_us = -1};
     SEALED(sealed);
@@ -384,6 +385,7 @@ Test(record, decision_holds_its_whole_input_and_output)
     const json_t *decided = json_object_get(json, "output");
     cr_assert_str_eq(json_string_value(json_object_get(decided, "reason")), "scaled");
     cr_assert_eq(json_integer_value(json_object_get(decided, "desired")), 6);
+    cr_assert_str_eq(json_string_value(json_object_get(json, "waits_for")), "b");
     const json_t *asked = json_object_get(json, "input");
     cr_assert_eq(json_array_size(json_object_get(asked, "proposals")), 1);
     sealed_deinit(&sealed);

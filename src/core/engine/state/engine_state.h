@@ -239,11 +239,15 @@ struct turn { /* of a target that waits for a place */
     int64_t removal;
 };
 
-struct turn_after { /* of a target with `after` */
-    TAILQ_ENTRY(target) link;
-    bool is_held, is_begun;       /* is_begun: `until` counts */
-    const struct target *blocker; /* the first busy one found; may not exist any more */
+struct turn_end { /* of being held in one way */
+    bool is_begun;
     as_mono_time until;
+};
+struct turn_after { /* of a target with `after`, or in another's (engine_after.c) */
+    TAILQ_ENTRY(target) link;
+    bool is_held, is_decrease;    /* is_decrease: decided, and only its decrease is held */
+    const struct target *blocker; /* the first one found; NULL: it is forgotten */
+    struct turn_end evaluation, decrease;
 };
 
 struct target {

@@ -16,11 +16,13 @@
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
+#include "engine/targets/engine_after.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
+#include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
 /* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
@@ -124,8 +126,10 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
                                    const struct proposals *proposals,
                                    const struct as_decide_input *input,
                                    const struct as_proposal_result *results,
-                                   const struct as_decision *decision, uint64_t repeats)
+                                   const struct outcome *outcome, uint64_t repeats)
 {
+    const struct as_decision *decision = &outcome->decision;
+    const struct target *waits_for = outcome->waits_for;
     char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
     as_ulid_print(engine->wall, &engine->random, id);
     struct as_decision *output = as_arena_alloc(&engine->arena, 1, sizeof(*output));
@@ -147,6 +151,7 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .pause = pauses_note(engine, target),
         .pool_decision =
             target->share.pool ? as_arena_strdup(&engine->arena, target->share.decision) : NULL,
+        .waits_for = waits_for ? waits_for->config->name : NULL,
         .former_uid =
             target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
     };
@@ -181,6 +186,13 @@ static void decide(struct as_engine *engine, struct target *target,
         input->flags.guarded = true;
     if (input->flags.in_progress || input->flags.guarded)
         as_decide(input, results, decision);
+    if (decision->desired < decision->replicas &&
+        (outcome->waits_for = after_hold_decrease(engine, target, &outcome->due))) {
+        share_prolong(target, (as_mono_time){outcome->due.us + SHARE_LOOK_US});
+        input->flags.in_progress = true;
+        as_decide(input, results, decision);
+        return;
+    }
     if (decision->desired == decision->replicas || target->config->pool || /* its groups count */
         !limits_refuse(engine, target, decision->replicas, decision->desired))
         return;
@@ -225,7 +237,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         return true;
     }
     const char *id =
-        record_decision(engine, target, proposals, input, results, decision, verdict->repeats);
+        record_decision(engine, target, proposals, input, results, outcome, verdict->repeats);
     outcome->is_recorded = true;
     verdict_set(verdict, decision, id);
     return true;

@@ -8,10 +8,11 @@
 
 struct outcome { /* of deciding */
     struct as_decision decision;
-    const char *id;   /* of its record, which may be an earlier, equal one */
-    bool is_decided;  /* false: nothing was proposed, and no bound enforced */
-    bool is_recorded; /* there are effects to commit */
-    as_mono_time due; /* when the next proposal will be due */
+    const char *id;                 /* of its record, which may be an earlier, equal one */
+    bool is_decided;                /* false: nothing was proposed, and no bound enforced */
+    bool is_recorded;               /* there are effects to commit */
+    as_mono_time due;               /* when the next proposal will be due */
+    const struct target *waits_for; /* by `after`, with its decrease; NULL: for none */
 };
 
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);

@@ -35,8 +35,9 @@
  *   retry    after a failure: it stays idle until then; only an operator's order overrides this
  *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
  *            meanwhile no other size is requested
- *   turn     it waits for a place within the limits, turn_after for others to settle; a target that
- *            gives up a place or settles puts it into the ready list
+ *   turn     it waits for a place within the limits, turn_after for others to settle (before it is
+ *            evaluated, or with a decrease); a target that gives up a place or settles puts it into
+ *            the ready list
  *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
  * every SHARE_LOOK_US ordered  an operator's size, not set yet: comes before the rules, asks no
  * queries growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
@@ -290,6 +291,7 @@ static void decide(struct as_engine *engine, struct target *target,
     }
     if (is_new && !target->config->pool) {
         actions_begin(engine, target, observation, &outcome);
+        after_release(engine, target);
         return;
     }
     if (is_new)

@@ -83,6 +83,14 @@ static void fail(struct as_engine *engine, struct target *group)
     give_up(engine, group);
 }
 
+/* Whether what became of its request is not known: it counts as on the way, and nobody else buys
+ * it. A request and `maybe` end by themselves. */
+static bool is_requested(const struct target *group)
+{
+    return (group->intent && share_is_of(group, group->intent)) ||
+           (group->maybe && share_is_of(group, group->maybe));
+}
+
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;
@@ -92,8 +100,9 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (!group || group->share.pool != pool)
             continue;
-        /* For a place within the limits. The proof of a decrease does not last. */
-        if (group->turn.is_waiting && group->share.is_up)
+        /* Its request is open, or an increase waits for a place within the limits. The proof of a
+         * decrease does not last that long. */
+        if (is_requested(group) || (group->turn.is_waiting && group->share.is_up))
             group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
         if (group->share.until.us <= engine->mono.us) {
             has_failed = has_failed || group->share.is_up;
@@ -105,6 +114,12 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
     if (has_failed)
         effect_commit(engine);
     return next;
+}
+
+void share_prolong(struct target *group, as_mono_time until)
+{
+    if (group->share.pool && group->share.until.us < until.us)
+        group->share.until = until;
 }
 
 void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)

@@ -2,10 +2,11 @@
  * Shares: what a pool has decided for one of its groups. The group decides and acts by itself, with
  * the share as its only proposal.
  *
- * A share ends when it is applied, when it has failed, or after SHARE_US; a limit over all targets
- * that holds an increase back prolongs it. An increase that fails makes the group back off, and its
- * pool decides the rest at once. Shares are not stored: after a restart and after new rules pools
- * decide anew.
+ * A share ends when it is applied, when it has failed, or after SHARE_US, but not while its request
+ * is open. `after` prolongs it, and a limit over all targets that holds an increase. A decrease
+ * that waits for such a limit is decided anew, with a new proof. An increase that fails makes the
+ * group back off, and its pool decides the rest at once. Shares are not stored: after a restart and
+ * after new rules pools decide anew.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
@@ -29,6 +30,8 @@ void share_give(struct as_engine *engine, struct target *pool, struct target *gr
 
 /* Ends the pool's shares that are overdue, and returns when the next one is. */
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool);
+/* The group is held, and not decided before; the share does not end earlier. */
+void share_prolong(struct target *group, as_mono_time until);
 /* The group could not be observed. */
 void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
 /* The group decided to stay at its size. */
