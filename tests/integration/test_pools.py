@@ -180,7 +180,7 @@ def test_load_comes_and_goes(cluster, started, make, plane, tmp_path):
         events = [event for event, nodes in told if name in nodes]
         assert events[-2:] == ["marked", "removed"], name
     assert len(cluster.fleet.gone) == 2 and not left_on_nodes, "they were empty when they went"
-    assert cheap.sizes == [2], "it was not asked again"
+    assert cheap.sizes in ([2], [2, 0]), "it was not asked again; in time, what did not come is taken back"
 
 
 def test_pods_that_fit_what_is_on_its_way_buy_nothing_more(cluster, started, make):
@@ -214,7 +214,7 @@ def test_the_pools_max_holds(cluster, started, make):
     eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "at_max"], 60, what="at_max")
     assert group.sizes == [2]
     metrics = daemon.metrics()
-    assert metrics.value("alertscaler_pool_pending_pods", target="workers") in (12, 16)
+    assert 12 <= metrics.value("alertscaler_pool_pending_pods", target="workers") <= 16, "four have got a place, or get one now"
     assert metrics.value("alertscaler_group_nodes", target="workers-a", state="open") == 2
     assert metrics.value("alertscaler_group_requested_ratio", target="workers-a", resource="cpu") > 0.5
     told = subprocess.run([daemon.binary, "explain", "--target=workers", str(daemon.log_file)], text=True, capture_output=True, check=True).stdout

@@ -25,10 +25,10 @@ PATIENCE = 60.0     # s: how long a busy machine may take to make them
 
 class Kind:
     """at_once is sent first, then so many zeros more, and drip each second; takes: whether answers are read; leaves: every
-    other one hangs up at once."""
+    other one hangs up at once; is_answered: each is, at once."""
 
-    def __init__(self, at_once=b"", drip=b"", much=0, takes=True, connections=300, a_second=1500, leaves=False):
-        self.at_once, self.drip, self.much, self.takes = at_once, drip, much, takes
+    def __init__(self, at_once=b"", drip=b"", much=0, takes=True, connections=300, a_second=1500, leaves=False, is_answered=False):
+        self.at_once, self.drip, self.much, self.takes, self.is_answered = at_once, drip, much, takes, is_answered
         self.connections, self.a_second, self.leaves = connections, a_second, leaves
 
 
@@ -38,19 +38,20 @@ def post(fields):
 
 KINDS = {
     "silent": Kind(),
-    "idle": Kind(b"GET /-/healthy HTTP/1.1\r\n" + HOST + b"\r\n"),
+    "idle": Kind(b"GET /-/healthy HTTP/1.1\r\n" + HOST + b"\r\n", is_answered=True),
     "slow-heads": Kind(b"POST /webhook HTTP/1.1\r\nX: ", b"x"),
     "slow-bodies": Kind(post(b"Content-Length: 1000\r\n"), b" "),
     "slow-chunks": Kind(post(b"Transfer-Encoding: chunked\r\n") + b"1;", b"x"),
     "flood": Kind(leaves=True),
-    "large-heads": Kind(b"GET / HTTP/1.1\r\nX: " + 40000 * b"x", connections=100),
+    "large-heads": Kind(b"GET / HTTP/1.1\r\nX: " + 40000 * b"x", connections=100, is_answered=True),
     "large-bodies": Kind(post(b"Content-Length: %d\r\n" % LARGE), much=LARGE - 1, connections=60),
-    "too-large-bodies": Kind(post(b"Content-Length: 99999999999\r\n"), much=1 << 20, connections=60),
+    "too-large-bodies": Kind(post(b"Content-Length: 99999999999\r\n"), much=1 << 20, connections=60, is_answered=True),
     "large-chunks": Kind(post(b"Transfer-Encoding: chunked\r\n") + b"%x\r\n" % LARGE, much=LARGE, connections=60),
-    "compressed": Kind(post(b"Content-Encoding: gzip\r\nContent-Length: 1000\r\n") + 1000 * b"\x1f", connections=100),
+    "compressed": Kind(post(b"Content-Encoding: gzip\r\nContent-Length: 1000\r\n") + 1000 * b"\x1f", connections=100,
+                       is_answered=True),
     "pipelines": Kind(2000 * (b"GET /metrics HTTP/1.1\r\n" + HOST + b"\r\n"), takes=False, connections=100),
     "half-handshakes": Kind(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 100 * b"r"),
-    "garbage": Kind(bytes(range(256)) * 8, connections=100),
+    "garbage": Kind(bytes(range(256)) * 8, connections=100, is_answered=True),
     "wrong-passwords": Kind(post(b"Authorization: Basic " + base64.b64encode(b"alertmanager:guessed") +
                                  b"\r\nConnection: close\r\nContent-Length: 2\r\n") + b"{}", connections=100, a_second=300),
 }
@@ -157,7 +158,7 @@ class Attacker:
 
     def run(self, seconds):
         began, turn = time.monotonic(), 0
-        while goes_on(began, seconds, self.opened):
+        while goes_on(began, seconds, 0 if self.kind.is_answered and not self.answers else self.opened):
             now = time.monotonic() - began
             if now >= turn:
                 self.drip()
