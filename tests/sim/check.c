@@ -244,7 +244,8 @@ static void check_limit(struct world *world, const struct as_intent_state *inten
     for (size_t i = 0; i < world->begun_count; i++)
         count += world->now - world->begun[i].at < limits->actions_per_us;
     if (limits->actions_max > 0 && !intent->is_ordered && count >= limits->actions_max)
-        fail(world, "%s: action %u within the window of %u", intent->ref->id, count + 1,
+        fail(world, "%s: action %u (from %d to %d by %s) within the window of %u", intent->ref->id,
+             count + 1, intent->from, intent->to, intent->rule ? intent->rule : "nobody",
              limits->actions_max);
     world->begun =
         as_xgrow(world->begun, world->begun_count, &world->begun_capacity, sizeof(*world->begun));

@@ -340,6 +340,15 @@ static void go_on(struct as_engine *engine, struct target *target,
     }
 }
 
+/* The size to take back to, or -1. It waits like any action until one may begin; what never served
+ * is no removal that is limited. The growth is looked at again soon. */
+static int32_t find_take_back(struct as_engine *engine, struct target *target,
+                              const struct as_observation *observation)
+{
+    const int32_t keep = growth_review(engine, target, observation);
+    return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
+}
+
 void target_on_observed(struct as_engine *engine, struct target *target,
                         const struct as_observation *observation)
 {
@@ -375,7 +384,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     templates_take(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
-    const int32_t keep = growth_review(engine, target, observation);
+    const int32_t keep = find_take_back(engine, target, observation);
     if (keep < 0 && !orders_begin(engine, target, observation)) {
         go_on(engine, target, observation);
         return;
