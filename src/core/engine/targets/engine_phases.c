@@ -38,9 +38,10 @@
  *   turn     it waits for a place within the limits, turn_after for others to settle (before it is
  *            evaluated, or with a decrease); a target that gives up a place or settles puts it into
  *            the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
- * every SHARE_LOOK_US ordered  an operator's size, not set yet: comes before the rules, asks no
- * queries growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at every
+ *            SHARE_LOOK_US
+ *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
+ *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
 #include "engine_phases.h"
 
@@ -104,12 +105,21 @@ static void observe(struct as_engine *engine, struct target *target)
     effect->call.observe = request;
 }
 
+/* Whether the target waits for others. Those may wait for its place within the limits, so it gives
+ * up the place. */
+static bool must_wait(struct as_engine *engine, struct target *target)
+{
+    if (target->ordered.is_set ||
+        (!after_must_wait(engine, target) && !pool_must_wait(engine, target)))
+        return false;
+    limits_give_up(engine, target);
+    return true;
+}
+
 static void evaluate(struct as_engine *engine, struct target *target)
 {
     if (engine->stopping || target->phase != PHASE_IDLE || pool_is_sharing(engine, target) ||
-        target_is_backing_off(engine, target) ||
-        (!target->ordered.is_set &&
-         (after_must_wait(engine, target) || pool_must_wait(engine, target))))
+        target_is_backing_off(engine, target) || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
     if (!is_needed(target) && !target->maybe) {
