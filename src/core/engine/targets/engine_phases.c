@@ -38,8 +38,8 @@
  *   turn     it waits for a place within the limits, turn_after for others to settle (before it is
  *            evaluated, or with a decrease); a target that gives up a place or settles puts it into
  *            the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at every
- *            SHARE_LOOK_US
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
+ *            every SHARE_LOOK_US
  *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
