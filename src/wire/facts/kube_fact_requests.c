@@ -36,34 +36,37 @@ static int64_t add(int64_t a, int64_t b)
     return a > AS_RES_AMOUNT_MAX - b ? AS_RES_AMOUNT_MAX : a + b;
 }
 
-static bool read_quantity(struct spot *spot, const char *name, const struct tree_value *member,
-                          int scale, bool round_up, int64_t *amount_out)
+static bool read_quantity(struct as_reader *parent, const char *name,
+                          const struct tree_value *member, int scale, bool round_up,
+                          int64_t *amount_out)
 {
     if (member->kind != TREE_TEXT)
-        spot_fail(spot, name, "%.*s: expected a string",
-                  (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX), member->name);
+        as_read_fail(parent, name, "%.*s: expected a string",
+                     (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX),
+                     member->name);
     else if (as_quantity_parse_scaled(member->text, member->size, scale, round_up, amount_out) < 0)
-        spot_fail(spot, name, "%.*s: no quantity: \"%.*s\"",
-                  (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX), member->name,
-                  (int)as_str_cut_utf8(member->text, member->size, SHOWN_MAX), member->text);
+        as_read_fail(parent, name, "%.*s: no quantity: \"%.*s\"",
+                     (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX), member->name,
+                     (int)as_str_cut_utf8(member->text, member->size, SHOWN_MAX), member->text);
     else
         return true;
     return false;
 }
 
-uint32_t fact_add_amounts(struct fact_reader *reader, struct spot *spot, const char *name,
+uint32_t fact_add_amounts(struct fact_reader *reader, struct as_reader *parent, const char *name,
                           bool round_up, struct as_resources *sums, bool *are_left_out)
 {
     uint32_t named = 0;
     size_t count;
 
-    for (const struct tree_value *member = spot_get_map(spot, name, &count); member;
+    for (const struct tree_value *member = fact_read_map(parent, name, &count); member;
          member = member->next) {
         const int index = find_index(reader, member->name);
         int64_t amount;
         *are_left_out |= index < 0;
         if (index < 0 || index == AS_RES_MAX ||
-            !read_quantity(spot, name, member, index == AS_RES_CPU ? MILLI : 0, round_up, &amount))
+            !read_quantity(parent, name, member, index == AS_RES_CPU ? MILLI : 0, round_up,
+                           &amount))
             continue;
         named |= UINT32_C(1) << index;
         sums->amount[index] = add(sums->amount[index], amount);
@@ -71,13 +74,13 @@ uint32_t fact_add_amounts(struct fact_reader *reader, struct spot *spot, const c
     return named;
 }
 
-static uint32_t add_requests(struct fact_reader *reader, struct spot *of, struct as_resources *sums,
-                             unsigned *unchecked)
+static uint32_t add_requests(struct fact_reader *reader, struct as_reader *of,
+                             struct as_resources *sums, unsigned *unchecked)
 {
     bool are_left_out = false;
-    struct spot resources;
+    struct as_reader resources;
 
-    spot_enter(&resources, of, "resources");
+    as_read_object(&resources, of, "resources");
     const uint32_t named =
         fact_add_amounts(reader, &resources, "requests", true, sums, &are_left_out);
     *unchecked |= are_left_out ? AS_UNCHECKED_RESOURCES : 0;
@@ -93,26 +96,27 @@ static void raise_to(struct as_resources *most, const struct as_resources *sums)
 }
 
 /* An init container runs beside the sidecars that stand before it. */
-static void read_init_containers(struct fact_reader *reader, struct spot *spec,
+static void read_init_containers(struct fact_reader *reader, struct as_reader *spec,
                                  struct as_resources *sidecars, struct as_resources *most,
                                  unsigned *unchecked)
 {
     static const char list[] = "initContainers";
     size_t count;
-    const struct tree_value *item = spot_get_list(spec, list, &count);
+    const struct tree_value *item = fact_read_list(spec, list, &count);
 
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_resources sums = *sidecars;
-        struct spot container;
-        spot_enter_item(&container, spec, list, item, i);
+        struct as_reader container;
+        as_read_item(&container, spec, list, item, i);
         add_requests(reader, &container, &sums, unchecked);
-        if (spot_is_text(&container, "restartPolicy", "Always"))
+        if (as_read_is(&container, "restartPolicy", "Always"))
             *sidecars = sums;
         raise_to(most, &sums);
     }
 }
 
-void fact_read_requests(struct fact_reader *reader, struct spot *spec, struct as_pod_shape *shape)
+void fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
+                        struct as_pod_shape *shape)
 {
     static const char list[] = "containers";
     struct as_resources most = {{0}}, sums = {{0}}, own = {{0}};
@@ -120,10 +124,10 @@ void fact_read_requests(struct fact_reader *reader, struct spot *spec, struct as
     size_t count;
 
     read_init_containers(reader, spec, &sums, &most, &shape->unchecked);
-    const struct tree_value *item = spot_get_list(spec, list, &count);
+    const struct tree_value *item = fact_read_list(spec, list, &count);
     for (size_t i = 0; i < count; i++, item = item->next) {
-        struct spot container;
-        spot_enter_item(&container, spec, list, item, i);
+        struct as_reader container;
+        as_read_item(&container, spec, list, item, i);
         add_requests(reader, &container, &sums, &shape->unchecked);
     }
     raise_to(&most, &sums);

@@ -30,70 +30,71 @@
 /* Fates */
 
 /* The kind of its controller; NULL: none. */
-static const char *find_controller(const json_t *metadata)
+static const char *find_controller(const struct tree_value *metadata)
 {
-    const json_t *owner, *owners = json_object_get(metadata, "ownerReferences");
-    size_t index;
-    json_array_foreach(owners, index, owner)
-    {
-        if (json_is_true(json_object_get(owner, "controller")))
-            return as_json_find_text(owner, "kind");
+    const struct tree_value *owner = tree_get_first(tree_find(metadata, "ownerReferences"));
+    for (; owner; owner = owner->next) {
+        const struct tree_value *controls = tree_find(owner, "controller");
+        if (tree_is(controls, TREE_BOOLEAN) && controls->boolean)
+            return tree_find_text(owner, "kind");
     }
     return NULL;
 }
 
-static bool is_finished(const json_t *status)
+static bool is_finished(const struct tree_value *status)
 {
-    const char *phase = as_json_find_text(status, "phase");
+    const char *phase = tree_find_text(status, "phase");
     return as_str_equal(phase, "Succeeded") || as_str_equal(phase, "Failed");
 }
 
-static bool stays(const json_t *metadata, const json_t *annotations, const json_t *status)
+static bool stays(const struct tree_value *metadata, const struct tree_value *annotations,
+                  const struct tree_value *status)
 {
     const char *controller = find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
-           as_str_equal(as_json_find_text(annotations, DAEMONSET_POD), "true") ||
-           json_object_get(annotations, MIRROR_POD) || is_finished(status);
+           as_str_equal(tree_find_text(annotations, DAEMONSET_POD), "true") ||
+           tree_find(annotations, MIRROR_POD) || is_finished(status);
 }
 
-static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *annotations,
-                                      const json_t *status)
+static enum as_kube_pod_fate get_fate(const struct tree_value *metadata,
+                                      const struct tree_value *annotations,
+                                      const struct tree_value *status)
 {
-    const json_t *deleted_at = json_object_get(metadata, "deletionTimestamp");
+    const struct tree_value *deleted_at = tree_find(metadata, "deletionTimestamp");
     if (stays(metadata, annotations, status))
         return AS_KUBE_POD_STAYS;
-    return deleted_at && !json_is_null(deleted_at) ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
+    return deleted_at && deleted_at->kind != TREE_NULL ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
 }
 
 /* Data that would be lost with the node; memory does not count. */
-static bool is_local(const json_t *volume)
+static bool is_local(const struct tree_value *volume)
 {
-    const json_t *empty = json_object_get(volume, "emptyDir");
-    if (json_is_object(json_object_get(volume, "hostPath")))
+    const struct tree_value *empty = tree_find(volume, "emptyDir");
+    if (tree_is(tree_find(volume, "hostPath"), TREE_OBJECT))
         return true;
-    return json_is_object(empty) && !as_str_equal(as_json_find_text(empty, "medium"), "Memory");
+    return tree_is(empty, TREE_OBJECT) && !as_str_equal(tree_find_text(empty, "medium"), "Memory");
 }
 
 /* The name of a volume that forbids eviction; NULL: none. */
-static const char *find_local_volume(const json_t *spec, const json_t *annotations)
+static const char *find_local_volume(const struct tree_value *spec,
+                                     const struct tree_value *annotations)
 {
-    const char *safe = as_json_find_text(annotations, SAFE_LOCAL_VOLUMES);
-    const json_t *volume, *volumes = json_object_get(spec, "volumes");
-    size_t index;
-    json_array_foreach(volumes, index, volume)
-    {
-        const char *name = as_json_find_text(volume, "name");
+    const char *safe = tree_find_text(annotations, SAFE_LOCAL_VOLUMES);
+    const struct tree_value *volume = tree_get_first(tree_find(spec, "volumes"));
+    for (; volume; volume = volume->next) {
+        const char *name = tree_find_text(volume, "name");
         if (name && is_local(volume) && !annotation_has_name(safe, name))
             return name;
     }
     return NULL;
 }
 
-static const char *explain_blocking(const struct as_kube_node_pod *pod, const json_t *metadata,
-                                    const json_t *spec, const json_t *annotations,
-                                    struct as_arena *arena)
+static const char *explain_blocking(const struct as_kube_node_pod *pod,
+                                    const struct tree_value *metadata,
+                                    const struct tree_value *spec,
+                                    const struct tree_value *annotations, struct as_arena *arena)
 {
-    const char *safe = as_json_find_text(annotations, SAFE_TO_EVICT);
+    const char *safe = tree_find_text(annotations, SAFE_TO_EVICT);
     const char *volume = find_local_volume(spec, annotations);
     char text[BLOCKING_SIZE], why[384];
     if (as_str_equal(safe, "true"))
@@ -130,14 +131,14 @@ static void read_names(struct as_reader *metadata, struct as_arena *arena,
     pod->uid = read_name(metadata, "uid", NAMESPACE_MAX, arena);
 }
 
-static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
+static void read_gone_at(const struct tree_value *metadata, as_maybe_time *gone_at)
 {
-    const char *text = as_json_find_text(metadata, "deletionTimestamp");
+    const char *text = tree_find_text(metadata, "deletionTimestamp");
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
 }
 
 /* A resource that is not requested counts as 0. */
-static int read_requests(const json_t *spec, double requests[], struct as_error *error)
+static int read_requests(const struct tree_value *spec, double requests[], struct as_error *error)
 {
     double read[AS_RESOURCE_COUNT];
     int status = pod_requests_read(spec, read, error);
@@ -166,7 +167,7 @@ static int read_body(struct as_reader *root, struct as_reader *metadata, struct 
                : read_requests(spec.object, pod->requests, root->place.error);
 }
 
-static int take_pod(void *context, const json_t *item, struct as_error *error)
+static int take_pod(void *context, const struct tree_value *item, struct as_error *error)
 {
     struct as_kube_node_pods *pods = context;
     struct as_kube_node_pod pod = {.name = NULL};
@@ -215,18 +216,16 @@ int as_kube_eviction_version_decode(const char *json, size_t size,
                                     char version_out[AS_KUBE_EVICTION_VERSION_SIZE],
                                     struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const json_t *resource;
-    size_t index;
-    const int status = kube_object_load(json, size, "APIResourceList", &object, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    const int status = kube_object_load(&tree, json, size, "APIResourceList", error);
     if (status)
         return status;
     *version_out = '\0';
-    json_array_foreach(json_object_get(object, "resources"), index, resource)
-    {
-        const char *group = as_json_find_text(resource, "group");
-        const char *version = as_json_find_text(resource, "version");
-        if (as_str_equal(as_json_find_text(resource, "name"), "pods/eviction") &&
+    const struct tree_value *resource = tree_get_first(tree_find(tree.root, "resources"));
+    for (; resource; resource = resource->next) {
+        const char *group = tree_find_text(resource, "group");
+        const char *version = tree_find_text(resource, "version");
+        if (as_str_equal(tree_find_text(resource, "name"), "pods/eviction") &&
             as_str_equal(group, "policy") && version)
             snprintf(version_out, AS_KUBE_EVICTION_VERSION_SIZE, "policy/%s",
                      strcmp(version, "v1beta1") == 0 ? "v1beta1" : "v1");

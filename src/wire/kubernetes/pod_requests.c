@@ -15,22 +15,19 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/observation.h>
 
-#include "json/reader.h"
-
 static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_CPU] = "cpu",
     [AS_RESOURCE_MEMORY] = "memory",
 };
 
-static int add_requests(const json_t *quantities, double sums[], struct as_error *error)
+static int add_requests(const struct tree_value *quantities, double sums[], struct as_error *error)
 {
     for (int i = 0; i < AS_RESOURCE_COUNT; i++) {
-        const json_t *value = json_object_get(quantities, resource_names[i]);
+        const struct tree_value *value = tree_find(quantities, resource_names[i]);
         double number = 0;
-        if (!value || json_is_null(value))
+        if (!value || value->kind == TREE_NULL)
             continue;
-        if (!json_is_string(value) ||
-            as_quantity_parse(json_string_value(value), json_string_length(value), &number) < 0) {
+        if (value->kind != TREE_TEXT || as_quantity_parse(value->text, value->size, &number) < 0) {
             as_error_set(error, "requests: %s: no quantity", resource_names[i]);
             return -EBADMSG;
         }
@@ -40,10 +37,9 @@ static int add_requests(const json_t *quantities, double sums[], struct as_error
 }
 
 /* From a container, or from the pod itself. */
-static int add_resources(const json_t *from, double sums[], struct as_error *error)
+static int add_resources(const struct tree_value *from, double sums[], struct as_error *error)
 {
-    return add_requests(json_object_get(json_object_get(from, "resources"), "requests"), sums,
-                        error);
+    return add_requests(tree_find(tree_find(from, "resources"), "requests"), sums, error);
 }
 
 static void raise_to(double most[], const double sums[])
@@ -53,13 +49,11 @@ static void raise_to(double most[], const double sums[])
 }
 
 /* An init container runs beside the sidecars before it in the list. */
-static int read_init_containers(const json_t *spec, double sidecars[], double most[],
+static int read_init_containers(const struct tree_value *spec, double sidecars[], double most[],
                                 struct as_error *error)
 {
-    const json_t *container, *list = json_object_get(spec, "initContainers");
-    size_t index;
-    json_array_foreach(list, index, container)
-    {
+    const struct tree_value *container = tree_get_first(tree_find(spec, "initContainers"));
+    for (size_t index = 0; container; index++, container = container->next) {
         double sums[AS_RESOURCE_COUNT];
         memcpy(sums, sidecars, sizeof(sums));
         int status = add_resources(container, sums, error);
@@ -67,7 +61,7 @@ static int read_init_containers(const json_t *spec, double sidecars[], double mo
             as_error_wrap(error, "initContainers[%zu]", index);
             return status;
         }
-        if (as_str_equal(as_json_find_text(container, "restartPolicy"), "Always"))
+        if (as_str_equal(tree_find_text(container, "restartPolicy"), "Always"))
             memcpy(sidecars, sums, sizeof(sums));
         raise_to(most, sums);
     }
@@ -81,17 +75,15 @@ static void forget(double sums[])
 }
 
 /* The larger of the sum of all containers and the peak of the start. */
-static int read_containers(const json_t *spec, double most[], struct as_error *error)
+static int read_containers(const struct tree_value *spec, double most[], struct as_error *error)
 {
-    const json_t *container, *list = json_object_get(spec, "containers");
+    const struct tree_value *container = tree_get_first(tree_find(spec, "containers"));
     double sums[AS_RESOURCE_COUNT];
-    size_t index;
     forget(sums);
     int status = read_init_containers(spec, sums, most, error);
     if (status)
         return status;
-    json_array_foreach(list, index, container)
-    {
+    for (size_t index = 0; container; index++, container = container->next) {
         if ((status = add_resources(container, sums, error))) {
             as_error_wrap(error, "containers[%zu]", index);
             return status;
@@ -101,7 +93,7 @@ static int read_containers(const json_t *spec, double most[], struct as_error *e
     return 0;
 }
 
-int pod_requests_read(const json_t *spec, double requests_out[], struct as_error *error)
+int pod_requests_read(const struct tree_value *spec, double requests_out[], struct as_error *error)
 {
     double requests[AS_RESOURCE_COUNT], own[AS_RESOURCE_COUNT];
     forget(requests);
@@ -116,7 +108,7 @@ int pod_requests_read(const json_t *spec, double requests_out[], struct as_error
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(own[i]))
             requests[i] = own[i];
-    if ((status = add_requests(json_object_get(spec, "overhead"), requests, error)))
+    if ((status = add_requests(tree_find(spec, "overhead"), requests, error)))
         return status;
     memcpy(requests_out, requests, sizeof(requests));
     return 0;
