@@ -2,7 +2,6 @@
  * Reads the action of a proposal: as in rule files, but without the source of its value, which is
  * in the proposal.
  */
-#include <string.h>
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/number.h>

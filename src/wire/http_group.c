@@ -4,7 +4,6 @@
  */
 #include <alertscaler/wire/http_group.h>
 
-#include <errno.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>

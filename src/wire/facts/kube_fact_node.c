@@ -3,7 +3,6 @@
  */
 #include "kube_facts_private.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
@@ -89,48 +88,12 @@ static void read_taints(struct fact_reader *reader, struct as_reader *spec,
     node->taints = taints;
 }
 
-/* When our mark was set; a text that is no mark is none, as in kube_nodes.c. */
-static as_maybe_time read_mark(struct as_reader *annotations)
-{
-    static const struct tree_part parts[] = {
-        {.name = "at"}, {.name = "decision"}, {.name = "owner"}, {.name = NULL}};
-    const char *text = as_read_string(annotations, AS_NODE_MARK_ANNOTATION);
-    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-    struct as_reader mark;
-
-    if (!*text || tree_parse(&tree, text, strlen(text), parts, NULL) < 0 || tree.has_nuls)
-        return (as_maybe_time){.set = false};
-    as_read_lenient(&mark, tree.root, NULL);
-    const as_maybe_time at = fact_get_time(&mark, "at");
-    const bool is_whole = as_read_has(&mark, "decision") && as_read_has(&mark, "owner");
-    as_read_string(&mark, "decision");
-    as_read_string(&mark, "owner");
-    return as_read_result(&mark) == 0 && is_whole ? at : (as_maybe_time){.set = false};
-}
-
-#define VALUE_SHOWN_MAX 64 /* bytes */
-
-static const char *find_keep(struct fact_reader *reader, struct as_reader *annotations)
-{
-    static const char *const keys[] = {KEEP_CLUSTER_AUTOSCALER, KEEP_OURS, KEEP_ESCALATOR};
-    char text[192];
-
-    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
-        const char *value = as_read_string(annotations, keys[i]);
-        if (strcmp(value, "true") != 0 && (!*value || strcmp(keys[i], KEEP_ESCALATOR) != 0))
-            continue;
-        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keys[i],
-                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
-        return as_arena_strdup(reader->arena, text);
-    }
-    return NULL;
-}
-
 void fact_read_node(struct fact_reader *reader, struct as_reader *root,
                     struct as_node_fact *node_out)
 {
     static const struct as_labels no_labels = {.count = 0};
     struct as_reader metadata, spec, status, annotations;
+    struct as_kube_node_mark mark;
     bool are_left_out = false; /* whether no pod can ask for what has no index */
 
     as_read_object(&metadata, root, "metadata");
@@ -143,12 +106,14 @@ void fact_read_node(struct fact_reader *reader, struct as_reader *root,
         .provider_id = as_read_string(&spec, "providerID"),
         .labels = labels ? labels : &no_labels,
         .is_cordoned = fact_get_bool(&spec, "unschedulable"),
-        .keep = find_keep(reader, &annotations),
+        .keep = kube_find_keep(annotations.object, reader->arena),
         .created = fact_get_time(&metadata, "creationTimestamp").at,
-        .marked_at = read_mark(&annotations),
     };
     read_taints(reader, &spec, node_out);
-    node_out->leaving |= node_out->marked_at.set ? AS_NODE_LEAVING_OURS : 0;
+    if (kube_read_mark(annotations.object, reader->arena, &mark)) {
+        node_out->marked_at = (as_maybe_time){.set = true, .at = mark.at};
+        node_out->leaving |= AS_NODE_LEAVING_OURS;
+    }
     read_readiness(&status, node_out);
     fact_add_amounts(reader, &status, "allocatable", false, &node_out->allocatable, &are_left_out);
     fact_add_amounts(reader, &status, "capacity", false, &node_out->capacity, &are_left_out);

@@ -1,72 +1,32 @@
 /*
- * Pods: see the header. What of a pod decides whether it may be evicted is as in kube_node_pods.c;
- * a unit test holds both together.
+ * Pods: see the header. What of a pod decides whether it may be evicted is as in kube_node_pods.c.
  */
 #include "kube_facts_private.h"
 
-#include "kubernetes/kube_annotations.h"
 #include <string.h>
 
-/* The kind of what controls it; "": nothing does. */
-static const char *find_controller(struct as_reader *metadata)
-{
-    static const char list[] = "ownerReferences";
-    size_t count;
-    const struct tree_value *item = fact_read_list(metadata, list, &count);
+#include <alertscaler/base/str.h>
 
-    for (size_t i = 0; i < count; i++, item = item->next) {
-        struct as_reader owner;
-        as_read_item(&owner, metadata, list, item, i);
-        if (fact_get_bool(&owner, "controller"))
-            return as_read_string(&owner, "kind");
-    }
-    return "";
-}
-
-/* Data that would be lost with the node; memory is no disk. */
-static bool is_local(struct as_reader *volume)
-{
-    struct as_reader empty;
-
-    as_read_object(&empty, volume, "emptyDir");
-    return as_read_has(volume, "hostPath") ||
-           (empty.object && !as_read_is(&empty, "medium", "Memory"));
-}
-
-static bool has_local_volume(struct as_reader *spec, const char *safe)
-{
-    static const char list[] = "volumes";
-    size_t count;
-    const struct tree_value *item = fact_read_list(spec, list, &count);
-
-    for (size_t i = 0; i < count; i++, item = item->next) {
-        struct as_reader volume;
-        as_read_item(&volume, spec, list, item, i);
-        const char *name = as_read_string(&volume, "name");
-        if (*name && is_local(&volume) && !annotation_has_name(safe, name))
-            return true;
-    }
-    return false;
-}
+#include "kubernetes/kube_annotations.h"
 
 static enum as_eviction_class get_eviction(struct as_reader *metadata, struct as_reader *spec,
                                            const char *namespace_)
 {
-    const char *controller = find_controller(metadata);
+    const char *controller = kube_find_controller(metadata->object);
     struct as_reader annotations;
 
     as_read_object(&annotations, metadata, "annotations");
-    if (as_read_has(&annotations, MIRROR_POD) || strcmp(controller, "Node") == 0)
+    if (as_read_has(&annotations, MIRROR_POD) || as_str_equal(controller, "Node"))
         return AS_EVICTION_MIRROR;
-    if (strcmp(controller, "DaemonSet") == 0 || as_read_is(&annotations, DAEMONSET_POD, "true"))
+    if (as_str_equal(controller, "DaemonSet") || as_read_is(&annotations, DAEMONSET_POD, "true"))
         return AS_EVICTION_DAEMON;
     if (as_read_is(&annotations, SAFE_TO_EVICT, "true"))
         return AS_EVICTION_ALLOWED;
     if (as_read_is(&annotations, SAFE_TO_EVICT, "false"))
         return AS_EVICTION_REFUSED;
-    if (!*controller)
+    if (!controller)
         return AS_EVICTION_UNREPLICATED;
-    if (has_local_volume(spec, as_read_string(&annotations, SAFE_LOCAL_VOLUMES)))
+    if (kube_find_local_volume(spec->object, annotations.object))
         return AS_EVICTION_LOCAL_STORAGE;
     return strcmp(namespace_, "kube-system") == 0 ? AS_EVICTION_SYSTEM : AS_EVICTION_ALLOWED;
 }

@@ -1,6 +1,8 @@
 /*
- * Amounts, in whole units: see the header. The rules are those of kubernetes/pod_requests.c, which
- * has them in fractions for other readers; a unit test holds both together.
+ * Amounts, in whole units, and what a whole pod requests: see the headers.
+ *
+ * https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/ and, for requests of the
+ * pod itself, KEP-2837.
  */
 #include "kube_facts_private.h"
 
@@ -8,12 +10,15 @@
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/observation.h>
+
+#include "pod_requests.h"
 
 #define MILLI     3
 #define SHOWN_MAX 64 /* bytes of a refused text in an error */
 
-/* Extended resources have a domain ("nvidia.com/gpu"). What else a node names (attachable volumes)
- * no pod can ask for. AS_RES_MAX: not counted. */
+/* Without facts only the first four. Extended resources have a domain ("nvidia.com/gpu"). What else
+ * a node names (attachable volumes) no pod can ask for. AS_RES_MAX: not counted. */
 static int find_index(struct fact_reader *reader, const char *name)
 {
     static const char *const names[] = {
@@ -26,7 +31,7 @@ static int find_index(struct fact_reader *reader, const char *name)
         if (strcmp(names[i], name) == 0)
             return (int)i;
     }
-    return strchr(name, '/') || as_str_starts_with(name, "hugepages-")
+    return reader->facts && (strchr(name, '/') || as_str_starts_with(name, "hugepages-"))
                ? as_cluster_facts_name_resource(reader->facts, name)
                : AS_RES_MAX;
 }
@@ -96,11 +101,12 @@ static void raise_to(struct as_resources *most, const struct as_resources *sums)
 }
 
 /* An init container runs beside the sidecars that stand before it. */
-static void read_init_containers(struct fact_reader *reader, struct as_reader *spec,
-                                 struct as_resources *sidecars, struct as_resources *most,
-                                 unsigned *unchecked)
+static uint32_t read_init_containers(struct fact_reader *reader, struct as_reader *spec,
+                                     struct as_resources *sidecars, struct as_resources *most,
+                                     unsigned *unchecked)
 {
     static const char list[] = "initContainers";
+    uint32_t named = 0;
     size_t count;
     const struct tree_value *item = fact_read_list(spec, list, &count);
 
@@ -108,36 +114,57 @@ static void read_init_containers(struct fact_reader *reader, struct as_reader *s
         struct as_resources sums = *sidecars;
         struct as_reader container;
         as_read_item(&container, spec, list, item, i);
-        add_requests(reader, &container, &sums, unchecked);
+        named |= add_requests(reader, &container, &sums, unchecked);
         if (as_read_is(&container, "restartPolicy", "Always"))
             *sidecars = sums;
         raise_to(most, &sums);
     }
+    return named;
 }
 
-void fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
-                        struct as_pod_shape *shape)
+uint32_t fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
+                            struct as_pod_shape *shape)
 {
     static const char list[] = "containers";
     struct as_resources most = {{0}}, sums = {{0}}, own = {{0}};
     bool are_left_out = false;
     size_t count;
 
-    read_init_containers(reader, spec, &sums, &most, &shape->unchecked);
+    uint32_t named = read_init_containers(reader, spec, &sums, &most, &shape->unchecked);
     const struct tree_value *item = fact_read_list(spec, list, &count);
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_reader container;
         as_read_item(&container, spec, list, item, i);
-        add_requests(reader, &container, &sums, &shape->unchecked);
+        named |= add_requests(reader, &container, &sums, &shape->unchecked);
     }
     raise_to(&most, &sums);
-    const uint32_t named = add_requests(reader, spec, &own, &shape->unchecked);
+    const uint32_t of_pod = add_requests(reader, spec, &own, &shape->unchecked);
     for (int i = 0; i < AS_RES_MAX; i++) {
-        if (named & UINT32_C(1) << i)
+        if (of_pod & UINT32_C(1) << i)
             most.amount[i] = own.amount[i];
     }
-    fact_add_amounts(reader, spec, "overhead", true, &most, &are_left_out);
+    named |= of_pod | fact_add_amounts(reader, spec, "overhead", true, &most, &are_left_out);
     shape->unchecked |= are_left_out ? AS_UNCHECKED_RESOURCES : 0;
     most.amount[AS_RES_PODS] = 1;
     shape->requests = most;
+    return named;
+}
+
+void pod_requests_read(struct as_reader *spec, double absent, double requests_out[])
+{
+    static const struct {
+        int index;
+        double unit;
+    } rows[AS_RESOURCE_COUNT] = {
+        [AS_RESOURCE_CPU] = {AS_RES_CPU, 1000},
+        [AS_RESOURCE_MEMORY] = {AS_RES_MEMORY, 1},
+    };
+    struct fact_reader reader = {.facts = NULL};
+    struct as_pod_shape shape = {.unchecked = 0};
+    const uint32_t named = fact_read_requests(&reader, spec, &shape);
+
+    for (int i = 0; i < AS_RESOURCE_COUNT; i++)
+        requests_out[i] = named & UINT32_C(1) << rows[i].index
+                              ? (double)shape.requests.amount[rows[i].index] / rows[i].unit
+                              : absent;
 }

@@ -4,7 +4,6 @@
 #include <alertscaler/wire/kube_facts.h>
 
 #include <errno.h>
-#include <string.h>
 
 #include <alertscaler/wire/kubernetes_pods.h>
 

@@ -55,9 +55,9 @@ void fact_read_selector(struct fact_reader *reader, struct as_reader *selector,
  * there is no index for a name. */
 uint32_t fact_add_amounts(struct fact_reader *reader, struct as_reader *parent, const char *name,
                           bool round_up, struct as_resources *sums, bool *are_left_out);
-/* What the whole pod asks for. */
-void fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
-                        struct as_pod_shape *shape);
+/* What the whole pod asks for. Returns a bit for each index that is named. */
+uint32_t fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
+                            struct as_pod_shape *shape);
 
 /* Affinity, spreading, volumes, claims, tolerations and ports; needs namespace and labels. */
 void fact_read_placing(struct fact_reader *reader, struct as_reader *spec,

@@ -103,6 +103,11 @@ static inline bool tree_is(const struct tree_value *value, enum tree_kind kind)
     return value && value->kind == kind;
 }
 
+static inline bool tree_is_true(const struct tree_value *value)
+{
+    return tree_is(value, TREE_BOOLEAN) && value->boolean;
+}
+
 /* The first item; NULL: none, or no array. */
 static inline const struct tree_value *tree_get_first(const struct tree_value *value)
 {

@@ -4,7 +4,6 @@
 #include "reader.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

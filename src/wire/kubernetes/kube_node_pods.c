@@ -8,7 +8,6 @@
 #include <alertscaler/wire/kube_nodes.h>
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +17,16 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "facts/pod_requests.h"
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
-#include "pod_requests.h"
 #include "json/reader.h"
 
 #define NAMESPACE_MAX 63
 #define BLOCKING_SIZE 640
 
 /* Fates */
-
-/* The kind of its controller; NULL: none. */
-static const char *find_controller(const struct tree_value *metadata)
-{
-    const struct tree_value *owner = tree_get_first(tree_find(metadata, "ownerReferences"));
-    for (; owner; owner = owner->next) {
-        const struct tree_value *controls = tree_find(owner, "controller");
-        if (tree_is(controls, TREE_BOOLEAN) && controls->boolean)
-            return tree_find_text(owner, "kind");
-    }
-    return NULL;
-}
 
 static bool is_finished(const struct tree_value *status)
 {
@@ -50,7 +37,7 @@ static bool is_finished(const struct tree_value *status)
 static bool stays(const struct tree_value *metadata, const struct tree_value *annotations,
                   const struct tree_value *status)
 {
-    const char *controller = find_controller(metadata);
+    const char *controller = kube_find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
            as_str_equal(tree_find_text(annotations, DAEMONSET_POD), "true") ||
            tree_find(annotations, MIRROR_POD) || is_finished(status);
@@ -66,42 +53,19 @@ static enum as_kube_pod_fate get_fate(const struct tree_value *metadata,
     return deleted_at && deleted_at->kind != TREE_NULL ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
 }
 
-/* Data that would be lost with the node; memory does not count. */
-static bool is_local(const struct tree_value *volume)
-{
-    const struct tree_value *empty = tree_find(volume, "emptyDir");
-    if (tree_is(tree_find(volume, "hostPath"), TREE_OBJECT))
-        return true;
-    return tree_is(empty, TREE_OBJECT) && !as_str_equal(tree_find_text(empty, "medium"), "Memory");
-}
-
-/* The name of a volume that forbids eviction; NULL: none. */
-static const char *find_local_volume(const struct tree_value *spec,
-                                     const struct tree_value *annotations)
-{
-    const char *safe = tree_find_text(annotations, SAFE_LOCAL_VOLUMES);
-    const struct tree_value *volume = tree_get_first(tree_find(spec, "volumes"));
-    for (; volume; volume = volume->next) {
-        const char *name = tree_find_text(volume, "name");
-        if (name && is_local(volume) && !annotation_has_name(safe, name))
-            return name;
-    }
-    return NULL;
-}
-
 static const char *explain_blocking(const struct as_kube_node_pod *pod,
                                     const struct tree_value *metadata,
                                     const struct tree_value *spec,
                                     const struct tree_value *annotations, struct as_arena *arena)
 {
     const char *safe = tree_find_text(annotations, SAFE_TO_EVICT);
-    const char *volume = find_local_volume(spec, annotations);
+    const char *volume = kube_find_local_volume(spec, annotations);
     char text[BLOCKING_SIZE], why[384];
     if (as_str_equal(safe, "true"))
         return NULL;
     if (as_str_equal(safe, "false"))
         snprintf(why, sizeof(why), "it is annotated " SAFE_TO_EVICT ": \"false\"");
-    else if (!find_controller(metadata))
+    else if (!kube_find_controller(metadata))
         snprintf(why, sizeof(why),
                  "no controller would make it anew (" SAFE_TO_EVICT ": \"true\" allows it)");
     else if (volume)
@@ -137,16 +101,6 @@ static void read_gone_at(const struct tree_value *metadata, as_maybe_time *gone_
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
 }
 
-/* A resource that is not requested counts as 0. */
-static int read_requests(const struct tree_value *spec, double requests[], struct as_error *error)
-{
-    double read[AS_RESOURCE_COUNT];
-    int status = pod_requests_read(spec, read, error);
-    for (int i = 0; !status && i < AS_RESOURCE_COUNT; i++)
-        requests[i] = isnan(read[i]) ? 0 : read[i];
-    return status;
-}
-
 static int read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
                      struct as_kube_node_pod *pod)
 {
@@ -162,9 +116,9 @@ static int read_body(struct as_reader *root, struct as_reader *metadata, struct 
     if (pod->fate == AS_KUBE_POD_EVICT)
         pod->blocking =
             explain_blocking(pod, metadata->object, spec.object, annotations.object, arena);
-    return is_finished(status.object)
-               ? 0
-               : read_requests(spec.object, pod->requests, root->place.error);
+    if (!is_finished(status.object))
+        pod_requests_read(&spec, 0, pod->requests);
+    return as_read_result(root);
 }
 
 static int take_pod(void *context, const struct tree_value *item, struct as_error *error)

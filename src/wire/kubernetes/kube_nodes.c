@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,13 +23,6 @@
 #include "kube_list.h"
 #include "kube_object.h"
 #include "json/json_dump.h"
-
-/* Annotations that forbid removal, as Cluster Autoscaler and Escalator document theirs. */
-static const char *const keeping[] = {
-    KEEP_CLUSTER_AUTOSCALER,
-    KEEP_OURS,
-    KEEP_ESCALATOR,
-};
 
 /* The second was used before Kubernetes 1.17. */
 static const char *const zone_labels[] = {
@@ -82,45 +74,6 @@ static void read_allocatable(const struct tree_value *status, double allocatable
     }
 }
 
-#define VALUE_SHOWN_MAX 64 /* bytes */
-
-static const char *find_keep(const struct tree_value *annotations, struct as_arena *arena)
-{
-    char text[192];
-    for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++) {
-        const char *value = tree_find_text(annotations, keeping[i]);
-        if (as_str_is_empty(value) ||
-            (strcmp(value, "true") != 0 && strcmp(keeping[i], KEEP_ESCALATOR) != 0))
-            continue;
-        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keeping[i],
-                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
-        return as_arena_strdup(arena, text);
-    }
-    return NULL;
-}
-
-/* False if there is no valid mark. */
-static bool read_mark(const struct tree_value *annotations, struct as_arena *arena,
-                      struct as_kube_node_mark *mark)
-{
-    const char *text = tree_find_text(annotations, AS_NODE_MARK_ANNOTATION);
-    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
-    if (!text || tree_load(&tree, text, strlen(text), NULL) < 0)
-        return false;
-    const char *owner = tree_find_text(tree.root, "owner");
-    const char *decision = tree_find_text(tree.root, "decision");
-    const char *at = tree_find_text(tree.root, "at");
-    if (!owner || !decision || !at || as_wall_time_parse(at, strlen(at), &mark->at) < 0)
-        return false;
-    mark->owner = as_arena_strdup(arena, owner);
-    mark->decision = as_arena_strdup(arena, decision);
-    const char *target = tree_find_text(tree.root, "target");
-    mark->target = as_arena_strdup(arena, target ? target : "");
-    const struct tree_value *cordoned = tree_find(tree.root, "cordoned");
-    mark->has_cordoned = tree_is(cordoned, TREE_BOOLEAN) && cordoned->boolean;
-    return true;
-}
-
 static void read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
                       struct as_kube_node *node)
 {
@@ -134,8 +87,8 @@ static void read_body(struct as_reader *root, struct as_reader *metadata, struct
     node->zone = find_zone(tree_find(metadata->object, "labels"), arena);
     node->created = read_created(metadata->object);
     node->is_ready = is_ready(status.object);
-    node->is_marked = read_mark(annotations.object, arena, &node->mark);
-    node->keep = find_keep(annotations.object, arena);
+    node->is_marked = kube_read_mark(annotations.object, arena, &node->mark);
+    node->keep = kube_find_keep(annotations.object, arena);
     read_allocatable(status.object, node->allocatable);
 }
 

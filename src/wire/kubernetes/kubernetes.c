@@ -97,7 +97,6 @@ static struct as_kube_resources *decode_entries(const struct tree_value *entries
     struct as_kube_resources *list = as_xcalloc(1, sizeof(*list));
     list->items = as_xcalloc(entries->size, sizeof(*list->items));
     for (const struct tree_value *entry = entries->first; entry; entry = entry->next) {
-        const struct tree_value *namespaced = tree_find(entry, "namespaced");
         const char *name = tree_find_text(entry, "name");
         const char *kind = tree_find_text(entry, "kind");
         if (as_str_is_empty(name) || as_str_is_empty(kind) || strchr(name, '/'))
@@ -105,7 +104,7 @@ static struct as_kube_resources *decode_entries(const struct tree_value *entries
         struct as_kube_resource *resource = &list->items[list->count++];
         resource->plural = as_xstrdup(name);
         resource->kind = as_xstrdup(kind);
-        resource->is_namespaced = tree_is(namespaced, TREE_BOOLEAN) && namespaced->boolean;
+        resource->is_namespaced = tree_is_true(tree_find(entry, "namespaced"));
         find_scale_version(entries, resource, list_version);
     }
     return list;

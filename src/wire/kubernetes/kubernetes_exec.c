@@ -5,7 +5,6 @@
 #include <alertscaler/wire/kubernetes.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>

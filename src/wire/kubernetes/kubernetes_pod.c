@@ -5,14 +5,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "facts/pod_requests.h"
 #include "kube_object.h"
-#include "pod_requests.h"
 #include "json/reader.h"
 
 #define SHOWN_MAX 32 /* bytes of a refused text in an error */
@@ -166,9 +165,9 @@ static int read_pod_level(const struct tree_value *spec, struct as_pod_seen *pod
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(limits[i]))
             pod->limits[i] = limits[i];
-    return requests.object && requests.object->size > 0
-               ? pod_requests_read(spec, pod->requests, error)
-               : 0;
+    if (requests.object && requests.object->size > 0)
+        pod_requests_read(&reader, NAN, pod->requests);
+    return as_read_result(&reader);
 }
 
 static int read_spec(const struct tree_value *spec, struct as_pod_seen *pod, struct as_error *error)

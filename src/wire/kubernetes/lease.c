@@ -3,7 +3,6 @@
  */
 #include <alertscaler/wire/lease.h>
 
-#include <errno.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>

@@ -3,7 +3,6 @@
  */
 #include <alertscaler/wire/lock_lease.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

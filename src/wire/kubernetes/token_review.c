@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -92,7 +91,7 @@ int as_token_review_decode(const char *json, size_t size, const char *const *aud
         as_error_set(error, "status.authenticated: expected true or false");
         return -EBADMSG;
     }
-    if (!authenticated || !authenticated->boolean) { /* false is omitted */
+    if (!tree_is_true(authenticated)) { /* false is omitted */
         use(context, &(struct as_reviewed){.authenticated = false});
         return 0;
     }

@@ -339,7 +339,7 @@ Test(kubernetes_pods, what_is_no_pod_is_refused_by_name)
         {LIST(POD("web-1", ",\"spec\":{\"resources\":[]}")),
          "pod web-1: resources: expected an object"},
         {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("\"cpu\":1", "") "}")),
-         "pod web-1: resources: requests: cpu: no quantity"},
+         "pod web-1: resources.requests: cpu: expected a string"},
         {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("", CPU("x")) "}")),
          "pod web-1: resources: limits: cpu: no quantity: \"x\""},
         {LIST(POD("web-1", ",\"status\":{\"startTime\":\"yesterday\"}")),
