@@ -413,8 +413,7 @@ Test(drain, is_refused_where_it_may_not_be)
         {CORE("v1"),
          "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"7\"},"
          "\"spec\":{\"providerID\":\"aws:///z/i-2\"}}",
-         NULL,
-         "drain node n1: its spec.providerID is \"aws:///z/i-2\", not one of \"i-1\""},
+         NULL, "drain node n1: its spec.providerID is \"aws:///z/i-2\", not one of \"i-1\""},
         {CORE("v1"),
          NODE_WITH("n1", ",\"annotations\":{\"alertscaler.io/scale-down-disabled\":\"true\"}", "",
                    "True"),
