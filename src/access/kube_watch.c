@@ -169,17 +169,17 @@ static bool goes_back(const char *from, const char *to)
 static int take_event(struct as_kube_watch *watch, const struct as_kube_stream_event *event,
                       struct as_error *error)
 {
-    int code = 0;
+    int status = 0;
     if (goes_back(watch->version, event->resource_version)) {
         as_error_set(error, "resourceVersion goes back from %s to %s", watch->version,
                      event->resource_version);
         return -EBADMSG;
     }
     if (event->verb != AS_KUBE_BOOKMARK)
-        code = watch->listener->object(watch->context, event->verb, event->form, event->object,
-                                       event->size, error);
-    if (code)
-        return code;
+        status = watch->listener->object(watch->context, event->verb, event->form, event->object,
+                                         event->size, error);
+    if (status)
+        return status;
     snprintf(watch->version, sizeof(watch->version), "%s", event->resource_version);
     watch->fresh_at = get_now(watch);
     watch->has_told = true;
@@ -237,11 +237,11 @@ static int begin_answer(struct as_kube_watch *watch, const char *content_type)
 static bool read_part(void *context, const char *content_type, const char *bytes, size_t size)
 {
     struct as_kube_watch *watch = context;
-    int code = watch->stream ? 0 : begin_answer(watch, content_type);
-    if (code == 0)
-        code = as_kube_stream_feed(watch->stream, bytes, size, &watch->refusal);
-    watch->is_refused = code < 0;
-    return code == 0;
+    int status = watch->stream ? 0 : begin_answer(watch, content_type);
+    if (status == 0)
+        status = as_kube_stream_feed(watch->stream, bytes, size, &watch->refusal);
+    watch->is_refused = status < 0;
+    return status == 0;
 }
 
 /* ---- failures ---- */
@@ -369,10 +369,10 @@ static void end_answer(struct as_kube_watch *watch, struct as_kube_stream *strea
 {
     const bool was_list = is_listing(watch);
     struct as_error what = AS_ERROR_INIT;
-    int code = as_kube_stream_finish(stream, &what);
-    if (code == 0 && was_list) {
+    int status = as_kube_stream_finish(stream, &what);
+    if (status == 0 && was_list) {
         end_page(watch, stream);
-    } else if (code == 0) {
+    } else if (status == 0) {
         end_watch(watch);
     } else {
         if (was_list)

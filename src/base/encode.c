@@ -7,21 +7,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Computed, not looked up: so the compiler makes many at once. */
-static char get_digit(unsigned number)
-{
-    return (char)(number + (number < 10 ? '0' : 'a' - 10));
-}
-
-void as_encode_hex_digits(char *restrict digits_out, const void *restrict data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++) {
-        digits_out[2 * i] = get_digit(bytes[i] >> 4);
-        digits_out[2 * i + 1] = get_digit(bytes[i] & 15);
-    }
-}
-
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size)
 {
     char *end = as_buf_reserve(buf, 2 * size);

@@ -153,9 +153,9 @@ int as_quantity_parse_scaled(const char *text, size_t size, int scale, bool roun
     struct parts parts;
     int digits[AS_QUANTITY_MAX], count = 0;
     int64_t number = 0;
-    int code = split(text, size, &parts);
-    if (code)
-        return code;
+    int status = split(text, size, &parts);
+    if (status)
+        return status;
     for (size_t i = 0; i < parts.whole_size; i++)
         digits[count++] = parts.whole[i] - '0';
     for (size_t i = 0; i < parts.part_size; i++)

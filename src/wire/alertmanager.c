@@ -8,15 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
 #include "json/alert_reader.h"
-#include "json/json_pool.h"
-#include "json/reader.h"
 
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
@@ -136,35 +132,26 @@ static int read_alerts(struct alert_reader *reader, const struct tree_value *arr
     return 0;
 }
 
-static int decode(const char *json, size_t size, struct as_alertmanager_alerts **alerts_out,
-                  struct as_error *error)
+int as_alertmanager_decode_alerts(const char *json, size_t size,
+                                  struct as_alertmanager_alerts **alerts_out,
+                                  struct as_error *error)
 {
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
     struct alert_reader reader;
-    const struct tree_value *root;
-    int status = alert_load(&reader, hasher, json, size, &root, error);
+    int status = alert_load(&reader, &tree, hasher, json, size, error);
     if (status < 0)
         return status;
     AS_CLEANUP(as_alertmanager_alerts_free_p)
     struct as_alertmanager_alerts *alerts = as_xcalloc(1, sizeof(*alerts));
     alerts->arena = AS_ARENA_INIT;
-    status = read_alerts(&reader, root, alerts);
+    status = read_alerts(&reader, tree.root, alerts);
     if (status < 0)
         return status;
     *alerts_out = alerts;
     alerts = NULL;
     return 0;
-}
-
-int as_alertmanager_decode_alerts(const char *json, size_t size,
-                                  struct as_alertmanager_alerts **alerts_out,
-                                  struct as_error *error)
-{
-    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
-    int status = decode(json, size, alerts_out, error);
-    json_pool_leave();
-    return status;
 }
 
 struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanager_alerts *alerts)
@@ -275,12 +262,11 @@ void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t l
 void as_alertmanager_decode_error(const char *json, size_t size,
                                   char text_out[AS_ALERTMANAGER_ERROR_SIZE])
 {
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
     const char *text = NULL;
-    json_t *root;
-    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
-    root = json_loadb(json, size, JSON_DECODE_ANY, NULL);
-    if (root)
-        text = json_is_string(root) ? json_string_value(root) : as_json_find_text(root, "message");
+    tree.is_any = true;
+    if (tree_load(&tree, json, size, NULL) == 0)
+        text =
+            tree_is(tree.root, TREE_TEXT) ? tree.root->text : tree_find_text(tree.root, "message");
     as_str_copy_line(text ? text : "", text_out, AS_ALERTMANAGER_ERROR_SIZE);
-    json_pool_leave();
 }

@@ -2,7 +2,6 @@
  * Reads the action of a proposal: as in rule files, but without the source of its value, which is
  * in the proposal.
  */
-#include <string.h>
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/number.h>
@@ -14,20 +13,19 @@
 static void decode_amount(struct as_reader *reader, int64_t milli_percent_max,
                           struct as_amount *amount)
 {
-    const json_t *by = json_object_get(reader->object, "by");
+    const struct tree_value *by = tree_find(reader->object, "by");
 
     amount->at_least = 1;
-    if (!json_is_string(by)) {
+    if (!tree_is(by, TREE_TEXT)) {
         as_read_require(reader, "by");
-        if (!json_is_integer(by))
+        if (!tree_is(by, TREE_INTEGER))
             as_read_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
         as_read_i64(reader, "by", 0, INT64_MAX, &amount->size);
         return;
     }
     (void)as_read_any(reader, "by");
     amount->is_percent = true;
-    if (as_number_parse_percent(json_string_value(by), &amount->milli_percent) != 0 ||
-        amount->milli_percent < 0)
+    if (as_number_parse_percent(by->text, &amount->milli_percent) != 0 || amount->milli_percent < 0)
         as_read_fail(reader, "by", "expected an integer or a percentage as \"50%%\"");
     if (amount->milli_percent > milli_percent_max)
         as_read_fail(reader, "by", "expected at most 100%%: nothing can lose more");
@@ -89,16 +87,16 @@ static void decode_steps(struct as_reader *reader, struct as_arena *arena,
                          const struct step_rules *rules, struct as_action *action)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, "steps", &count);
+    const struct tree_value *at = as_read_list(reader, "steps", &count);
 
     if (count == 0 || count > AS_STEPS_MAX) {
         as_read_fail(reader, "steps", "expected 1 to %d steps", AS_STEPS_MAX);
         return;
     }
     struct as_step *steps = as_arena_alloc(arena, count, sizeof(*steps));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_read_item(&item, reader, "steps", list, i);
+        as_read_item(&item, reader, "steps", at, i);
         decode_step(&item, rules, &steps[i]);
     }
     action->steps = steps;
@@ -152,7 +150,7 @@ static void decode_scale_to(struct as_reader *reader, struct as_arena *arena, in
     const char *name = as_action_kind_get_word(action->kind);
     struct as_reader body;
 
-    if (version < 2 || !json_is_object(json_object_get(reader->object, name))) {
+    if (version < 2 || !tree_is(tree_find(reader->object, name), TREE_OBJECT)) {
         as_read_i64(reader, name, 0, INT64_MAX, &action->size);
         return;
     }

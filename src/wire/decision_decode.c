@@ -1,11 +1,9 @@
 /*
  * Reads decision inputs (docs/decision.md). Defaults are set first, given values replace them.
- * The result keeps nothing of the JSON document, so that jansson's tree of a text can be in the
- * pool.
+ * The result keeps nothing of the JSON document.
  */
 #include <alertscaler/wire/decision.h>
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +12,10 @@
 
 #include "decision_private.h"
 #include "decision_survey.h"
-#include "json/json_pool.h"
+#include "json/json_dump.h"
 
-#define CORES_MAX 1000000000 /* of all nodes */
+#define CORES_MAX 1000000000        /* of all nodes */
+#define INPUT_MAX ((size_t)1 << 30) /* bytes of a parsed value as text */
 
 struct decoder {
     struct as_decide_document *document;
@@ -48,18 +47,18 @@ static const struct as_bounds_config default_config = {
 static void decode_policies(struct as_reader *reader, struct as_scaling_rules *rules)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, "policies", &count);
+    const struct tree_value *at = as_read_list(reader, "policies", &count);
 
-    if (!list)
+    if (!as_read_has(reader, "policies"))
         return;
     if (count == 0 || count > AS_POLICIES_MAX) {
         as_read_fail(reader, "policies", "expected 1 to %d policies", AS_POLICIES_MAX);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_policy *policy = &rules->policies[i];
         struct as_reader item;
-        as_read_item(&item, reader, "policies", list, i);
+        as_read_item(&item, reader, "policies", at, i);
         as_read_require(&item, "type");
         as_read_require(&item, "value");
         as_read_require(&item, "periodSeconds");
@@ -154,7 +153,7 @@ static void decode_ready(struct as_reader *reader, enum as_tristate *ready)
 {
     bool is_ready = *ready == AS_TRUE;
 
-    if (json_is_null(json_object_get(reader->object, "ready"))) {
+    if (tree_is(tree_find(reader->object, "ready"), TREE_NULL)) {
         (void)as_read_any(reader, "ready");
         *ready = AS_UNKNOWN;
         return;
@@ -191,14 +190,14 @@ static void decode_pods(struct decoder *decoder, struct as_reader *observed)
 {
     struct as_decide_input *input = &decoder->document->input;
     size_t count;
-    const json_t *list = as_read_list(observed, "pods", &count);
+    const struct tree_value *at = as_read_list(observed, "pods", &count);
 
-    if (!list)
+    if (!as_read_has(observed, "pods"))
         return;
     struct as_pod *pods = as_arena_alloc(decoder->arena, count, sizeof(*pods));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_read_item(&item, observed, "pods", list, i);
+        as_read_item(&item, observed, "pods", at, i);
         decode_pod(decoder, &item, &pods[i]);
     }
     if (count > 1)
@@ -293,21 +292,21 @@ static void decode_events(struct decoder *decoder, struct as_reader *history)
 {
     struct as_decide_input *input = &decoder->document->input;
     size_t count;
-    const json_t *list = as_read_list(history, "scale_events", &count);
+    const struct tree_value *at = as_read_list(history, "scale_events", &count);
 
-    if (!list)
+    if (!at)
         return;
     struct as_scale_event *events = as_arena_alloc(decoder->arena, count, sizeof(*events));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_maybe_time at = {.set = false};
-        as_read_item(&item, history, "scale_events", list, i);
+        as_maybe_time when = {.set = false};
+        as_read_item(&item, history, "scale_events", at, i);
         as_read_require(&item, "at");
         as_read_require(&item, "change");
-        as_read_time(&item, "at", &at);
+        as_read_time(&item, "at", &when);
         as_read_i32(&item, "change", -AS_SIZE_MAX, &events[i].change);
         as_read_end(&item);
-        events[i].at = at.at;
+        events[i].at = when.at;
     }
     if (count > 1)
         qsort(events, count, sizeof(*events), compare_events);
@@ -326,21 +325,21 @@ static void decode_recommendations(struct decoder *decoder, struct as_reader *hi
 {
     struct as_decide_input *input = &decoder->document->input;
     size_t count;
-    const json_t *list = as_read_list(history, "recommendations", &count);
+    const struct tree_value *at = as_read_list(history, "recommendations", &count);
 
-    if (!list)
+    if (!at)
         return;
     struct as_recommendation *old = as_arena_alloc(decoder->arena, count, sizeof(*old));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_maybe_time at = {.set = false};
-        as_read_item(&item, history, "recommendations", list, i);
+        as_maybe_time when = {.set = false};
+        as_read_item(&item, history, "recommendations", at, i);
         as_read_require(&item, "at");
         as_read_require(&item, "replicas");
-        as_read_time(&item, "at", &at);
+        as_read_time(&item, "at", &when);
         as_read_i32(&item, "replicas", 0, &old[i].replicas);
         as_read_end(&item);
-        old[i].at = at.at;
+        old[i].at = when.at;
     }
     if (count > 1)
         qsort(old, count, sizeof(*old), compare_recommendations);
@@ -388,15 +387,15 @@ static void decode_samples(struct decoder *decoder, struct as_reader *reader,
                            struct as_proposal *proposal)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, "samples", &count);
+    const struct tree_value *at = as_read_list(reader, "samples", &count);
 
-    if (!list)
+    if (!as_read_has(reader, "samples"))
         return;
     struct as_sample *samples = as_arena_alloc(decoder->arena, count, sizeof(*samples));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
         samples[i].pod = "";
-        as_read_item(&item, reader, "samples", list, i);
+        as_read_item(&item, reader, "samples", at, i);
         as_read_require(&item, "value");
         decision_read_text(&item, "pod", decoder->arena, &samples[i].pod);
         as_read_double(&item, "value", &samples[i].value);
@@ -424,7 +423,7 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
         as_read_double(reader, "value", &proposal->value);
     else
         (void)as_read_any(reader, "value");
-    proposal->needs_news = version >= 2 && json_object_get(reader->object, "reported");
+    proposal->needs_news = version >= 2 && tree_find(reader->object, "reported");
     if (proposal->needs_news)
         as_read_time(reader, "reported", &proposal->reported);
     decision_read_text(reader, "rule", decoder->arena, &proposal->rule);
@@ -451,11 +450,11 @@ static void decode_proposals(struct decoder *decoder, struct as_reader *root)
     size_t count;
 
     as_read_require(root, "proposals");
-    const json_t *list = as_read_list(root, "proposals", &count);
+    const struct tree_value *at = as_read_list(root, "proposals", &count);
     struct as_proposal *proposals = as_arena_alloc(decoder->arena, count, sizeof(*proposals));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_read_item(&item, root, "proposals", list, i);
+        as_read_item(&item, root, "proposals", at, i);
         decode_proposal(decoder, &item, &proposals[i]);
     }
     document->input.proposals = proposals;
@@ -463,7 +462,8 @@ static void decode_proposals(struct decoder *decoder, struct as_reader *root)
     document->results = as_arena_alloc(decoder->arena, count, sizeof(*document->results));
 }
 
-static int decode_root(struct decoder *decoder, const json_t *value, struct as_error *error)
+static int decode_root(struct decoder *decoder, const struct tree_value *value,
+                       struct as_error *error)
 {
     struct as_decide_input *input = &decoder->document->input;
     struct as_reader root;
@@ -489,14 +489,18 @@ static int decode_root(struct decoder *decoder, const json_t *value, struct as_e
     return as_read_result(&root);
 }
 
-int as_decision_decode_input_value(const struct json_t *value,
-                                   struct as_decide_document **document_out, struct as_error *error)
+int as_decision_decode_input(const char *json, size_t size,
+                             struct as_decide_document **document_out, struct as_error *error)
 {
-    AS_CLEANUP(as_decide_document_free_p)
-    struct as_decide_document *document = as_xcalloc(1, sizeof(*document));
-    struct decoder decoder = {.document = document, .arena = &document->arena};
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
 
-    int status = decode_root(&decoder, value, error);
+    int status = tree_load(&tree, json, size, error);
+    if (status)
+        return status;
+    document = as_xcalloc(1, sizeof(*document));
+    struct decoder decoder = {.document = document, .arena = &document->arena};
+    status = decode_root(&decoder, tree.root, error);
     if (status)
         return status;
     *document_out = document;
@@ -504,20 +508,14 @@ int as_decision_decode_input_value(const struct json_t *value,
     return 0;
 }
 
-int as_decision_decode_input(const char *json, size_t size,
-                             struct as_decide_document **document_out, struct as_error *error)
+int as_decision_decode_input_value(const struct json_t *value,
+                                   struct as_decide_document **document_out, struct as_error *error)
 {
-    json_error_t problem;
-    int status = -EBADMSG;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT_OPEN(INPUT_MAX);
 
-    json_pool_enter(SIZE_MAX); /* the caller limits `size` */
-    const json_t *value = json_loadb(json, size, JSON_REJECT_DUPLICATES, &problem);
-    if (value)
-        status = as_decision_decode_input_value(value, document_out, error);
-    else
-        as_error_set(error, "not JSON: column %d: %s", problem.column, problem.text);
-    json_pool_leave();
-    return status;
+    as_json_dump(value, &text);
+    int status = as_buf_check(&text);
+    return status ? status : as_decision_decode_input(text.data, text.size, document_out, error);
 }
 
 struct as_decide_document *as_decide_document_free(struct as_decide_document *document)

@@ -5,7 +5,6 @@
  */
 #include "decision_survey.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +131,7 @@ static void read_unneeded_config(struct as_reader *parent, struct as_unneeded_co
                                             .unready_for_us = 20 * AS_US_PER_MIN};
     as_read_object(&reader, parent, "unneeded");
     as_read_seconds(&reader, "for", &unneeded->for_us);
-    if (json_is_null(json_object_get(reader.object, "unready_for"))) {
+    if (tree_is(tree_find(reader.object, "unready_for"), TREE_NULL)) {
         (void)as_read_any(&reader, "unready_for");
         unneeded->unready_for_us = AS_UNREADY_NEVER;
     } else {
@@ -201,17 +200,17 @@ static void read_group(struct as_reader *reader, struct survey_reader *survey,
 void decision_read_groups(struct as_reader *observed, struct survey_reader *survey)
 {
     size_t count;
-    const json_t *list = as_read_list(observed, "groups", &count);
+    const struct tree_value *at = as_read_list(observed, "groups", &count);
 
     if (count > DECISION_GROUPS_MAX) {
         as_read_fail(observed, "groups", "more than %d", DECISION_GROUPS_MAX);
         return;
     }
     struct as_survey_group *groups = as_arena_alloc(survey->arena, count, sizeof(*groups));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
-        as_read_item(&item, observed, "groups", list, i);
+        as_read_item(&item, observed, "groups", at, i);
         read_group(&item, survey, &groups[i]);
     }
     survey->survey->groups = groups;
@@ -246,13 +245,13 @@ static void read_count(struct as_reader *reader, const char *name, uint64_t *cou
 static void read_budgets(struct as_reader *observed, struct survey_reader *reader)
 {
     size_t count;
-    const json_t *list = as_read_list(observed, "budgets", &count);
+    const struct tree_value *at = as_read_list(observed, "budgets", &count);
     struct as_survey_budget *budgets = as_arena_alloc(reader->arena, count, sizeof(*budgets));
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
-        as_read_item(&item, observed, "budgets", list, i);
+        as_read_item(&item, observed, "budgets", at, i);
         as_read_require(&item, "name");
         decision_read_text(&item, "name", reader->arena, &budgets[i].name);
         as_read_i32(&item, "allowed", INT32_MIN, &budgets[i].allowed);
@@ -316,14 +315,14 @@ static int compare_unneeded(const void *a, const void *b)
 static void read_unneeded(struct as_reader *history, struct survey_reader *reader)
 {
     size_t count;
-    const json_t *list = as_read_list(history, "unneeded", &count);
+    const struct tree_value *at = as_read_list(history, "unneeded", &count);
     struct as_unneeded *unneeded = as_arena_alloc(reader->arena, count, sizeof(*unneeded));
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
         unneeded[i].node = "";
-        as_read_item(&item, history, "unneeded", list, i);
+        as_read_item(&item, history, "unneeded", at, i);
         as_read_require(&item, "node");
         decision_read_text(&item, "node", reader->arena, &unneeded[i].node);
         as_read_time(&item, "since", &unneeded[i].since);
@@ -343,28 +342,28 @@ static void read_unneeded(struct as_reader *history, struct survey_reader *reade
 static void read_asked(struct as_reader *history, struct survey_reader *reader)
 {
     size_t count;
-    const json_t *list = as_read_list(history, "asked", &count);
+    const struct tree_value *at = as_read_list(history, "asked", &count);
 
     if (count > AS_ASKED_MAX) {
         as_read_fail(history, "asked", "more than %d", AS_ASKED_MAX);
         return;
     }
     struct as_asked *asked = as_arena_alloc(reader->arena, count, sizeof(*asked));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
-        as_maybe_time at = {.set = false};
+        as_maybe_time when = {.set = false};
 
-        as_read_item(&item, history, "asked", list, i);
+        as_read_item(&item, history, "asked", at, i);
         as_read_require(&item, "at");
         as_read_require(&item, "group");
         as_read_require(&item, "shape");
         as_read_require(&item, "template");
-        as_read_time(&item, "at", &at);
+        as_read_time(&item, "at", &when);
         decision_read_text(&item, "group", reader->arena, &asked[i].group);
         as_read_bool(&item, "in_vain", &asked[i].is_in_vain);
         asked[i].shape = decision_read_hex(&item, "shape");
         asked[i].template_ = decision_read_hex(&item, "template");
-        asked[i].at = at.at;
+        asked[i].at = when.at;
         as_read_end(&item);
     }
     reader->survey->asked = asked;

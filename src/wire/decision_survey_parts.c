@@ -17,21 +17,17 @@ void decision_read_amounts(struct as_reader *reader, const char *name,
                            const struct survey_reader *survey, struct as_resources *amounts_out)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, name, &count);
+    const struct tree_value *at = as_read_list(reader, name, &count);
 
     if (count > survey->survey->resources.count) {
         as_read_fail(reader, name, "more amounts than resources");
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        const json_t *item = json_array_get(list, i);
-        const json_int_t amount = json_integer_value(item);
-
-        if (!json_is_integer(item) || amount < -AS_RES_AMOUNT_MAX || amount > AS_RES_AMOUNT_MAX) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
+        if (!tree_get_i64(at, -AS_RES_AMOUNT_MAX, AS_RES_AMOUNT_MAX, &amounts_out->amount[i])) {
             as_read_fail(reader, name, "[%zu]: expected an integer from -2^62 to 2^62", i);
             return;
         }
-        amounts_out->amount[i] = amount;
     }
 }
 
@@ -49,12 +45,12 @@ const char *const *decision_read_texts(struct as_reader *reader, const char *nam
                                        struct as_arena *arena, size_t *count_out)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, name, &count);
+    const struct tree_value *at = as_read_list(reader, name, &count);
     const char **texts = as_arena_alloc(arena, count, sizeof(*texts));
 
     *count_out = 0;
-    for (size_t i = 0; i < count; i++) {
-        texts[i] = as_arena_strdup(arena, json_string_value(json_array_get(list, i)));
+    for (size_t i = 0; i < count; i++, at = at->next) {
+        texts[i] = as_arena_strdup(arena, tree_get_text(at));
         if (!texts[i]) {
             as_read_fail(reader, name, "[%zu]: expected a string", i);
             return texts;
@@ -70,17 +66,16 @@ const struct as_labels *decision_read_labels(struct as_reader *reader, const cha
     static const struct as_labels none = {.count = 0};
     struct as_reader object;
     const struct as_labels *labels = &none;
-    const char *key;
-    json_t *value;
     size_t count = 0;
 
     as_read_object(&object, reader, name);
-    struct as_label *pairs = as_arena_alloc(arena, json_object_size(object.object), sizeof(*pairs));
-    json_object_foreach((json_t *)object.object, key, value)
-    {
-        pairs[count] = (struct as_label){.name = key, .value = json_string_value(value)};
+    struct as_label *pairs =
+        as_arena_alloc(arena, object.object ? object.object->size : 0, sizeof(*pairs));
+    for (const struct tree_value *member = object.object ? object.object->first : NULL; member;
+         member = member->next) {
+        pairs[count] = (struct as_label){.name = member->name, .value = tree_get_text(member)};
         if (!pairs[count++].value) {
-            as_read_fail(&object, key, "expected a string");
+            as_read_fail(&object, member->name, "expected a string");
             return &none;
         }
     }
@@ -92,14 +87,14 @@ const struct as_labels *decision_read_labels(struct as_reader *reader, const cha
 const struct as_taint *decision_read_taints(struct as_reader *reader, struct as_arena *arena,
                                             size_t *count_out)
 {
-    const json_t *list = as_read_list(reader, "taints", count_out);
+    const struct tree_value *at = as_read_list(reader, "taints", count_out);
     struct as_taint *taints = as_arena_alloc(arena, *count_out, sizeof(*taints));
 
-    for (size_t i = 0; i < *count_out; i++) {
+    for (size_t i = 0; i < *count_out; i++, at = at->next) {
         struct as_reader item;
 
         taints[i] = (struct as_taint){.key = "", .value = ""};
-        as_read_item(&item, reader, "taints", list, i);
+        as_read_item(&item, reader, "taints", at, i);
         as_read_require(&item, "key");
         as_read_require(&item, "effect");
         decision_read_text(&item, "key", arena, &taints[i].key);
@@ -112,13 +107,15 @@ const struct as_taint *decision_read_taints(struct as_reader *reader, struct as_
 }
 
 /* False: it is no pair of an index and a count. */
-static bool read_pair(const json_t *pair, size_t shape_count, struct as_survey_pods *pods)
+static bool read_pair(const struct tree_value *pair, size_t shape_count,
+                      struct as_survey_pods *pods)
 {
-    const json_t *shape = json_array_get(pair, 0), *count = json_array_get(pair, 1);
-    const json_int_t index = json_integer_value(shape), number = json_integer_value(count);
+    const struct tree_value *shape = tree_get_first(pair);
+    int64_t index, number;
 
-    if (json_array_size(pair) != 2 || !json_is_integer(shape) || !json_is_integer(count) ||
-        index < 0 || (uint64_t)index >= shape_count || number < 1 || number > UINT32_MAX)
+    if (!tree_is(pair, TREE_ARRAY) || pair->size != 2 ||
+        !tree_get_i64(shape, 0, (int64_t)shape_count - 1, &index) ||
+        !tree_get_i64(shape->next, 1, UINT32_MAX, &number))
         return false;
     *pods = (struct as_survey_pods){.shape = (uint32_t)index, .count = (uint32_t)number};
     return true;
@@ -129,13 +126,13 @@ const struct as_survey_pods *decision_read_pods(struct as_reader *reader, const 
                                                 size_t *count_out)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, name, &count);
+    const struct tree_value *at = as_read_list(reader, name, &count);
     struct as_survey_pods *pods = as_arena_alloc(survey->arena, count, sizeof(*pods));
     bool *is_seen = as_arena_alloc(survey->arena, survey->survey->shape_count, sizeof(*is_seen));
 
     *count_out = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!read_pair(json_array_get(list, i), survey->survey->shape_count, &pods[i])) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
+        if (!read_pair(at, survey->survey->shape_count, &pods[i])) {
             as_read_fail(reader, name,
                          "[%zu]: expected [shape, count], a shape below %zu and a count from 1", i,
                          survey->survey->shape_count);
@@ -173,11 +170,11 @@ unsigned decision_read_bits(struct as_reader *reader, const char *name,
                             const struct as_read_word *words)
 {
     size_t count;
-    const json_t *list = as_read_list(reader, name, &count);
+    const struct tree_value *at = as_read_list(reader, name, &count);
     unsigned bits = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        const char *text = json_string_value(json_array_get(list, i));
+    for (size_t i = 0; i < count; i++, at = at->next) {
+        const char *text = tree_get_text(at);
         size_t word = 0;
 
         while (text && words[word].text && strcmp(words[word].text, text) != 0)
@@ -193,12 +190,12 @@ unsigned decision_read_bits(struct as_reader *reader, const char *name,
 
 /* Shapes */
 
-static void read_requirement(struct as_reader *shape, const json_t *term, size_t index,
+static void read_requirement(struct as_reader *shape, const struct tree_value *item, size_t index,
                              struct survey_reader *survey, struct as_node_requirement *requirement)
 {
     struct as_reader reader;
 
-    as_read_item(&reader, shape, "affinity", term, index);
+    as_read_item(&reader, shape, "affinity", item, index);
     as_read_require(&reader, "key");
     as_read_require(&reader, "operator");
     decision_read_text(&reader, "key", survey->arena, &requirement->key);
@@ -213,23 +210,22 @@ static void read_requirement(struct as_reader *shape, const json_t *term, size_t
 static void read_affinity(struct as_reader *reader, struct survey_reader *survey,
                           struct as_pod_shape *pod)
 {
-    const json_t *list = as_read_list(reader, "affinity", &pod->term_count);
+    const struct tree_value *at = as_read_list(reader, "affinity", &pod->term_count);
     struct as_node_term *terms = as_arena_alloc(survey->arena, pod->term_count, sizeof(*terms));
 
-    pod->has_affinity = list != NULL;
+    pod->has_affinity = as_read_has(reader, "affinity");
     pod->terms = terms;
-    for (size_t i = 0; i < pod->term_count; i++) {
-        const json_t *term = json_array_get(list, i);
-
-        if (!json_is_array(term)) {
+    for (size_t i = 0; i < pod->term_count; i++, at = at->next) {
+        if (!tree_is(at, TREE_ARRAY)) {
             as_read_fail(reader, "affinity", "[%zu]: expected a list", i);
             return;
         }
-        terms[i].count = json_array_size(term);
+        const struct tree_value *item = at->first;
+        terms[i].count = at->size;
         struct as_node_requirement *requirements =
             as_arena_alloc(survey->arena, terms[i].count, sizeof(*requirements));
-        for (size_t k = 0; k < terms[i].count; k++)
-            read_requirement(reader, term, k, survey, &requirements[k]);
+        for (size_t k = 0; k < terms[i].count; k++, item = item->next)
+            read_requirement(reader, item, k, survey, &requirements[k]);
         terms[i].requirements = requirements;
     }
 }
@@ -237,15 +233,15 @@ static void read_affinity(struct as_reader *reader, struct survey_reader *survey
 static void read_tolerations(struct as_reader *reader, struct survey_reader *survey,
                              struct as_pod_shape *pod)
 {
-    const json_t *list = as_read_list(reader, "tolerations", &pod->toleration_count);
+    const struct tree_value *at = as_read_list(reader, "tolerations", &pod->toleration_count);
     struct as_toleration *tolerations =
         as_arena_alloc(survey->arena, pod->toleration_count, sizeof(*tolerations));
 
-    for (size_t i = 0; i < pod->toleration_count; i++) {
+    for (size_t i = 0; i < pod->toleration_count; i++, at = at->next) {
         struct as_reader item;
 
         tolerations[i] = (struct as_toleration){.key = "", .value = ""};
-        as_read_item(&item, reader, "tolerations", list, i);
+        as_read_item(&item, reader, "tolerations", at, i);
         decision_read_text(&item, "key", survey->arena, &tolerations[i].key);
         decision_read_text(&item, "value", survey->arena, &tolerations[i].value);
         as_read_bool(&item, "exists", &tolerations[i].is_exists);
@@ -258,15 +254,15 @@ static void read_tolerations(struct as_reader *reader, struct survey_reader *sur
 static void read_ports(struct as_reader *reader, struct survey_reader *survey,
                        struct as_pod_shape *pod)
 {
-    const json_t *list = as_read_list(reader, "ports", &pod->port_count);
+    const struct tree_value *at = as_read_list(reader, "ports", &pod->port_count);
     struct as_host_port *ports = as_arena_alloc(survey->arena, pod->port_count, sizeof(*ports));
 
-    for (size_t i = 0; i < pod->port_count; i++) {
+    for (size_t i = 0; i < pod->port_count; i++, at = at->next) {
         struct as_reader item;
         int64_t port = 0;
 
         ports[i] = (struct as_host_port){.ip = "0.0.0.0", .protocol = "TCP"};
-        as_read_item(&item, reader, "ports", list, i);
+        as_read_item(&item, reader, "ports", at, i);
         decision_read_text(&item, "ip", survey->arena, &ports[i].ip);
         decision_read_text(&item, "protocol", survey->arena, &ports[i].protocol);
         as_read_require(&item, "port");
@@ -280,16 +276,14 @@ static void read_ports(struct as_reader *reader, struct survey_reader *survey,
 static void read_shape_budgets(struct as_reader *reader, struct survey_reader *survey,
                                struct as_survey_shape *shape)
 {
-    const json_t *list = as_read_list(reader, "budgets", &shape->budget_count);
+    const struct tree_value *at = as_read_list(reader, "budgets", &shape->budget_count);
     uint32_t *budgets = as_arena_alloc(survey->arena, shape->budget_count, sizeof(*budgets));
 
-    for (size_t i = 0; i < shape->budget_count; i++) {
-        const json_t *item = json_array_get(list, i);
-        const json_int_t index = json_integer_value(item);
+    for (size_t i = 0; i < shape->budget_count; i++, at = at->next) {
+        const int64_t low = i > 0 ? (int64_t)budgets[i - 1] + 1 : 0;
+        int64_t index;
 
-        if (!json_is_integer(item) || index < 0 ||
-            (uint64_t)index >= survey->survey->budget_count ||
-            (i > 0 && (uint32_t)index <= budgets[i - 1])) {
+        if (!tree_get_i64(at, low, (int64_t)survey->survey->budget_count - 1, &index)) {
             as_read_fail(reader, "budgets", "[%zu]: expected ascending indices of budgets", i);
             return;
         }
@@ -328,17 +322,17 @@ static void read_shape(struct as_reader *reader, struct survey_reader *survey,
 void decision_read_shapes(struct as_reader *observed, struct survey_reader *survey)
 {
     size_t count;
-    const json_t *list = as_read_list(observed, "shapes", &count);
+    const struct tree_value *at = as_read_list(observed, "shapes", &count);
 
     if (count > AS_SURVEY_SHAPES_MAX) {
         as_read_fail(observed, "shapes", "more than %d", AS_SURVEY_SHAPES_MAX);
         return;
     }
     struct as_survey_shape *shapes = as_arena_alloc(survey->arena, count, sizeof(*shapes));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
-        as_read_item(&item, observed, "shapes", list, i);
+        as_read_item(&item, observed, "shapes", at, i);
         read_shape(&item, survey, &shapes[i]);
     }
     survey->survey->shapes = shapes;
@@ -405,17 +399,17 @@ static int compare_nodes(const void *a, const void *b)
 void decision_read_nodes(struct as_reader *observed, struct survey_reader *survey)
 {
     size_t count;
-    const json_t *list = as_read_list(observed, "pool_nodes", &count);
+    const struct tree_value *at = as_read_list(observed, "pool_nodes", &count);
 
     if (count > DECISION_NODES_MAX) {
         as_read_fail(observed, "pool_nodes", "more than %d", DECISION_NODES_MAX);
         return;
     }
     struct as_survey_node *nodes = as_arena_alloc(survey->arena, count, sizeof(*nodes));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
-        as_read_item(&item, observed, "pool_nodes", list, i);
+        as_read_item(&item, observed, "pool_nodes", at, i);
         read_node(&item, survey, &nodes[i]);
     }
     if (count > 1)

@@ -4,7 +4,6 @@
  */
 #include <alertscaler/wire/http_group.h>
 
-#include <errno.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
@@ -14,13 +13,13 @@
 int as_http_group_decode(const char *json, size_t size, struct as_http_group *group_out,
                          struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_http_group group = {.size = -1, .min = -1, .max = -1};
     struct as_reader reader;
-    int status = as_json_load_object(json, size, &object, error);
+    int status = tree_load_object(&tree, json, size, error);
     if (status)
         return status;
-    as_read_lenient(&reader, object, error);
+    as_read_lenient(&reader, tree.root, error);
     as_read_i32(&reader, "size", 0, &group.size);
     as_read_i32(&reader, "min", 0, &group.min);
     as_read_i32(&reader, "max", 0, &group.max);
@@ -46,12 +45,12 @@ void as_http_group_encode_change(int32_t size, int32_t observed, struct as_buf *
 
 void as_http_group_decode_message(const char *json, size_t size, char message_out[AS_MESSAGE_SIZE])
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     const char *text = NULL;
-    if (as_json_load_object(json, size, &object, NULL) == 0) {
-        text = as_json_find_text(object, "message");
+    if (tree_load_object(&tree, json, size, NULL) == 0) {
+        text = tree_find_text(tree.root, "message");
         if (!text)
-            text = as_json_find_text(object, "error");
+            text = tree_find_text(tree.root, "error");
     }
     as_str_copy_line(text ? text : "", message_out, AS_MESSAGE_SIZE);
 }

@@ -80,16 +80,18 @@ void as_node_template_encode(const struct as_node_template *template_,
                              const struct as_res_names *names, struct as_buf *out)
 {
     struct as_json_writer json;
-    as_json_init(&json, out, AS_JSON_ANY_ORDER); /* labels need not be UTF-8 */
+    as_json_init(&json, out, AS_JSON_ANY_ORDER);
     as_json_begin_object(&json);
     write_amounts(&json, "allocatable", &template_->allocatable, names);
     write_amounts(&json, "capacity", &template_->capacity, names);
     write_amounts(&json, "free", &template_->shape.allocatable, names);
     as_json_write_key(&json, "labels");
     as_json_begin_object(&json);
-    for (size_t i = 0; i < template_->shape.labels->count; i++)
-        as_json_write_member(&json, template_->shape.labels->items[i].name,
-                             template_->shape.labels->items[i].value);
+    for (size_t i = 0; i < template_->shape.labels->count; i++) {
+        const struct as_label *label = &template_->shape.labels->items[i];
+        if (as_str_is_utf8(label->name, strlen(label->name))) /* no node has others */
+            as_json_write_member(&json, label->name, label->value);
+    }
     as_json_end_object(&json);
     write_taints(&json, &template_->shape);
     as_json_end_object(&json);
@@ -113,17 +115,15 @@ static const struct as_labels *read_labels(struct as_reader *parent, struct as_a
     struct as_reader reader;
     as_read_require(parent, "labels");
     as_read_object(&reader, parent, "labels");
-    const size_t size = json_object_size(reader.object);
+    const size_t size = reader.object ? reader.object->size : 0;
     struct as_label *pairs = as_arena_alloc(arena, size, sizeof(*pairs));
     size_t count = 0;
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)reader.object, name, value)
-    {
-        if (json_is_string(value))
-            pairs[count++] = (struct as_label){name, json_string_value(value)};
+    for (const struct tree_value *member = reader.object ? reader.object->first : NULL; member;
+         member = member->next) {
+        if (member->kind == TREE_TEXT)
+            pairs[count++] = (struct as_label){member->name, member->text};
         else
-            as_read_fail(&reader, name, "expected text");
+            as_read_fail(&reader, member->name, "expected text");
     }
     const struct as_labels *labels = NULL;
     if (as_labels_new_in(arena, pairs, count, &labels) != 0)
@@ -135,12 +135,12 @@ static void read_taints(struct as_reader *parent, struct as_arena *arena,
                         struct as_node_shape *shape)
 {
     as_read_require(parent, "taints");
-    const json_t *list = as_read_list(parent, "taints", &shape->taint_count);
+    const struct tree_value *at = as_read_list(parent, "taints", &shape->taint_count);
     struct as_taint *taints = as_arena_alloc(arena, shape->taint_count, sizeof(*taints));
-    for (size_t i = 0; list && i < shape->taint_count; i++) {
+    for (size_t i = 0; i < shape->taint_count; i++, at = at->next) {
         struct as_reader reader;
         const char *key = "", *value = "";
-        as_read_item(&reader, parent, "taints", list, i);
+        as_read_item(&reader, parent, "taints", at, i);
         as_read_require(&reader, "effect");
         as_read_require(&reader, "key");
         as_read_text(&reader, "key", &key);
@@ -157,13 +157,13 @@ int as_node_template_decode(const char *text, const struct as_res_names *names,
                             struct as_arena *arena, struct as_node_template *template_out,
                             struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *document = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_node_template template_ = {.source = AS_NODE_TEMPLATE_LAST};
     struct as_reader reader;
-    int status = as_json_load_object(text, strlen(text), &document, error);
+    int status = tree_load_object(&tree, text, strlen(text), error);
     if (status)
         return status;
-    as_read_lenient(&reader, document, error);
+    as_read_lenient(&reader, tree.root, error);
     read_amounts(&reader, "allocatable", names, &template_.allocatable);
     read_amounts(&reader, "capacity", names, &template_.capacity);
     read_amounts(&reader, "free", names, &template_.shape.allocatable);

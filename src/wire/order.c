@@ -43,8 +43,8 @@ static void take_for(struct as_reader *reader, struct as_order *order)
         as_read_fail(reader, "for", "expected more than 0s and at most 366d");
 }
 
-static int decode(const json_t *root, enum as_order_kind kind, struct as_order_document *document,
-                  struct as_error *error)
+static int decode(const struct tree_value *root, enum as_order_kind kind,
+                  struct as_order_document *document, struct as_error *error)
 {
     struct as_reader reader;
     as_read_document(&reader, root, error);
@@ -63,18 +63,15 @@ static int decode(const json_t *root, enum as_order_kind kind, struct as_order_d
 int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
                     struct as_order_document *document_out, struct as_error *error)
 {
-    json_error_t problem;
-    json_t *root = size > AS_ORDER_BODY_MAX
-                       ? NULL
-                       : json_loadb(json ? json : "", size, JSON_REJECT_DUPLICATES, &problem);
-    if (!root) {
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+
+    if (size > AS_ORDER_BODY_MAX || tree_load(&tree, json, size, NULL) < 0) {
         as_error_set(error, "expected a JSON object of at most %zu bytes: {\"reason\": \"...\"}",
                      AS_ORDER_BODY_MAX);
         return -EBADMSG;
     }
     *document_out = (struct as_order_document){.order = {.kind = kind}};
-    const int status = decode(root, kind, document_out, error);
+    const int status = decode(tree.root, kind, document_out, error);
     document_out->order.reason = document_out->reason;
-    json_decref(root);
     return status;
 }

@@ -15,7 +15,6 @@
 #include <alertscaler/wire/limits.h>
 
 #include "json/alert_reader.h"
-#include "json/json_pool.h"
 
 #define YEAR_ONE    ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S}) /* no end */
 #define COUNT_MAX   1e15 /* what a double holds exactly */
@@ -138,12 +137,14 @@ static int read_truncated(struct alert_reader *reader, const struct tree_value *
 {
     const struct tree_value *value = alert_find(root, "truncatedAlerts");
 
+    double number;
+
     if (!value)
         return 0;
-    if (value->kind != TREE_NUMBER || value->number < 0 || value->number > COUNT_MAX ||
-        value->number != floor(value->number))
+    if (!tree_get_double(value, &number) || number < 0 || number > COUNT_MAX ||
+        number != floor(number))
         return alert_fail(reader, "truncatedAlerts", NULL, "expected a whole number not below 0");
-    *truncated_out = (uint64_t)value->number;
+    *truncated_out = (uint64_t)number;
     return 0;
 }
 
@@ -212,19 +213,19 @@ static int read_root(struct alert_reader *reader, const struct tree_value *root,
     return status;
 }
 
-static int decode(const char *body, size_t size, struct as_notification **notification_out,
-                  struct as_error *error)
+int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
+                      struct as_error *error)
 {
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
     struct alert_reader reader;
-    const struct tree_value *root;
-    int status = alert_load(&reader, hasher, body, size, &root, error);
+    int status = alert_load(&reader, &tree, hasher, body, size, error);
     if (status < 0)
         return status;
     AS_CLEANUP(as_notification_free_p)
     struct as_notification *result = as_xcalloc(1, sizeof(*result));
-    status = read_root(&reader, root, result);
+    status = read_root(&reader, tree.root, result);
     if (status < 0)
         return status;
     result->remote = as_xstrdup("");
@@ -233,16 +234,6 @@ static int decode(const char *body, size_t size, struct as_notification **notifi
     *notification_out = result;
     result = NULL;
     return 0;
-}
-
-/* Freeing the pool frees the tree. */
-int as_payload_decode(const char *body, size_t size, struct as_notification **notification_out,
-                      struct as_error *error)
-{
-    json_pool_enter(AS_PAYLOAD_MEMORY_MAX(size));
-    int status = decode(body, size, notification_out, error);
-    json_pool_leave();
-    return status;
 }
 
 static void write_labels(struct as_json_writer *json, const char *member,

@@ -13,15 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json/json_pool.h"
-#include "json/reader.h"
+#include "json/json_tree.h"
 
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
@@ -44,20 +41,21 @@ void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as
 }
 
 /* "errorType: error" of a document with status: error. */
-static void set_own_words(const json_t *root, struct as_error *error)
+static void set_own_words(const struct tree_value *root, struct as_error *error)
 {
-    const char *text = as_json_find_text(root, "error");
-    const char *type = as_json_find_text(root, "errorType");
+    const char *text = tree_find_text(root, "error");
+    const char *type = tree_find_text(root, "errorType");
     as_error_set(error, "%s", as_str_is_empty(text) ? "an error without a text" : text);
     if (!as_str_is_empty(type))
         as_error_wrap(error, "%s", type);
 }
 
-static enum as_prometheus_outcome check_warnings(const json_t *root, struct as_error *error)
+static enum as_prometheus_outcome check_warnings(const struct tree_value *root,
+                                                 struct as_error *error)
 {
-    const json_t *warnings = json_object_get(root, "warnings");
-    size_t count = json_array_size(warnings);
-    const char *first = json_string_value(json_array_get(warnings, 0));
+    const struct tree_value *warnings = tree_find(root, "warnings");
+    const char *first = tree_get_text(tree_get_first(warnings));
+    const size_t count = tree_is(warnings, TREE_ARRAY) ? warnings->size : 0;
     if (count == 0)
         return AS_PROMETHEUS_ANSWERED;
     as_error_set(error, "query has warnings and may be incomplete: %s%s",
@@ -66,16 +64,17 @@ static enum as_prometheus_outcome check_warnings(const json_t *root, struct as_e
 }
 
 /* `pair` is [time, "value"]. */
-static enum as_prometheus_outcome read_value(const json_t *pair, const char *of, double *value_out,
-                                             struct as_error *error)
+static enum as_prometheus_outcome read_value(const struct tree_value *pair, const char *of,
+                                             double *value_out, struct as_error *error)
 {
-    const json_t *member = json_array_get(pair, 1);
-    const char *text = json_string_value(member);
+    const struct tree_value *time = tree_get_first(pair);
+    const struct tree_value *member = time ? time->next : NULL;
+    const char *text = tree_get_text(member);
     if (!text) {
         as_error_set(error, "Prometheus: a sample without a value");
         return AS_PROMETHEUS_INVALID;
     }
-    if (as_number_parse_double(text, json_string_length(member), value_out) == 0)
+    if (as_number_parse_double(text, member->size, value_out) == 0)
         return AS_PROMETHEUS_ANSWERED;
     for (size_t i = 0; i < AS_ARRAY_SIZE(not_finite); i++) {
         if (strcmp(not_finite[i].text, text) == 0) {
@@ -88,11 +87,11 @@ static enum as_prometheus_outcome read_value(const json_t *pair, const char *of,
 }
 
 /* The value of one series of a vector. `of`: names the series in errors; "" or " for pod ...". */
-static enum as_prometheus_outcome read_series(const json_t *series, const char *of,
+static enum as_prometheus_outcome read_series(const struct tree_value *series, const char *of,
                                               double *value_out, struct as_error *error)
 {
-    const json_t *pair = json_object_get(series, "value");
-    if (!pair && json_object_get(series, "histogram")) {
+    const struct tree_value *pair = tree_find(series, "value");
+    if (!pair && tree_find(series, "histogram")) {
         as_error_set(error,
                      "query returned a native histogram%s, expected a number: use "
                      "histogram_quantile() or the like",
@@ -102,12 +101,12 @@ static enum as_prometheus_outcome read_series(const json_t *series, const char *
     return read_value(pair, of, value_out, error);
 }
 
-static enum as_prometheus_outcome read_time(const json_t *series, as_maybe_time *at_out,
+static enum as_prometheus_outcome read_time(const struct tree_value *series, as_maybe_time *at_out,
                                             struct as_error *error)
 {
-    const json_t *member = json_array_get(json_object_get(series, "value"), 0);
-    double seconds = json_number_value(member);
-    if (!json_is_number(member) || !(fabs(seconds) <= TIME_MAX_S)) {
+    double seconds;
+    if (!tree_get_double(tree_get_first(tree_find(series, "value")), &seconds) ||
+        !(fabs(seconds) <= TIME_MAX_S)) {
         as_error_set(error, "Prometheus: a sample without a time");
         return AS_PROMETHEUS_INVALID;
     }
@@ -115,17 +114,18 @@ static enum as_prometheus_outcome read_time(const json_t *series, as_maybe_time 
     return AS_PROMETHEUS_ANSWERED;
 }
 
-static enum as_prometheus_outcome read_number(const json_t *vector, struct as_query_result *result,
+static enum as_prometheus_outcome read_number(const struct tree_value *vector,
+                                              struct as_query_result *result,
                                               struct as_error *error)
 {
-    size_t count = json_array_size(vector);
+    const size_t count = vector->size;
     if (count > 1) {
         as_error_set(error,
                      "query returned %zu series, expected one: aggregate with sum() or the like",
                      count);
         return AS_PROMETHEUS_UNUSABLE;
     }
-    return read_series(json_array_get(vector, 0), "", &result->value, error);
+    return read_series(vector->first, "", &result->value, error);
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -139,11 +139,11 @@ static void quote(const char *pod, char text_out[QUOTED_MAX + 1])
     as_str_copy_line(pod, text_out, QUOTED_MAX + 1);
 }
 
-static enum as_prometheus_outcome read_sample(const json_t *series, const struct as_query *query,
-                                              struct as_arena *arena, struct as_sample *sample,
-                                              struct as_error *error)
+static enum as_prometheus_outcome read_sample(const struct tree_value *series,
+                                              const struct as_query *query, struct as_arena *arena,
+                                              struct as_sample *sample, struct as_error *error)
 {
-    const char *pod = as_json_find_text(json_object_get(series, "metric"), query->pod_label);
+    const char *pod = tree_find_text(tree_find(series, "metric"), query->pod_label);
     char quoted[QUOTED_MAX + 1], of[QUOTED_MAX + 32];
     if (as_str_is_empty(pod)) {
         as_error_set(error, "query returned a series without the label `%s`: aggregate by it",
@@ -175,21 +175,21 @@ static enum as_prometheus_outcome check_unique(const struct as_sample *samples, 
     return AS_PROMETHEUS_ANSWERED;
 }
 
-static enum as_prometheus_outcome read_per_pod(const json_t *vector, const struct as_query *query,
-                                               struct as_arena *arena,
+static enum as_prometheus_outcome read_per_pod(const struct tree_value *vector,
+                                               const struct as_query *query, struct as_arena *arena,
                                                struct as_query_result *result,
                                                struct as_error *error)
 {
-    size_t count = json_array_size(vector);
+    const struct tree_value *series = vector->first;
+    const size_t count = vector->size;
     if (count > AS_SAMPLES_MAX) {
         as_error_set(error, "query returned %zu series, at most %d are taken", count,
                      AS_SAMPLES_MAX);
         return AS_PROMETHEUS_UNUSABLE;
     }
     struct as_sample *samples = as_arena_alloc(arena, count, sizeof(*samples));
-    for (size_t i = 0; i < count; i++) {
-        enum as_prometheus_outcome read =
-            read_sample(json_array_get(vector, i), query, arena, &samples[i], error);
+    for (size_t i = 0; i < count; i++, series = series->next) {
+        enum as_prometheus_outcome read = read_sample(series, query, arena, &samples[i], error);
         if (read != AS_PROMETHEUS_ANSWERED)
             return read;
     }
@@ -199,12 +199,12 @@ static enum as_prometheus_outcome read_per_pod(const json_t *vector, const struc
     return check_unique(samples, count, query->pod_label, error);
 }
 
-static enum as_prometheus_outcome read_vector(const json_t *vector, const struct as_query *query,
-                                              struct as_arena *arena,
+static enum as_prometheus_outcome read_vector(const struct tree_value *vector,
+                                              const struct as_query *query, struct as_arena *arena,
                                               struct as_query_result *result,
                                               struct as_error *error)
 {
-    if (json_array_size(vector) == 0) {
+    if (vector->size == 0) {
         as_error_set(error, "query returned no data");
         return AS_PROMETHEUS_NO_DATA;
     }
@@ -216,7 +216,8 @@ static enum as_prometheus_outcome read_vector(const json_t *vector, const struct
     return AS_PROMETHEUS_ANSWERED;
 }
 
-static enum as_prometheus_outcome read_scalar(const json_t *pair, const struct as_query *query,
+static enum as_prometheus_outcome read_scalar(const struct tree_value *pair,
+                                              const struct as_query *query,
                                               struct as_query_result *result,
                                               struct as_error *error)
 {
@@ -230,13 +231,13 @@ static enum as_prometheus_outcome read_scalar(const json_t *pair, const struct a
     return AS_PROMETHEUS_ANSWERED;
 }
 
-static enum as_prometheus_outcome read_data(const json_t *data, const struct as_query *query,
-                                            struct as_arena *arena, struct as_query_result *result,
-                                            struct as_error *error)
+static enum as_prometheus_outcome read_data(const struct tree_value *data,
+                                            const struct as_query *query, struct as_arena *arena,
+                                            struct as_query_result *result, struct as_error *error)
 {
-    const char *type = as_json_find_text(data, "resultType");
-    const json_t *value = json_object_get(data, "result");
-    if (type && json_is_array(value)) {
+    const char *type = tree_find_text(data, "resultType");
+    const struct tree_value *value = tree_find(data, "result");
+    if (type && tree_is(value, TREE_ARRAY)) {
         if (strcmp(type, "vector") == 0)
             return read_vector(value, query, arena, result, error);
         if (strcmp(type, "scalar") == 0)
@@ -256,12 +257,13 @@ static enum as_prometheus_outcome decode(const char *json, size_t size,
                                          const struct as_query *query, struct as_arena *arena,
                                          struct as_query_result *result, struct as_error *error)
 {
-    const json_t *root;
-    if (json_pool_load(json, size, &root, error) < 0) {
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
+    if (tree_load(&tree, json, size, error) < 0) {
         as_error_wrap(error, "Prometheus");
         return AS_PROMETHEUS_INVALID;
     }
-    const char *status = as_json_find_text(root, "status");
+    const struct tree_value *root = tree.root;
+    const char *status = tree_find_text(root, "status");
     if (as_str_equal(status, "error")) {
         set_own_words(root, error);
         as_error_wrap(error, "Prometheus");
@@ -273,7 +275,7 @@ static enum as_prometheus_outcome decode(const char *json, size_t size,
     }
     enum as_prometheus_outcome checked = check_warnings(root, error);
     return checked == AS_PROMETHEUS_ANSWERED
-               ? read_data(json_object_get(root, "data"), query, arena, result, error)
+               ? read_data(tree_find(root, "data"), query, arena, result, error)
                : checked;
 }
 
@@ -284,9 +286,7 @@ enum as_prometheus_outcome as_prometheus_decode_query(const char *json, size_t s
 {
     struct as_error error = AS_ERROR_INIT;
     struct as_query_result result = {0};
-    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     enum as_prometheus_outcome read = decode(json, size, query, arena, &result, &error);
-    json_pool_leave();
     if (read != AS_PROMETHEUS_ANSWERED) {
         char *text = as_arena_alloc(arena, 1, AS_QUERY_ERROR_MAX);
         as_str_copy_line(error.text, text, AS_QUERY_ERROR_MAX);
@@ -299,11 +299,9 @@ enum as_prometheus_outcome as_prometheus_decode_query(const char *json, size_t s
 void as_prometheus_decode_error(const char *json, size_t size, char text_out[AS_QUERY_ERROR_MAX])
 {
     struct as_error error = AS_ERROR_INIT;
-    const json_t *root;
-    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
-    if (json_pool_load(json, size, &root, NULL) == 0 &&
-        as_str_equal(as_json_find_text(root, "status"), "error"))
-        set_own_words(root, &error);
-    json_pool_leave();
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
+    if (tree_load(&tree, json, size, NULL) == 0 &&
+        as_str_equal(tree_find_text(tree.root, "status"), "error"))
+        set_own_words(tree.root, &error);
     as_str_copy_line(error.text, text_out, AS_QUERY_ERROR_MAX);
 }

@@ -7,15 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json/json_pool.h"
-#include "json/reader.h"
+#include "json/json_tree.h"
 
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
 
@@ -51,19 +48,18 @@ static int fail(const struct reading *reading, const char *text)
     return AS_PROMETHEUS_INVALID;
 }
 
-static int read_labels(struct reading *reading, json_t *metric, struct as_labels **labels_out)
+static int read_labels(struct reading *reading, const struct tree_value *metric,
+                       struct as_labels **labels_out)
 {
-    const char *key;
-    json_t *value;
     size_t count = 0;
 
-    json_object_foreach(metric, key, value)
-    {
-        if (!json_is_string(value))
+    for (const struct tree_value *label = tree_is(metric, TREE_OBJECT) ? metric->first : NULL;
+         label; label = label->next) {
+        if (label->kind != TREE_TEXT)
             return fail(reading, "a label that is no text");
         reading->pairs =
             as_xgrow(reading->pairs, count, &reading->pair_capacity, sizeof(*reading->pairs));
-        reading->pairs[count++] = (struct as_label){key, json_string_value(value)};
+        reading->pairs[count++] = (struct as_label){label->name, label->text};
     }
     if (as_labels_new(reading->pairs, count, labels_out) != 0)
         return fail(reading, "labels that are too long");
@@ -82,33 +78,33 @@ static double read_number(const char *text, size_t size)
 }
 
 /* `pair` is [time, "value"]. */
-static int read_point(const struct reading *reading, const json_t *pair,
+static int read_point(const struct reading *reading, const struct tree_value *pair,
                       struct as_range_point *point)
 {
-    const json_t *time = json_array_get(pair, 0), *value = json_array_get(pair, 1);
-    const double seconds = json_number_value(time);
+    const struct tree_value *time = tree_get_first(pair);
+    double seconds;
 
-    if (!json_is_number(time) || !(fabs(seconds) <= TIME_MAX_S) || !json_is_string(value))
+    if (!tree_get_double(time, &seconds) || !(fabs(seconds) <= TIME_MAX_S) ||
+        !tree_is(time->next, TREE_TEXT))
         return fail(reading, "a sample without time or value");
     point->at.us = llround(seconds * 1000) * AS_US_PER_MS;
-    point->value = read_number(json_string_value(value), json_string_length(value));
+    point->value = read_number(time->next->text, time->next->size);
     return AS_PROMETHEUS_ANSWERED;
 }
 
-static int read_series(struct reading *reading, const json_t *series)
+static int read_series(struct reading *reading, const struct tree_value *series)
 {
-    const json_t *values = json_object_get(series, "values"), *pair;
+    const struct tree_value *values = tree_find(series, "values");
     AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
-    size_t i;
+    size_t i = 0;
 
-    if (!json_is_array(values)) /* only native histograms */
-        return json_object_get(series, "histograms") ? AS_PROMETHEUS_ANSWERED
-                                                     : fail(reading, "a series without values");
-    int status = read_labels(reading, json_object_get(series, "metric"), &labels);
+    if (!tree_is(values, TREE_ARRAY)) /* only native histograms */
+        return tree_find(series, "histograms") ? AS_PROMETHEUS_ANSWERED
+                                               : fail(reading, "a series without values");
+    int status = read_labels(reading, tree_find(series, "metric"), &labels);
     if (status != AS_PROMETHEUS_ANSWERED)
         return status;
-    json_array_foreach(values, i, pair)
-    {
+    for (const struct tree_value *pair = values->first; pair; pair = pair->next, i++) {
         reading->points =
             as_xgrow(reading->points, i, &reading->capacity, sizeof(*reading->points));
         status = read_point(reading, pair, &reading->points[i]);
@@ -119,36 +115,34 @@ static int read_series(struct reading *reading, const json_t *series)
             return status;
     }
     reading->visit(reading->context,
-                   &(struct as_range_series){labels, reading->points, json_array_size(values)});
+                   &(struct as_range_series){labels, reading->points, values->size});
     return AS_PROMETHEUS_ANSWERED;
 }
 
 static int read_document(struct reading *reading, const char *json, size_t size)
 {
-    const json_t *root, *series;
-    size_t i;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
 
-    if (json_pool_load(json, size, &root, reading->error) < 0) {
+    if (tree_load(&tree, json, size, reading->error) < 0) {
         as_error_wrap(reading->error, "Prometheus");
         return AS_PROMETHEUS_INVALID;
     }
-    const json_t *data = json_object_get(root, "data");
-    const json_t *result = json_object_get(data, "result");
-    if (as_str_equal(as_json_find_text(root, "status"), "error")) {
-        const char *text = as_json_find_text(root, "error");
+    const struct tree_value *root = tree.root, *data = tree_find(root, "data");
+    const struct tree_value *result = tree_find(data, "result");
+    if (as_str_equal(tree_find_text(root, "status"), "error")) {
+        const char *text = tree_find_text(root, "error");
         as_error_set(reading->error, "Prometheus: %s", text ? text : "an error without a text");
         return AS_PROMETHEUS_REFUSED;
     }
-    if (!as_str_equal(as_json_find_text(root, "status"), "success") ||
-        !as_str_equal(as_json_find_text(data, "resultType"), "matrix") || !json_is_array(result))
+    if (!as_str_equal(tree_find_text(root, "status"), "success") ||
+        !as_str_equal(tree_find_text(data, "resultType"), "matrix") || !tree_is(result, TREE_ARRAY))
         return fail(reading, "no matrix");
-    json_array_foreach(result, i, series)
-    {
+    for (const struct tree_value *series = result->first; series; series = series->next) {
         const int status = read_series(reading, series);
         if (status != AS_PROMETHEUS_ANSWERED)
             return status;
     }
-    return json_array_size(result) > 0 ? AS_PROMETHEUS_ANSWERED : AS_PROMETHEUS_NO_DATA;
+    return result->size > 0 ? AS_PROMETHEUS_ANSWERED : AS_PROMETHEUS_NO_DATA;
 }
 
 enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t size,
@@ -157,9 +151,8 @@ enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t s
 {
     struct reading reading = {.visit = visit, .context = context, .error = error};
 
-    json_pool_enter(AS_ANSWER_MEMORY_MAX(size));
     const int outcome = read_document(&reading, json, size);
-    json_pool_leave();
+
     free(reading.points);
     free(reading.pairs);
     return (enum as_prometheus_outcome)outcome;

@@ -1,6 +1,6 @@
 /*
- * State documents: the rows of each (state_rows.h), written by the JSON writer, read by jansson. A
- * document of another form is damage and is refused whole.
+ * State documents: the rows of each (state_rows.h). A document of another form is damage and is
+ * refused whole.
  */
 #include <alertscaler/wire/state.h>
 
@@ -235,7 +235,6 @@ void as_state_encode_pause(const struct as_pause_state *state, const char *boot,
 }
 
 struct reader {
-    json_t *root;
     struct state_reader rows;
 };
 
@@ -246,7 +245,7 @@ static void damage(struct reader *reader, const char *name)
 
 static bool has(const struct reader *reader, const char *name)
 {
-    return json_object_get(reader->root, name);
+    return tree_find(reader->rows.tree.root, name) != NULL;
 }
 
 /* The reader must be closed even after a failure. */
@@ -254,15 +253,15 @@ static int reader_open(struct reader *reader, const char *json, size_t size,
                        const struct as_state_clock *clock, const struct state_row *rows,
                        struct document *document, struct as_error *error)
 {
-    *reader = (struct reader){.rows = {.clock = clock, .error = error}};
-    reader->root = json_loadb(json, size, JSON_REJECT_DUPLICATES, NULL);
-    if (!json_is_object(reader->root)) {
+    *reader =
+        (struct reader){.rows = {.clock = clock, .error = error, .tree = TREE_INIT(TREE_NO_LIMIT)}};
+    struct tree *tree = &reader->rows.tree;
+    if (tree_load_object(tree, json, size, NULL) < 0) {
         as_error_set(error, "state document: not a JSON object");
         return -EBADMSG;
     }
-    const char *boot = json_string_value(json_object_get(reader->root, "boot"));
-    reader->rows.same_boot = as_str_equal(boot, clock->boot);
-    state_rows_read(&reader->rows, rows, reader->root, document);
+    reader->rows.same_boot = as_str_equal(tree_find_text(tree->root, "boot"), clock->boot);
+    state_rows_read(&reader->rows, rows, tree->root, document);
     return reader->rows.damaged ? -EBADMSG : 0;
 }
 
@@ -270,8 +269,7 @@ static void reader_close(struct reader *reader)
 {
     for (size_t i = 0; i < reader->rows.label_count; i++)
         as_labels_free(reader->rows.labels[i]);
-    json_decref(reader->root);
-    as_arena_deinit(&reader->rows.arena);
+    tree_deinit(&reader->rows.tree);
 }
 
 /* Earlier versions identified incidents by the fingerprint, without a digest. */
@@ -343,7 +341,8 @@ static void check_template(struct reader *reader, const char *text)
 {
     static const struct as_res_names names = {.count = AS_RES_NAMED};
     struct as_node_template template_;
-    if (text && as_node_template_decode(text, &names, &reader->rows.arena, &template_, NULL) != 0)
+    if (text &&
+        as_node_template_decode(text, &names, &reader->rows.tree.arena, &template_, NULL) != 0)
         damage(reader, "template");
 }
 

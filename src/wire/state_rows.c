@@ -123,69 +123,69 @@ void state_reader_damage(struct state_reader *reader, const char *name)
     reader->damaged = true;
 }
 
+static size_t count_items(const struct tree_value *list)
+{
+    return tree_is(list, TREE_ARRAY) ? list->size : 0;
+}
+
 /* Allocates items; the pointer at `pointer_at` is set to them. */
 static void *add_items(struct state_reader *reader, void *pointer_at, size_t count, size_t size)
 {
-    void *items = as_arena_alloc(&reader->arena, count, size);
+    void *items = as_arena_alloc(&reader->tree.arena, count, size);
     memcpy(pointer_at, &items, sizeof(items));
     return items;
 }
 
-static bool read_text(const json_t *value, size_t size, const char **text_out)
+static bool read_text(const struct tree_value *value, size_t size, const char **text_out)
 {
-    const char *text = json_string_value(value);
+    const char *text = tree_get_text(value);
     if (!text || (size > 0 && strlen(text) >= size))
         return false;
     *text_out = text;
     return true;
 }
 
-static bool read_number(const json_t *value, int64_t min, int64_t max, int64_t *number_out)
+static bool read_i32(const struct tree_value *value, int64_t min, int32_t *number_out)
 {
-    *number_out = json_integer_value(value);
-    return json_is_integer(value) && *number_out >= min && *number_out <= max;
-}
-
-static bool read_i32(const json_t *value, int64_t min, int32_t *number_out)
-{
-    int64_t number;
-    const bool is_good = read_number(value, min, INT32_MAX, &number);
-    *number_out = is_good ? (int32_t)number : 0;
+    int64_t number = 0;
+    const bool is_good = tree_get_i64(value, min, INT32_MAX, &number);
+    *number_out = (int32_t)number;
     return is_good;
 }
 
-static bool read_u32(const json_t *value, uint32_t *number_out)
+static bool read_u32(const struct tree_value *value, uint32_t *number_out)
 {
-    int64_t number;
-    const bool is_good = read_number(value, 0, UINT32_MAX, &number);
+    int64_t number = 0;
+    const bool is_good = tree_get_i64(value, 0, UINT32_MAX, &number);
     *number_out = (uint32_t)number;
     return is_good;
 }
 
-static bool read_bool(const json_t *value, bool *value_out)
+static bool read_bool(const struct tree_value *value, bool *value_out)
 {
-    *value_out = json_is_true(value);
-    return json_is_boolean(value);
+    const bool is_good = tree_is(value, TREE_BOOLEAN);
+    *value_out = is_good && value->boolean;
+    return is_good;
 }
 
 /* Within these limits differences of times cannot overflow. */
-static bool read_time(const json_t *value, int64_t *us_out)
+static bool read_time(const struct tree_value *value, int64_t *us_out)
 {
-    return read_number(value, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, us_out);
+    return tree_get_i64(value, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, us_out);
 }
 
-static bool read_moment(const struct state_reader *reader, const json_t *value, bool is_needed,
-                        struct as_moment *moment_out)
+static bool read_moment(const struct state_reader *reader, const struct tree_value *value,
+                        bool is_needed, struct as_moment *moment_out)
 {
     const struct as_state_clock *clock = reader->clock;
     struct as_moment moment;
-    if (json_is_null(value)) {
+    if (tree_is(value, TREE_NULL)) {
         *moment_out = AS_MOMENT_NEVER;
         return !is_needed;
     }
-    if (!json_is_array(value) || json_array_size(value) != 2 ||
-        !read_time(json_array_get(value, 0), &moment.mono.us) ||
-        !read_time(json_array_get(value, 1), &moment.wall.us))
+    if (!tree_is(value, TREE_ARRAY) || value->size != 2 ||
+        !read_time(value->first, &moment.mono.us) ||
+        !read_time(value->first->next, &moment.wall.us))
         return false;
     if (!reader->same_boot) {
         const int64_t age = clock->wall.us - moment.wall.us;
@@ -197,83 +197,85 @@ static bool read_moment(const struct state_reader *reader, const json_t *value, 
     return true;
 }
 
-static bool read_labels(struct state_reader *reader, json_t *object,
+static bool read_labels(struct state_reader *reader, const struct tree_value *object,
                         const struct as_labels **labels_out)
 {
-    struct as_label *pairs =
-        as_arena_alloc(&reader->arena, json_object_size(object), sizeof(*pairs));
     struct as_labels **labels = &reader->labels[reader->label_count];
-    const char *name;
-    json_t *value;
     size_t count = 0;
-    json_object_foreach(object, name, value)
-    {
-        pairs[count].name = name;
+    if (!tree_is(object, TREE_OBJECT))
+        return false;
+    struct as_label *pairs = as_arena_alloc(&reader->tree.arena, object->size, sizeof(*pairs));
+    for (const struct tree_value *value = object->first; value; value = value->next) {
+        pairs[count].name = value->name;
         if (!read_text(value, 0, &pairs[count++].value))
             return false;
     }
-    if (!json_is_object(object) || as_labels_new(pairs, count, labels) != 0)
+    if (as_labels_new(pairs, count, labels) != 0)
         return false;
     reader->label_count++;
     *labels_out = *labels;
     return true;
 }
 
-static bool read_texts(struct state_reader *reader, const json_t *list, void *at, size_t *count_out)
+static bool read_texts(struct state_reader *reader, const struct tree_value *list, void *at,
+                       size_t *count_out)
 {
-    *count_out = json_array_size(list);
+    const struct tree_value *item = tree_get_first(list);
+    *count_out = count_items(list);
     const char **texts = add_items(reader, at, *count_out, sizeof(*texts));
-    for (size_t i = 0; i < *count_out; i++) {
-        if (!read_text(json_array_get(list, i), 0, &texts[i]))
+    for (size_t i = 0; i < *count_out; i++, item = item->next) {
+        if (!read_text(item, 0, &texts[i]))
             return false;
     }
-    return json_is_array(list);
+    return tree_is(list, TREE_ARRAY);
 }
 
-static bool read_pairs(struct state_reader *reader, const json_t *list, struct state_pairs *out)
+static bool read_pairs(struct state_reader *reader, const struct tree_value *list,
+                       struct state_pairs *out)
 {
-    if (json_is_null(list))
+    if (tree_is(list, TREE_NULL))
         return true;
-    out->count = json_array_size(list);
+    const struct tree_value *pair = tree_get_first(list);
+    out->count = count_items(list);
     struct as_target_field *fields = add_items(reader, &out->fields, out->count, sizeof(*fields));
-    for (size_t i = 0; i < out->count; i++) {
-        const json_t *pair = json_array_get(list, i);
-        if (!read_text(json_array_get(pair, 0), 0, &fields[i].key) ||
-            !read_text(json_array_get(pair, 1), 0, &fields[i].value))
+    for (size_t i = 0; i < out->count; i++, pair = pair->next) {
+        const struct tree_value *key = tree_get_first(pair);
+        if (!read_text(key, 0, &fields[i].key) || !read_text(key->next, 0, &fields[i].value))
             return false;
     }
-    return json_is_array(list);
+    return tree_is(list, TREE_ARRAY);
 }
 
 static bool read_object(struct state_reader *reader, const struct state_row *row,
-                        const json_t *object, void *to)
+                        const struct tree_value *object, void *to)
 {
-    if (json_is_object(object))
+    if (tree_is(object, TREE_OBJECT))
         state_rows_read(reader, row->rows, object, to);
-    return json_is_object(object);
+    return tree_is(object, TREE_OBJECT);
 }
 
-static bool read_list(struct state_reader *reader, const struct state_row *row, const json_t *list,
-                      void *at, size_t *count_out)
+static bool read_list(struct state_reader *reader, const struct state_row *row,
+                      const struct tree_value *list, void *at, size_t *count_out)
 {
-    *count_out = json_array_size(list);
+    const struct tree_value *item = tree_get_first(list);
+    *count_out = count_items(list);
     char *items = add_items(reader, at, *count_out, row->size);
-    for (size_t i = 0; i < *count_out; i++) {
-        if (!read_object(reader, row, json_array_get(list, i), items + i * row->size))
+    for (size_t i = 0; i < *count_out; i++, item = item->next) {
+        if (!read_object(reader, row, item, items + i * row->size))
             return false;
     }
-    return json_is_array(list);
+    return tree_is(list, TREE_ARRAY);
 }
 
-static bool read_value(struct state_reader *reader, const struct state_row *row, json_t *value,
-                       void *at, size_t *count)
+static bool read_value(struct state_reader *reader, const struct state_row *row,
+                       const struct tree_value *value, void *at, size_t *count)
 {
-    const char *text = json_string_value(value);
+    const char *text = tree_get_text(value);
     switch (row->kind) {
     case STATE_TEXT: return read_text(value, row->size, at);
     case STATE_I32: return read_i32(value, row->min, at);
     case STATE_U32: return read_u32(value, at);
-    case STATE_I64: return read_number(value, row->min, row->max, at);
+    case STATE_I64: return tree_get_i64(value, row->min, row->max, at);
     case STATE_BOOL: return read_bool(value, at);
     case STATE_HEX: return text && as_number_parse_u64_hex(text, strlen(text), at) == 0;
     case STATE_DIGEST: return text && as_digest_parse(text, strlen(text), at);
@@ -288,13 +290,13 @@ static bool read_value(struct state_reader *reader, const struct state_row *row,
 }
 
 void state_rows_read(struct state_reader *reader, const struct state_row *rows,
-                     const json_t *object, void *to)
+                     const struct tree_value *object, void *to)
 {
     for (const struct state_row *row = rows; row->name; row++) {
         const char *name = row->name;
-        json_t *value = json_object_get(object, name);
+        const struct tree_value *value = tree_find(object, name);
         if (!value && row->former)
-            value = json_object_get(object, name = row->former);
+            value = tree_find(object, name = row->former);
         if ((value || !row->is_optional) && !read_value(reader, row, value, (char *)to + row->at,
                                                         (void *)((char *)to + row->count_at)))
             state_reader_damage(reader, name);

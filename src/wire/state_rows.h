@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/incident.h>
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/state.h>
+
+#include "json/json_tree.h"
 
 enum state_kind {
     STATE_TEXT,
@@ -79,7 +79,7 @@ void state_rows_write(struct as_json_writer *json, const struct state_row *rows,
 struct state_reader {
     const struct as_state_clock *clock;
     bool same_boot, damaged;
-    struct as_arena arena;       /* for lists and objects */
+    struct tree tree;            /* of the document; its arena has the lists and objects too */
     struct as_labels *labels[2]; /* freed by the caller */
     size_t label_count;
     struct as_error *error;
@@ -88,6 +88,6 @@ struct state_reader {
 void state_reader_damage(struct state_reader *reader, const char *name);
 /* Texts stay in the document. Optional absent members are left unchanged. */
 void state_rows_read(struct state_reader *reader, const struct state_row *rows,
-                     const json_t *object, void *to);
+                     const struct tree_value *object, void *to);
 
 #endif

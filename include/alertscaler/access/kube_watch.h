@@ -39,12 +39,11 @@ struct as_kube_watch_listener {
 };
 
 struct as_kube_watch_spec {
-    const char *path;            /* "/api/v1/pods", escaped (kube_path.h); copied */
-    const char *field_selector;  /* "status.phase!=Failed"; copied; NULL: none */
-    const char *list_operation;  /* for metrics; static memory */
-    const char *watch_operation; /* likewise */
-    bool wants_protobuf;         /* where the server has it; else JSON */
-    uint64_t seed;               /* of the jitter */
+    const char *path;           /* "/api/v1/pods", escaped (kube_path.h); copied */
+    const char *field_selector; /* "status.phase!=Failed"; copied; NULL: none */
+    const char *list_operation, *watch_operation; /* for metrics; static memory */
+    bool wants_protobuf;                          /* where the server has it; else JSON */
+    uint64_t seed;                                /* of the jitter */
 };
 
 struct as_kube_watch;

@@ -11,8 +11,23 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 
-/* Two lower-case digits per byte; no NUL behind them. */
-void as_encode_hex_digits(char *digits_out, const void *data, size_t size);
+/* Computed, not looked up: so the compiler makes many at once. */
+static inline char as_encode_hex_digit(unsigned number)
+{
+    return (char)(number + (number < 10 ? '0' : 'a' - 10));
+}
+
+/* Two lower-case digits per byte; no NUL behind them. Inline: sizes are known to the compiler. */
+static inline void as_encode_hex_digits(char *restrict digits_out, const void *restrict data,
+                                        size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++) {
+        digits_out[2 * i] = as_encode_hex_digit(bytes[i] >> 4);
+        digits_out[2 * i + 1] = as_encode_hex_digit(bytes[i] & 15);
+    }
+}
+
 void as_encode_hex(struct as_buf *buf, const void *data, size_t size);
 /* False where the text is not two lower-case digits a byte. */
 bool as_decode_hex(const char *digits, size_t digit_count, void *data_out) AS_MUST_USE;

@@ -11,7 +11,7 @@
 enum as_nodes_event {
     AS_NODES_MARKED,  /* cordoned and marked: they count no more */
     AS_NODES_REMOVED, /* their instances are gone */
-    AS_NODES_KEPT     /* they are back in service, or another one has them */
+    AS_NODES_KEPT     /* they are back in service, or another process has marked them */
 };
 const char *as_nodes_event_get_word(enum as_nodes_event event);
 

@@ -39,8 +39,9 @@ struct as_target_kind {
     /* Appends the text that all ids of one object share. `rest` is an id, or a pattern of ids,
      * after "<word>/". False: no id of this kind (what was appended is void). */
     bool (*append_key)(const char *rest, struct as_buf *out);
-    bool has_pods;  /* rules may ask for a value per pod */
-    bool has_nodes; /* its instances are nodes: `nodes` is allowed */
+    bool has_pods;   /* rules may ask for a value per pod */
+    bool has_nodes;  /* its instances are nodes: `nodes` is allowed */
+    bool has_groups; /* it consists of node groups: its address is its name, its size is theirs */
     /* An observation is never older than the request before it: if its version differs from the
      * request's, the request has lost. */
     bool is_current;
@@ -53,6 +54,12 @@ extern const struct as_target_kind as_target_kind_kubernetes, as_target_kind_nod
 
 /* All kinds, with a NULL at the end; at most AS_TARGET_KINDS_MAX. */
 extern const struct as_target_kind *const as_target_kinds[];
+
+/* NULL, a kind that is not known, has none. */
+static inline bool as_target_kind_has_groups(const struct as_target_kind *kind)
+{
+    return kind && kind->has_groups;
+}
 
 /* NULL: none. */
 const struct as_target_kind *as_target_kind_find(const char *word);

@@ -31,26 +31,25 @@
 #define AS_NODES_PARALLEL   4
 #define AS_NODES_TIMEOUT_US (2 * AS_US_PER_MIN)
 
-/* Nodes of a cluster whose pods are evicted at a time; nodes that are looked at at a time, and
- * marked, neither of which waits for evictions; how often to check whether their pods are gone;
- * how often and how long undoing is tried; when a pod that is being deleted counts as gone, counted
- * from the end of its grace period, as in Cluster Autoscaler. */
-#define AS_DRAINS_MAX        5
-#define AS_DRAIN_LOOKS_MAX   16
-#define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)
-#define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S)
+/* Draining the nodes of one cluster. */
+#define AS_DRAINS_MAX        5                  /* nodes whose pods are evicted, at a time */
+#define AS_DRAIN_LOOKS_MAX   16                 /* nodes that are looked at or marked, at a time */
+#define AS_DRAIN_POLL_US     (2 * AS_US_PER_S)  /* between two tries, or looks for evicted pods */
+#define AS_DRAIN_POLL_MAX_US (30 * AS_US_PER_S) /* at most, if the server asks for time */
 #define AS_DRAIN_UNDO_TRIES  10
 #define AS_DRAIN_RECOVER_US  AS_US_PER_MIN /* until the next look for nodes left behind */
+/* A pod that is being deleted counts as gone so long after the end of its grace period, as in
+ * Cluster Autoscaler. */
 #define AS_DRAIN_LOST_POD_US (30 * AS_US_PER_S)
 #define AS_KUBE_NODE_MAX     ((size_t)4 * 1024 * 1024) /* bytes of one Node */
 
-/* Nodes that are marked: how often what is due is begun; how long until the next try after what may
- * pass, and until the next look whether a node is empty; how long after a mark of an earlier
- * process was found no deletion is sent, as that process may have sent it; when a mark that names
- * no target, of an earlier version, is nobody's. */
-#define AS_LEAVE_STEP_US   AS_US_PER_S
-#define AS_LEAVE_AGAIN_US  (15 * AS_US_PER_S)
-#define AS_LEAVE_FOUND_US  (30 * AS_US_PER_S)
+/* Nodes that are marked to leave. */
+#define AS_LEAVE_STEP_US  AS_US_PER_S        /* how often due steps are begun */
+#define AS_LEAVE_AGAIN_US (15 * AS_US_PER_S) /* until the next try, or look whether it is empty */
+/* No deletion is sent so long after the mark of an earlier process was found: that process may have
+ * sent one. */
+#define AS_LEAVE_FOUND_US (30 * AS_US_PER_S)
+/* Marks of earlier versions name no target: after this time nobody goes on with such a node. */
 #define AS_LEAVE_ORPHAN_US (5 * AS_US_PER_MIN)
 
 /* Events on scaled objects: requests at a time, and per second on average (with a burst). */

@@ -24,15 +24,10 @@
 /* The token that continues a list. */
 #define AS_KUBE_CONTINUE_MAX ((size_t)16 * 1024)
 
-/* Bytes of memory for reading a notification of `size` bytes. Real alerts take two to three times
- * their size (labels, annotations, URLs), those with dozens of very short labels five times; a body
- * of "[],[],..." would take 14 times. */
-#define AS_PAYLOAD_MEMORY_MAX(size)                                                                \
+/* Bytes of memory for reading a notification, or an answer of Prometheus or Alertmanager, of `size`
+ * bytes. Real alerts take two to three times their size (labels, annotations, URLs), samples eight
+ * times; a body of "[],[],..." would take 14 times. */
+#define AS_DOCUMENT_MEMORY_MAX(size)                                                               \
     ((size) < ((size_t)33 << 20) ? ((size_t)1 << 20) + 12 * (size) : (size_t)400 << 20)
-
-/* The same for answers of Prometheus and Alertmanager: samples are small, and parsed numbers take
- * many times their size. */
-#define AS_ANSWER_MEMORY_MAX(size)                                                                 \
-    ((size) < ((size_t)16 << 20) ? ((size_t)1 << 20) + 24 * (size) : (size_t)400 << 20)
 
 #endif

@@ -408,7 +408,7 @@ void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config)
 {
     config->kind = raw->kind;
-    if (raw->kind == &as_target_kind_pool) {
+    if (as_target_kind_has_groups(raw->kind)) {
         raw->has_address = resolve_pool_name(resolver, raw, config);
         return;
     }

@@ -126,12 +126,12 @@ static void check_rule(struct resolver *resolver, const struct raw_rule *raw,
     resolver->loader.tree = raw->tree;
     if (!target)
         return;
-    if (target->kind == &as_target_kind_pool && (!is_of_pool || raw->has_ending))
+    if (as_target_kind_has_groups(target->kind) && (!is_of_pool || raw->has_ending))
         loader_report(&resolver->loader, at,
                       "target `%s` is a pool, which only has `scale_up: {fit: pending_pods}` and "
                       "`scale_down: {take: unneeded_nodes}`, without `on_resolved`",
                       target->name);
-    if (!is_of_pool || target->kind == &as_target_kind_pool)
+    if (!is_of_pool || as_target_kind_has_groups(target->kind))
         return;
     const char *obstacle = find_obstacle(resolver, target, &ruleset->targets[target->number]);
     if (obstacle)
@@ -146,7 +146,7 @@ void resolve_pools(struct resolver *resolver)
     for (size_t i = 0; i < ruleset->target_count; i++)
         ruleset->targets[i].of_pool = AS_NO_TARGET;
     for (uint32_t i = 0; i < ruleset->target_count; i++) {
-        if (ruleset->targets[i].kind == &as_target_kind_pool)
+        if (as_target_kind_has_groups(ruleset->targets[i].kind))
             resolve_pool(resolver, i);
     }
     for (size_t i = 0; i < resolver->rule_count; i++)

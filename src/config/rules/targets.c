@@ -252,7 +252,7 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     schema_check_one_of(loader, node, at, words, true);
     if (!target->kind && as_yaml_find(node, "pool"))
         target->kind = &as_target_kind_pool;
-    if (target->kind != &as_target_kind_pool && bounds->max > 0 && bounds->min > bounds->max)
+    if (!as_target_kind_has_groups(target->kind) && bounds->max > 0 && bounds->min > bounds->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
                       bounds->min);
 }

@@ -1,6 +1,5 @@
 /*
- * Whether nodes that are marked to leave may go on leaving: what is asked before each step of
- * theirs.
+ * Whether nodes that are marked to leave may go on leaving. Asked before each step of such a node.
  */
 #include <alertscaler/core/engine.h>
 

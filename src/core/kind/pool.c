@@ -22,4 +22,5 @@ const struct as_target_kind as_target_kind_pool = {
               .is_valid = is_configured_name,
               .expected = "the name of the target"}},
     .append_key = append_key,
+    .has_groups = true,
 };

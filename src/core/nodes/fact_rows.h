@@ -38,7 +38,7 @@ void fact_rows_insert(struct fact_rows *rows, size_t place, const struct fact_ro
 /* Frees what the row that stood there had, but for its slot. */
 void fact_rows_replace(struct fact_rows *rows, size_t place, const struct fact_row *row,
                        const void *fact);
-/* Likewise: frees what the row has. It must be compacted away before anything else. */
+/* Frees what the row has, but for its slot. Compact the rows before anything else. */
 void fact_rows_drop(struct fact_rows *rows, size_t place);
 void fact_rows_compact(struct fact_rows *rows);
 void fact_rows_deinit(struct fact_rows *rows); /* that are empty */

@@ -1,6 +1,6 @@
 /*
- * Shapes of pods, each kept once: equal pods hold the same one, which lives as long as one of them.
- * Sets of labels likewise, which shapes share.
+ * Shapes of pods, and sets of labels, which shapes share. Each is kept once: equal pods hold the
+ * same shape. A shape lives as long as a pod holds it.
  */
 #ifndef ALERTSCALER_SRC_CORE_NODES_POD_SHAPES_H
 #define ALERTSCALER_SRC_CORE_NODES_POD_SHAPES_H

@@ -217,7 +217,7 @@ static void choose(struct as_survey_work *work, struct survey_eligible *eligible
         survey_keep(work, eligible[--*count].node, stay);
 }
 
-/* Where not all pods that wait were tried, it is not known which room is left: nobody leaves. */
+/* If some waiting pods were not tried, the room that is left is not known: no node leaves. */
 bool survey_choose_candidates(struct as_survey_work *work)
 {
     survey_spend(work, 16 * (work->empty_count + work->drained_count));

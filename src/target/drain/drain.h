@@ -54,8 +54,7 @@ struct as_drain_request { /* copied */
 enum as_drain_end {
     AS_DRAIN_DONE,     /* held: recovery ignores the node until it is released or undone */
     AS_DRAIN_NO_NODE,  /* the node does not exist (any more) */
-    AS_DRAIN_NOT_YET,  /* not empty; or a step that was not permitted now, or went wrong in passing
-                        */
+    AS_DRAIN_NOT_YET,  /* not empty; or the step is not permitted now, or may work later */
     AS_DRAIN_UNMARKED, /* somebody else has taken our mark away: the node is theirs */
     AS_DRAIN_FAILED,   /* and undone */
     AS_DRAIN_STUCK     /* failed, and undoing failed too */

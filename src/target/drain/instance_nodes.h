@@ -32,10 +32,11 @@ struct as_instance_nodes {
 void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_view *view);
 void as_instance_nodes_deinit(struct as_instance_nodes *of);
 
-/* Once. `nodes` have the label, and are borrowed as long as `found` is read. */
+/* At most once. `nodes` have the label, and are borrowed as long as `found` is read. */
 void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
                              size_t count);
-/* Likewise, with the nodes of a cluster; the label is looked for here. Marks have no texts. */
+/* Instead of as_instance_nodes_match: finds the nodes among the facts, also those with the label.
+ * The marks of such nodes have no texts. */
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
 
 #endif

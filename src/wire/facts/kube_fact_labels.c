@@ -46,48 +46,49 @@ static bool is_label_name(const char *text)
            is_word(name, strlen(name), LABEL_PART_MAX, "-._");
 }
 
-const char *fact_read_name(struct spot *metadata, const char *key)
+const char *fact_read_name(struct as_reader *metadata, const char *key)
 {
-    const char *name = spot_get_text(metadata, key);
+    const char *name = as_read_string(metadata, key);
     const size_t size = strlen(name);
 
     if (is_subdomain(name, size))
         return name;
-    spot_fail(metadata, key, "no name: \"%.*s\"", (int)as_str_cut_utf8(name, size, SHOWN_MAX),
-              name);
+    as_read_fail(metadata, key, "no name: \"%.*s\"", (int)as_str_cut_utf8(name, size, SHOWN_MAX),
+                 name);
     return "";
 }
 
-static void check_label(struct spot *spot, const char *name, const struct tree_value *member)
+static void check_label(struct as_reader *parent, const char *name, const struct tree_value *member)
 {
     if (!is_label_name(member->name))
-        spot_fail(spot, name, "no name of a label: \"%.*s\"",
-                  (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX), member->name);
+        as_read_fail(parent, name, "no name of a label: \"%.*s\"",
+                     (int)as_str_cut_utf8(member->name, member->name_size, SHOWN_MAX),
+                     member->name);
     else if (member->kind != TREE_TEXT)
-        spot_fail(spot, name, "%s: expected a string", member->name);
+        as_read_fail(parent, name, "%s: expected a string", member->name);
     else if (member->size > 0 && !is_word(member->text, member->size, LABEL_PART_MAX, "-._"))
-        spot_fail(spot, name, "%s: no value of a label: \"%.*s\"", member->name,
-                  (int)as_str_cut_utf8(member->text, member->size, SHOWN_MAX), member->text);
+        as_read_fail(parent, name, "%s: no value of a label: \"%.*s\"", member->name,
+                     (int)as_str_cut_utf8(member->text, member->size, SHOWN_MAX), member->text);
 }
 
-const struct as_labels *fact_read_labels(struct fact_reader *reader, struct spot *spot,
+const struct as_labels *fact_read_labels(struct fact_reader *reader, struct as_reader *parent,
                                          const char *name)
 {
     const struct as_labels *labels = NULL;
     size_t count, used = 0;
-    const struct tree_value *member = spot_get_map(spot, name, &count);
+    const struct tree_value *member = fact_read_map(parent, name, &count);
 
     if (count == 0)
         return NULL;
     struct as_label *pairs = as_arena_alloc(reader->arena, count, sizeof(*pairs));
     for (; member; member = member->next) {
-        check_label(spot, name, member);
-        if (spot_result(spot) != 0)
+        check_label(parent, name, member);
+        if (as_read_result(parent) != 0)
             return NULL;
         pairs[used++] = (struct as_label){member->name, member->text};
     }
     if (as_labels_new_in(reader->arena, pairs, used, &labels) < 0)
-        spot_fail(spot, name, "too large");
+        as_read_fail(parent, name, "too large");
     return labels;
 }
 
@@ -104,13 +105,13 @@ bool fact_find_label(const struct as_labels *labels, const char *name, const cha
 
 /* Selectors */
 
-void fact_begin_requirements(struct fact_reader *reader, struct spot *spot,
+void fact_begin_requirements(struct fact_reader *reader, struct as_reader *parent,
                              const char *const *names, size_t more, struct fact_requirements *list)
 {
     size_t room = more, count;
 
     for (; *names; names++) {
-        spot_get_list(spot, *names, &count);
+        fact_read_list(parent, *names, &count);
         room += count;
     }
     *list = (struct fact_requirements){
@@ -134,43 +135,43 @@ static bool find_operator(const char *word, enum as_node_operator *operator_out)
     return false;
 }
 
-static void read_values(struct fact_reader *reader, struct spot *spot,
+static void read_values(struct fact_reader *reader, struct as_reader *parent,
                         struct as_node_requirement *requirement)
 {
     size_t count;
-    const struct tree_value *value = spot_get_list(spot, "values", &count);
+    const struct tree_value *value = fact_read_list(parent, "values", &count);
     const char **values = as_arena_alloc(reader->arena, count, sizeof(*values));
 
     for (size_t i = 0; i < count; i++, value = value->next) {
         values[i] = tree_get_text(value);
         if (!values[i])
-            spot_fail(spot, "values", "expected strings");
+            as_read_fail(parent, "values", "expected strings");
     }
     requirement->values = values;
     requirement->value_count = count;
 }
 
-bool fact_read_expressions(struct fact_reader *reader, struct spot *spot, const char *name,
+bool fact_read_expressions(struct fact_reader *reader, struct as_reader *parent, const char *name,
                            struct fact_requirements *list)
 {
     bool are_known = true;
     size_t count;
-    const struct tree_value *item = spot_get_list(spot, name, &count);
+    const struct tree_value *item = fact_read_list(parent, name, &count);
 
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_node_requirement *requirement = &list->items[list->count++];
-        struct spot inner;
-        spot_enter_item(&inner, spot, name, item, i);
-        requirement->key = spot_get_text(&inner, "key");
+        struct as_reader inner;
+        as_read_item(&inner, parent, name, item, i);
+        requirement->key = as_read_string(&inner, "key");
         if (!*requirement->key)
-            spot_fail(&inner, "key", "missing");
-        are_known &= find_operator(spot_get_text(&inner, "operator"), &requirement->operator_);
+            as_read_fail(&inner, "key", "missing");
+        are_known &= find_operator(as_read_string(&inner, "operator"), &requirement->operator_);
         read_values(reader, &inner, requirement);
     }
     return are_known;
 }
 
-void fact_read_selector(struct fact_reader *reader, struct spot *selector,
+void fact_read_selector(struct fact_reader *reader, struct as_reader *selector,
                         struct fact_requirements *list)
 {
     static const char *const names[] = {"matchExpressions", NULL};
@@ -185,21 +186,22 @@ void fact_read_selector(struct fact_reader *reader, struct spot *selector,
             .value_count = 1,
         };
     if (!fact_read_expressions(reader, selector, names[0], list))
-        spot_fail(selector, names[0], "expected the operators In, NotIn, Exists or DoesNotExist");
+        as_read_fail(selector, names[0],
+                     "expected the operators In, NotIn, Exists or DoesNotExist");
 }
 
 /* Budgets */
 
-void fact_read_budget(struct fact_reader *reader, struct spot *root,
+void fact_read_budget(struct fact_reader *reader, struct as_reader *root,
                       struct as_budget_fact *budget_out)
 {
-    struct spot metadata, spec, selector, status;
+    struct as_reader metadata, spec, selector, status;
     struct fact_requirements list = {.items = NULL};
 
-    spot_enter(&metadata, root, "metadata");
-    spot_enter(&spec, root, "spec");
-    spot_enter(&status, root, "status");
-    spot_enter(&selector, &spec, "selector");
+    as_read_object(&metadata, root, "metadata");
+    as_read_object(&spec, root, "spec");
+    as_read_object(&status, root, "status");
+    as_read_object(&selector, &spec, "selector");
     fact_read_selector(reader, &selector, &list);
     *budget_out = (struct as_budget_fact){
         .namespace_ = fact_read_name(&metadata, "namespace"),
@@ -207,6 +209,6 @@ void fact_read_budget(struct fact_reader *reader, struct spot *root,
         .requirements = list.items,
         .count = list.count,
         .is_nothing = !selector.object,
-        .allowed = (int32_t)spot_get_i64(&status, "disruptionsAllowed", INT32_MIN, INT32_MAX),
+        .allowed = (int32_t)fact_get_i64(&status, "disruptionsAllowed", INT32_MIN, INT32_MAX),
     };
 }

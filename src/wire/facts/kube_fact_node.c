@@ -3,7 +3,6 @@
  */
 #include "kube_facts_private.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
@@ -12,25 +11,25 @@
 
 #include "kubernetes/kube_annotations.h"
 
-static void read_readiness(struct spot *status, struct as_node_fact *node)
+static void read_readiness(struct as_reader *status, struct as_node_fact *node)
 {
     static const char list[] = "conditions";
     size_t count;
-    const struct tree_value *item = spot_get_list(status, list, &count);
+    const struct tree_value *item = fact_read_list(status, list, &count);
 
     for (size_t i = 0; i < count; i++, item = item->next) {
-        struct spot condition;
-        spot_enter_item(&condition, status, list, item, i);
-        if (!spot_is_text(&condition, "type", "Ready"))
+        struct as_reader condition;
+        as_read_item(&condition, status, list, item, i);
+        if (!as_read_is(&condition, "type", "Ready"))
             continue;
-        node->is_ready = spot_is_text(&condition, "status", "True");
-        node->ready_since = spot_get_time(&condition, "lastTransitionTime");
+        node->is_ready = as_read_is(&condition, "status", "True");
+        node->ready_since = fact_get_time(&condition, "lastTransitionTime");
         return;
     }
 }
 
 /* False for an effect that no scheduler knows, and so ignores. */
-static bool read_taint(struct spot *spot, struct as_taint *taint)
+static bool read_taint(struct as_reader *parent, struct as_taint *taint)
 {
     static const struct {
         const char *word;
@@ -41,12 +40,12 @@ static bool read_taint(struct spot *spot, struct as_taint *taint)
         {"NoExecute", AS_TAINT_NO_EXECUTE},
     };
     bool is_known = false;
-    *taint =
-        (struct as_taint){.key = spot_get_text(spot, "key"), .value = spot_get_text(spot, "value")};
+    *taint = (struct as_taint){.key = as_read_string(parent, "key"),
+                               .value = as_read_string(parent, "value")};
     if (!*taint->key)
-        spot_fail(spot, "key", "missing");
+        as_read_fail(parent, "key", "missing");
     for (size_t i = 0; i < AS_ARRAY_SIZE(effects); i++) {
-        if (!spot_is_text(spot, "effect", effects[i].word))
+        if (!as_read_is(parent, "effect", effects[i].word))
             continue;
         taint->effect = effects[i].effect;
         is_known = true;
@@ -71,84 +70,50 @@ static unsigned get_leaving(const char *key)
     return 0;
 }
 
-static void read_taints(struct fact_reader *reader, struct spot *spec, struct as_node_fact *node)
+static void read_taints(struct fact_reader *reader, struct as_reader *spec,
+                        struct as_node_fact *node)
 {
     static const char list[] = "taints";
     size_t count;
-    const struct tree_value *item = spot_get_list(spec, list, &count);
+    const struct tree_value *item = fact_read_list(spec, list, &count);
     struct as_taint *taints = as_arena_alloc(reader->arena, count, sizeof(*taints));
 
     for (size_t i = 0; i < count; i++, item = item->next) {
-        struct spot spot;
+        struct as_reader item_reader;
         struct as_taint *taint = &taints[node->taint_count];
-        spot_enter_item(&spot, spec, list, item, i);
-        node->taint_count += read_taint(&spot, taint);
+        as_read_item(&item_reader, spec, list, item, i);
+        node->taint_count += read_taint(&item_reader, taint);
         node->leaving |= get_leaving(taint->key);
     }
     node->taints = taints;
 }
 
-/* When our mark was set; a text that is no mark is none, as in kube_nodes.c. */
-static as_maybe_time read_mark(struct spot *annotations)
-{
-    static const struct tree_part parts[] = {
-        {.name = "at"}, {.name = "decision"}, {.name = "owner"}, {.name = NULL}};
-    const char *text = spot_get_text(annotations, AS_NODE_MARK_ANNOTATION);
-    const struct tree_value *root;
-    struct spot mark;
-    bool has_nuls;
-
-    if (!*text || tree_parse_parts(text, strlen(text), parts, &root, &has_nuls, NULL) < 0 ||
-        has_nuls)
-        return (as_maybe_time){.set = false};
-    spot_init(&mark, root, NULL);
-    const as_maybe_time at = spot_get_time(&mark, "at");
-    const bool is_whole = spot_has(&mark, "decision") && spot_has(&mark, "owner");
-    spot_get_text(&mark, "decision");
-    spot_get_text(&mark, "owner");
-    return spot_result(&mark) == 0 && is_whole ? at : (as_maybe_time){.set = false};
-}
-
-#define VALUE_SHOWN_MAX 64 /* bytes */
-
-static const char *find_keep(struct fact_reader *reader, struct spot *annotations)
-{
-    static const char *const keys[] = {KEEP_CLUSTER_AUTOSCALER, KEEP_OURS, KEEP_ESCALATOR};
-    char text[192];
-
-    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
-        const char *value = spot_get_text(annotations, keys[i]);
-        if (strcmp(value, "true") != 0 && (!*value || strcmp(keys[i], KEEP_ESCALATOR) != 0))
-            continue;
-        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keys[i],
-                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
-        return as_arena_strdup(reader->arena, text);
-    }
-    return NULL;
-}
-
-void fact_read_node(struct fact_reader *reader, struct spot *root, struct as_node_fact *node_out)
+void fact_read_node(struct fact_reader *reader, struct as_reader *root,
+                    struct as_node_fact *node_out)
 {
     static const struct as_labels no_labels = {.count = 0};
-    struct spot metadata, spec, status, annotations;
+    struct as_reader metadata, spec, status, annotations;
+    struct as_kube_node_mark mark;
     bool are_left_out = false; /* whether no pod can ask for what has no index */
 
-    spot_enter(&metadata, root, "metadata");
-    spot_enter(&spec, root, "spec");
-    spot_enter(&status, root, "status");
-    spot_enter(&annotations, &metadata, "annotations");
+    as_read_object(&metadata, root, "metadata");
+    as_read_object(&spec, root, "spec");
+    as_read_object(&status, root, "status");
+    as_read_object(&annotations, &metadata, "annotations");
     const struct as_labels *labels = fact_read_labels(reader, &metadata, "labels");
     *node_out = (struct as_node_fact){
         .name = fact_read_name(&metadata, "name"),
-        .provider_id = spot_get_text(&spec, "providerID"),
+        .provider_id = as_read_string(&spec, "providerID"),
         .labels = labels ? labels : &no_labels,
-        .is_cordoned = spot_get_bool(&spec, "unschedulable"),
-        .keep = find_keep(reader, &annotations),
-        .created = spot_get_time(&metadata, "creationTimestamp").at,
-        .marked_at = read_mark(&annotations),
+        .is_cordoned = fact_get_bool(&spec, "unschedulable"),
+        .keep = kube_find_keep(annotations.object, reader->arena),
+        .created = fact_get_time(&metadata, "creationTimestamp").at,
     };
     read_taints(reader, &spec, node_out);
-    node_out->leaving |= node_out->marked_at.set ? AS_NODE_LEAVING_OURS : 0;
+    if (kube_read_mark(annotations.object, reader->arena, &mark)) {
+        node_out->marked_at = (as_maybe_time){.set = true, .at = mark.at};
+        node_out->leaving |= AS_NODE_LEAVING_OURS;
+    }
     read_readiness(&status, node_out);
     fact_add_amounts(reader, &status, "allocatable", false, &node_out->allocatable, &are_left_out);
     fact_add_amounts(reader, &status, "capacity", false, &node_out->capacity, &are_left_out);

@@ -13,7 +13,6 @@
 #include <alertscaler/base/time.h>
 
 #include "kube_parts.h"
-#include "json/json_pool.h"
 
 #define SECONDS_MAX INT64_C(253402300799) /* the last of the year 9999 */
 
@@ -35,9 +34,10 @@ static void begin(struct filling *filling, struct tree_value *value, enum tree_k
 }
 
 /* One more value; NULL: the pool is exhausted. */
-static struct tree_value *append(struct filling *filling, const char *name, struct as_error *error)
+static struct tree_value *append(struct tree *tree, struct filling *filling, const char *name,
+                                 struct as_error *error)
 {
-    struct tree_value *value = json_pool_alloc(sizeof(*value));
+    struct tree_value *value = tree_alloc(tree, sizeof(*value));
 
     if (!value) {
         as_error_set(error, "too many values for an object of this size");
@@ -54,8 +54,8 @@ static struct tree_value *append(struct filling *filling, const char *name, stru
     return value;
 }
 
-static int copy_text(const struct as_protobuf_field *field, const char **text_out,
-                     uint32_t *size_out, struct as_error *error)
+static int copy_text(struct tree *tree, const struct as_protobuf_field *field,
+                     const char **text_out, uint32_t *size_out, struct as_error *error)
 {
     if (field->type != AS_PROTOBUF_BYTES)
         return fail(error, "expected a string");
@@ -63,7 +63,7 @@ static int copy_text(const struct as_protobuf_field *field, const char **text_ou
         return fail(error, "a NUL in a text");
     if (!as_str_is_utf8((const char *)field->data, field->size))
         return fail(error, "a text that is not UTF-8");
-    char *text = json_pool_alloc(field->size + 1);
+    char *text = tree_alloc(tree, field->size + 1);
     if (!text)
         return fail(error, "too large");
     if (field->size > 0)
@@ -74,11 +74,11 @@ static int copy_text(const struct as_protobuf_field *field, const char **text_ou
     return 0;
 }
 
-static int read_text(const struct as_protobuf_field *field, struct tree_value *value,
-                     struct as_error *error)
+static int read_text(struct tree *tree, const struct as_protobuf_field *field,
+                     struct tree_value *value, struct as_error *error)
 {
     value->kind = TREE_TEXT;
-    return copy_text(field, &value->text, &value->size, error);
+    return copy_text(tree, field, &value->text, &value->size, error);
 }
 
 static int read_varint(const struct as_protobuf_field *field, bool is_boolean,
@@ -86,11 +86,11 @@ static int read_varint(const struct as_protobuf_field *field, bool is_boolean,
 {
     if (field->type != AS_PROTOBUF_VARINT)
         return fail(error, is_boolean ? "expected true or false" : "expected a number");
-    value->kind = is_boolean ? TREE_BOOLEAN : TREE_NUMBER;
+    value->kind = is_boolean ? TREE_BOOLEAN : TREE_INTEGER;
     if (is_boolean)
         value->boolean = field->value != 0;
     else
-        value->number = (double)(int64_t)field->value;
+        value->integer = (int64_t)field->value;
     return 0;
 }
 
@@ -114,8 +114,8 @@ static int find_first(const struct as_protobuf_field *field, struct as_protobuf_
 }
 
 /* An empty message is the time that is not set: null in JSON. */
-static int read_time(const struct as_protobuf_field *field, struct tree_value *value,
-                     struct as_error *error)
+static int read_time(struct tree *tree, const struct as_protobuf_field *field,
+                     struct tree_value *value, struct as_error *error)
 {
     struct as_protobuf_field seconds;
     bool is_found;
@@ -126,7 +126,7 @@ static int read_time(const struct as_protobuf_field *field, struct tree_value *v
     const int64_t count = (int64_t)seconds.value;
     if (seconds.type != AS_PROTOBUF_VARINT || count > SECONDS_MAX || count < -SECONDS_MAX)
         return fail(error, "expected a time");
-    char *text = json_pool_alloc(AS_RFC3339_SIZE);
+    char *text = tree_alloc(tree, AS_RFC3339_SIZE);
     if (!text)
         return fail(error, "too large");
     as_wall_time_print_short((as_wall_time){count * AS_US_PER_S}, text);
@@ -137,13 +137,13 @@ static int read_time(const struct as_protobuf_field *field, struct tree_value *v
 }
 
 /* A Quantity: a message with one text. */
-static int read_quantity(const struct as_protobuf_field *field, struct tree_value *value,
-                         struct as_error *error)
+static int read_quantity(struct tree *tree, const struct as_protobuf_field *field,
+                         struct tree_value *value, struct as_error *error)
 {
     struct as_protobuf_field text = {.type = AS_PROTOBUF_BYTES};
     bool is_found;
     int status = find_first(field, &text, &is_found, error);
-    return status < 0 ? status : read_text(&text, value, error);
+    return status < 0 ? status : read_text(tree, &text, value, error);
 }
 
 static bool is_wanted(const struct tree_part *names, const char *name)
@@ -156,8 +156,8 @@ static bool is_wanted(const struct tree_part *names, const char *name)
 }
 
 /* An entry of a map: a message of key and value, either of which may be missing. */
-static int read_entry(const struct as_protobuf_field *field, const struct tree_part *part,
-                      struct filling *map, struct as_error *error)
+static int read_entry(struct tree *tree, const struct as_protobuf_field *field,
+                      const struct tree_part *part, struct filling *map, struct as_error *error)
 {
     struct as_protobuf_field inner, key = {.type = AS_PROTOBUF_BYTES},
                                     content = {.type = AS_PROTOBUF_BYTES};
@@ -175,48 +175,51 @@ static int read_entry(const struct as_protobuf_field *field, const struct tree_p
     }
     if (reader.is_malformed)
         return fail(error, "not a message");
-    int status = copy_text(&key, &name, &size, error);
+    int status = copy_text(tree, &key, &name, &size, error);
     if (status < 0 || !is_wanted(part->parts, name))
         return status;
-    struct tree_value *value = append(map, name, error);
+    struct tree_value *value = append(tree, map, name, error);
     if (!value)
         return -EINVAL;
-    return part->kind == KUBE_QUANTITY_MAP ? read_quantity(&content, value, error)
-                                           : read_text(&content, value, error);
+    return part->kind == KUBE_QUANTITY_MAP ? read_quantity(tree, &content, value, error)
+                                           : read_text(tree, &content, value, error);
 }
 
-static int read_object(const struct as_protobuf_field *field, const struct tree_part *parts,
-                       struct filling *object, struct as_error *error);
+static int read_object(struct tree *tree, const struct as_protobuf_field *field,
+                       const struct tree_part *parts, struct filling *object,
+                       struct as_error *error);
 
-static int read_message(const struct as_protobuf_field *field, const struct tree_part *parts,
-                        struct tree_value *value, struct as_error *error)
+static int read_message(struct tree *tree, const struct as_protobuf_field *field,
+                        const struct tree_part *parts, struct tree_value *value,
+                        struct as_error *error)
 {
     struct filling object;
 
     begin(&object, value, TREE_OBJECT);
-    return read_object(field, parts, &object, error);
+    return read_object(tree, field, parts, &object, error);
 }
 
-static int read_item(const struct as_protobuf_field *field, const struct tree_part *part,
-                     struct filling *list, struct as_error *error)
+static int read_item(struct tree *tree, const struct as_protobuf_field *field,
+                     const struct tree_part *part, struct filling *list, struct as_error *error)
 {
-    struct tree_value *value = append(list, NULL, error);
+    struct tree_value *value = append(tree, list, NULL, error);
 
     if (!value)
         return -EINVAL;
-    return part->kind == KUBE_TEXTS ? read_text(field, value, error)
-                                    : read_message(field, part->parts, value, error);
+    return part->kind == KUBE_TEXTS ? read_text(tree, field, value, error)
+                                    : read_message(tree, field, part->parts, value, error);
 }
 
-static int read_singular(const struct as_protobuf_field *field, const struct tree_part *part,
-                         struct tree_value *value, struct as_error *error)
+static int read_singular(struct tree *tree, const struct as_protobuf_field *field,
+                         const struct tree_part *part, struct tree_value *value,
+                         struct as_error *error)
 {
     switch ((enum kube_part_kind)part->kind) {
-    case KUBE_TEXT: return read_text(field, value, error);
+    case KUBE_TEXT: return read_text(tree, field, value, error);
     case KUBE_NUMBER: return read_varint(field, false, value, error);
     case KUBE_BOOLEAN: return read_varint(field, true, value, error);
-    case KUBE_TIME: return read_time(field, value, error);
-    case KUBE_OBJECT: return read_message(field, part->parts, value, error);
+    case KUBE_TIME: return read_time(tree, field, value, error);
+    case KUBE_OBJECT: return read_message(tree, field, part->parts, value, error);
     case KUBE_TEXTS:
     case KUBE_OBJECTS:
     case KUBE_TEXT_MAP:
@@ -226,14 +229,15 @@ static int read_singular(const struct as_protobuf_field *field, const struct tre
 }
 
 /* `filling` is that of the field, whose value is NULL before its first time. */
-static int read_field(const struct as_protobuf_field *field, const struct tree_part *part,
-                      struct filling *object, struct filling *filling, struct as_error *error)
+static int read_field(struct tree *tree, const struct as_protobuf_field *field,
+                      const struct tree_part *part, struct filling *object, struct filling *filling,
+                      struct as_error *error)
 {
     const bool is_map = part->kind == KUBE_TEXT_MAP || part->kind == KUBE_QUANTITY_MAP;
     const bool is_list = part->kind == KUBE_TEXTS || part->kind == KUBE_OBJECTS;
 
     if (!filling->value) {
-        struct tree_value *value = append(object, part->name, error);
+        struct tree_value *value = append(tree, object, part->name, error);
         if (!value)
             return -EINVAL;
         begin(filling, value, is_map ? TREE_OBJECT : TREE_ARRAY);
@@ -241,11 +245,11 @@ static int read_field(const struct as_protobuf_field *field, const struct tree_p
         return fail(error, "comes twice");
     }
     if (is_map)
-        return read_entry(field, part, filling, error);
+        return read_entry(tree, field, part, filling, error);
     if (is_list)
-        return read_item(field, part, filling, error);
+        return read_item(tree, field, part, filling, error);
     filling->value->kind = TREE_NULL;
-    return read_singular(field, part, filling->value, error);
+    return read_singular(tree, field, part, filling->value, error);
 }
 
 static int check_maps(const struct tree_part *parts, const struct filling fillings[],
@@ -267,8 +271,9 @@ static int check_maps(const struct tree_part *parts, const struct filling fillin
     return 0;
 }
 
-static int read_object(const struct as_protobuf_field *field, const struct tree_part *parts,
-                       struct filling *object, struct as_error *error)
+static int read_object(struct tree *tree, const struct as_protobuf_field *field,
+                       const struct tree_part *parts, struct filling *object,
+                       struct as_error *error)
 {
     struct filling fillings[KUBE_PARTS_MAX] = {{.value = NULL}};
     struct as_protobuf_reader reader;
@@ -284,8 +289,8 @@ static int read_object(const struct as_protobuf_field *field, const struct tree_
         if (!parts[i].name)
             continue;
         int status = parts[i].kind == TREE_PART_INLINE
-                         ? read_object(&inner, parts[i].parts, object, error)
-                         : read_field(&inner, &parts[i], object, &fillings[i], error);
+                         ? read_object(tree, &inner, parts[i].parts, object, error)
+                         : read_field(tree, &inner, &parts[i], object, &fillings[i], error);
         if (status < 0) {
             as_error_wrap(error, "%s", parts[i].name);
             return status;
@@ -296,17 +301,17 @@ static int read_object(const struct as_protobuf_field *field, const struct tree_
     return check_maps(parts, fillings, error);
 }
 
-int kube_protobuf_read(const void *data, size_t size, const struct tree_part *parts,
-                       const struct tree_value **root_out, struct as_error *error)
+int kube_protobuf_read(struct tree *tree, const void *data, size_t size,
+                       const struct tree_part *parts, struct as_error *error)
 {
     const struct as_protobuf_field whole = {.type = AS_PROTOBUF_BYTES, .data = data, .size = size};
-    struct tree_value *root = json_pool_alloc(sizeof(*root));
+    struct tree_value *root = tree_alloc(tree, sizeof(*root));
 
     if (!root)
         return fail(error, "too large");
     *root = (struct tree_value){.kind = TREE_NULL};
-    int status = read_message(&whole, parts, root, error);
+    int status = read_message(tree, &whole, parts, root, error);
     if (status == 0)
-        *root_out = root;
+        tree->root = root;
     return status;
 }

@@ -13,8 +13,8 @@
 #include "json/json_tree.h"
 
 /* 0; -EINVAL with an error: not a message, a singular field that comes twice, a text that is not
- * UTF-8 or has a NUL, or too many values for the pool (json_pool.h). */
-int kube_protobuf_read(const void *data, size_t size, const struct tree_part *parts,
-                       const struct tree_value **root_out, struct as_error *error) AS_MUST_USE;
+ * UTF-8 or has a NUL, or too many values for the tree's memory. */
+int kube_protobuf_read(struct tree *tree, const void *data, size_t size,
+                       const struct tree_part *parts, struct as_error *error) AS_MUST_USE;
 
 #endif

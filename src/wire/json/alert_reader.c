@@ -15,8 +15,6 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/limits.h>
 
-#include "json_pool.h"
-
 #define SHOWN_MAX 64 /* bytes of a refused text in an error */
 
 const char *alert_get_type_word(const struct tree_value *value)
@@ -25,7 +23,8 @@ const char *alert_get_type_word(const struct tree_value *value)
     case TREE_OBJECT: return "an object";
     case TREE_ARRAY: return "an array";
     case TREE_TEXT: return "a string";
-    case TREE_NUMBER: return "a number";
+    case TREE_INTEGER:
+    case TREE_REAL: return "a number";
     case TREE_BOOLEAN: return "a boolean";
     case TREE_NULL: break;
     }
@@ -50,17 +49,19 @@ static bool is_simple(const char *name)
                                       "0123456789")] == '\0';
 }
 
-int alert_load(struct alert_reader *reader, struct as_labels_hasher *hasher, const char *json,
-               size_t size, const struct tree_value **root_out, struct as_error *error)
+int alert_load(struct alert_reader *reader, struct tree *tree, struct as_labels_hasher *hasher,
+               const char *json, size_t size, struct as_error *error)
 {
     *reader = (struct alert_reader){
         .hasher = hasher,
-        .pairs = json_pool_alloc(AS_PAYLOAD_LABELS_MAX * sizeof(*reader->pairs)),
+        .pairs = tree_alloc(tree, AS_PAYLOAD_LABELS_MAX * sizeof(*reader->pairs)),
     };
     place_init(&reader->root, error);
     if (!reader->pairs)
         return -ENOMEM;
-    return tree_parse(json, size, root_out, &reader->has_nuls, error);
+    int status = tree_parse(tree, json, size, NULL, error);
+    reader->has_nuls = tree->has_nuls;
+    return status;
 }
 
 void alert_enter(struct alert_reader *reader, size_t index)

@@ -28,10 +28,10 @@ struct alert_reader {
     struct as_label *pairs; /* room for AS_PAYLOAD_LABELS_MAX labels of one set */
 };
 
-/* Parses the document into the pool that the caller has entered, and makes room for `pairs`. A NUL,
- * which our texts cannot hold, refuses only its alert. `hasher` is borrowed. */
-int alert_load(struct alert_reader *reader, struct as_labels_hasher *hasher, const char *json,
-               size_t size, const struct tree_value **root_out, struct as_error *error) AS_MUST_USE;
+/* Parses the document into the tree, and makes room for `pairs` there. A NUL, which our texts
+ * cannot hold, refuses only its alert. `hasher` is borrowed. */
+int alert_load(struct alert_reader *reader, struct tree *tree, struct as_labels_hasher *hasher,
+               const char *json, size_t size, struct as_error *error) AS_MUST_USE;
 
 const char *alert_get_type_word(const struct tree_value *value); /* "an object", ... */
 

@@ -15,18 +15,17 @@
 #include <alertscaler/base/str.h>
 
 #include "json_plain.h"
-#include "json_pool.h"
 
 #define DEPTH_MAX    2048
 #define ZEROS        8  /* after the document: json_count_plain may read that far */
 #define COMPARED_MAX 16 /* members; above it duplicates are found by sorting */
 
 struct reader {
+    struct tree *tree;
     char *at;
     const char *begin, *end; /* of the copy */
     const char *json;        /* the original */
     unsigned depth;
-    bool has_nuls;
     struct as_error *error;
 };
 
@@ -113,7 +112,7 @@ static int read_escape(struct reader *reader, char **out_io)
         code = 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF);
     }
     if (code == 0) {
-        reader->has_nuls = true;
+        reader->tree->has_nuls = true;
         code = 0xFFFF;
     }
     *out_io = as_encode_utf8(*out_io, (uint32_t)code);
@@ -164,12 +163,18 @@ static int read_text(struct reader *reader, const char **text_out, uint32_t *siz
 static int read_number(struct reader *reader, struct tree_value *value)
 {
     const size_t size = strspn(reader->at, "+-.0123456789Ee");
-    int status = as_number_parse_double(reader->at, size, &value->number);
+    double real;
+    int status = as_number_parse_double(reader->at, size, &real);
 
     if (status < 0)
         return fail(reader, reader->at,
                     status == -ERANGE ? "real number overflow" : "invalid number");
-    value->kind = TREE_NUMBER;
+    value->kind = TREE_INTEGER;
+    if (strcspn(reader->at, ".Ee") < size ||
+        as_number_parse_i64(reader->at, size, &value->integer) < 0) {
+        value->kind = TREE_REAL;
+        value->real = real;
+    }
     reader->at += size;
     return 0;
 }
@@ -299,7 +304,7 @@ static int read_value(struct reader *reader, struct tree_value *value,
 static int append_value(struct reader *reader, const struct tree_value *value,
                         const struct tree_part *parts, struct tree_value ***next_io)
 {
-    struct tree_value *copy = json_pool_alloc(sizeof(*copy));
+    struct tree_value *copy = tree_alloc(reader->tree, sizeof(*copy));
 
     if (!copy)
         return fail_exhausted(reader);
@@ -396,38 +401,69 @@ static int read_value(struct reader *reader, struct tree_value *value,
                                                     : read_word(reader, "null", TREE_NULL, value);
 }
 
-int tree_parse_parts(const char *json, size_t size, const struct tree_part *parts,
-                     const struct tree_value **root_out, bool *has_nuls_out, struct as_error *error)
+int tree_parse(struct tree *tree, const char *json, size_t size, const struct tree_part *parts,
+               struct as_error *error)
 {
-    struct tree_value *root = json_pool_alloc(sizeof(*root));
-    char *copy = json_pool_alloc(size + ZEROS);
-    struct reader reader = {.json = json, .error = error};
+    struct tree_value *root = tree_alloc(tree, sizeof(*root));
+    char *copy = tree_alloc(tree, size + ZEROS);
+    struct reader reader = {.tree = tree, .json = json, .error = error};
 
     if (!root || !copy)
         return fail_exhausted(&reader);
-    memcpy(copy, json, size);
+    if (size > 0)
+        memcpy(copy, json, size);
     memset(copy + size, 0, ZEROS);
     reader.at = copy;
     reader.begin = copy;
     reader.end = copy + size;
     *root = (struct tree_value){.kind = TREE_NULL};
     skip_space(&reader);
-    if (*reader.at != '{' && *reader.at != '[')
+    if (*reader.at != '{' && *reader.at != '[' && !tree->is_any)
         return fail(&reader, reader.at, "'[' or '{' expected");
-    int status = read_brackets(&reader, root, parts);
+    int status = read_value(&reader, root, parts);
     if (status < 0)
         return status;
+    skip_space(&reader);
     if (reader.at != reader.end)
         return fail(&reader, reader.at, "end of file expected");
-    *root_out = root;
-    *has_nuls_out = reader.has_nuls;
+    tree->root = root;
     return 0;
 }
 
-int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
-               bool *has_nuls_out, struct as_error *error)
+int tree_load(struct tree *tree, const char *json, size_t size, struct as_error *error)
 {
-    return tree_parse_parts(json, size, NULL, root_out, has_nuls_out, error);
+    if (tree_parse(tree, json, size, NULL, error) < 0)
+        return -EBADMSG;
+    if (tree->has_nuls)
+        as_error_set(error, "not JSON that can be read: a NUL in a text");
+    return tree->has_nuls ? -EBADMSG : 0;
+}
+
+int tree_load_object(struct tree *tree, const char *json, size_t size, struct as_error *error)
+{
+    int status = tree_load(tree, json, size, error);
+
+    if (status == 0 && tree->root->kind != TREE_OBJECT) {
+        as_error_set(error, "expected a JSON object");
+        return -EBADMSG;
+    }
+    return status;
+}
+
+/* Trees */
+
+void tree_deinit(struct tree *tree)
+{
+    as_arena_deinit(&tree->arena);
+    tree->root = NULL;
+}
+
+void *tree_alloc(struct tree *tree, size_t size)
+{
+    if (size > tree->left)
+        return NULL;
+    tree->left -= size;
+    return as_arena_alloc_raw(&tree->arena, size);
 }
 
 const struct tree_value *tree_find(const struct tree_value *object, const char *name)
@@ -445,4 +481,25 @@ const struct tree_value *tree_find(const struct tree_value *object, const char *
 const char *tree_get_text(const struct tree_value *value)
 {
     return value && value->kind == TREE_TEXT ? value->text : NULL;
+}
+
+const char *tree_find_text(const struct tree_value *object, const char *name)
+{
+    return tree_get_text(tree_find(object, name));
+}
+
+bool tree_get_i64(const struct tree_value *value, int64_t low, int64_t high, int64_t *number_out)
+{
+    if (!tree_is(value, TREE_INTEGER) || value->integer < low || value->integer > high)
+        return false;
+    *number_out = value->integer;
+    return true;
+}
+
+bool tree_get_double(const struct tree_value *value, double *number_out)
+{
+    if (!tree_is(value, TREE_INTEGER) && !tree_is(value, TREE_REAL))
+        return false;
+    *number_out = value->kind == TREE_REAL ? value->real : (double)value->integer;
+    return true;
 }

@@ -1,7 +1,6 @@
 /*
- * A JSON document (RFC 8259) as a tree: for documents of alerts, some thousand per second. Memory
- * is the pool's (json_pool.h): one copy of the document, in which the texts stay, and one block per
- * value.
+ * A JSON document (RFC 8259) as a tree. Memory is the tree's, and freed all at once: one copy of
+ * the document, in which the texts stay, and one block per value.
  *
  * Stricter than the RFC: the root is an object or an array, names are unique, texts are UTF-8
  * without lone surrogates, numbers fit into a double. A NUL, which our texts cannot hold, becomes
@@ -14,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
@@ -22,7 +22,8 @@
 enum tree_kind {
     TREE_NULL,
     TREE_BOOLEAN,
-    TREE_NUMBER,
+    TREE_INTEGER, /* a number without fraction and exponent, of 64 bits */
+    TREE_REAL,    /* any other number */
     TREE_TEXT,
     TREE_ARRAY,
     TREE_OBJECT,
@@ -35,7 +36,8 @@ struct tree_value {
     const char *name; /* NULL: not in an object */
     union {
         bool boolean;
-        double number;
+        int64_t integer;
+        double real;
         const char *text;
         struct tree_value *first; /* the first child; `next` leads to the others in order */
     };
@@ -54,15 +56,29 @@ struct tree_part {
 /* In JSON the parts of this one stand in the object itself. */
 #define TREE_PART_INLINE 1000
 
-/* 0; -EINVAL and "not JSON: line 2, column 11: ...", or too many values for the pool. At most 2,048
- * levels. */
-int tree_parse(const char *json, size_t size, const struct tree_value **root_out,
-               bool *has_nuls_out, struct as_error *error) AS_MUST_USE;
+struct tree {
+    const struct tree_value *root;
+    bool is_any;   /* the root may be neither an object nor an array */
+    bool has_nuls; /* NULs of the document are TREE_NUL */
+    size_t left;   /* bytes of memory that it may still take */
+    struct as_arena arena;
+};
 
-/* The same with only the members that `parts` names. All others are not read: of them only brackets
- * and quotes are followed. */
-int tree_parse_parts(const char *json, size_t size, const struct tree_part *parts,
-                     const struct tree_value **root_out, bool *has_nuls_out,
+#define TREE_INIT(max) ((struct tree){.left = (max), .arena = AS_ARENA_INIT})
+#define TREE_NO_LIMIT  SIZE_MAX /* where the size of the document is limited */
+
+void tree_deinit(struct tree *tree);
+void *tree_alloc(struct tree *tree, size_t size) AS_MUST_USE; /* not zeroed; NULL beyond `left` */
+
+/* Sets the root: with all members, or only with those that `parts` names. All others are not read:
+ * of them only brackets and quotes are followed. 0; -EINVAL and "not JSON: line 2, column 11: ...",
+ * or too many values for `left`. At most 2,048 levels. */
+int tree_parse(struct tree *tree, const char *json, size_t size, const struct tree_part *parts,
+               struct as_error *error) AS_MUST_USE;
+/* The same of a text without a NUL: 0 or -EBADMSG. */
+int tree_load(struct tree *tree, const char *json, size_t size, struct as_error *error) AS_MUST_USE;
+/* The same of an object and nothing else. */
+int tree_load_object(struct tree *tree, const char *json, size_t size,
                      struct as_error *error) AS_MUST_USE;
 
 /* The second member of a name; NULL where all names differ. 0, or -ENOMEM. */
@@ -74,5 +90,28 @@ const struct tree_value *tree_find(const struct tree_value *object, const char *
 
 /* NULL if the value is NULL or not a text. */
 const char *tree_get_text(const struct tree_value *value);
+/* The text of a member; NULL if it is absent or not a text. */
+const char *tree_find_text(const struct tree_value *object, const char *name);
+
+/* The value is an integer from `low` to `high`. */
+bool tree_get_i64(const struct tree_value *value, int64_t low, int64_t high, int64_t *number_out);
+/* The value is a number. */
+bool tree_get_double(const struct tree_value *value, double *number_out);
+
+static inline bool tree_is(const struct tree_value *value, enum tree_kind kind)
+{
+    return value && value->kind == kind;
+}
+
+static inline bool tree_is_true(const struct tree_value *value)
+{
+    return tree_is(value, TREE_BOOLEAN) && value->boolean;
+}
+
+/* The first item; NULL: none, or no array. */
+static inline const struct tree_value *tree_get_first(const struct tree_value *value)
+{
+    return tree_is(value, TREE_ARRAY) ? value->first : NULL;
+}
 
 #endif

@@ -1,18 +1,19 @@
 /*
- * Reading JSON objects: see the header.
+ * Reading the objects of a tree: see the header.
  */
 #include "reader.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include <alertscaler/base/buf.h>
+
 #define SECONDS_MAX 3153600000 /* 100 years */
 
 /* Does not zero `known`, which is large. */
-static void init(struct as_reader *reader, const json_t *object, bool is_lenient)
+static void init(struct as_reader *reader, const struct tree_value *object, bool is_lenient)
 {
     reader->object = object;
     reader->is_lenient = is_lenient;
@@ -21,20 +22,22 @@ static void init(struct as_reader *reader, const json_t *object, bool is_lenient
 
 static void check_object(struct as_reader *reader)
 {
-    if (json_is_object(reader->object))
+    if (tree_is(reader->object, TREE_OBJECT))
         return;
     as_read_fail(reader, NULL, "expected an object");
     reader->object = NULL;
 }
 
-void as_read_document(struct as_reader *reader, const json_t *document, struct as_error *error)
+void as_read_document(struct as_reader *reader, const struct tree_value *document,
+                      struct as_error *error)
 {
     place_init(&reader->place, error);
     init(reader, document, false);
     check_object(reader);
 }
 
-void as_read_lenient(struct as_reader *reader, const json_t *document, struct as_error *error)
+void as_read_lenient(struct as_reader *reader, const struct tree_value *document,
+                     struct as_error *error)
 {
     place_init(&reader->place, error);
     init(reader, document, true);
@@ -44,19 +47,19 @@ void as_read_lenient(struct as_reader *reader, const json_t *document, struct as
 
 void as_read_object(struct as_reader *reader, struct as_reader *parent, const char *name)
 {
-    const json_t *object = as_read_any(parent, name);
+    const struct tree_value *object = as_read_any(parent, name);
 
     place_enter(&reader->place, &parent->place, name, -1);
-    init(reader, json_is_null(object) ? NULL : object, parent->is_lenient);
+    init(reader, tree_is(object, TREE_NULL) ? NULL : object, parent->is_lenient);
     if (reader->object)
         check_object(reader);
 }
 
 void as_read_item(struct as_reader *reader, struct as_reader *parent, const char *name,
-                  const json_t *list, size_t index)
+                  const struct tree_value *item, size_t index)
 {
     place_enter(&reader->place, &parent->place, name, (ptrdiff_t)index);
-    init(reader, json_array_get(list, index), parent->is_lenient);
+    init(reader, item, parent->is_lenient);
     check_object(reader);
 }
 
@@ -71,22 +74,18 @@ static bool is_known(const struct as_reader *reader, const char *key)
 
 void as_read_end(struct as_reader *reader)
 {
-    const char *key;
-    json_t *value;
-
-    if (reader->taken == json_object_size(reader->object))
+    if (!reader->object || reader->taken == reader->object->size)
         return;
-    json_object_foreach((json_t *)reader->object, key, value)
-    {
-        if (!is_known(reader, key))
-            as_read_fail(reader, key, "unknown field");
+    for (const struct tree_value *member = reader->object->first; member; member = member->next) {
+        if (!is_known(reader, member->name))
+            as_read_fail(reader, member->name, "unknown field");
     }
 }
 
 bool as_read_has(const struct as_reader *reader, const char *name)
 {
-    const json_t *value = json_object_get(reader->object, name);
-    return value && !json_is_null(value);
+    const struct tree_value *value = tree_find(reader->object, name);
+    return value && value->kind != TREE_NULL;
 }
 
 void as_read_require(struct as_reader *reader, const char *name)
@@ -95,12 +94,12 @@ void as_read_require(struct as_reader *reader, const char *name)
         as_read_fail(reader, name, "missing");
 }
 
-const json_t *as_read_any(struct as_reader *reader, const char *name)
+const struct tree_value *as_read_any(struct as_reader *reader, const char *name)
 {
-    const json_t *value = json_object_get(reader->object, name);
+    const struct tree_value *value = tree_find(reader->object, name);
 
     if (reader->is_lenient)
-        return json_is_null(value) ? NULL : value;
+        return tree_is(value, TREE_NULL) ? NULL : value;
     assert(reader->known_count < AS_READ_FIELDS_MAX);
     reader->known[reader->known_count++] = name;
     if (value)
@@ -108,27 +107,37 @@ const json_t *as_read_any(struct as_reader *reader, const char *name)
     return value;
 }
 
-const json_t *as_read_list(struct as_reader *reader, const char *name, size_t *count_out)
+static const struct tree_value *read_values(struct as_reader *reader, const char *name,
+                                            enum tree_kind kind, size_t *count_out)
 {
-    const json_t *value = as_read_any(reader, name);
+    const struct tree_value *value = as_read_any(reader, name);
 
-    *count_out = json_array_size(value);
-    if (json_is_array(value))
-        return value;
-    if (value && !json_is_null(value))
-        as_read_fail(reader, name, "expected a list");
+    *count_out = 0;
+    if (tree_is(value, kind)) {
+        *count_out = value->size;
+        return value->first;
+    }
+    if (value && value->kind != TREE_NULL)
+        as_read_fail(reader, name, "expected %s", kind == TREE_ARRAY ? "a list" : "an object");
     return NULL;
+}
+
+const struct tree_value *as_read_list(struct as_reader *reader, const char *name, size_t *count_out)
+{
+    return read_values(reader, name, TREE_ARRAY, count_out);
+}
+
+const struct tree_value *as_read_map(struct as_reader *reader, const char *name, size_t *count_out)
+{
+    return read_values(reader, name, TREE_OBJECT, count_out);
 }
 
 void as_read_i64(struct as_reader *reader, const char *name, int64_t low, int64_t high,
                  int64_t *number_out)
 {
-    const json_t *value = as_read_any(reader, name);
-    const int64_t number = json_integer_value(value);
+    const struct tree_value *value = as_read_any(reader, name);
 
-    if (json_is_integer(value) && number >= low && number <= high)
-        *number_out = number;
-    else if (value)
+    if (value && !tree_get_i64(value, low, high, number_out))
         as_read_fail(reader, name, "expected an integer from %" PRId64 " to %" PRId64, low, high);
 }
 
@@ -142,11 +151,9 @@ void as_read_i32(struct as_reader *reader, const char *name, int32_t low, int32_
 
 void as_read_double(struct as_reader *reader, const char *name, double *number_out)
 {
-    const json_t *value = as_read_any(reader, name);
+    const struct tree_value *value = as_read_any(reader, name);
 
-    if (json_is_number(value))
-        *number_out = json_number_value(value);
-    else if (value)
+    if (value && !tree_get_double(value, number_out))
         as_read_fail(reader, name, "expected a number");
 }
 
@@ -177,10 +184,10 @@ void as_read_seconds(struct as_reader *reader, const char *name, int64_t *us_out
 
 void as_read_bool(struct as_reader *reader, const char *name, bool *value_out)
 {
-    const json_t *value = as_read_any(reader, name);
+    const struct tree_value *value = as_read_any(reader, name);
 
-    if (json_is_boolean(value))
-        *value_out = json_is_true(value);
+    if (tree_is(value, TREE_BOOLEAN))
+        *value_out = value->boolean;
     else if (value)
         as_read_fail(reader, name, "expected true or false");
 }
@@ -188,8 +195,8 @@ void as_read_bool(struct as_reader *reader, const char *name, bool *value_out)
 int as_read_enum(struct as_reader *reader, const char *name, const struct as_read_word *words,
                  int absent)
 {
-    const json_t *value = as_read_any(reader, name);
-    const char *text = json_string_value(value);
+    const struct tree_value *value = as_read_any(reader, name);
+    const char *text = tree_get_text(value);
 
     for (size_t i = 0; text && words[i].text; i++) {
         if (strcmp(words[i].text, text) == 0)
@@ -211,12 +218,25 @@ int as_read_enum(struct as_reader *reader, const char *name, const struct as_rea
 
 void as_read_text(struct as_reader *reader, const char *name, const char **text_out)
 {
-    const json_t *value = as_read_any(reader, name);
+    const struct tree_value *value = as_read_any(reader, name);
 
-    if (json_is_string(value))
-        *text_out = json_string_value(value);
-    else if (value && !json_is_null(value))
+    if (tree_is(value, TREE_TEXT))
+        *text_out = value->text;
+    else if (value && value->kind != TREE_NULL)
         as_read_fail(reader, name, "expected a string");
+}
+
+const char *as_read_string(struct as_reader *reader, const char *name)
+{
+    const char *text = "";
+
+    as_read_text(reader, name, &text);
+    return text;
+}
+
+bool as_read_is(struct as_reader *reader, const char *name, const char *text)
+{
+    return strcmp(as_read_string(reader, name), text) == 0;
 }
 
 void as_read_copy(struct as_reader *reader, const char *name, char *text_out, size_t size)
@@ -240,39 +260,4 @@ void as_read_time(struct as_reader *reader, const char *name, as_maybe_time *tim
         as_read_fail(reader, name, "expected a time as \"2026-11-20T10:00:00Z\" (RFC 3339)");
     else if (text)
         *time_out = (as_maybe_time){.set = true, .at = time};
-}
-
-int as_json_load_object(const char *json, size_t size, json_t **object_out, struct as_error *error)
-{
-    json_error_t problem;
-    json_t *value = json_loadb(json, size, 0, &problem);
-    if (!value) {
-        as_error_set(error, "not JSON: line %d: %s", problem.line, problem.text);
-        return -EBADMSG;
-    }
-    if (!json_is_object(value)) {
-        json_decref(value);
-        as_error_set(error, "expected a JSON object");
-        return -EBADMSG;
-    }
-    *object_out = value;
-    return 0;
-}
-
-const char *as_json_find_text(const json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
-}
-
-static int append(const char *bytes, size_t size, void *out)
-{
-    as_buf_append(out, bytes, size);
-    return 0;
-}
-
-void as_json_dump(const json_t *json, struct as_buf *out)
-{
-    /* fails only without memory, or for NULL after such a failure */
-    if (json_dump_callback(json, append, out, JSON_COMPACT) != 0)
-        out->failed = true;
 }

@@ -1,16 +1,18 @@
 /*
- * Annotations, ours and Cluster Autoscaler's, that say which nodes and pods stay:
+ * Which nodes and pods stay: by annotations, ours and Cluster Autoscaler's, and by what a pod is:
  * https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
  */
 #ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_ANNOTATIONS_H
 #define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBE_ANNOTATIONS_H
 
-#include <stdbool.h>
-#include <string.h>
+#include <alertscaler/base/arena.h>
+#include <alertscaler/wire/kube_nodes.h>
+
+#include "json/json_tree.h"
 
 /* Of nodes; "true" keeps the node. */
 #define KEEP_CLUSTER_AUTOSCALER "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-#define KEEP_ESCALATOR          "atlassian.com/no-delete" /* with any value */
+#define KEEP_ESCALATOR          "atlassian.com/no-delete" /* any text */
 #define KEEP_OURS               "alertscaler.io/scale-down-disabled"
 
 /* Of pods. */
@@ -19,18 +21,17 @@
 #define DAEMONSET_POD      "cluster-autoscaler.kubernetes.io/daemonset-pod"
 #define MIRROR_POD         "kubernetes.io/config.mirror"
 
-/* Whether a list with commas has a name. `list` may be NULL. */
-static inline bool annotation_has_name(const char *list, const char *name)
-{
-    const size_t size = strlen(name);
-    while (list && *list) {
-        list += strspn(list, ", ");
-        const size_t part = strcspn(list, ", ");
-        if (part == size && part > 0 && strncmp(list, name, size) == 0)
-            return true;
-        list += part;
-    }
-    return false;
-}
+/* Why a node stays: "it is annotated ..."; NULL: it may go. */
+const char *kube_find_keep(const struct tree_value *annotations, struct as_arena *arena);
+
+/* Our mark on a node. False if there is no valid one. */
+bool kube_read_mark(const struct tree_value *annotations, struct as_arena *arena,
+                    struct as_kube_node_mark *mark);
+
+/* Of a pod. The kind of its controller; NULL: none. */
+const char *kube_find_controller(const struct tree_value *metadata);
+/* The name of a volume that would be lost with the node; NULL: none. */
+const char *kube_find_local_volume(const struct tree_value *spec,
+                                   const struct tree_value *annotations);
 
 #endif

@@ -60,18 +60,16 @@ void as_kube_config_map_encode(const struct as_kube_config_map *map, const char 
     as_json_end_object(&json);
 }
 
-static void take_items(struct as_reader *root, const json_t *data,
+static void take_items(struct as_reader *root, const struct tree_value *data,
                        struct as_kube_config_item *items)
 {
-    const char *key;
-    json_t *value;
     size_t count = 0;
-    json_object_foreach((json_t *)data, key, value)
-    {
-        if (!json_is_string(value))
+    for (const struct tree_value *value = data ? data->first : NULL; value; value = value->next) {
+        if (value->kind == TREE_TEXT)
+            items[count++] = (struct as_kube_config_item){
+                .key = value->name, .text = value->text, .size = value->size};
+        else
             as_read_fail(root, "data", "expected texts");
-        items[count++] = (struct as_kube_config_item){
-            .key = key, .text = json_string_value(value), .size = json_string_length(value)};
     }
 }
 
@@ -84,15 +82,15 @@ static void take_metadata(struct as_reader *root, struct as_kube_config_map *map
 {
     struct as_reader metadata;
     as_read_object(&metadata, root, "metadata");
-    map->name = as_json_find_text(metadata.object, "name");
-    map->version = as_json_find_text(metadata.object, "resourceVersion");
+    map->name = tree_find_text(metadata.object, "name");
+    map->version = tree_find_text(metadata.object, "resourceVersion");
     if (as_str_is_empty(map->name) || as_str_is_empty(map->version))
         as_read_fail(&metadata, NULL, "name or resourceVersion is missing");
     else if (strlen(map->version) >= AS_KUBE_VERSION_SIZE)
         as_read_fail(&metadata, "resourceVersion", "too long");
 }
 
-static int take_map(void *context, const json_t *object, struct as_error *error)
+static int take_map(void *context, const struct tree_value *object, struct as_error *error)
 {
     const struct user *user = context;
     struct as_kube_config_map map = {0};
@@ -100,7 +98,7 @@ static int take_map(void *context, const json_t *object, struct as_error *error)
     as_read_lenient(&root, object, error);
     take_metadata(&root, &map);
     as_read_object(&data, &root, "data");
-    map.count = json_object_size(data.object);
+    map.count = data.object ? data.object->size : 0;
     AS_CLEANUP(as_free_p)
     struct as_kube_config_item *items = as_xcalloc(map.count + 1, sizeof(*items));
     take_items(&root, data.object, items);
@@ -112,28 +110,28 @@ static int take_map(void *context, const json_t *object, struct as_error *error)
 int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_fn *use,
                               void *context, struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct user user = {use, context};
-    const int status = kube_object_load(json, size, "ConfigMap", &object, error);
-    return status ? status : take_map(&user, object, error);
+    const int status = kube_object_load(&tree, json, size, "ConfigMap", error);
+    return status ? status : take_map(&user, tree.root, error);
 }
 
 int as_kube_config_map_decode_version(const char *json, size_t size,
                                       char version_out[AS_KUBE_VERSION_SIZE],
                                       struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_kube_config_map map = {0};
     struct as_reader root;
-    int status = as_json_load_object(json, size, &object, error);
+    int status = tree_load_object(&tree, json, size, error);
     if (status)
         return status;
-    const char *kind = as_json_find_text(object, "kind");
+    const char *kind = tree_find_text(tree.root, "kind");
     if (!as_str_equal(kind, "PartialObjectMetadata") && !as_str_equal(kind, "ConfigMap")) {
         as_error_set(error, "kind: expected ConfigMap");
         return -EBADMSG;
     }
-    as_read_lenient(&root, object, error);
+    as_read_lenient(&root, tree.root, error);
     take_metadata(&root, &map);
     status = as_read_result(&root);
     if (status == 0)

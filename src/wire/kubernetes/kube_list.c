@@ -2,8 +2,8 @@
  * One page of a list: see the header.
  *
  * A page is some megabytes of JSON, of which we need some numbers; parsed values would take fifteen
- * times that. So jansson parses one item at a time, in a pool that is freed before the next item.
- * This file only follows the braces, brackets and commas between items.
+ * times that. So one item at a time becomes a tree, which is freed before the next item. This file
+ * only follows the braces, brackets and commas between items.
  */
 #include "kube_list.h"
 
@@ -16,8 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
-#include "json/json_pool.h"
-#include "json/reader.h"
+#include "json/json_scan.h"
 
 struct reader {
     const char *begin, *at, *end;
@@ -32,7 +31,8 @@ struct reader {
 };
 
 typedef int read_fn(struct reader *reader);
-typedef int take_fn(struct reader *reader, const json_t *value); /* `value` is valid for the call */
+typedef int take_fn(struct reader *reader,
+                    const struct tree_value *value); /* `value` is valid for the call */
 
 struct member {
     const char *name;
@@ -61,29 +61,38 @@ static bool accept(struct reader *reader, char wanted)
     return true;
 }
 
-static int take_next_value(struct reader *reader, take_fn *take)
+/* Moves behind the next value. */
+static int pass_value(struct reader *reader)
 {
-    json_error_t problem = {.line = 0};
-    /* An annotation may contain \u0000: no reason to refuse the whole list. */
-    const json_t *value =
-        json_loadb(reader->at, (size_t)(reader->end - reader->at),
-                   JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &problem);
-    if (!value && json_pool_is_exhausted())
-        return fail(reader, "too many values at once");
-    if (problem.position > 0)
-        reader->at += problem.position;
-    return value ? take(reader, value) : fail(reader, problem.text);
+    struct json_scan scan;
+    enum json_token token;
+    json_scan_init(&scan, 0);
+    json_scan_feed(&scan, reader->at, (size_t)(reader->end - reader->at));
+    do
+        token = json_scan_next(&scan);
+    while (token == JSON_TOKEN_OBJECT || token == JSON_TOKEN_ARRAY);
+    reader->at = scan.at;
+    json_scan_deinit(&scan);
+    if (token == JSON_TOKEN_MORE)
+        return fail(reader, "premature end of input");
+    return token == JSON_TOKEN_ERROR ? fail(reader, "invalid token") : 0;
 }
 
+/* Texts may contain \u0000: no reason to refuse the whole list. */
 static int read_value(struct reader *reader, take_fn *take)
 {
-    json_pool_enter(AS_KUBE_ITEM_MEMORY_MAX);
-    int status = take_next_value(reader, take);
-    json_pool_leave();
-    return status;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_KUBE_ITEM_MEMORY_MAX);
+    const char *from = reader->at;
+    int status = pass_value(reader);
+    if (status)
+        return status;
+    tree.is_any = true;
+    if (tree_parse(&tree, from, (size_t)(reader->at - from), NULL, reader->error) < 0)
+        return -EBADMSG;
+    return take(reader, tree.root);
 }
 
-static int take_nothing(struct reader *reader, const json_t *value)
+static int take_nothing(struct reader *reader, const struct tree_value *value)
 {
     return 0;
 }
@@ -93,9 +102,9 @@ static int read_other(struct reader *reader)
     return read_value(reader, take_nothing);
 }
 
-static int take_kind(struct reader *reader, const json_t *value)
+static int take_kind(struct reader *reader, const struct tree_value *value)
 {
-    reader->is_list = as_str_equal(json_string_value(value), reader->kind);
+    reader->is_list = as_str_equal(tree_get_text(value), reader->kind);
     return 0;
 }
 
@@ -104,13 +113,13 @@ static int read_kind(struct reader *reader)
     return read_value(reader, take_kind);
 }
 
-static int take_metadata(struct reader *reader, const json_t *value)
+static int take_metadata(struct reader *reader, const struct tree_value *value)
 {
-    if (!json_is_object(value) && !json_is_null(value)) {
+    if (value->kind != TREE_OBJECT && value->kind != TREE_NULL) {
         as_error_set(reader->error, "metadata: expected an object");
         return -EBADMSG;
     }
-    const char *next = as_json_find_text(value, "continue");
+    const char *next = tree_find_text(value, "continue");
     free(reader->next);
     reader->next = as_str_is_empty(next) ? NULL : as_xstrdup(next);
     return 0;
@@ -121,11 +130,11 @@ static int read_metadata(struct reader *reader)
     return read_value(reader, take_metadata);
 }
 
-static int take_item(struct reader *reader, const json_t *value)
+static int take_item(struct reader *reader, const struct tree_value *value)
 {
     const size_t item = reader->item++;
     int status = -EBADMSG;
-    if (json_is_object(value))
+    if (value->kind == TREE_OBJECT)
         status = reader->take(reader->context, value, reader->error);
     else
         as_error_set(reader->error, "expected an object");
@@ -134,9 +143,9 @@ static int take_item(struct reader *reader, const json_t *value)
     return status;
 }
 
-static int take_no_items(struct reader *reader, const json_t *value)
+static int take_no_items(struct reader *reader, const struct tree_value *value)
 {
-    if (json_is_null(value))
+    if (value->kind == TREE_NULL)
         return 0;
     as_error_set(reader->error, "items: expected a list");
     return -EBADMSG;
@@ -156,16 +165,16 @@ static int read_items(struct reader *reader)
     return accept(reader, ']') ? 0 : fail(reader, "expected ',' or ']'");
 }
 
-static int take_name(struct reader *reader, const json_t *value)
+static int take_name(struct reader *reader, const struct tree_value *value)
 {
     static const struct member members[] = {
         {"kind", read_kind}, {"metadata", read_metadata}, {"items", read_items}};
     static const struct member other = {NULL, read_other};
-    if (!json_is_string(value))
+    if (value->kind != TREE_TEXT)
         return fail(reader, "expected a string");
     reader->member = &other;
     for (size_t i = 0; i < AS_ARRAY_SIZE(members); i++)
-        if (strcmp(members[i].name, json_string_value(value)) == 0)
+        if (strcmp(members[i].name, value->text) == 0)
             reader->member = &members[i];
     return 0;
 }
@@ -183,7 +192,7 @@ static int read_member(struct reader *reader)
 static int read_page(struct reader *reader)
 {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
-    if (nul) { /* jansson skips some NULs without counting them */
+    if (nul) {
         reader->at = nul;
         return fail(reader, "a NUL");
     }

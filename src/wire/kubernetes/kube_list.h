@@ -6,14 +6,14 @@
 
 #include <stddef.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
+#include "json/json_tree.h"
+
 /* `item` is an object, valid for the call only. A result other than 0 ends the list and is
  * returned: -EBADMSG for a wrong item, whose place is then added to the error. */
-typedef int kube_item_fn(void *context, const json_t *item, struct as_error *error);
+typedef int kube_item_fn(void *context, const struct tree_value *item, struct as_error *error);
 
 /* 0, with *next_out to be freed: the token of the next page, or NULL if this was the last; the
  * result of `take`; or -EBADMSG with an error that names the place. */

@@ -8,7 +8,6 @@
 #include <alertscaler/wire/kube_nodes.h>
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +17,10 @@
 #include <alertscaler/wire/json_writer.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "facts/pod_requests.h"
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
-#include "pod_requests.h"
 #include "json/reader.h"
 
 #define NAMESPACE_MAX 63
@@ -29,78 +28,44 @@
 
 /* Fates */
 
-/* The kind of its controller; NULL: none. */
-static const char *find_controller(const json_t *metadata)
+static bool is_finished(const struct tree_value *status)
 {
-    const json_t *owner, *owners = json_object_get(metadata, "ownerReferences");
-    size_t index;
-    json_array_foreach(owners, index, owner)
-    {
-        if (json_is_true(json_object_get(owner, "controller")))
-            return as_json_find_text(owner, "kind");
-    }
-    return NULL;
-}
-
-static bool is_finished(const json_t *status)
-{
-    const char *phase = as_json_find_text(status, "phase");
+    const char *phase = tree_find_text(status, "phase");
     return as_str_equal(phase, "Succeeded") || as_str_equal(phase, "Failed");
 }
 
-static bool stays(const json_t *metadata, const json_t *annotations, const json_t *status)
+static bool stays(const struct tree_value *metadata, const struct tree_value *annotations,
+                  const struct tree_value *status)
 {
-    const char *controller = find_controller(metadata);
+    const char *controller = kube_find_controller(metadata);
     return as_str_equal(controller, "DaemonSet") || as_str_equal(controller, "Node") ||
-           as_str_equal(as_json_find_text(annotations, DAEMONSET_POD), "true") ||
-           json_object_get(annotations, MIRROR_POD) || is_finished(status);
+           as_str_equal(tree_find_text(annotations, DAEMONSET_POD), "true") ||
+           tree_find(annotations, MIRROR_POD) || is_finished(status);
 }
 
-static enum as_kube_pod_fate get_fate(const json_t *metadata, const json_t *annotations,
-                                      const json_t *status)
+static enum as_kube_pod_fate get_fate(const struct tree_value *metadata,
+                                      const struct tree_value *annotations,
+                                      const struct tree_value *status)
 {
-    const json_t *deleted_at = json_object_get(metadata, "deletionTimestamp");
+    const struct tree_value *deleted_at = tree_find(metadata, "deletionTimestamp");
     if (stays(metadata, annotations, status))
         return AS_KUBE_POD_STAYS;
-    return deleted_at && !json_is_null(deleted_at) ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
+    return deleted_at && deleted_at->kind != TREE_NULL ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
 }
 
-/* Data that would be lost with the node; memory does not count. */
-static bool is_local(const json_t *volume)
+static const char *explain_blocking(const struct as_kube_node_pod *pod,
+                                    const struct tree_value *metadata,
+                                    const struct tree_value *spec,
+                                    const struct tree_value *annotations, struct as_arena *arena)
 {
-    const json_t *empty = json_object_get(volume, "emptyDir");
-    if (json_is_object(json_object_get(volume, "hostPath")))
-        return true;
-    return json_is_object(empty) && !as_str_equal(as_json_find_text(empty, "medium"), "Memory");
-}
-
-/* The name of a volume that forbids eviction; NULL: none. */
-static const char *find_local_volume(const json_t *spec, const json_t *annotations)
-{
-    const char *safe = as_json_find_text(annotations, SAFE_LOCAL_VOLUMES);
-    const json_t *volume, *volumes = json_object_get(spec, "volumes");
-    size_t index;
-    json_array_foreach(volumes, index, volume)
-    {
-        const char *name = as_json_find_text(volume, "name");
-        if (name && is_local(volume) && !annotation_has_name(safe, name))
-            return name;
-    }
-    return NULL;
-}
-
-static const char *explain_blocking(const struct as_kube_node_pod *pod, const json_t *metadata,
-                                    const json_t *spec, const json_t *annotations,
-                                    struct as_arena *arena)
-{
-    const char *safe = as_json_find_text(annotations, SAFE_TO_EVICT);
-    const char *volume = find_local_volume(spec, annotations);
+    const char *safe = tree_find_text(annotations, SAFE_TO_EVICT);
+    const char *volume = kube_find_local_volume(spec, annotations);
     char text[BLOCKING_SIZE], why[384];
     if (as_str_equal(safe, "true"))
         return NULL;
     if (as_str_equal(safe, "false"))
         snprintf(why, sizeof(why), "it is annotated " SAFE_TO_EVICT ": \"false\"");
-    else if (!find_controller(metadata))
+    else if (!kube_find_controller(metadata))
         snprintf(why, sizeof(why),
                  "no controller would make it anew (" SAFE_TO_EVICT ": \"true\" allows it)");
     else if (volume)
@@ -130,20 +95,10 @@ static void read_names(struct as_reader *metadata, struct as_arena *arena,
     pod->uid = read_name(metadata, "uid", NAMESPACE_MAX, arena);
 }
 
-static void read_gone_at(const json_t *metadata, as_maybe_time *gone_at)
+static void read_gone_at(const struct tree_value *metadata, as_maybe_time *gone_at)
 {
-    const char *text = as_json_find_text(metadata, "deletionTimestamp");
+    const char *text = tree_find_text(metadata, "deletionTimestamp");
     gone_at->set = text && as_wall_time_parse(text, strlen(text), &gone_at->at) == 0;
-}
-
-/* A resource that is not requested counts as 0. */
-static int read_requests(const json_t *spec, double requests[], struct as_error *error)
-{
-    double read[AS_RESOURCE_COUNT];
-    int status = pod_requests_read(spec, read, error);
-    for (int i = 0; !status && i < AS_RESOURCE_COUNT; i++)
-        requests[i] = isnan(read[i]) ? 0 : read[i];
-    return status;
 }
 
 static int read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
@@ -161,12 +116,12 @@ static int read_body(struct as_reader *root, struct as_reader *metadata, struct 
     if (pod->fate == AS_KUBE_POD_EVICT)
         pod->blocking =
             explain_blocking(pod, metadata->object, spec.object, annotations.object, arena);
-    return is_finished(status.object)
-               ? 0
-               : read_requests(spec.object, pod->requests, root->place.error);
+    if (!is_finished(status.object))
+        pod_requests_read(&spec, 0, pod->requests);
+    return as_read_result(root);
 }
 
-static int take_pod(void *context, const json_t *item, struct as_error *error)
+static int take_pod(void *context, const struct tree_value *item, struct as_error *error)
 {
     struct as_kube_node_pods *pods = context;
     struct as_kube_node_pod pod = {.name = NULL};
@@ -215,18 +170,16 @@ int as_kube_eviction_version_decode(const char *json, size_t size,
                                     char version_out[AS_KUBE_EVICTION_VERSION_SIZE],
                                     struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const json_t *resource;
-    size_t index;
-    const int status = kube_object_load(json, size, "APIResourceList", &object, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    const int status = kube_object_load(&tree, json, size, "APIResourceList", error);
     if (status)
         return status;
     *version_out = '\0';
-    json_array_foreach(json_object_get(object, "resources"), index, resource)
-    {
-        const char *group = as_json_find_text(resource, "group");
-        const char *version = as_json_find_text(resource, "version");
-        if (as_str_equal(as_json_find_text(resource, "name"), "pods/eviction") &&
+    const struct tree_value *resource = tree_get_first(tree_find(tree.root, "resources"));
+    for (; resource; resource = resource->next) {
+        const char *group = tree_find_text(resource, "group");
+        const char *version = tree_find_text(resource, "version");
+        if (as_str_equal(tree_find_text(resource, "name"), "pods/eviction") &&
             as_str_equal(group, "policy") && version)
             snprintf(version_out, AS_KUBE_EVICTION_VERSION_SIZE, "policy/%s",
                      strcmp(version, "v1beta1") == 0 ? "v1beta1" : "v1");

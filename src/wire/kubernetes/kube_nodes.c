@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,14 +22,7 @@
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
-#include "json/reader.h"
-
-/* Annotations that forbid removal, as Cluster Autoscaler and Escalator document theirs. */
-static const char *const keeping[] = {
-    KEEP_CLUSTER_AUTOSCALER,
-    KEEP_OURS,
-    KEEP_ESCALATOR,
-};
+#include "json/json_dump.h"
 
 /* The second was used before Kubernetes 1.17. */
 static const char *const zone_labels[] = {
@@ -43,82 +35,43 @@ static const char *const resource_names[AS_RESOURCE_COUNT] = {
     [AS_RESOURCE_MEMORY] = "memory",
 };
 
-static bool is_ready(const json_t *status)
+static bool is_ready(const struct tree_value *status)
 {
-    const json_t *condition, *conditions = json_object_get(status, "conditions");
-    size_t index;
-    json_array_foreach(conditions, index, condition)
-    {
-        if (as_str_equal(as_json_find_text(condition, "type"), "Ready"))
-            return as_str_equal(as_json_find_text(condition, "status"), "True");
+    const struct tree_value *condition = tree_get_first(tree_find(status, "conditions"));
+    for (; condition; condition = condition->next) {
+        if (as_str_equal(tree_find_text(condition, "type"), "Ready"))
+            return as_str_equal(tree_find_text(condition, "status"), "True");
     }
     return false;
 }
 
-static const char *find_zone(const json_t *labels, struct as_arena *arena)
+static const char *find_zone(const struct tree_value *labels, struct as_arena *arena)
 {
     const char *zone = NULL;
     for (size_t i = 0; i < AS_ARRAY_SIZE(zone_labels) && !zone; i++)
-        zone = as_json_find_text(labels, zone_labels[i]);
+        zone = tree_find_text(labels, zone_labels[i]);
     return as_arena_strdup(arena, zone ? zone : "");
 }
 
-static as_maybe_time read_created(const json_t *metadata)
+static as_maybe_time read_created(const struct tree_value *metadata)
 {
-    const char *text = as_json_find_text(metadata, "creationTimestamp");
+    const char *text = tree_find_text(metadata, "creationTimestamp");
     as_maybe_time created = {.set = false};
     created.set = text && as_wall_time_parse(text, strlen(text), &created.at) == 0;
     return created;
 }
 
 /* An unreadable value is unknown: the node then counts as full. */
-static void read_allocatable(const json_t *status, double allocatable[])
+static void read_allocatable(const struct tree_value *status, double allocatable[])
 {
-    const json_t *quantities = json_object_get(status, "allocatable");
+    const struct tree_value *quantities = tree_find(status, "allocatable");
     for (int i = 0; i < AS_RESOURCE_COUNT; i++) {
-        const json_t *value = json_object_get(quantities, resource_names[i]);
+        const struct tree_value *value = tree_find(quantities, resource_names[i]);
         allocatable[i] = NAN;
-        if (json_is_string(value) &&
-            as_quantity_parse(json_string_value(value), json_string_length(value),
-                              &allocatable[i]) < 0)
+        if (tree_is(value, TREE_TEXT) &&
+            as_quantity_parse(value->text, value->size, &allocatable[i]) < 0)
             allocatable[i] = NAN;
     }
-}
-
-#define VALUE_SHOWN_MAX 64 /* bytes */
-
-static const char *find_keep(const json_t *annotations, struct as_arena *arena)
-{
-    char text[192];
-    for (size_t i = 0; i < AS_ARRAY_SIZE(keeping); i++) {
-        const char *value = as_json_find_text(annotations, keeping[i]);
-        if (as_str_is_empty(value) ||
-            (strcmp(value, "true") != 0 && strcmp(keeping[i], KEEP_ESCALATOR) != 0))
-            continue;
-        snprintf(text, sizeof(text), "it is annotated %s: \"%.*s\"", keeping[i],
-                 (int)as_str_cut_utf8(value, strlen(value), VALUE_SHOWN_MAX), value);
-        return as_arena_strdup(arena, text);
-    }
-    return NULL;
-}
-
-/* False if there is no valid mark. */
-static bool read_mark(const json_t *annotations, struct as_arena *arena,
-                      struct as_kube_node_mark *mark)
-{
-    const char *text = as_json_find_text(annotations, AS_NODE_MARK_ANNOTATION);
-    AS_CLEANUP(as_json_free_p) json_t *object = text ? json_loads(text, 0, NULL) : NULL;
-    const char *owner = as_json_find_text(object, "owner");
-    const char *decision = as_json_find_text(object, "decision");
-    const char *at = as_json_find_text(object, "at");
-    if (!owner || !decision || !at || as_wall_time_parse(at, strlen(at), &mark->at) < 0)
-        return false;
-    mark->owner = as_arena_strdup(arena, owner);
-    mark->decision = as_arena_strdup(arena, decision);
-    const char *target = as_json_find_text(object, "target");
-    mark->target = as_arena_strdup(arena, target ? target : "");
-    mark->has_cordoned = json_is_true(json_object_get(object, "cordoned"));
-    return true;
 }
 
 static void read_body(struct as_reader *root, struct as_reader *metadata, struct as_arena *arena,
@@ -129,18 +82,18 @@ static void read_body(struct as_reader *root, struct as_reader *metadata, struct
     as_read_object(&status, root, "status");
     as_read_object(&annotations, metadata, "annotations");
     as_read_bool(&spec, "unschedulable", &node->is_cordoned);
-    const char *provider_id = as_json_find_text(spec.object, "providerID");
+    const char *provider_id = tree_find_text(spec.object, "providerID");
     node->provider_id = as_arena_strdup(arena, provider_id ? provider_id : "");
-    node->zone = find_zone(json_object_get(metadata->object, "labels"), arena);
+    node->zone = find_zone(tree_find(metadata->object, "labels"), arena);
     node->created = read_created(metadata->object);
     node->is_ready = is_ready(status.object);
-    node->is_marked = read_mark(annotations.object, arena, &node->mark);
-    node->keep = find_keep(annotations.object, arena);
+    node->is_marked = kube_read_mark(annotations.object, arena, &node->mark);
+    node->keep = kube_find_keep(annotations.object, arena);
     read_allocatable(status.object, node->allocatable);
 }
 
-static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_node *node_out,
-                     struct as_error *error)
+static int read_node(const struct tree_value *item, struct as_arena *arena,
+                     struct as_kube_node *node_out, struct as_error *error)
 {
     struct as_kube_node node = {.mark = {.owner = "", .decision = "", .target = ""}};
     struct as_reader root, metadata;
@@ -159,7 +112,7 @@ static int read_node(const json_t *item, struct as_arena *arena, struct as_kube_
     return status;
 }
 
-static int take_node(void *context, const json_t *item, struct as_error *error)
+static int take_node(void *context, const struct tree_value *item, struct as_error *error)
 {
     struct as_kube_nodes *nodes = context;
     struct as_kube_node node;
@@ -197,36 +150,37 @@ void as_kube_nodes_deinit(struct as_kube_nodes *nodes)
 int as_kube_node_decode(const char *json, size_t size, struct as_arena *arena,
                         struct as_kube_node *node_out, struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int status = kube_object_load(json, size, "Node", &object, error);
-    return status ? status : read_node(object, arena, node_out, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    int status = kube_object_load(&tree, json, size, "Node", error);
+    return status ? status : read_node(tree.root, arena, node_out, error);
 }
 
 /* Patches */
 
 struct source { /* the Node that a patch is for */
-    json_t *object, *taints;
+    struct tree tree;
+    json_t *document; /* the same, to write its taints unchanged */
     struct as_kube_node node;
     const char *version;
-    struct as_arena arena;
 };
 
 static void close_source(struct source *source)
 {
-    json_decref(source->object);
-    as_arena_deinit(&source->arena);
+    tree_deinit(&source->tree);
+    json_decref(source->document);
 }
 
 static int open_source(struct source *source, const char *json, size_t size, struct as_error *error)
 {
-    int status = kube_object_load(json, size, "Node", &source->object, error);
-    if (status || (status = read_node(source->object, &source->arena, &source->node, error)))
+    struct tree *tree = &source->tree;
+    int status = kube_object_load(tree, json, size, "Node", error);
+    if (status || (status = read_node(tree->root, &tree->arena, &source->node, error)))
         return status;
-    source->version =
-        as_json_find_text(json_object_get(source->object, "metadata"), "resourceVersion");
-    source->taints = json_object_get(json_object_get(source->object, "spec"), "taints");
+    source->version = tree_find_text(tree_find(tree->root, "metadata"), "resourceVersion");
+    source->document = json_loadb(json, size, 0, NULL);
+    const struct tree_value *taints = tree_find(tree_find(tree->root, "spec"), "taints");
     if (as_str_is_empty(source->version) ||
-        (source->taints && !json_is_null(source->taints) && !json_is_array(source->taints))) {
+        (taints && taints->kind != TREE_NULL && taints->kind != TREE_ARRAY)) {
         as_error_set(error, "node %s: %s", source->node.name,
                      as_str_is_empty(source->version) ? "metadata.resourceVersion: missing"
                                                       : "spec.taints: expected a list");
@@ -237,7 +191,7 @@ static int open_source(struct source *source, const char *json, size_t size, str
 
 static bool is_ours(const json_t *taint)
 {
-    return as_str_equal(as_json_find_text(taint, "key"), AS_NODE_TAINT);
+    return as_str_equal(json_string_value(json_object_get(taint, "key")), AS_NODE_TAINT);
 }
 
 /* The taints of others, unchanged; then ours. */
@@ -247,7 +201,8 @@ static void write_taints(struct as_json_writer *json, const struct source *sourc
     size_t index;
     as_json_write_key(json, "taints");
     as_json_begin_array(json);
-    json_array_foreach(source->taints, index, taint)
+    json_array_foreach(json_object_get(json_object_get(source->document, "spec"), "taints"), index,
+                       taint)
     {
         char *text = is_ours(taint) ? NULL : json_dumps(taint, JSON_COMPACT | JSON_ENCODE_ANY);
         if (text)
@@ -303,7 +258,7 @@ static void begin_spec(struct as_json_writer *json, const struct source *source)
 int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube_node_mark *mark,
                              struct as_buf *patch, struct as_error *error)
 {
-    AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
+    AS_CLEANUP(close_source) struct source source = {.tree = TREE_INIT(TREE_NO_LIMIT)};
     struct as_json_writer writer;
     int status = open_source(&source, json, size, error);
     if (status)
@@ -325,7 +280,7 @@ int as_kube_node_mark_encode(const char *json, size_t size, const struct as_kube
 int as_kube_node_unmark_encode(const char *json, size_t size, struct as_buf *patch,
                                struct as_error *error)
 {
-    AS_CLEANUP(close_source) struct source source = {.arena = AS_ARENA_INIT};
+    AS_CLEANUP(close_source) struct source source = {.tree = TREE_INIT(TREE_NO_LIMIT)};
     struct as_json_writer writer;
     int status = open_source(&source, json, size, error);
     if (status)

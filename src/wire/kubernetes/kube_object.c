@@ -8,13 +8,13 @@
 
 #include <alertscaler/base/str.h>
 
-int kube_object_load(const char *json, size_t size, const char *kind, json_t **object_out,
+int kube_object_load(struct tree *tree, const char *json, size_t size, const char *kind,
                      struct as_error *error)
 {
-    const int status = as_json_load_object(json, size, object_out, error);
+    const int status = tree_load_object(tree, json, size, error);
     if (status)
         return status;
-    if (as_str_equal(as_json_find_text(*object_out, "kind"), kind))
+    if (as_str_equal(tree_find_text(tree->root, "kind"), kind))
         return 0;
     as_error_set(error, "kind: expected %s", kind);
     return -EBADMSG;
@@ -31,10 +31,9 @@ void kube_object_read_version(struct as_reader *metadata, char *version_out, siz
 const char *kube_object_read_name(struct as_reader *metadata, const char *key, size_t max,
                                   const char *what)
 {
-    const json_t *value = as_read_any(metadata, key);
-    const char *name = json_string_value(value);
-    const size_t size = json_string_length(value);
-    if (!as_str_is_empty(name) && size <= max && strlen(name) == size && *name != '.')
+    const struct tree_value *value = as_read_any(metadata, key);
+    const char *name = tree_get_text(value);
+    if (!as_str_is_empty(name) && value->size <= max && *name != '.' && !strstr(name, TREE_NUL))
         return name;
     as_read_fail(metadata, key, "expected a %s of 1 to %zu bytes", what, max);
     return "";

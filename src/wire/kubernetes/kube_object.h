@@ -6,15 +6,13 @@
 
 #include <stddef.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
 #include "json/reader.h"
 
-/* 0 or -EBADMSG. The caller owns *object_out even if -EBADMSG is for another kind. */
-int kube_object_load(const char *json, size_t size, const char *kind, json_t **object_out,
+/* 0 or -EBADMSG: no object, or of another kind. */
+int kube_object_load(struct tree *tree, const char *json, size_t size, const char *kind,
                      struct as_error *error) AS_MUST_USE;
 
 /* A name of 1 to `max` bytes, borrowed. Absent: "", and an error of the reader. */

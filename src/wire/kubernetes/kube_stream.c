@@ -101,13 +101,13 @@ void kube_stream_set_kind(struct as_kube_stream *stream, const char *text, size_
 int kube_stream_take_item(struct as_kube_stream *stream, struct as_error *error)
 {
     struct as_kube_stream_event event = {.verb = AS_KUBE_LISTED, .form = stream->form->name};
-    int code = kube_capture_take(&stream->object, &event.object, &event.size);
-    if (code == 0)
-        code = stream->take(stream->context, &event, error);
-    if (code)
+    int status = kube_capture_take(&stream->object, &event.object, &event.size);
+    if (status == 0)
+        status = stream->take(stream->context, &event, error);
+    if (status)
         as_error_wrap(error, "items[%zu]", stream->item);
     stream->item++;
-    return code;
+    return status;
 }
 
 static bool find_verb(const char *text, size_t size, enum as_kube_verb *verb_out)

@@ -151,14 +151,14 @@ static int end_event(struct json_stream *json, struct as_error *error)
         return fail(json, "object: missing", error);
     if (kube_capture_take(&stream->object, &object, &size) < 0)
         return fail_limit(json, error);
-    int code = kube_stream_take_event(stream, json->verb, json->verb_size, object, size,
-                                      as_kube_status_decode, error);
-    if (code)
+    int status = kube_stream_take_event(stream, json->verb, json->verb_size, object, size,
+                                        as_kube_status_decode, error);
+    if (status)
         as_error_wrap(error, "byte %llu", (unsigned long long)json_scan_get_offset(&json->scan));
     stream->version[0] = '\0';
     json->verb_size = 0;
     json->has_object = false;
-    return code;
+    return status;
 }
 
 static int end_document(struct json_stream *json, struct as_error *error)
@@ -198,9 +198,9 @@ static int feed(struct as_kube_stream *stream, const char *bytes, size_t size,
 {
     struct json_stream *json = get_json(stream);
     struct json_scan *scan = &json->scan;
-    int code = 0;
+    int status = 0;
     json_scan_feed(scan, bytes, size);
-    while (code == 0) {
+    while (status == 0) {
         enum json_token token = json_scan_next(scan);
         switch (token) {
         case JSON_TOKEN_NONE: break;
@@ -210,15 +210,15 @@ static int feed(struct as_kube_stream *stream, const char *bytes, size_t size,
                        : 0;
         case JSON_TOKEN_NAME: take_name(json); break;
         case JSON_TOKEN_OBJECT:
-        case JSON_TOKEN_ARRAY: code = take_value(json, token, scan->depth - 1, error); break;
+        case JSON_TOKEN_ARRAY: status = take_value(json, token, scan->depth - 1, error); break;
         case JSON_TOKEN_STRING:
         case JSON_TOKEN_NULL:
-        case JSON_TOKEN_OTHER: code = take_value(json, token, scan->depth, error); break;
-        case JSON_TOKEN_CLOSE: code = take_close(json, error); break;
-        case JSON_TOKEN_ERROR: code = fail_syntax(json, error); break;
+        case JSON_TOKEN_OTHER: status = take_value(json, token, scan->depth, error); break;
+        case JSON_TOKEN_CLOSE: status = take_close(json, error); break;
+        case JSON_TOKEN_ERROR: status = fail_syntax(json, error); break;
         }
     }
-    return code;
+    return status;
 }
 
 static struct as_kube_stream *allocate(enum as_kube_stream_kind kind)

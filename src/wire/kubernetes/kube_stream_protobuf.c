@@ -203,15 +203,15 @@ static int take_frame(struct proto_stream *proto, const char *frame, size_t size
         !open_envelope(raw.data, raw.size, &object, &object_size))
         return fail(proto, "expected an event of a watch", error);
     stream->version[0] = '\0';
-    int code = 0;
+    int status = 0;
     if (find_version(object, object_size, &version))
-        code = kube_stream_set_version(stream, (const char *)version.data, version.size, error);
-    if (code == 0)
-        code = kube_stream_take_event(stream, (const char *)type.data, type.size, object,
-                                      object_size, read_status, error);
-    if (code)
+        status = kube_stream_set_version(stream, (const char *)version.data, version.size, error);
+    if (status == 0)
+        status = kube_stream_take_event(stream, (const char *)type.data, type.size, object,
+                                        object_size, read_status, error);
+    if (status)
         as_error_wrap(error, "byte %llu", (unsigned long long)get_offset(proto));
-    return code;
+    return status;
 }
 
 /* ---- a list ---- */
@@ -220,12 +220,12 @@ static int take_list_meta(struct as_kube_stream *stream, const char *message, si
                           struct as_error *error)
 {
     struct as_protobuf_field field;
-    int code = 0;
+    int status = 0;
     if (find_bytes(message, size, LIST_META_VERSION, &field))
-        code = kube_stream_set_version(stream, (const char *)field.data, field.size, error);
-    if (code == 0 && find_bytes(message, size, LIST_META_CONTINUE, &field))
-        code = kube_stream_set_continue(stream, (const char *)field.data, field.size, error);
-    return code;
+        status = kube_stream_set_version(stream, (const char *)field.data, field.size, error);
+    if (status == 0 && find_bytes(message, size, LIST_META_CONTINUE, &field))
+        status = kube_stream_set_continue(stream, (const char *)field.data, field.size, error);
+    return status;
 }
 
 static int take_small(struct proto_stream *proto, const char *message, size_t size,
@@ -273,9 +273,9 @@ static int begin_rest(struct proto_stream *proto, uint64_t size, struct as_error
 static int begin_bytes(struct proto_stream *proto, uint64_t size, struct as_error *error)
 {
     const bool is_in_list = proto->list_end > 0;
-    int code = begin_rest(proto, size, error);
-    if (code)
-        return code;
+    int status = begin_rest(proto, size, error);
+    if (status)
+        return status;
     if (!is_in_list && proto->field == UNKNOWN_RAW) {
         if (proto->has_list)
             return fail(proto, "expected one list", error);
@@ -360,13 +360,13 @@ static int read_head(struct proto_stream *proto, struct as_error *error)
 /* The end of what has a length; it may have been 0. */
 static int check_ends(struct proto_stream *proto, struct as_error *error)
 {
-    int code = 0;
+    int status = 0;
     if (proto->state == IN_CAPTURE && proto->left == 0)
-        code = end_capture(proto, error);
+        status = end_capture(proto, error);
     if (proto->state == IN_REST && proto->left == 0)
         proto->state = AT_FIELD;
-    if (code || proto->list_end == 0 || get_offset(proto) < proto->list_end)
-        return code;
+    if (status || proto->list_end == 0 || get_offset(proto) < proto->list_end)
+        return status;
     if (get_offset(proto) > proto->list_end || proto->state != AT_FIELD || proto->shift > 0)
         return fail(proto, "a field is longer than its message", error);
     proto->list_end = 0;
@@ -394,20 +394,20 @@ static int feed(struct as_kube_stream *stream, const char *bytes, size_t size,
                 struct as_error *error)
 {
     struct proto_stream *proto = get_proto(stream);
-    int code = 0;
+    int status = 0;
     proto->offset += (uint64_t)(proto->end - proto->begin);
     proto->begin = proto->at = bytes;
     proto->end = bytes + size;
-    while (code == 0 && proto->at < proto->end) {
-        code = step(proto, error);
-        if (code == 0)
-            code = check_ends(proto, error);
+    while (status == 0 && proto->at < proto->end) {
+        status = step(proto, error);
+        if (status == 0)
+            status = check_ends(proto, error);
     }
     stream->is_complete =
         proto->has_list && proto->list_end == 0 && proto->state == AT_FIELD && proto->shift == 0;
-    if (code == 0 && kube_capture_end_part(&stream->object, proto->end) < 0)
-        code = fail_limit(proto, error);
-    return code;
+    if (status == 0 && kube_capture_end_part(&stream->object, proto->end) < 0)
+        status = fail_limit(proto, error);
+    return status;
 }
 
 static struct as_kube_stream *allocate(enum as_kube_stream_kind kind)

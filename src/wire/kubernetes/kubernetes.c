@@ -12,7 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/reader.h"
+#include "json/json_dump.h"
 
 #define EVENT_MESSAGE_MAX 1024 /* the API's own limit */
 #define RESOURCES_MAX     4096 /* in one group version; the largest groups have some hundred */
@@ -20,13 +20,13 @@
 int as_kube_scale_decode(const char *json, size_t size, struct as_kube_scale *scale_out,
                          struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_reader root, metadata, spec, status;
     struct as_kube_scale scale = {.replicas = 0};
-    int code = kube_object_load(json, size, "Scale", &object, error);
+    int code = kube_object_load(&tree, json, size, "Scale", error);
     if (code)
         return code;
-    as_read_lenient(&root, object, error);
+    as_read_lenient(&root, tree.root, error);
     as_read_object(&metadata, &root, "metadata");
     as_read_object(&spec, &root, "spec");
     as_read_object(&status, &root, "status");
@@ -67,23 +67,21 @@ static size_t get_scale_stem(const char *name)
 }
 
 /* Servers before 1.8 do not name the version of Scale: it is the list's own version. */
-static char *get_scale_version(const json_t *subresource, const char *list_version)
+static char *get_scale_version(const struct tree_value *subresource, const char *list_version)
 {
-    const char *group = as_json_find_text(subresource, "group");
-    const char *version = as_json_find_text(subresource, "version");
+    const char *group = tree_find_text(subresource, "group");
+    const char *version = tree_find_text(subresource, "version");
     if (as_str_is_empty(version))
         return as_xstrdup(list_version);
     return as_str_is_empty(group) ? as_xstrdup(version) : as_xasprintf("%s/%s", group, version);
 }
 
-static void find_scale_version(const json_t *entries, struct as_kube_resource *resource,
+static void find_scale_version(const struct tree_value *entries, struct as_kube_resource *resource,
                                const char *list_version)
 {
-    size_t index, stem, plural_size = strlen(resource->plural);
-    const json_t *entry;
-    json_array_foreach(entries, index, entry)
-    {
-        const char *name = as_json_find_text(entry, "name");
+    size_t stem, plural_size = strlen(resource->plural);
+    for (const struct tree_value *entry = entries->first; entry; entry = entry->next) {
+        const char *name = tree_find_text(entry, "name");
         if (!name || !(stem = get_scale_stem(name)))
             continue;
         if (stem == plural_size && memcmp(name, resource->plural, stem) == 0) {
@@ -93,22 +91,20 @@ static void find_scale_version(const json_t *entries, struct as_kube_resource *r
     }
 }
 
-static struct as_kube_resources *decode_entries(const json_t *entries, const char *list_version)
+static struct as_kube_resources *decode_entries(const struct tree_value *entries,
+                                                const char *list_version)
 {
     struct as_kube_resources *list = as_xcalloc(1, sizeof(*list));
-    list->items = as_xcalloc(json_array_size(entries), sizeof(*list->items));
-    size_t index;
-    const json_t *entry;
-    json_array_foreach(entries, index, entry)
-    {
-        const char *name = as_json_find_text(entry, "name");
-        const char *kind = as_json_find_text(entry, "kind");
+    list->items = as_xcalloc(entries->size, sizeof(*list->items));
+    for (const struct tree_value *entry = entries->first; entry; entry = entry->next) {
+        const char *name = tree_find_text(entry, "name");
+        const char *kind = tree_find_text(entry, "kind");
         if (as_str_is_empty(name) || as_str_is_empty(kind) || strchr(name, '/'))
             continue;
         struct as_kube_resource *resource = &list->items[list->count++];
         resource->plural = as_xstrdup(name);
         resource->kind = as_xstrdup(kind);
-        resource->is_namespaced = json_is_true(json_object_get(entry, "namespaced"));
+        resource->is_namespaced = tree_is_true(tree_find(entry, "namespaced"));
         find_scale_version(entries, resource, list_version);
     }
     return list;
@@ -117,17 +113,17 @@ static struct as_kube_resources *decode_entries(const json_t *entries, const cha
 int as_kube_resources_decode(const char *json, size_t size, struct as_kube_resources **list_out,
                              struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int status = as_json_load_object(json, size, &object, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    int status = tree_load_object(&tree, json, size, error);
     if (status)
         return status;
-    const char *list_version = as_json_find_text(object, "groupVersion");
-    const json_t *entries = json_object_get(object, "resources");
-    if (json_array_size(entries) > RESOURCES_MAX) {
+    const char *list_version = tree_find_text(tree.root, "groupVersion");
+    const struct tree_value *entries = tree_find(tree.root, "resources");
+    if (tree_is(entries, TREE_ARRAY) && entries->size > RESOURCES_MAX) {
         as_error_set(error, "resources: more than %d", RESOURCES_MAX);
         return -EBADMSG;
     }
-    if (as_str_is_empty(list_version) || !json_is_array(entries)) {
+    if (as_str_is_empty(list_version) || !tree_is(entries, TREE_ARRAY)) {
         as_error_set(error, "not an APIResourceList: %s is missing",
                      as_str_is_empty(list_version) ? "groupVersion" : "resources");
         return -EBADMSG;
@@ -165,21 +161,20 @@ const struct as_kube_resource *as_kube_resources_find(const struct as_kube_resou
 int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *status_out,
                           struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int status = kube_object_load(json, size, "Status", &object, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    int status = kube_object_load(&tree, json, size, "Status", error);
     if (status)
         return status;
-    const char *message = as_json_find_text(object, "message");
-    const json_t *details = json_object_get(object, "details");
-    json_int_t seconds = json_integer_value(json_object_get(details, "retryAfterSeconds"));
-    if (seconds < 0 || seconds > INT32_MAX)
-        seconds = 0;
-    const char *reason = as_json_find_text(object, "reason");
-    const json_int_t status_code = json_integer_value(json_object_get(object, "code"));
-    status_out->code = status_code > 0 && status_code < 1000 ? (int)status_code : 0;
+    const char *message = tree_find_text(tree.root, "message");
+    const char *reason = tree_find_text(tree.root, "reason");
+    const struct tree_value *details = tree_find(tree.root, "details");
+    int64_t seconds = 0, http_status = 0;
+    (void)tree_get_i64(tree_find(details, "retryAfterSeconds"), 0, INT32_MAX, &seconds);
+    (void)tree_get_i64(tree_find(tree.root, "code"), 1, 999, &http_status);
+    status_out->code = (int)http_status;
     as_str_copy_line(reason ? reason : "", status_out->reason, AS_MESSAGE_SIZE);
     as_str_copy_line(message ? message : "", status_out->message, AS_MESSAGE_SIZE);
-    status_out->names_object = !as_str_is_empty(as_json_find_text(details, "name"));
+    status_out->names_object = !as_str_is_empty(tree_find_text(details, "name"));
     status_out->retry_after_us = seconds * AS_US_PER_S;
     return 0;
 }

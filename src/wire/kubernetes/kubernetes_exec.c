@@ -5,13 +5,13 @@
 #include <alertscaler/wire/kubernetes.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "json/reader.h"
+#include "json/json_dump.h"
+#include "json/json_tree.h"
 
 static void set_string(json_t *object, const char *name, const char *text)
 {
@@ -38,16 +38,17 @@ void as_kube_exec_info_encode(const struct as_kube_exec_info *info, struct as_bu
     as_json_dump(json, out);
 }
 
-static char *copy_string(const json_t *object, const char *name)
+static char *copy_string(const struct tree_value *object, const char *name)
 {
-    const char *text = as_json_find_text(object, name);
+    const char *text = tree_find_text(object, name);
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
-static int check_head(const json_t *object, const char *api_version, struct as_error *error)
+static int check_head(const struct tree_value *object, const char *api_version,
+                      struct as_error *error)
 {
-    const char *kind = as_json_find_text(object, "kind");
-    const char *version = as_json_find_text(object, "apiVersion");
+    const char *kind = tree_find_text(object, "kind");
+    const char *version = tree_find_text(object, "apiVersion");
     if (!as_str_equal(kind, "ExecCredential")) {
         as_error_set(error, "kind: expected ExecCredential");
         return -EBADMSG;
@@ -63,12 +64,12 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
                                    struct as_kube_exec_credential *credential_out,
                                    struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    int code = as_json_load_object(json, size, &object, error);
-    if (code || (code = check_head(object, api_version, error)))
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    int code = tree_load_object(&tree, json, size, error);
+    if (code || (code = check_head(tree.root, api_version, error)))
         return code;
-    const json_t *status = json_object_get(object, "status");
-    const char *expires = as_json_find_text(status, "expirationTimestamp");
+    const struct tree_value *status = tree_find(tree.root, "status");
+    const char *expires = tree_find_text(status, "expirationTimestamp");
     as_maybe_time time = {.set = expires != NULL};
     if (expires && as_wall_time_parse(expires, strlen(expires), &time.at) < 0) {
         as_error_set(error, "status.expirationTimestamp: expected a time in RFC 3339");

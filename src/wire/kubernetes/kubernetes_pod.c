@@ -5,14 +5,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/kubernetes_pods.h>
 
+#include "facts/pod_requests.h"
 #include "kube_object.h"
-#include "pod_requests.h"
 #include "json/reader.h"
 
 #define SHOWN_MAX 32 /* bytes of a refused text in an error */
@@ -29,43 +28,42 @@ static const char *const resource_names[AS_RESOURCE_COUNT] = {
 
 static void read_time(struct as_reader *reader, const char *name, as_maybe_time *time_out)
 {
-    const json_t *value = as_read_any(reader, name);
-    time_out->set =
-        json_is_string(value) &&
-        as_wall_time_parse(json_string_value(value), json_string_length(value), &time_out->at) == 0;
+    const struct tree_value *value = as_read_any(reader, name);
+    time_out->set = tree_is(value, TREE_TEXT) &&
+                    as_wall_time_parse(value->text, value->size, &time_out->at) == 0;
     if (value && !time_out->set)
         as_read_fail(reader, name, "expected an RFC 3339 time");
 }
 
-static enum as_pod_phase get_phase(const json_t *status)
+static enum as_pod_phase get_phase(const struct tree_value *status)
 {
-    const char *text = as_json_find_text(status, "phase");
+    const char *text = tree_find_text(status, "phase");
     for (size_t i = 0; i < AS_ARRAY_SIZE(phases); i++)
         if (as_str_equal(text, phases[i]))
             return (enum as_pod_phase)i;
     return AS_POD_UNKNOWN;
 }
 
-static enum as_tristate get_condition_status(const json_t *condition)
+static enum as_tristate get_condition_status(const struct tree_value *condition)
 {
-    const char *text = as_json_find_text(condition, "status");
+    const char *text = tree_find_text(condition, "status");
     if (as_str_equal(text, "True"))
         return AS_TRUE;
     return as_str_equal(text, "False") ? AS_FALSE : AS_UNKNOWN;
 }
 
-static int read_status(const json_t *status, struct as_pod_seen *pod, struct as_error *error)
+static int read_status(const struct tree_value *status, struct as_pod_seen *pod,
+                       struct as_error *error)
 {
     struct as_reader reader, ready;
     size_t count;
     as_read_lenient(&reader, status, error);
     read_time(&reader, "startTime", &pod->start_time);
-    const json_t *conditions = as_read_list(&reader, "conditions", &count);
+    const struct tree_value *condition = as_read_list(&reader, "conditions", &count);
     pod->phase = get_phase(status);
     pod->ready = AS_UNKNOWN;
-    for (size_t i = 0; i < count && as_read_result(&reader) == 0; i++) {
-        const json_t *condition = json_array_get(conditions, i);
-        if (!as_str_equal(as_json_find_text(condition, "type"), "Ready"))
+    for (; condition && as_read_result(&reader) == 0; condition = condition->next) {
+        if (!as_str_equal(tree_find_text(condition, "type"), "Ready"))
             continue;
         pod->ready = get_condition_status(condition);
         as_read_lenient(&ready, condition, error);
@@ -75,31 +73,29 @@ static int read_status(const json_t *status, struct as_pod_seen *pod, struct as_
     return as_read_result(&reader);
 }
 
-static int add_quantity(const json_t *quantities, enum as_resource resource, double *sum,
+static int add_quantity(const struct tree_value *quantities, enum as_resource resource, double *sum,
                         struct as_error *error)
 {
-    const json_t *value = json_object_get(quantities, resource_names[resource]);
+    const struct tree_value *value = tree_find(quantities, resource_names[resource]);
     double number = NAN;
-    if (!value || json_is_null(value)) {
+    if (!value || value->kind == TREE_NULL) {
         *sum = NAN;
         return 0;
     }
-    if (!json_is_string(value)) {
+    if (value->kind != TREE_TEXT) {
         as_error_set(error, "%s: expected a string", resource_names[resource]);
         return -EBADMSG;
     }
-    const char *text = json_string_value(value);
-    size_t size = json_string_length(value);
-    if (as_quantity_parse(text, size, &number) < 0) {
+    if (as_quantity_parse(value->text, value->size, &number) < 0) {
         as_error_set(error, "%s: no quantity: \"%.*s\"", resource_names[resource],
-                     (int)as_str_cut_utf8(text, size, SHOWN_MAX), text);
+                     (int)as_str_cut_utf8(value->text, value->size, SHOWN_MAX), value->text);
         return -EBADMSG;
     }
     *sum += number;
     return 0;
 }
 
-static int add_quantities(const json_t *resources, const char *name, double sums[],
+static int add_quantities(const struct tree_value *resources, const char *name, double sums[],
                           struct as_error *error)
 {
     struct as_reader reader, quantities;
@@ -112,7 +108,8 @@ static int add_quantities(const json_t *resources, const char *name, double sums
     return status;
 }
 
-static int add_container(const json_t *container, struct as_pod_seen *pod, struct as_error *error)
+static int add_container(const struct tree_value *container, struct as_pod_seen *pod,
+                         struct as_error *error)
 {
     struct as_reader reader, resources;
     as_read_lenient(&reader, container, error);
@@ -124,21 +121,20 @@ static int add_container(const json_t *container, struct as_pod_seen *pod, struc
 }
 
 /* Of init containers only sidecars count: they keep running beside the others. */
-static bool is_counted(const json_t *container, bool is_init)
+static bool is_counted(const struct tree_value *container, bool is_init)
 {
-    return !is_init || as_str_equal(as_json_find_text(container, "restartPolicy"), "Always");
+    return !is_init || as_str_equal(tree_find_text(container, "restartPolicy"), "Always");
 }
 
-static int add_containers(const json_t *spec, const char *name, bool is_init,
+static int add_containers(const struct tree_value *spec, const char *name, bool is_init,
                           struct as_pod_seen *pod, size_t *counted, struct as_error *error)
 {
     struct as_reader reader;
     size_t count;
     as_read_lenient(&reader, spec, error);
-    const json_t *list = as_read_list(&reader, name, &count);
+    const struct tree_value *container = as_read_list(&reader, name, &count);
     int status = as_read_result(&reader);
-    for (size_t i = 0; !status && i < count; i++) {
-        const json_t *container = json_array_get(list, i);
+    for (size_t i = 0; !status && i < count; i++, container = container->next) {
         if (!is_counted(container, is_init))
             continue;
         ++*counted;
@@ -149,7 +145,8 @@ static int add_containers(const json_t *spec, const char *name, bool is_init,
 }
 
 /* The pod's own requests and limits override its containers'. HPA: calculateRequests. */
-static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
+static int read_pod_level(const struct tree_value *spec, struct as_pod_seen *pod,
+                          struct as_error *error)
 {
     double limits[AS_RESOURCE_COUNT] = {0};
     struct as_reader reader, inner, resources, requests;
@@ -168,11 +165,12 @@ static int read_pod_level(const json_t *spec, struct as_pod_seen *pod, struct as
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         if (!isnan(limits[i]))
             pod->limits[i] = limits[i];
-    return json_object_size(requests.object) > 0 ? pod_requests_read(spec, pod->requests, error)
-                                                 : 0;
+    if (requests.object && requests.object->size > 0)
+        pod_requests_read(&reader, NAN, pod->requests);
+    return as_read_result(&reader);
 }
 
-static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_error *error)
+static int read_spec(const struct tree_value *spec, struct as_pod_seen *pod, struct as_error *error)
 {
     size_t counted = 0;
     int status = add_containers(spec, "containers", false, pod, &counted, error);
@@ -183,7 +181,8 @@ static int read_spec(const json_t *spec, struct as_pod_seen *pod, struct as_erro
     return read_pod_level(spec, pod, error);
 }
 
-int as_kube_pod_read(const json_t *item, struct as_pod_seen *pod_out, struct as_error *error)
+int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+                     struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
     struct as_reader root, metadata, spec, status;

@@ -4,14 +4,14 @@
 #ifndef ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H
 #define ALERTSCALER_SRC_WIRE_KUBERNETES_KUBERNETES_POD_H
 
-#include <jansson.h>
-
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/observation.h>
 
+#include "json/json_tree.h"
+
 /* The name is borrowed from `item`. 0, or -EBADMSG with an error that names pod and field. */
-int as_kube_pod_read(const json_t *item, struct as_pod_seen *pod_out,
+int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
                      struct as_error *error) AS_MUST_USE;
 
 #endif

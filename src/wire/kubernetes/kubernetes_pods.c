@@ -17,28 +17,28 @@
 int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
                             struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_reader root, status;
-    int code = as_json_load_object(json, size, &object, error);
+    int code = tree_load_object(&tree, json, size, error);
     if (code)
         return code;
-    as_read_lenient(&root, object, error);
+    as_read_lenient(&root, tree.root, error);
     as_read_object(&status, &root, "status");
-    const json_t *selector = as_read_any(&status, "selector");
-    if (!selector || json_is_object(selector)) /* old versions: a map, beside the text */
+    const struct tree_value *selector = as_read_any(&status, "selector");
+    if (!selector || selector->kind == TREE_OBJECT) /* old versions: a map, beside the text */
         selector = as_read_any(&status, "targetSelector");
-    if (selector && !json_is_string(selector))
+    if (selector && selector->kind != TREE_TEXT)
         as_read_fail(&status, "selector", "expected a string");
     if ((code = as_read_result(&root)))
         return code;
-    const char *text = json_string_value(selector);
+    const char *text = tree_get_text(selector);
     *selector_out = as_str_is_empty(text) ? NULL : as_xstrdup(text);
     return 0;
 }
 
 /* Pages */
 
-static int take_pod(void *context, const json_t *item, struct as_error *error)
+static int take_pod(void *context, const struct tree_value *item, struct as_error *error)
 {
     struct as_kube_pods *pods = context;
     struct as_pod_seen pod;

@@ -3,13 +3,12 @@
  */
 #include <alertscaler/wire/lease.h>
 
-#include <errno.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/reader.h"
+#include "json/json_dump.h"
 
 static void read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
 {
@@ -32,13 +31,13 @@ static void read_spec(struct as_reader *spec, struct as_lease *lease)
 int as_lease_decode(const char *json, size_t size, struct as_lease_object *object_out,
                     struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *document = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_reader root, metadata, spec, annotations;
     struct as_lease_object object = {.is_paused = false};
-    int status = kube_object_load(json, size, "Lease", &document, error);
+    int status = kube_object_load(&tree, json, size, "Lease", error);
     if (status)
         return status;
-    as_read_lenient(&root, document, error);
+    as_read_lenient(&root, tree.root, error);
     as_read_object(&metadata, &root, "metadata");
     as_read_object(&spec, &root, "spec");
     as_read_object(&annotations, &metadata, "annotations");
@@ -46,9 +45,9 @@ int as_lease_decode(const char *json, size_t size, struct as_lease_object *objec
     read_spec(&spec, &object.lease);
     if ((status = as_read_result(&root)))
         return status;
-    const json_t *paused = json_object_get(annotations.object, AS_LEASE_PAUSED_ANNOTATION);
+    const struct tree_value *paused = tree_find(annotations.object, AS_LEASE_PAUSED_ANNOTATION);
     if (paused) {
-        const char *reason = json_string_value(paused);
+        const char *reason = tree_get_text(paused);
         object.is_paused = true;
         as_str_copy_line(reason ? reason : "", object.paused, sizeof(object.paused));
     }
@@ -104,16 +103,17 @@ void as_lease_encode_new(const char *namespace_, const char *name, const struct 
 int as_lease_encode_update(const char *json, size_t size, const struct as_lease *lease,
                            struct as_buf *out, struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *document = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_reader root, reader;
-    int status = as_json_load_object(json, size, &document, error);
+    int status = tree_load_object(&tree, json, size, error);
     if (status)
         return status;
-    as_read_lenient(&root, document, error);
+    as_read_lenient(&root, tree.root, error);
     as_read_object(&reader, &root, "metadata");
     as_read_object(&reader, &root, "spec");
     if ((status = as_read_result(&root)))
         return status;
+    AS_CLEANUP(as_json_free_p) json_t *document = json_loadb(json, size, 0, NULL);
     json_t *spec = json_object_get(document, "spec");
     if (!json_is_object(spec)) {
         spec = json_object();

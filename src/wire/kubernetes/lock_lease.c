@@ -3,7 +3,6 @@
  */
 #include <alertscaler/wire/lock_lease.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -175,23 +174,23 @@ void as_lock_lease_encode_delete(const char *version, struct as_buf *out)
     as_json_end_object(&json);
 }
 
-static as_maybe_time find_time(const json_t *object, const char *name)
+static as_maybe_time find_time(const struct tree_value *object, const char *name)
 {
     as_maybe_time time = {.set = false};
-    const char *text = as_json_find_text(object, name);
+    const char *text = tree_find_text(object, name);
     time.set = text && as_wall_time_parse(text, strlen(text), &time.at) == 0;
     return time;
 }
 
-static const char *find_text(const json_t *object, const char *name)
+static const char *find_text(const struct tree_value *object, const char *name)
 {
-    const char *text = as_json_find_text(object, name);
+    const char *text = tree_find_text(object, name);
     return as_str_is_empty(text) ? NULL : text;
 }
 
-static const char *get_text(const json_t *object, const char *name)
+static const char *get_text(const struct tree_value *object, const char *name)
 {
-    const char *text = as_json_find_text(object, name);
+    const char *text = tree_find_text(object, name);
     return text ? text : "";
 }
 
@@ -200,7 +199,7 @@ struct user { /* decoding's callback */
     void *context;
 };
 
-static int take_lease(void *context, const json_t *object, struct as_error *error)
+static int take_lease(void *context, const struct tree_value *object, struct as_error *error)
 {
     const struct user *user = context;
     struct as_reader root, metadata, spec, annotations;
@@ -234,10 +233,10 @@ static int take_lease(void *context, const json_t *object, struct as_error *erro
 int as_lock_lease_decode(const char *json, size_t size, as_lock_lease_fn *use, void *context,
                          struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct user user = {use, context};
-    const int status = kube_object_load(json, size, "Lease", &object, error);
-    return status ? status : take_lease(&user, object, error);
+    const int status = kube_object_load(&tree, json, size, "Lease", error);
+    return status ? status : take_lease(&user, tree.root, error);
 }
 
 int as_lock_lease_list_decode(const char *json, size_t size, char **next_out, as_lock_lease_fn *use,

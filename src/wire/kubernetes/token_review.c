@@ -5,13 +5,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include "json/reader.h"
+#include "json/json_dump.h"
 
 void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
                             struct as_buf *out)
@@ -29,52 +28,46 @@ void as_token_review_encode(const char *token, const char *const *audiences, siz
     as_json_dump(json, out);
 }
 
-static bool names_one(const json_t *list, const char *const *audiences, size_t count)
+static bool names_one(const struct tree_value *list, const char *const *audiences, size_t count)
 {
-    size_t at;
-    const json_t *item;
-    json_array_foreach(list, at, item)
-    {
+    for (const struct tree_value *item = tree_get_first(list); item; item = item->next) {
         for (size_t i = 0; i < count; i++) {
-            if (as_str_equal(json_string_value(item), audiences[i]))
+            if (as_str_equal(tree_get_text(item), audiences[i]))
                 return true;
         }
     }
     return count == 0;
 }
 
-static int read_groups(const json_t *list, const char **groups, size_t *count_out)
+static int read_groups(const struct tree_value *list, const char **groups, size_t *count_out)
 {
-    size_t at;
-    const json_t *item;
-    json_array_foreach(list, at, item)
-    {
-        if (!json_is_string(item))
+    size_t count = 0;
+    for (const struct tree_value *item = tree_get_first(list); item; item = item->next) {
+        if (item->kind != TREE_TEXT)
             return -EBADMSG;
-        groups[at] = json_string_value(item);
+        groups[count++] = item->text;
     }
-    *count_out = json_array_size(list);
+    *count_out = count;
     return 0;
 }
 
-static int use_status(const json_t *status, as_reviewed_fn *use, void *context,
+static int use_status(const struct tree_value *status, as_reviewed_fn *use, void *context,
                       struct as_error *error)
 {
-    const json_t *user = json_object_get(status, "user");
-    const json_t *list = json_object_get(user, "groups");
-    struct as_reviewed reviewed = {.authenticated = true,
-                                   .user = as_json_find_text(user, "username")};
+    const struct tree_value *user = tree_find(status, "user");
+    const struct tree_value *list = tree_find(user, "groups");
+    struct as_reviewed reviewed = {.authenticated = true, .user = tree_find_text(user, "username")};
     if (as_str_is_empty(reviewed.user)) {
         as_error_set(error, "status.user.username: expected a name");
         return -EBADMSG;
     }
-    if (list && (!json_is_array(list) || json_array_size(list) > AS_REVIEW_GROUPS_MAX)) {
+    if (list && (list->kind != TREE_ARRAY || list->size > AS_REVIEW_GROUPS_MAX)) {
         as_error_set(error, "status.user.groups: expected a list of at most %d",
                      AS_REVIEW_GROUPS_MAX);
         return -EBADMSG;
     }
     AS_CLEANUP(as_free_p)
-    const char **groups = as_xcalloc(json_array_size(list) + 1, sizeof(*groups));
+    const char **groups = as_xcalloc(list ? list->size + 1 : 1, sizeof(*groups));
     if (read_groups(list, groups, &reviewed.group_count) != 0) {
         as_error_set(error, "status.user.groups: expected texts");
         return -EBADMSG;
@@ -88,21 +81,21 @@ int as_token_review_decode(const char *json, size_t size, const char *const *aud
                            size_t audience_count, as_reviewed_fn *use, void *context,
                            struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *object = NULL;
-    const int code = kube_object_load(json, size, "TokenReview", &object, error);
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    const int code = kube_object_load(&tree, json, size, "TokenReview", error);
     if (code != 0)
         return code;
-    const json_t *status = json_object_get(object, "status");
-    const json_t *authenticated = json_object_get(status, "authenticated");
-    if (!json_is_object(status) || (authenticated && !json_is_boolean(authenticated))) {
+    const struct tree_value *status = tree_find(tree.root, "status");
+    const struct tree_value *authenticated = tree_find(status, "authenticated");
+    if (!tree_is(status, TREE_OBJECT) || (authenticated && authenticated->kind != TREE_BOOLEAN)) {
         as_error_set(error, "status.authenticated: expected true or false");
         return -EBADMSG;
     }
-    if (!json_is_true(authenticated)) { /* false is omitted */
+    if (!tree_is_true(authenticated)) { /* false is omitted */
         use(context, &(struct as_reviewed){.authenticated = false});
         return 0;
     }
-    if (!names_one(json_object_get(status, "audiences"), audiences, audience_count)) {
+    if (!names_one(tree_find(status, "audiences"), audiences, audience_count)) {
         as_error_set(error, "status.audiences: none of those that were asked for");
         return -EBADMSG;
     }

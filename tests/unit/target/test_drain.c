@@ -409,9 +409,11 @@ Test(drain, is_refused_where_it_may_not_be)
     } rows[] = {
         {"{\"kind\":\"APIResourceList\"}", NULL, NULL,
          "drain node n1: the cluster has no eviction API (policy/v1)"},
-        {"<html>", NULL, NULL, "drain node n1: not JSON: line 1: '[' or '{' expected near '<'"},
-        {CORE("v1"), NODE_WITH("n1", "", ",\"providerID\":\"aws:///z/i-2\"", "True"), NULL,
-         "drain node n1: its spec.providerID is \"aws:///z/i-2\", not one of \"i-1\""},
+        {"<html>", NULL, NULL, "drain node n1: not JSON: line 1, column 1: '[' or '{' expected"},
+        {CORE("v1"),
+         "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"7\"},"
+         "\"spec\":{\"providerID\":\"aws:///z/i-2\"}}",
+         NULL, "drain node n1: its spec.providerID is \"aws:///z/i-2\", not one of \"i-1\""},
         {CORE("v1"),
          NODE_WITH("n1", ",\"annotations\":{\"alertscaler.io/scale-down-disabled\":\"true\"}", "",
                    "True"),

@@ -258,4 +258,20 @@ Test(decision, what_is_refused_leaves_the_output_alone)
     cr_expect_str_eq(error.text, "v: missing");
     cr_expect_eq(as_decision_decode_input("{} x", 4, &document, &error), -EBADMSG);
     cr_expect_eq(as_decision_decode_input("", 0, &document, NULL), -EBADMSG);
+    static const struct {
+        const char *json, *error;
+    } rows[] = {
+        {"[]", "expected an object"},
+        {"{\"v\":2,\"v\":2}", "not JSON: line 1, column 10: duplicate object key"},
+        {"{\"v\":9223372036854775808}", "v: expected an integer from 1 to 2"},
+        {"{\"v\":2.0}", "v: expected an integer from 1 to 2"},
+        {"{\"now\":\"a\\u0000b\"}", "not JSON that can be read: a NUL in a text"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        error.text[0] = '\0';
+        cr_expect_eq(
+            as_decision_decode_input(rows[i].json, strlen(rows[i].json), &document, &error),
+            -EBADMSG);
+        cr_expect_str_eq(error.text, rows[i].error);
+    }
 }

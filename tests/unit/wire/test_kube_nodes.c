@@ -463,9 +463,10 @@ Test(kube_node_pods, what_is_none_is_refused_by_name)
          "items[0]: metadata.namespace: expected a text of 1 to"},
         {"{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"}}", "items[0]: metadata.uid: expected"},
         {POD_WITH("", "\"containers\":[" ASKS("much") "]", ""),
-         "items[0]: pod shop/web-1: containers[0]: requests: cpu: no quantity"},
+         "items[0]: pod shop/web-1: spec.containers[0].resources.requests: cpu: no quantity"},
         {POD_WITH("", "\"initContainers\":[" ASKS("-1") "]", ""),
-         "items[0]: pod shop/web-1: initContainers[0]: requests: cpu: no quantity"},
+         "items[0]: pod shop/web-1: spec.initContainers[0].resources.requests: cpu: no "
+         "quantity"},
         {"{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\",\"uid\":\"c\"},\"spec\":7}",
          "items[0]: pod b/a: spec: expected an object"},
     };

@@ -295,7 +295,7 @@ Test(kubernetes_pods, what_is_no_pod_is_refused_by_name)
         {"{\"kind\"", "not JSON: byte 7: expected ':'"},
         {"{\"kind\":", "not JSON: byte 8: "},
         {"{\"kind\":\"PodList\"", "not JSON: byte 17: expected ',' or '}'"},
-        {"{\"kind\":\"PodList\",}", "not JSON: byte 19: "},
+        {"{\"kind\":\"PodList\",}", "not JSON: byte 18: "},
         {"{\"kind\":\"PodList\" \"a\":1}", "not JSON: byte 18: expected ',' or '}'"},
         {"{\"kind\",\"PodList\"}", "expected ':'"},
         {"{7:1}", "not JSON: byte 2: expected a string"},
@@ -339,7 +339,7 @@ Test(kubernetes_pods, what_is_no_pod_is_refused_by_name)
         {LIST(POD("web-1", ",\"spec\":{\"resources\":[]}")),
          "pod web-1: resources: expected an object"},
         {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("\"cpu\":1", "") "}")),
-         "pod web-1: resources: requests: cpu: no quantity"},
+         "pod web-1: resources.requests: cpu: expected a string"},
         {LIST(POD("web-1", ",\"spec\":{\"containers\":[]" OF_THE_POD("", CPU("x")) "}")),
          "pod web-1: resources: limits: cpu: no quantity: \"x\""},
         {LIST(POD("web-1", ",\"status\":{\"startTime\":\"yesterday\"}")),
@@ -450,7 +450,6 @@ Test(kubernetes_pods, a_page_has_no_end_but_its_size)
     }
 }
 
-/* jansson passes over one behind a number, and counts it not. */
 Test(kubernetes_pods, a_nul_is_named)
 {
     static const char json[] = "{\"kind\":\"PodList\",\"items\":[],\"x\":{\"a\":3\0}}";
@@ -464,10 +463,10 @@ Test(kubernetes_pods, a_value_too_large_for_any_pod_is_refused)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT((size_t)8 << 20);
     as_buf_append_str(&json, "{\"kind\":\"PodList\",\"x\":[");
-    for (int i = 0; i < 500000; i++)
+    for (int i = 0; i < 1000000; i++)
         as_buf_append_str(&json, "[],");
     as_buf_append_str(&json, "[]]}");
     cr_expect_eq(decode(json.data), -EBADMSG);
-    cr_expect(strstr(error.text, "too many values at once") != NULL, "%s", error.text);
+    cr_expect_str_eq(error.text, "too many values for a document of this size");
     cr_expect_eq(decode(LIST(POD("a", ""))), 0);
 }

@@ -545,7 +545,7 @@ Test(payload, the_largest_body_of_nothing_is_refused_within_the_ceiling)
     body = repeat("{\"version\":\"4\",\"alerts\":[],\"a\":[[]", ",[]", 5 * 1024 * 1024, "]}");
     check_refused(body.data, body.size, "too many values for a document of this size");
     as_buf_deinit(&body);
-    cr_expect_leq(AS_PAYLOAD_MEMORY_MAX(BODY_MAX), 12 * BODY_MAX + ((size_t)1 << 20));
+    cr_expect_leq(AS_DOCUMENT_MEMORY_MAX(BODY_MAX), 12 * BODY_MAX + ((size_t)1 << 20));
 }
 
 #define HEAD                                                                                       \

@@ -114,7 +114,7 @@ enum as_eviction_class { /* why a pod may be evicted or not, when its node is to
                          AS_EVICTION_LOCAL_STORAGE, /* emptyDir or hostPath */
                          AS_EVICTION_UNREPLICATED,  /* nobody would make it anew */
                          AS_EVICTION_DAEMON,        /* of a DaemonSet: it goes with its node */
-                         AS_EVICTION_MIRROR         /* a static pod: likewise */
+                         AS_EVICTION_MIRROR         /* a static pod: it goes with its node */
 };
 
 /*
@@ -134,12 +134,11 @@ struct as_pod_shape {
     size_t port_count;
     uint64_t loner; /* required anti-affinity by hostname that matches the pod itself: pods with the
                        same number do not share a node; 0: none */
-    /* Of its own labels those by which budgets select; with its namespace. */
+    /* Its namespace, and those of its labels by which budgets select. */
     const struct as_labels *labels;
     const char *namespace_;
-    /* It may only run in this zone, where its claim is; NULL: anywhere. The facts do not say it, as
-     * volumes are not watched: who looks whether a pod may move sets the zone of its present node.
-     */
+    /* The only zone in which it may run, because its claim is there; NULL: anywhere. Volumes are
+     * not watched, so the facts do not say it: survey_shapes.c sets the zone of the pod's node. */
     const char *zone;
     int32_t priority;
     unsigned unchecked; /* of enum as_unchecked */
@@ -150,7 +149,7 @@ struct as_pod_fact {
     const char *namespace_, *name;
     const struct as_pod_shape *shape;
     uint32_t node;         /* index into the nodes; AS_NO_NODE: not bound, or to an unknown node */
-    uint32_t nominated;    /* likewise: nominated by preemption */
+    uint32_t nominated;    /* the same of the node that preemption nominated */
     bool is_bound;         /* to a node, known or not */
     bool is_unschedulable; /* the scheduler said so: PodScheduled is False, Unschedulable */
     bool is_leaving;       /* it has a deletionTimestamp */

@@ -1,6 +1,6 @@
 /*
- * Makes the survey of a pool (survey.h) from the facts of its cluster: sections 4 and 5 of the
- * contract up to the point where groups are compared. Pure, in slices.
+ * Makes the survey of a pool (survey.h) from the facts of its cluster: what docs/pools.md and
+ * docs/nodes.md say, up to the point where groups are compared. Pure, in slices.
  *
  * Pods that the scheduler called Unschedulable, those nominated, and those of leaving nodes are
  * first placed on all open Ready nodes of the cluster. Only then is the survey cut to its limits.

@@ -8,10 +8,10 @@
  *               decision, and when it ends the target is observed and decided again
  *
  * Invariants: a held target is idle and has a deadline, AFTER_MAX_US after it was first held in
- * this way; then the others do not matter any more. A target whose decrease is held holds nobody,
- * in neither way, so that the two ways never wait for each other. A target that waits after a
- * failure holds nobody, nor does a target that a lock, a limit or its bounds keep at its size: it
- * is settled. The configuration has no cycles; even in a cycle the deadlines would end the wait.
+ * this way; after that it is not held any more. Three kinds of targets hold no other target: one
+ * whose decrease is held (so the two ways never wait for each other), one that waits after a
+ * failure, and one that a lock, a limit or its bounds keep at its size. The configuration has no
+ * cycles; even in a cycle the deadlines would end the wait.
  */
 #include "engine_after.h"
 

@@ -35,13 +35,14 @@
  *   retry    after a failure: it stays idle until then; only an operator's order overrides this
  *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
  *            meanwhile no other size is requested
- *   turn     it waits for a place within the limits, turn_after for others to settle (before it is
- *            evaluated, or with a decrease); a target that gives up a place or settles puts it into
- *            the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
- *            every SHARE_LOOK_US
- *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
- *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
+ *   turn     it waits for a place within the limits; turn_after: for others to settle (before it is
+ *            evaluated, or with a decrease). The target that gives up a place, or settles, puts it
+ *            into the ready list
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h)
+ *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
+ *   growth   an increase that has not come yet
+ *
+ * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US.
  */
 #include "engine_phases.h"
 

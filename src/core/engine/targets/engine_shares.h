@@ -2,11 +2,11 @@
  * Shares: what a pool has decided for one of its groups. The group decides and acts by itself, with
  * the share as its only proposal.
  *
- * A share ends when it is applied, when it has failed, or after SHARE_US, but not while its request
- * is open. `after` prolongs it, and a limit over all targets that holds an increase. A decrease
- * that waits for such a limit is decided anew, with a new proof. An increase that fails makes the
- * group back off, and its pool decides the rest at once. Shares are not stored: after a restart and
- * after new rules pools decide anew.
+ * A share ends when it is applied, when it has failed, or after SHARE_US. It does not end while its
+ * request is open, while `after` holds the group, or while a limit over all targets holds an
+ * increase. A decrease that such a limit holds is decided anew, with a new proof. If an increase
+ * fails, the group backs off and its pool decides the rest at once. Shares are not stored: after a
+ * restart, and after new rules, pools decide anew.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
