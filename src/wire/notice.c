@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/labels.h>
+#include <alertscaler/wire/json_writer.h>
 
 #define TEXT_MAX ((size_t)8 * 1024)
 
@@ -121,8 +122,8 @@ static as_wall_time get_end(const struct as_notice *notice, as_wall_time now)
     return (as_wall_time){as_time_add(now.us, life)};
 }
 
-void as_notice_write_alert(const struct as_notice *notice, const struct as_notice_sender *sender,
-                           as_wall_time now, struct as_json_writer *json)
+static void write_alert(struct as_json_writer *json, const struct as_notice *notice,
+                        const struct as_notice_sender *sender, as_wall_time now)
 {
     as_json_begin_object(json);
     write_annotations(json, notice);
@@ -138,6 +139,18 @@ void as_notice_write_alert(const struct as_notice *notice, const struct as_notic
     as_json_end_object(json);
     write_time(json, "startsAt", notice->at.us < now.us ? notice->at : now);
     as_json_end_object(json);
+}
+
+void as_notice_encode_alerts(const struct as_notice *notices, size_t count,
+                             const struct as_notice_sender *sender, as_wall_time now,
+                             struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < count; i++)
+        write_alert(&json, &notices[i], sender, now);
+    as_json_end_array(&json);
 }
 
 static void write_data(struct as_json_writer *json, const struct as_notice *notice,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/wire/json_writer.h>
 
 #include "json/reader.h"
 

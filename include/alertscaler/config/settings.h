@@ -109,6 +109,17 @@ struct as_kill_switch_settings {
     const char *file; /* NULL: none */
 };
 
+struct as_notify_settings { /* a receiver of what alertscaler tells */
+    const char *name;
+    bool is_webhook; /* CloudEvents; else Alertmanagers, each of which is told */
+    const char **urls;
+    size_t url_count;
+    const char *url; /* the webhook's, also in `urls`; NULL: Alertmanagers */
+    struct as_http_settings http;
+    unsigned on; /* bits of enum as_notice_kind */
+    int64_t max_age_us;
+};
+
 struct as_settings {
     const char *
         *rule_files; /* as written: paths and globs relative to the configuration's folder */
@@ -125,9 +136,14 @@ struct as_settings {
     struct as_state_settings state;
     struct as_action_log_settings action_log;
     struct as_kill_switch_settings kill_switch;
+    struct as_notify_settings *notify;
+    size_t notify_count;
+    const char *instance; /* what alertscaler calls itself in what it tells; NULL: the default */
     bool dry_run;
 };
 
+const struct as_notify_settings *as_settings_find_notify(const struct as_settings *settings,
+                                                         const char *name);
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,
                                                              const char *name);
 const struct as_cluster_settings *as_settings_find_cluster(const struct as_settings *settings,

@@ -12,7 +12,6 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/notice.h>
-#include <alertscaler/wire/json_writer.h>
 
 #define AS_NOTICE_TEXT_MAX 1024 /* bytes of `message`; longer ones are cut */
 
@@ -32,9 +31,10 @@ struct as_notice_sender {
     const char *external_url; /* of the daemon, without a slash at its end; NULL: no links */
 };
 
-/* One element of the list that POST /api/v2/alerts takes, delivered at `now`. */
-void as_notice_write_alert(const struct as_notice *notice, const struct as_notice_sender *sender,
-                           as_wall_time now, struct as_json_writer *json);
+/* The list that POST /api/v2/alerts takes, delivered at `now`. */
+void as_notice_encode_alerts(const struct as_notice *notices, size_t count,
+                             const struct as_notice_sender *sender, as_wall_time now,
+                             struct as_buf *out);
 
 /* A whole event, as application/cloudevents+json. */
 void as_notice_encode_event(const struct as_notice *notice, const struct as_notice_sender *sender,
