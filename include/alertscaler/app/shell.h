@@ -94,7 +94,7 @@ void as_shell_wake(struct as_shell *shell);
 /* The receivers of `notify`, and how far behind they are. */
 void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context);
 
-/* New rules and settings; the old rule set may be freed afterwards. */
+/* New rules and settings; the old rule set may be freed afterwards. `tell` NULL: as before. */
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,

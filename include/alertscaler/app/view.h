@@ -20,11 +20,14 @@
 
 struct as_external_url;
 
+struct as_shell;
+
 struct as_view {
     as_mono_time mono;
     as_wall_time wall, started;
     const struct as_engine *engine; /* NULL after a storage failure or without the lead */
     struct as_storage *storage;     /* NULL in the same cases */
+    const struct as_shell *shell;   /* NULL in the same cases */
     const struct as_ruleset *ruleset;
     const struct as_scope *scopes; /* of all credentials */
     size_t scope_count;

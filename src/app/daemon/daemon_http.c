@@ -37,6 +37,7 @@ void daemon_look(void *context, struct as_view *view_out)
         .started = daemon->started,
         .engine = daemon->shell ? as_shell_get_engine(daemon->shell) : NULL,
         .storage = daemon->storage,
+        .shell = daemon->shell,
         .leader = daemon->leader->look(daemon->leader),
         .ruleset = daemon->config->ruleset,
         .scopes = scopes,

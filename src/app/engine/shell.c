@@ -545,7 +545,8 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     repeat_log_begin_epoch(&shell->log);
     shell->config.targets = targets;
     shell->config.source = source;
-    tell_reload(shell->tell, tell);
+    if (tell)
+        tell_reload(shell->tell, tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
     if (shell->dry_since.set && !engine->dry_run)
         tell_incidents(shell, "ended the dry run with open incidents");

@@ -192,6 +192,8 @@ int tell_restore(struct tell *tell, struct as_store *store, struct as_error *err
 static void use_receiver(struct tell *tell, size_t receiver)
 {
     const struct as_notify_settings *settings = &tell->config.receivers[receiver];
+    for (int what = 0; tell->config.counted && what < AS_TELL_COUNT_COUNT; what++)
+        tell->config.counted(tell->config.context, settings->name, (enum as_tell_count)what, 0);
     for (size_t i = 0; i < settings->url_count; i++) {
         struct destination *destination = tell_find_destination(tell, settings->name, i);
         if (!destination)
