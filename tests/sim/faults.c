@@ -203,6 +203,7 @@ static void on_takeover(struct world *world, void *subject, uint64_t generation)
     daemon->storage = NULL;
     daemon->port = NULL;
     daemon->source = NULL;
+    daemon->messenger = NULL;
     daemon->request_count = 0;
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon_throw_away(world);
