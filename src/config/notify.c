@@ -2,6 +2,7 @@
  * `notify`: who is told of what alertscaler does.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/notice.h>
@@ -78,6 +79,19 @@ const struct schema schema_notify =
     SCHEMA("notify", as_notify_settings, notify_fields, .finish = finish_notify);
 
 const struct schema *const schema_notify_parts[] = {&alertmanager, &webhook, NULL};
+
+const char *as_settings_get_instance(const struct as_settings *settings,
+                                     char host_out[AS_INSTANCE_NAME_SIZE])
+{
+    if (settings->instance)
+        return settings->instance;
+    if (settings->state.store == AS_STORE_KUBERNETES)
+        return settings->state.lease.name;
+    memset(host_out, 0, AS_INSTANCE_NAME_SIZE);
+    if (gethostname(host_out, AS_INSTANCE_NAME_SIZE - 1) != 0 || !host_out[0])
+        memcpy(host_out, "localhost", sizeof("localhost"));
+    return host_out;
+}
 
 const struct as_notify_settings *as_settings_find_notify(const struct as_settings *settings,
                                                          const char *name)

@@ -142,6 +142,12 @@ struct as_settings {
     bool dry_run;
 };
 
+/* What alertscaler calls itself: `instance`; else the Lease's name, as all replicas are one; else
+ * this host's name, in the caller's memory. */
+#define AS_INSTANCE_NAME_SIZE 256
+const char *as_settings_get_instance(const struct as_settings *settings,
+                                     char host_out[AS_INSTANCE_NAME_SIZE]);
+
 const struct as_notify_settings *as_settings_find_notify(const struct as_settings *settings,
                                                          const char *name);
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

@@ -78,7 +78,7 @@ struct daemon_locks {
 
 struct daemon_tell {
     struct as_messenger *messenger, *former; /* former: during a reload */
-    char host[256];
+    char host[AS_INSTANCE_NAME_SIZE];
 };
 
 struct daemon {

@@ -3,22 +3,6 @@
  */
 #include "daemon_private.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-/* The Lease's name: all replicas are one alertscaler. Else the host's. */
-static const char *find_instance(struct daemon *daemon)
-{
-    const struct as_settings *settings = &daemon->config->settings;
-    if (settings->instance)
-        return settings->instance;
-    if (settings->state.store == AS_STORE_KUBERNETES)
-        return settings->state.lease.name;
-    if (gethostname(daemon->tell.host, sizeof(daemon->tell.host) - 1) != 0)
-        (void)snprintf(daemon->tell.host, sizeof(daemon->tell.host), "localhost");
-    return daemon->tell.host;
-}
-
 static void on_counted(void *context, const char *receiver, enum as_tell_count what, uint64_t count)
 {
     as_metrics_on_told(((struct daemon *)context)->metrics, receiver, what, count);
@@ -33,7 +17,7 @@ struct as_tell_config daemon_tell_begin(struct daemon *daemon)
         .receivers = settings->notify,
         .receiver_count = settings->notify_count,
         .messenger = daemon->tell.messenger,
-        .instance = find_instance(daemon),
+        .instance = as_settings_get_instance(settings, daemon->tell.host),
         .external_url = daemon->external_url.base,
         .counted = on_counted,
         .context = daemon,
