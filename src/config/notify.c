@@ -1,6 +1,7 @@
 /*
  * `notify`: who is told of what alertscaler does.
  */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,13 +84,14 @@ const struct schema *const schema_notify_parts[] = {&alertmanager, &webhook, NUL
 const char *as_settings_get_instance(const struct as_settings *settings,
                                      char host_out[AS_INSTANCE_NAME_SIZE])
 {
+    char name[AS_INSTANCE_NAME_SIZE] = "";
     if (settings->instance)
         return settings->instance;
     if (settings->state.store == AS_STORE_KUBERNETES)
         return settings->state.lease.name;
-    memset(host_out, 0, AS_INSTANCE_NAME_SIZE);
-    if (gethostname(host_out, AS_INSTANCE_NAME_SIZE - 1) != 0 || !host_out[0])
-        memcpy(host_out, "localhost", sizeof("localhost"));
+    if (gethostname(name, sizeof(name) - 1) != 0 || !name[0])
+        (void)snprintf(name, sizeof(name), "localhost");
+    (void)snprintf(host_out, AS_INSTANCE_NAME_SIZE, "%s", name);
     return host_out;
 }
 
