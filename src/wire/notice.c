@@ -115,8 +115,8 @@ static void write_annotations(struct as_json_writer *json, const struct as_notic
 
 static as_wall_time get_end(const struct as_notice *notice, as_wall_time now)
 {
-    const int64_t life = notice->phase == AS_NOTICE_EVENT ? AS_NOTICE_EVENT_LIFE_US
-                                                          : AS_NOTICE_STATE_LIFE_US;
+    const int64_t life =
+        notice->phase == AS_NOTICE_EVENT ? AS_NOTICE_EVENT_LIFE_US : AS_NOTICE_STATE_LIFE_US;
     if (notice->phase == AS_NOTICE_END && notice->ended.set)
         return notice->ended.at.us < now.us ? notice->ended.at : now;
     return (as_wall_time){as_time_add(now.us, life)};

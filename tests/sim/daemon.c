@@ -329,11 +329,8 @@ void daemon_open(struct world *world)
     storage.store->is_shared = !world->allows_jumps; /* where another may come to lead */
     storage.audit = as_audit_memory_attach(daemon->log);
     storage.clock = &daemon->clock->clock;
-    storage.callbacks =
-        (struct as_storage_callbacks){.durable = on_durable,
-                                      .hashed = on_hashed,
-                                      .failed = on_failed,
-                                      .context = world};
+    storage.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable, .hashed = on_hashed, .failed = on_failed, .context = world};
     struct as_store *store = storage.store;
     if (as_storage_new(&storage, &daemon->storage, &error) != 0) {
         note_failed_start(world, &error);

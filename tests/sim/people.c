@@ -117,8 +117,7 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
     (void)argument;
     if (!body)
         fail(world, "a message is no JSON: %s", sending->body);
-    json_array_foreach(body, at, alert)
-        take_alert(world, sending->receiver, alert);
+    json_array_foreach(body, at, alert) take_alert(world, sending->receiver, alert);
     if (json_is_object(body))
         take_event(world, sending->receiver, body);
     json_decref(body);
@@ -334,10 +333,10 @@ static int find_state(void *context, const void *key, size_t key_size, const voi
     const size_t size = sizeof(prefix) - 1;
     (void)value;
     (void)value_size;
-    holding->holds = holding->holds || (key_size == size + strlen(holding->target) &&
-                                        memcmp(key, prefix, size) == 0 &&
-                                        memcmp((const char *)key + size, holding->target,
-                                               key_size - size) == 0);
+    holding->holds =
+        holding->holds ||
+        (key_size == size + strlen(holding->target) && memcmp(key, prefix, size) == 0 &&
+         memcmp((const char *)key + size, holding->target, key_size - size) == 0);
     return 0;
 }
 
@@ -351,8 +350,8 @@ static void check_states(struct world *world, size_t receiver)
         if (peek->visit(peek, AS_STORE_META, find_state, &holding, NULL) != 0)
             fail(world, "the store cannot be read");
         const bool is_webhook = world->people->receivers[receiver].is_webhook;
-        const bool is_told = is_webhook ? told->is_at_max
-                                        : told->ends.us > clock->get_wall(clock).us;
+        const bool is_told =
+            is_webhook ? told->is_at_max : told->ends.us > clock->get_wall(clock).us;
         if (is_told != holding.holds)
             fail(world, "%s: receiver %zu was told that it %s at its max", told->target, receiver,
                  is_told ? "is" : "is not");

@@ -374,7 +374,7 @@ struct as_source_port *source_open_port(struct world *world);
 
 struct people;
 void people_start(struct world *world);
-void people_stop(struct world *world); /* with the events still there */
+void people_stop(struct world *world);                           /* with the events still there */
 struct as_messenger *people_open_messenger(struct world *world); /* of the present daemon */
 struct as_tell_config people_get_config(const struct world *world);
 void people_check_end(struct world *world);

@@ -42,7 +42,8 @@ size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; NU
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 
 /* The label of the alerts that alertscaler sends itself (core/notice.h). An alert that has it,
- * whatever its value, comes from an alertscaler and must never lead to a rule: it would be a loop. */
+ * whatever its value, comes from an alertscaler and must never lead to a rule: it would be a loop.
+ */
 #define AS_OWN_ALERT_LABEL "alertscaler_instance"
 bool as_labels_are_own(const struct as_labels *labels) AS_MUST_USE;
 

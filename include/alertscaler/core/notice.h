@@ -55,9 +55,9 @@ struct as_notice { /* all texts are borrowed; NULL: none */
 
 /* Why notices never reached their receiver. */
 enum as_notice_loss {
-    AS_NOTICE_OVERFLOW, /* too many waited */
-    AS_NOTICE_TOO_OLD,  /* older than the receiver's max_age */
-    AS_NOTICE_REMOVED,  /* the receiver, or its URL, is not configured any more */
+    AS_NOTICE_OVERFLOW,   /* too many waited */
+    AS_NOTICE_TOO_OLD,    /* older than the receiver's max_age */
+    AS_NOTICE_REMOVED,    /* the receiver, or its URL, is not configured any more */
     AS_NOTICE_UNREADABLE, /* written by a later version; its receiver is unknown: "" */
     AS_NOTICE_LOSS_COUNT
 };

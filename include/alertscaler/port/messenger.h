@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct as_message { /* borrowed for the call */
+struct as_message {  /* borrowed for the call */
     size_t receiver; /* index into the settings' `notify` */
     size_t url;      /* and into its `urls` */
     const char *body;

@@ -11,12 +11,7 @@
 #include "journal.h"
 
 struct completion {
-    enum {
-        COMPLETION_HASHED,
-        COMPLETION_BATCH,
-        COMPLETION_FAILED,
-        COMPLETION_COMMIT
-    } kind;
+    enum { COMPLETION_HASHED, COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;
     uint64_t ticket; /* hashed: its number */
     char hash[AS_AUDIT_HASH_SIZE];
     int status;

@@ -41,7 +41,8 @@ struct tell *tell_free(struct tell *tell)
     struct noted *noted, *next;
     if (!tell)
         return NULL;
-    STAILQ_FOREACH_SAFE (noted, &tell->writing, in_writing, next) {
+    STAILQ_FOREACH_SAFE(noted, &tell->writing, in_writing, next)
+    {
         if (noted->is_gone)
             states_free(noted);
     }

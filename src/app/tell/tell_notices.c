@@ -144,8 +144,8 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
                           struct as_storage_batch *batch, const struct as_decision_record *record)
 {
     const struct as_decision *output = record->output;
-    const bool holds = output->reason == AS_REASON_AT_MAX &&
-                       as_engine_count_open(engine, record->target) > 0;
+    const bool holds =
+        output->reason == AS_REASON_AT_MAX && as_engine_count_open(engine, record->target) > 0;
     const struct as_notice notice = {
         .kind = AS_NOTICE_AT_MAX,
         .phase = AS_NOTICE_BEGIN,

@@ -22,11 +22,11 @@
 
 struct noted { /* a document that the state has */
     STAILQ_ENTRY(noted) in_writing;
-    uint64_t number; /* ascending; its place in all orders */
-    bool is_durable; /* so that the hash is known */
-    bool is_gone;    /* a state that was over before it was durable */
+    uint64_t number;     /* ascending; its place in all orders */
+    bool is_durable;     /* so that the hash is known */
+    bool is_gone;        /* a state that was over before it was durable */
     struct entry *entry; /* NULL: a state */
-    char *text;      /* as in the state, with a NUL */
+    char *text;          /* as in the state, with a NUL */
     size_t size, at_hash;
 };
 
@@ -55,14 +55,14 @@ struct destination { /* one URL of a receiver */
     size_t url;      /* index: so another address at its place gets what waits */
     size_t receiver; /* index of `settings` */
     const struct as_notify_settings *settings; /* NULL: not configured, only while it is restored */
-    TAILQ_HEAD(lanes, lane) lanes; /* those that were served last come last */
+    TAILQ_HEAD(lanes, lane) lanes;             /* those that were served last come last */
     struct lane *by_target;
     struct entries entries; /* of all lanes, ascending */
     size_t count;
-    uint64_t ticket;     /* of the message on its way; 0: none */
-    struct entry *sent;  /* what it tells; NULL: states, up to `beat_last` */
-    unsigned failures;   /* in a row */
-    bool is_failing;     /* people were told so */
+    uint64_t ticket;    /* of the message on its way; 0: none */
+    struct entry *sent; /* what it tells; NULL: states, up to `beat_last` */
+    unsigned failures;  /* in a row */
+    bool is_failing;    /* people were told so */
     as_mono_time not_before, due;
     as_mono_time beat_due;
     uint64_t beat_after, beat_last; /* numbers of states */
@@ -116,8 +116,8 @@ void queue_add(struct tell *tell, struct destination *destination, struct as_sto
                const struct as_notice *notice);
 void queue_restore(struct tell *tell, struct destination *destination, uint64_t number,
                    const struct as_notice *notice, const char *text, size_t size);
-void queue_begin_delete(struct tell *tell, struct entry *entry); /* the receiver has it */
-void queue_remove(struct tell *tell, struct entry *entry);       /* from memory */
+void queue_begin_delete(struct tell *tell, struct entry *entry);       /* the receiver has it */
+void queue_remove(struct tell *tell, struct entry *entry);             /* from memory */
 void queue_deinit(struct tell *tell, struct destination *destination); /* from memory, all */
 
 /* Drops up to `most` of the oldest that are at least so old and not on their way, in a commit of

@@ -13,7 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
-#define DROP_AT_ONCE 100 /* at an overflow, so that not every notice brings a record of a loss */
+#define DROP_AT_ONCE  100 /* at an overflow, so that not every notice brings a record of a loss */
 #define DROP_EVERY_US AS_US_PER_MIN
 
 static void print_key(uint64_t number, char key_out[QUEUE_KEY_SIZE])

@@ -1,8 +1,8 @@
 /*
- * Sending. A URL gets one message at a time: the oldest entry of the lane whose turn it is, or, every
- * minute, the states that hold. After a failure the URL rests for a second, then for longer, up to a
- * minute; so does the lane, while others have their turn: an entry that its receiver never takes
- * holds up nothing but what else is to be told about the same target.
+ * Sending. A URL gets one message at a time: the oldest entry of the lane whose turn it is, or,
+ * every minute, the states that hold. After a failure the URL rests for a second, then for longer,
+ * up to a minute; so does the lane, while others have their turn: an entry that its receiver never
+ * takes holds up nothing but what else is to be told about the same target.
  */
 #include "tell_private.h"
 
@@ -12,12 +12,12 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
-#define REST_MIN_US  AS_US_PER_S
-#define REST_MAX_US  AS_US_PER_MIN
-#define BEAT_US      AS_US_PER_MIN
-#define BEAT_STATES  100 /* in a message */
-#define MESSAGE_MAX  ((size_t)4 * 1024 * 1024)
-#define NOT_LEAD_US  AS_US_PER_S
+#define REST_MIN_US AS_US_PER_S
+#define REST_MAX_US AS_US_PER_MIN
+#define BEAT_US     AS_US_PER_MIN
+#define BEAT_STATES 100 /* in a message */
+#define MESSAGE_MAX ((size_t)4 * 1024 * 1024)
+#define NOT_LEAD_US AS_US_PER_S
 
 static as_mono_time get_later(as_mono_time a, as_mono_time b)
 {
@@ -69,8 +69,8 @@ void send_note_ready(struct lane *lane)
 {
     struct destination *destination = lane->destination;
     if (!destination->ticket && destination->settings && is_ready(lane))
-        destination->due = get_earlier(
-            destination->due, get_later(lane->not_before, destination->not_before));
+        destination->due =
+            get_earlier(destination->due, get_later(lane->not_before, destination->not_before));
 }
 
 void send_reset(struct tell *tell, struct destination *destination)

@@ -1,6 +1,6 @@
 /*
- * Routes that bring alertscaler's own alerts back to it. It answers them `own_alert`, so there is no
- * loop; but each is a notification for nothing.
+ * Routes that bring alertscaler's own alerts back to it. It answers them `own_alert`, so there is
+ * no loop; but each is a notification for nothing.
  */
 #include "lint_private.h"
 

@@ -133,9 +133,8 @@ static void open_shell(void)
     storage_config.store = store;
     storage_config.audit = as_audit_memory_attach(log_);
     storage_config.clock = &clock_;
-    storage_config.callbacks =
-        (struct as_storage_callbacks){
-            .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
+    storage_config.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
     cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
     const struct as_shell_config config = {
         .clock = &clock_,

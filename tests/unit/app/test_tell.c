@@ -109,9 +109,8 @@ static void record(void *context, struct as_storage_batch *batch,
     struct as_record_places places;
     as_record_encode_notify(&(struct as_record_header){get_wall(&clock_), "one"}, what, &text,
                             &places);
-    as_storage_batch_append(batch,
-                            &(struct as_audit_record){text.data, text.size, places.at_hash,
-                                                      places.at_prev, places.at_seq});
+    as_storage_batch_append(batch, &(struct as_audit_record){text.data, text.size, places.at_hash,
+                                                             places.at_prev, places.at_seq});
 }
 
 static bool may_send(void *context)
@@ -219,9 +218,8 @@ static void act(const char *target, int32_t to)
     struct as_storage_batch *batch = as_storage_batch_new(0);
     as_record_encode_action(&(struct as_record_header){get_wall(&clock_), "one"}, &action, &text,
                             &places);
-    as_storage_batch_append(batch,
-                            &(struct as_audit_record){text.data, text.size, places.at_hash,
-                                                      places.at_prev, places.at_seq});
+    as_storage_batch_append(batch, &(struct as_audit_record){text.data, text.size, places.at_hash,
+                                                             places.at_prev, places.at_seq});
     tell_on_effect(tell, NULL, &effect, batch);
     as_storage_submit(storage, batch);
 }
@@ -446,9 +444,11 @@ Test(tell, ten_thousand_and_one)
 
 Test(tell, a_receiver_that_is_gone_loses_what_waits_for_it)
 {
-    const struct as_tell_config other = {
-        .receivers = receivers + 1, .receiver_count = 1, .messenger = &messenger,
-        .instance = "here", .counted = counted};
+    const struct as_tell_config other = {.receivers = receivers + 1,
+                                         .receiver_count = 1,
+                                         .messenger = &messenger,
+                                         .instance = "here",
+                                         .counted = counted};
     act("a", 2);
     act("b", 2);
     work();
