@@ -10,34 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/config/http_settings.h>
+#include <alertscaler/config/notify_settings.h>
 #include <alertscaler/config/receiver_settings.h>
 #include <alertscaler/core/bounds.h>
-
-struct as_header_settings { /* one row of http_headers */
-    const char *name;
-    const char **values;
-    size_t value_count;
-    const char **files; /* files of secret values, re-read when they change */
-    size_t file_count;
-};
-
-/* Prometheus' http_config. */
-struct as_http_settings {
-    struct {
-        const char *username, *username_file, *password_file;
-    } basic_auth;
-    struct {
-        const char *type; /* "Bearer" if only the file is given */
-        const char *credentials_file;
-    } authorization;
-    struct {
-        const char *ca_file, *cert_file, *key_file, *server_name;
-        bool insecure_skip_verify;
-    } tls;
-    struct as_header_settings *headers;
-    size_t header_count;
-    const char *proxy_url;
-};
 
 /* Inherited by targets that do not override it. */
 struct as_target_defaults {
@@ -109,17 +85,6 @@ struct as_kill_switch_settings {
     const char *file; /* NULL: none */
 };
 
-struct as_notify_settings { /* a receiver of what alertscaler tells */
-    const char *name;
-    bool is_webhook; /* CloudEvents; else Alertmanagers, each of which is told */
-    const char **urls;
-    size_t url_count;
-    const char *url; /* the webhook's, also in `urls`; NULL: Alertmanagers */
-    struct as_http_settings http;
-    unsigned on; /* bits of enum as_notice_kind */
-    int64_t max_age_us;
-};
-
 struct as_settings {
     const char *
         *rule_files; /* as written: paths and globs relative to the configuration's folder */
@@ -142,14 +107,6 @@ struct as_settings {
     bool dry_run;
 };
 
-/* What alertscaler calls itself: `instance`; else the Lease's name, as all replicas are one; else
- * this host's name, in the caller's memory. */
-#define AS_INSTANCE_NAME_SIZE 256
-const char *as_settings_get_instance(const struct as_settings *settings,
-                                     char host_out[AS_INSTANCE_NAME_SIZE]);
-
-const struct as_notify_settings *as_settings_find_notify(const struct as_settings *settings,
-                                                         const char *name);
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,
                                                              const char *name);
 const struct as_cluster_settings *as_settings_find_cluster(const struct as_settings *settings,

@@ -14,29 +14,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/wire/state.h>
 
-#include "receive/repeat.h"
+#include "shell_private.h"
 #include "shell_restore.h"
-#include "tell/tell.h"
 
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
-#define START_TICKET    (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
-
-struct as_shell {
-    struct as_shell_config config;
-    char *instance, *boot, *version, *config_digest;
-    struct as_engine *engine;
-    struct tell *tell;
-    const struct as_ruleset *ruleset;
-    struct as_storage_batch *batch; /* effects so far, or NULL */
-    struct as_buf scratch, key;
-    struct repeat_log log;
-    as_mono_time mono;
-    as_wall_time wall;
-    as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
-    bool ready;
-    bool is_fenced; /* nothing more is carried out */
-};
 
 static void run(struct as_shell *shell, struct as_event *event);
 
@@ -75,7 +57,7 @@ static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from
     return 0;
 }
 
-static struct as_buf *scratch_clear(struct as_shell *shell)
+struct as_buf *shell_scratch_clear(struct as_shell *shell)
 {
     if (shell->scratch.capacity > KEPT_BUFFER)
         as_buf_deinit(&shell->scratch);
@@ -137,8 +119,8 @@ static void delete_incident(struct as_shell *shell, const struct as_incident_key
 }
 
 /* Appends the record in `scratch`. */
-static void append_to(struct as_shell *shell, struct as_storage_batch *batch,
-                      const struct as_record_places *places)
+void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
+                     const struct as_record_places *places)
 {
     if (as_buf_check(&shell->scratch) != 0) {
         /* impossible within the limits on bodies; a record is never dropped silently */
@@ -159,7 +141,7 @@ static void append_to(struct as_shell *shell, struct as_storage_batch *batch,
 
 static void append(struct as_shell *shell, const struct as_record_places *places)
 {
-    append_to(shell, shell->batch, places);
+    shell_append_to(shell, shell->batch, places);
 }
 
 /* For the record in `scratch`. */
@@ -195,7 +177,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
     append(shell, &places);
 }
 
-static void submit(struct as_shell *shell)
+void shell_submit(struct as_shell *shell)
 {
     struct as_storage_batch *batch = shell->batch;
     shell->batch = NULL;
@@ -206,7 +188,7 @@ static void commit(struct as_shell *shell, const struct as_effect *effect)
 {
     if (effect->is_repeat)
         as_storage_batch_let_lag(shell->batch);
-    submit(shell);
+    shell_submit(shell);
 }
 
 /* Whether this effect may be carried out: effects visible outside need the lead right now. */
@@ -229,7 +211,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     const struct as_record_header header = {shell->wall, shell->instance};
     struct as_target_port *targets = shell->config.targets;
     struct as_source_port *source = shell->config.source;
-    struct as_buf *scratch = scratch_clear(shell);
+    struct as_buf *scratch = shell_scratch_clear(shell);
     struct as_record_places places;
     if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
         shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
@@ -289,7 +271,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     tell_on_effect(shell->tell, shell->engine, effect, shell->batch);
 }
 
-static void stamp(struct as_shell *shell)
+void shell_stamp(struct as_shell *shell)
 {
     const struct as_clock *clock = shell->config.clock;
     shell->mono = clock->get_mono(clock);
@@ -327,7 +309,7 @@ static void run(struct as_shell *shell, struct as_event *event)
     struct as_effects effects;
     if (shell->is_fenced)
         return;
-    stamp(shell);
+    shell_stamp(shell);
     event->mono = shell->mono;
     event->wall = shell->wall;
     as_engine_step(shell->engine, event, &effects);
@@ -342,15 +324,6 @@ static void run(struct as_shell *shell, struct as_event *event)
     tell_people(shell);
 }
 
-/* Appends one of the shell's own records as a batch. */
-static void append_own(struct as_shell *shell, uint64_t ticket,
-                       const struct as_record_places *places)
-{
-    shell->batch = as_storage_batch_new(ticket);
-    append(shell, places);
-    submit(shell);
-}
-
 /* For the shell's room `tell`. */
 static void record_notify(void *context, struct as_storage_batch *batch,
                           const struct as_notify_record *record)
@@ -359,8 +332,8 @@ static void record_notify(void *context, struct as_storage_batch *batch,
     const struct as_record_header header = {shell->config.clock->get_wall(shell->config.clock),
                                             shell->instance};
     struct as_record_places places;
-    as_record_encode_notify(&header, record, scratch_clear(shell), &places);
-    append_to(shell, batch, &places);
+    as_record_encode_notify(&header, record, shell_scratch_clear(shell), &places);
+    shell_append_to(shell, batch, &places);
 }
 
 static bool may_send(void *context)
@@ -368,25 +341,6 @@ static bool may_send(void *context)
     const struct as_shell *shell = context;
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     return !shell->is_fenced && (!callbacks->may_act || callbacks->may_act(callbacks->context));
-}
-
-static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kind, size_t intents)
-{
-    const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
-    const struct as_start_record record = {
-        .version = shell->version,
-        .config_digest = shell->config_digest,
-        .rules_digest = shell->ruleset->digest,
-        .targets = shell->ruleset->target_count,
-        .rules = shell->ruleset->rule_count,
-        .incidents = counts.incidents_open,
-        .intents = intents,
-    };
-    struct as_record_places places;
-    stamp(shell);
-    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
-                           scratch_clear(shell), &places);
-    append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
 }
 
 /* Stores the start of a dry run, and deletes it at the end. */
@@ -403,7 +357,7 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
     } else {
         delete_named(shell, AS_STORE_META, SHELL_DRY_KEY);
     }
-    submit(shell);
+    shell_submit(shell);
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
 }
 
@@ -437,7 +391,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
         tell_new(&(struct tell_callbacks){record_notify, may_send, report_deadline, shell},
                  config->clock, config->storage);
 
-    stamp(shell);
+    shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
     struct shell_restored restored;
     int status = shell_restore(store, &clock, shell->engine, &restored, error);
@@ -446,7 +400,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
         return status;
     }
     shell->dry_since = restored.dry_since;
-    record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
     status = tell_restore(shell->tell, store, error);
     if (status != 0) {
         as_shell_free(shell);
@@ -534,10 +488,10 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
         .rules_digest = ruleset->digest,
     };
     struct as_record_places places;
-    stamp(shell);
+    shell_stamp(shell);
     as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
 
     free(shell->config_digest);
     shell->config_digest = as_xstrdup(config_digest);
@@ -553,45 +507,6 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     store_dry_run(shell, engine->dry_run);
 }
 
-void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
-                                   const char *problem)
-{
-    const struct as_reload_record record = {
-        .credential = credential,
-        .error = problem,
-        .old_config_digest = shell->config_digest,
-        .old_rules_digest = shell->ruleset->digest,
-        .config_digest = shell->config_digest,
-        .rules_digest = shell->ruleset->digest,
-    };
-    struct as_record_places places;
-    stamp(shell);
-    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-    repeat_log_begin_epoch(&shell->log);
-}
-
-void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
-{
-    struct as_record_places places;
-    stamp(shell);
-    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-}
-
-void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record)
-{
-    struct as_record_places places;
-    struct as_nodes_record named = *record;
-    named.target_name = as_engine_find_name(shell->engine, record->target);
-    stamp(shell);
-    as_record_encode_nodes(&(struct as_record_header){shell->wall, shell->instance}, &named,
-                           scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-}
-
 void as_shell_stop(struct as_shell *shell)
 {
     tell_stop(shell->tell);
@@ -601,11 +516,6 @@ void as_shell_stop(struct as_shell *shell)
 bool as_shell_is_idle(const struct as_shell *shell)
 {
     return as_engine_is_idle(shell->engine);
-}
-
-void as_shell_record_stop(struct as_shell *shell)
-{
-    record_start_or_stop(shell, AS_RECORD_STOP, 0);
 }
 
 const struct as_engine *as_shell_get_engine(const struct as_shell *shell)
