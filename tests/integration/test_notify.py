@@ -1,19 +1,23 @@
 """What people are told: events and alerts about what was done, over receivers that fail in every way, and without a loop."""
-import contextlib
 import json
+import pathlib
 import subprocess
 
+import jsonschema
 import pytest
 
+from harness.control_plane import ADMIN_TOKEN
 from harness.daemon import environment
 from harness.http import Server
-from harness.many_groups import ManyGroups
 from harness.node_group import Fault, HttpNodeGroup
 from harness.notification import alert, notification, timestamp
 from harness.ports import free_port
 from harness.recorder import Recorder
 from harness.wait import eventually, steadily
 from harness.webhook import Webhook
+
+
+SCHEMA = pathlib.Path(__file__).parents[2] / "docs" / "action-log.schema.json"
 
 
 def make_rules(group, **target):
@@ -233,6 +237,68 @@ def test_secrets_are_sent_and_never_logged(make, recorder, group, tmp_path):
     daemon.stop()
     for text in (daemon.process.log_text(), daemon.log_file.read_text(), daemon.state_file.read_bytes().decode("latin-1")):
         assert "s3cr3t" not in text
+
+
+def test_another_replica_tells_what_the_leader_could_not(make, started, control_plane, namespace, group):
+    """The action log of the one that takes over has nothing of it; the state has."""
+    port = free_port()
+    config = {"clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"notify-{namespace}", token=ADMIN_TOKEN))}},
+              "state": {"store": "kubernetes", "namespace": namespace,
+                        "lease": {"duration": "3s", "renew_deadline": "2s", "retry_period": "500ms"}}}
+    told = {"name": "events", "webhook": {"url": f"http://127.0.0.1:{port}/in"}, "on": ["scaled", "at_max"]}
+    former = make(told, config=config, name="pod-0", env={"POD_NAME": "pod-0"})
+    former.notify(busy())
+    action = former.wait_record("action", outcome="applied")
+    former.notify(full())
+    former.wait_record("action", to=6)
+    former.notify(busy(1))
+    former.wait_record("decision", target_name="workers")
+    eventually(lambda: [r for r in former.records("decision") if r["output"]["reason"] == "at_max"])
+    former.kill()
+    recorder = started(Recorder(port))
+    later = make(told, config=config, name="pod-1", env={"POD_NAME": "pod-1"})
+    eventually(lambda: recorder.events("at_max", phase="begin"))
+    events = recorder.events()
+    assert [event["type"].split(".")[2] for event in events] == ["scaled", "scaled", "at_max"]
+    assert events[0]["id"] == action["hash"]
+    later.notify(notification(alert({"alertname": "Busy", "n": "0"}, "resolved"), alert({"alertname": "Busy", "n": "1"}, "resolved")))
+    later.notify(full("resolved"))
+    eventually(lambda: recorder.events("at_max", phase="end"))
+    eventually(lambda: later.metrics().value("alertscaler_notify_entries", receiver="events") == 0)
+
+
+class TestCommands:
+    def run(self, daemon, *arguments):
+        return subprocess.run([daemon.binary, *arguments], capture_output=True, text=True, timeout=60, check=False, env=environment())
+
+    def test_a_sample_says_what_came_back(self, make, started, recorder):
+        server = started(Server(lambda asked: (500, {}, b'"out of\\u001b order"')))
+        daemon = make(webhook(recorder), {"name": "on-call", "alertmanager": {"urls": [server.url]}, "on": ["at_max"]}, start=False)
+
+        def test(name):
+            return self.run(daemon, "notify", "test", name, f"--config.file={daemon.config_file}")
+        done = test("events")
+        assert (done.returncode, done.stdout) == (0, "receiver events took the sample\n"), done
+        [event] = recorder.taken
+        assert event["type"] == "io.alertscaler.test.v1" and event["source"] == "urn:alertscaler:here" and len(event["id"]) == 64
+        done = test("on-call")
+        assert done.returncode == 1 and "receiver on-call at 127.0.0.1: HTTP 500: out of  order" in done.stdout, done
+        recorder.status, recorder.headers = 302, {"Location": "http://127.0.0.1:1/"}
+        assert "HTTP 302 leads to http://127.0.0.1:1/, and redirects are not followed" in test("events").stdout
+        done = test("nobody")
+        assert done.returncode == 2 and "there are events, on-call" in done.stderr, done
+
+    def test_the_log_says_what_was_lost(self, make, recorder, group):
+        recorder.status = 500
+        daemon = make(webhook(recorder))
+        daemon.notify(busy())
+        eventually(lambda: recorder.asked)
+        daemon.write_config({"providers": {"mine": {"type": "http"}}})
+        daemon.reload()
+        record = daemon.wait_record("notify")
+        jsonschema.validate(record, json.loads(SCHEMA.read_text()))
+        done = self.run(daemon, "log", "--kind=notify", str(daemon.log_file))
+        assert done.stdout.endswith("notify       events: dropped 1 notice: removed\n"), done
 
 
 class TestOwnAlerts:

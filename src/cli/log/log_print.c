@@ -388,7 +388,8 @@ static void print_notify(const struct print *print, json_t *record)
         return;
     }
     put_text(print, log_get_text(record, "receiver"));
-    fprintf(print->out, ": dropped %lld notices", get_number(record, "count"));
+    const long long count = get_number(record, "count");
+    fprintf(print->out, ": dropped %lld notice%s", count, count == 1 ? "" : "s");
     put_text_after(print, ": ", log_get_text(record, "cause"));
 }
 
