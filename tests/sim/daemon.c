@@ -248,6 +248,8 @@ static void on_shell_answer(struct world *world, uint64_t number)
         struct acknowledgement *item = &list->items[list->count++];
         *item = (struct acknowledgement){.at = world->now, .is_repeat = request.is_repeat};
         memcpy(item->id, request.notification, AS_ULID_SIZE);
+        if (request.is_repeat)
+            faults_after_repeat(world);
         respond(world, request.message, true);
         return;
     }

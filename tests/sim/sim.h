@@ -478,7 +478,8 @@ void daemon_leave(struct world *world);
 /* `is_kept`: what waits to be committed is in the store all the same. */
 void faults_kill(struct world *world, bool is_power_loss, bool is_kept);
 void faults_start(struct world *world);
-void faults_after_step(struct world *world); /* trouble comes between two steps */
+void faults_after_step(struct world *world);   /* trouble comes between two steps */
+void faults_after_repeat(struct world *world); /* which was answered */
 void faults_calm_down(struct world *world);
 
 /* ---- rules.c */

@@ -10,6 +10,8 @@
 #define ALERTSCALER_SRC_APP_TELL_TELL_PRIVATE_H
 
 #include <bsd/sys/queue.h>
+
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
 #include <alertscaler/base/arena.h>
