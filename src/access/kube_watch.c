@@ -54,6 +54,7 @@ struct as_kube_watch {
     unsigned pages;
 
     unsigned failures;       /* in a row, without an event of a watch between them */
+    bool was_gone;           /* one of them was a 410, so that the list began anew at once */
     struct as_error refusal; /* why the answer was not read to its end */
     bool is_refused;
     struct as_kube_status status; /* of an ERROR event */
@@ -70,6 +71,12 @@ static as_mono_time get_now(const struct as_kube_watch *watch)
 static bool is_listing(const struct as_kube_watch *watch)
 {
     return !*watch->version;
+}
+
+static void recover(struct as_kube_watch *watch)
+{
+    watch->failures = 0;
+    watch->was_gone = false;
 }
 
 static void begin_anew(struct as_kube_watch *watch)
@@ -176,7 +183,7 @@ static int take_event(struct as_kube_watch *watch, const struct as_kube_stream_e
     snprintf(watch->version, sizeof(watch->version), "%s", event->resource_version);
     watch->fresh_at = get_now(watch);
     watch->has_told = true;
-    watch->failures = 0;
+    recover(watch);
     return 0;
 }
 
@@ -260,16 +267,25 @@ static void fail(struct as_kube_watch *watch, bool was_list, int64_t retry_after
     watch->listener->failed(watch->context, error.text);
 }
 
-/* The server no longer knows the version: no failure, unless it comes again and again. */
+/* The server no longer knows the version: no failure, unless it comes again and again. After an
+ * outage it is what the first answer says, and must not wait for another back-off. */
 static void fail_gone(struct as_kube_watch *watch, bool was_list, const char *what)
 {
     begin_anew(watch);
-    if (watch->failures > 0) {
+    if (watch->was_gone) {
         fail(watch, was_list, 0, what);
         return;
     }
+    watch->was_gone = true;
     watch->failures++;
     ask(watch);
+}
+
+/* The server never reaches the version by itself: its state was restored from a backup, say. By its
+ * words, as the official client does it: the cause is not in the answer of every version. */
+static bool is_from_the_future(const struct as_kube_status *status)
+{
+    return strstr(status->message, "Too large resource version") != NULL;
 }
 
 /* An answer that is an error. Some pass by themselves: the watch then goes on where it was. */
@@ -291,7 +307,7 @@ static void fail_status(struct as_kube_watch *watch, const struct as_http_respon
     wait_us = wait_us > status.retry_after_us ? wait_us : status.retry_after_us;
     const bool passes = http == UNAUTHORIZED || http == FORBIDDEN || http == TOO_MANY ||
                         http / 100 == SERVER_ERRORS;
-    if (was_list || !passes)
+    if (was_list || !passes || is_from_the_future(&status))
         begin_anew(watch);
     fail(watch, was_list, wait_us, what.text);
 }
@@ -345,7 +361,7 @@ static void end_watch(struct as_kube_watch *watch)
         fail(watch, false, 0, "the server ends the watch at once");
         return;
     }
-    watch->failures = 0;
+    recover(watch);
     ask_later(watch, AS_KUBE_WATCH_RETRY_US - lasted_us);
 }
 

@@ -40,6 +40,17 @@
 
 /* ---- the server: a thread a connection ---- */
 
+#define RESOURCES                                                                                  \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apps/v1\",\"resources\":[{\"name\":"         \
+    "\"deployments\",\"kind\":\"Deployment\",\"namespaced\":true},{\"name\":\"deployments/"        \
+    "scale\","                                                                                     \
+    "\"kind\":\"Scale\",\"group\":\"autoscaling\",\"version\":\"v1\",\"namespaced\":true}]}"
+#define SCALE                                                                                      \
+    "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"dns\","        \
+    "\"namespace\":\"kube-system\",\"resourceVersion\":\"1\"},\"spec\":{\"replicas\":50},"         \
+    "\"status\":"                                                                                  \
+    "{\"replicas\":50}}"
+
 static struct as_buf node_pages[BENCH_NODES / PAGE], pod_pages[PAGES], budget_page;
 
 static void make_page(struct as_buf *page, const char *kind, int number, int pages,
@@ -100,6 +111,14 @@ static void serve_watch(int fd, bool is_pods)
     pause();
 }
 
+/* For bench_facts.py: the target whose rule reads the nodes. */
+static void serve_object(int fd, const char *json)
+{
+    dprintf(fd,
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+            strlen(json), json);
+}
+
 static void serve_list(int fd, const char *path)
 {
     const char *next = strstr(path, "continue=");
@@ -128,6 +147,10 @@ static void *serve(void *context)
         size = 0;
         if (strstr(request, "watch=true"))
             serve_watch(fd, strstr(request, "/pods?") != NULL);
+        else if (strstr(request, "/scale"))
+            serve_object(fd, SCALE);
+        else if (strstr(request, "/apis/apps/v1"))
+            serve_object(fd, RESOURCES);
         else
             serve_list(fd, request);
     }

@@ -235,24 +235,17 @@ static bool may_be_ending(const struct as_rule *rule, bool is_up)
                  : rule->on_resolved.kind != AS_ENDING_NOTHING;
 }
 
-/* Of a group: what was asked for and never came. */
-static bool is_taken_back(const struct server_target *target, const struct as_intent_state *intent)
-{
-    return target->group >= 0 && intent->rule[0] == '\0' && intent->to < intent->from;
-}
-
-/* No more actions are begun in a window than the limit says, except what must not wait. Of those
- * that a crash interrupted, only the ones that were done are known afterwards. */
-static void check_limit(struct world *world, const struct server_target *target,
-                        const struct as_intent_state *intent)
+/* No more actions are begun in a window than the limit says. Of those that a crash interrupted,
+ * only the ones that were done are known afterwards. */
+static void check_limit(struct world *world, const struct as_intent_state *intent)
 {
     const struct as_limits *limits = &world->daemon.config.limits;
     uint32_t count = 0;
     for (size_t i = 0; i < world->begun_count; i++)
         count += world->now - world->begun[i].at < limits->actions_per_us;
-    const bool may_wait = !intent->is_ordered && !is_taken_back(target, intent);
-    if (limits->actions_max > 0 && may_wait && count >= limits->actions_max)
-        fail(world, "%s: action %u within the window of %u", intent->ref->id, count + 1,
+    if (limits->actions_max > 0 && !intent->is_ordered && count >= limits->actions_max)
+        fail(world, "%s: action %u (from %d to %d by %s) within the window of %u", intent->ref->id,
+             count + 1, intent->from, intent->to, intent->rule ? intent->rule : "nobody",
              limits->actions_max);
     world->begun =
         as_xgrow(world->begun, world->begun_count, &world->begun_capacity, sizeof(*world->begun));
@@ -332,7 +325,8 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     } else if (intent->is_ordered) {
         check_ordered_intent(world, target, intent);
     } else if (intent->rule[0] == '\0') {
-        if (!config->bounds.enforce_bounds && !is_taken_back(target, intent))
+        const bool is_taken_back = target->group >= 0 && intent->to < intent->from;
+        if (!config->bounds.enforce_bounds && !is_taken_back)
             fail(world, "%s: an intent without a rule", target->id);
     } else if (!rule || rule->dry_run || !rule->enabled) {
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
@@ -352,7 +346,7 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
             check_veto(world, target, intent);
         }
     }
-    check_limit(world, target, intent);
+    check_limit(world, intent);
 }
 
 /* By rules that are not in force any more nobody knows who was due: then all were that the rule had

@@ -176,6 +176,7 @@ static bool is_disturbed(const struct world *world)
 
 void check_pools_look(struct world *world)
 {
+    world->pools->looked_before = world->pools->looked;
     world->pools->looked = world->pools->facts;
     world->pools->looked_at = world->now;
 }
@@ -206,6 +207,16 @@ static const struct fleet_node *find_named(const struct fleet *fleet, const char
     return node && node->is_node ? node : NULL;
 }
 
+/* NULL: by that look it may leave. */
+static const char *why_it_stays(const struct fleet *looked, const struct server_target *target,
+                                const char *name)
+{
+    const struct fleet_node *node = find_named(looked, name);
+    if (!node || node->group != target->group)
+        return "is not its node";
+    return fleet_may_leave(looked, node) ? NULL : "has a pod that may not move";
+}
+
 static void check_proof(struct world *world, const struct server_target *target,
                         const struct as_rule *rule)
 {
@@ -225,11 +236,10 @@ void check_pools_take(struct world *world, const struct server_target *target,
     if (request->take_count == 0)
         fail(world, "%s: a decrease by %s that names no nodes", target->id, rule->name);
     for (size_t i = 0; i < request->take_count; i++) {
-        const struct fleet_node *node = find_named(&pools->looked, request->take[i]);
-        if (!node || node->group != target->group)
-            fail(world, "%s: %s is not its node", target->id, request->take[i]);
-        else if (!fleet_may_leave(&pools->looked, node))
-            fail(world, "%s: %s has a pod that may not move", target->id, request->take[i]);
+        const char *why = why_it_stays(&pools->looked, target, request->take[i]);
+        /* what was on its way at the last look was decided by the one before */
+        if (why && why_it_stays(&pools->looked_before, target, request->take[i]))
+            fail(world, "%s: %s %s", target->id, request->take[i], why);
     }
     if (world->now - pools->facts_at > FACTS_FRESH_US + SHARE_MAX_US)
         fail(world, "%s: nodes leave, though nothing is known of the cluster", target->id);

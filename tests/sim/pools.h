@@ -21,9 +21,9 @@ enum mood { /* of a node group's provider */
 };
 
 struct pools {
-    struct fleet fleet;  /* as it is */
-    struct fleet facts;  /* as the watch of the cluster tells */
-    struct fleet looked; /* the facts of the last look of a pool */
+    struct fleet fleet;                 /* as it is */
+    struct fleet facts;                 /* as the watch of the cluster tells */
+    struct fleet looked, looked_before; /* the facts of the last two looks of a pool */
     int64_t facts_at;
     bool is_stale, is_cut_off; /* the watch has stopped; the API server is away */
     enum mood moods[FLEET_GROUPS];

@@ -4,9 +4,11 @@
  * AS_HTTP_PART_MAX bytes for the transfer.
  *
  * A watch that breaks goes on from the last version that was told. The list begins anew when the
- * API server no longer knows that version (410), and when an answer cannot be trusted: malformed,
- * an unknown type of event, a version that goes back, an object that the listener refuses. Failures
- * are retried after 1 s, doubling up to 30 s, with jitter, and not before a Retry-After is over.
+ * API server no longer knows that version (410) or does not know it yet (its state was restored),
+ * and when an answer cannot be trusted: malformed, an unknown type of event, a version that goes
+ * back, an object that the listener refuses. After the first 410 in a row it begins at once, also
+ * after an outage. Failures are retried after 1 s, doubling up to 30 s, with jitter, and not before
+ * a Retry-After is over.
  *
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
  */

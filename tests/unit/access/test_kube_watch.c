@@ -297,6 +297,47 @@ Test(kube_watch, a_watch_that_is_gone_is_listed_anew)
     }
 }
 
+/* After an outage the watch has failed for a while: the list does not wait for another back-off. */
+Test(kube_watch, what_was_forgotten_in_an_outage_is_listed_anew_at_once)
+{
+    start_synced();
+    world_end(&world, AS_HTTP_BROKEN, "reset");
+    for (unsigned i = 0; i < 8; i++) {
+        world_answer(&world, (struct world_answer){.method = "GET",
+                                                   .path = WATCH_PATH "5",
+                                                   .outcome = AS_HTTP_UNREACHABLE,
+                                                   .error = "refused"});
+        world_advance(&world, 30 * AS_US_PER_S);
+    }
+    as_buf_clear(&told);
+    answer(WATCH_PATH "5", 410, STATUS("410", "Expired", "too old"));
+    answer(LIST_PATH, 200, LIST("9", "", OBJECT("8")));
+    answer(WATCH_PATH "9", 410, STATUS("410", "Expired", "too old")); /* again: slowly */
+    world_advance(&world, 30 * AS_US_PER_S);
+    EXPECT_TOLD("begin\nLISTED " OBJECT("8") "\nend 9\nwatch /api/v1/pods: HTTP 410: too old\n");
+    answer(LIST_PATH, 200, LIST("12", "", ""));
+    answer_watch(WATCH_PATH "12", "");
+    world_advance(&world, 15 * AS_US_PER_S - 1);
+    EXPECT_TOLD("");
+    world_advance(&world, 15 * AS_US_PER_S + 1);
+    EXPECT_TOLD("begin\nend 12\n");
+}
+
+/* An API server whose state was restored knows none of our versions, and would say so for ever. */
+Test(kube_watch, a_version_of_the_future_is_listed_anew)
+{
+    start_synced();
+    world_advance(&world, 50 * AS_US_PER_S);
+    answer(WATCH_PATH "5", 504,
+           STATUS("504", "Timeout", "Too large resource version: 5, current: 2"));
+    world_end(&world, AS_HTTP_ANSWERED, "");
+    answer(LIST_PATH, 200, LIST("2", "", ""));
+    answer_watch(WATCH_PATH "2", "");
+    world_advance(&world, AS_US_PER_S);
+    EXPECT_TOLD("watch /api/v1/pods: HTTP 504: Too large resource version: 5, current: "
+                "2\nbegin\nend 2\n");
+}
+
 Test(kube_watch, what_passes_is_retried_from_where_it_was)
 {
     static const struct {

@@ -81,6 +81,26 @@ Test(engine_growth, what_did_not_come_in_time_is_taken_back_and_the_group_backs_
     harness_stop(&h);
 }
 
+/* It begins like any other action; what never served is no replica that a limit protects. */
+Test(engine_growth, a_taking_back_waits_for_its_place_within_the_limit_of_actions)
+{
+    static const struct as_limits limits = {.actions_max = 1,
+                                            .actions_per_us = 900 * AS_US_PER_S,
+                                            .scale_down_milli_percent = 1000,
+                                            .scale_down_per_us = 900 * AS_US_PER_S};
+    struct harness h = {.config.limits = limits};
+    harness_start(&h, &workers);
+    struct virtual_target *pool = start(&h);
+    pool->has_no_capacity = true;
+    fire(&h, "Busy", 990);
+    cr_assert(has(said(&h), "acted pool 4>7 applied"));
+    tick(&h, 880);
+    cr_expect_not(has(said(&h), "take back"), "one action in a quarter of an hour");
+    tick(&h, 60);
+    cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 applied"));
+    harness_stop(&h);
+}
+
 Test(engine_growth, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hour)
 {
     static const int64_t minutes[] = {5, 10, 20, 30, 30};

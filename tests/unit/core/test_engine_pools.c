@@ -226,6 +226,33 @@ Test(engine_pools, two_pools_of_a_cluster_do_not_both_buy_for_one_pod)
     stop(&h);
 }
 
+Test(engine_pools, who_waits_for_a_turn_holds_no_place_within_the_limits)
+{
+    static const struct spec two = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10},
+                    {.name = "one", .pool = {"cheap"}, .max = 10},
+                    {.name = "web", .min = 1, .max = 10}},
+        .rules =
+            {{.name = "a", .match = {"alertname=Wait"}, .target = "one", .fit = true},
+             {.name = "b", .match = {"alertname=Late"}, .target = "dear", .fit = true},
+             {.name = "c", .match = {"alertname=Web"}, .target = "web", .up = 2, .max_steps = 1}},
+    };
+    struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
+    start(&h, &two);
+    fleet_add_pods(&fleet, 0, 20);
+    tick(&h, 60);
+    fire(&h, "Web", 1000); /* takes the only place */
+    fire(&h, "Late", 1000);
+    fire(&h, "Wait", 1000);
+    const char *text = said(&h);
+    cr_expect(has(text, "decided dear 1 budget"), "%s", text);
+    cr_expect(has(text, "decided cheap 0 budget"), "behind it: %s", text);
+    tick(&h, 400);
+    cr_expect_eq(fleet_count_waiting(&fleet), 0, "%s", said(&h));
+    stop(&h);
+}
+
 Test(engine_pools, a_dry_run_of_the_pool_changes_nothing)
 {
     struct spec dry = workers;

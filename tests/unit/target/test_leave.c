@@ -30,6 +30,7 @@ static struct machine machines[NODES_MAX];
 static int machine_count;
 static int32_t desired, asked_for; /* asked_for: by SetDesiredCapacity; -1: never */
 static unsigned deletions, evictions;
+static bool lack_ids;     /* the nodes have no spec.providerID */
 static bool is_forbidden; /* the provider refuses deletions */
 static bool fails_later;  /* it accepts deletions, and its activity fails */
 static char text[NODES_MAX * 1024];
@@ -129,7 +130,8 @@ static int print_node(int i, char *out, size_t size)
     snprintf(name, sizeof(name), "n-%03d", i);
     snprintf(id, sizeof(id), "aws:///z/i-%03d", i);
     json_object_set_new(json_object_get(node, "metadata"), "name", json_string(name));
-    json_object_set_new(json_object_get(node, "spec"), "providerID", json_string(id));
+    json_object_set_new(json_object_get(node, "spec"), "providerID",
+                        json_string(lack_ids ? "" : id));
     if (*machine->mark)
         json_object_set_new(json_object_get(json_object_get(node, "metadata"), "annotations"),
                             "alertscaler.io/drain", json_string(machine->mark));
@@ -278,7 +280,7 @@ static void setup(void)
     desired = 5;
     asked_for = -1;
     deletions = evictions = 0;
-    is_forbidden = fails_later = false;
+    lack_ids = is_forbidden = fails_later = false;
     *records = '\0';
     begin("me");
 }
@@ -381,6 +383,33 @@ Test(leave, a_surge_has_its_nodes_back_within_one_look)
     cr_expect_eq(count_marked(), 0);
     for (int i = 0; i < machine_count; i++)
         cr_expect(!machines[i].is_cordoned && !machines[i].is_tainted);
+}
+
+/* Serving machines would be removed without a drain. */
+Test(leave, where_nodes_have_no_providerid_nothing_is_removed)
+{
+    static const struct {
+        int32_t to;
+        bool is_take_back;
+    } rows[] = {{3, false}, {3, true}};
+    lack_ids = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_scale_request request = {.from = look(),
+                                                 .to = rows[i].to,
+                                                 .is_take_back = rows[i].is_take_back,
+                                                 .decision_id = "D1",
+                                                 .nodes = &config};
+        port->scale(port, 8, group, &request, keep_result, NULL);
+        world_run(&world);
+        cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+        cr_expect(strstr(result.message, "none of the 5 instances is a node of cluster default by "
+                                         "its spec.providerID"),
+                  "%s", result.message);
+        pass(20 * AS_US_PER_MIN);
+    }
+    cr_expect_eq(count_marked() + (int)deletions + (int)evictions, 0);
+    cr_expect_eq(look(), 5);
+    cr_expect_eq(asked_for, -1);
 }
 
 Test(leave, growth_takes_no_node_back_that_is_not_ready_or_whose_deletion_was_sent)

@@ -308,14 +308,20 @@ void limits_on_evaluate(struct target *target)
     target->turn.is_current = false;
 }
 
+void limits_give_up(struct as_engine *engine, struct target *target)
+{
+    if (!target->turn.is_waiting)
+        return;
+    stop_waiting(engine, target);
+    call_waiting(engine);
+}
+
 /* The target is idle: if it does not wait any more, its place goes to others. */
 void limits_on_idle(struct as_engine *engine, struct target *target)
 {
     count_size(engine, target);
-    if (!target->turn.is_waiting || target->turn.is_current)
-        return;
-    stop_waiting(engine, target);
-    call_waiting(engine);
+    if (!target->turn.is_current)
+        limits_give_up(engine, target);
 }
 
 void limits_forget(struct as_engine *engine, struct target *target)

@@ -17,6 +17,8 @@ void limits_note_ended(struct as_engine *engine, struct target *target, int32_t 
 as_mono_time limits_get_free_time(const struct as_engine *engine, const struct target *target,
                                   int32_t from, int32_t to);
 void limits_on_evaluate(struct target *target);
+/* The target waits no more, or for something else: its place goes to others. */
+void limits_give_up(struct as_engine *engine, struct target *target);
 void limits_on_idle(struct as_engine *engine, struct target *target);
 void limits_forget(struct as_engine *engine, struct target *target);
 void limits_restore(struct as_engine *engine);

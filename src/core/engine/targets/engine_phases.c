@@ -39,8 +39,9 @@
  *            evaluated, or with a decrease); a target that gives up a place or settles puts it into
  *            the ready list
  *   share    what a pool has decided for this group: its proposal (engine_shares.h); looked at
- * every SHARE_LOOK_US ordered  an operator's size, not set yet: comes before the rules, asks no
- * queries growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
+ *            every SHARE_LOOK_US
+ *   ordered  an operator's size, not set yet: comes before the rules, asks no queries
+ *   growth   an increase that has not come yet: looked at every GROWTH_LOOK_US
  */
 #include "engine_phases.h"
 
@@ -104,12 +105,21 @@ static void observe(struct as_engine *engine, struct target *target)
     effect->call.observe = request;
 }
 
+/* Whether the target waits for others. Those may wait for its place within the limits, so it gives
+ * up the place. */
+static bool must_wait(struct as_engine *engine, struct target *target)
+{
+    if (target->ordered.is_set ||
+        (!after_must_wait(engine, target) && !pool_must_wait(engine, target)))
+        return false;
+    limits_give_up(engine, target);
+    return true;
+}
+
 static void evaluate(struct as_engine *engine, struct target *target)
 {
     if (engine->stopping || target->phase != PHASE_IDLE || pool_is_sharing(engine, target) ||
-        target_is_backing_off(engine, target) ||
-        (!target->ordered.is_set &&
-         (after_must_wait(engine, target) || pool_must_wait(engine, target))))
+        target_is_backing_off(engine, target) || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
     if (!is_needed(target) && !target->maybe) {
@@ -340,6 +350,15 @@ static void go_on(struct as_engine *engine, struct target *target,
     }
 }
 
+/* The size to take back to, or -1. It waits like any action until one may begin; what never served
+ * is no removal that is limited. The growth is looked at again soon. */
+static int32_t find_take_back(struct as_engine *engine, struct target *target,
+                              const struct as_observation *observation)
+{
+    const int32_t keep = growth_review(engine, target, observation);
+    return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
+}
+
 void target_on_observed(struct as_engine *engine, struct target *target,
                         const struct as_observation *observation)
 {
@@ -375,7 +394,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     templates_take(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
-    const int32_t keep = growth_review(engine, target, observation);
+    const int32_t keep = find_take_back(engine, target, observation);
     if (keep < 0 && !orders_begin(engine, target, observation)) {
         go_on(engine, target, observation);
         return;
