@@ -24,6 +24,7 @@
 #include <alertscaler/net/client.h>
 #include <alertscaler/net/loop.h>
 #include <alertscaler/net/server.h>
+#include <alertscaler/source/messenger.h>
 #include <alertscaler/source/monitoring.h>
 #include <alertscaler/store/kubernetes.h>
 #include <alertscaler/store/sqlite.h>
@@ -127,6 +128,14 @@ static struct as_source_port *new_source(struct as_outside *outside,
         .observer_context = context,
     };
     return as_monitoring_new(settings, &env);
+}
+
+static struct as_messenger *new_messenger(struct as_outside *outside,
+                                          const struct as_settings *settings)
+{
+    return as_receivers_new(settings, &(struct as_source_env){.http = outside->env.http,
+                                                              .loop = outside->env.loop,
+                                                              .clock = outside->env.clock});
 }
 
 /* Runs the store in an API server: an event loop that nothing else runs. */
@@ -325,6 +334,7 @@ static const struct as_adapters adapters = {
     .retire_targets = as_target_registry_retire,
     .set_permit = set_permit,
     .new_source = new_source,
+    .new_messenger = new_messenger,
     .new_leader = new_leader,
     .new_lock_mirror = new_lock_mirror,
     .new_server = as_http_server_new,

@@ -94,6 +94,7 @@ extern const struct as_command as_command_help;
 extern const struct as_command as_command_init;
 extern const struct as_command as_command_log;
 extern const struct as_command as_command_log_verify;
+extern const struct as_command as_command_notify_test;
 extern const struct as_command as_command_pause;
 extern const struct as_command as_command_reload;
 extern const struct as_command as_command_replay;

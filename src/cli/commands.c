@@ -33,6 +33,7 @@ static const struct as_command *const commands[] = {
     &as_command_unlock,
     &as_command_fire,
     &as_command_reload,
+    &as_command_notify_test,
     &as_command_version,
     &as_command_completion,
     &as_command_help,

@@ -186,14 +186,32 @@ static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("state", MAP, as_settings, state, .map = &state),
     SCHEMA_FIELD("action_log", MAP, as_settings, action_log, .map = &action_log),
     SCHEMA_FIELD("kill_switch", MAP, as_settings, kill_switch, .map = &kill_switch),
+    SCHEMA_FIELD("notify", MAPS, as_settings, notify, .count_offset = IN(as_settings, notify_count),
+                 .max = 100, .map = &schema_notify),
+    SCHEMA_FIELD("instance", NAME, as_settings, instance),
     SCHEMA_FIELD("dry_run", BOOL, as_settings, dry_run, .fallback = "false"),
     {0},
 };
+
+/* Records and metrics name receivers; two with one name could not be told apart. */
+static void finish_settings(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    const struct as_settings *settings = object;
+    const struct as_yaml_node *list = as_yaml_find(node, "notify");
+    for (size_t i = 0; i < settings->notify_count; i++) {
+        const char *name = settings->notify[i].name;
+        if (name && as_settings_find_notify(settings, name) != &settings->notify[i])
+            loader_report(loader, as_yaml_find(list->items[i], "name"),
+                          "there already is a receiver `%s`", name);
+    }
+}
 
 const struct schema schema_settings = {
     .name = "configuration",
     .size = sizeof(struct as_settings),
     .fields = settings_fields,
+    .finish = finish_settings,
     .refusals =
         (const struct schema_refusal[]){
             {"rules", "rules stand in files of their own: name them under `rule_files`", false},

@@ -28,7 +28,7 @@ const char *as_record_kind_get_word(enum as_record_kind kind)
         [AS_RECORD_REPEAT] = "repeat",   [AS_RECORD_DECISION] = "decision",
         [AS_RECORD_ACTION] = "action",   [AS_RECORD_INCIDENT] = "incident",
         [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
-        [AS_RECORD_NODES] = "nodes",
+        [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
     };
     return words[kind];
 }

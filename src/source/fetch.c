@@ -43,6 +43,8 @@ static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_
 {
     const struct as_server *server = fetch->server;
     char timeout[AS_DURATION_SIZE];
+    if (fetch->is_accepted) /* whatever became of the rest */
+        return AS_FETCH_OK;
     switch (response->outcome) {
     case AS_HTTP_ANSWERED:
         if (response->status >= 200 && response->status < 300)
@@ -63,6 +65,15 @@ static enum as_fetch_outcome judge(struct as_fetch *fetch, const struct as_http_
     case AS_HTTP_BROKEN: as_error_set(&fetch->error, "broke off: %s", response->error); break;
     }
     return AS_FETCH_UNREACHABLE;
+}
+
+/* A peer that lies may send a body without end. */
+static bool ignore_body(void *context, const char *content_type, const char *bytes, size_t size)
+{
+    struct as_fetch *fetch = context;
+    fetch->is_accepted = true;
+    fetch->ignored += size;
+    return fetch->ignored <= fetch->server->max_response;
 }
 
 static void on_answer(void *context, const struct as_http_response *response)
@@ -106,19 +117,20 @@ void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const
     fetch->timer = loop->start_timer(loop, 0, on_failed, fetch);
 }
 
-void as_fetch_start(struct as_fetch *fetch, const struct as_server *server, const char *form,
-                    as_fetch_done_fn *done, void *context)
+void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
+                    const struct as_fetch_body *body, as_fetch_done_fn *done, void *context)
 {
-    const char *const headers[] = {"Accept: application/json",
-                                   form ? "Content-Type: application/x-www-form-urlencoded" : NULL,
-                                   NULL};
+    AS_CLEANUP(as_free_p)
+    char *type = body ? as_xasprintf("Content-Type: %s", body->content_type) : NULL;
+    const char *const headers[] = {"Accept: application/json", type, NULL};
     struct as_http_request request = {
-        .method = form ? "POST" : "GET",
+        .method = body ? "POST" : "GET",
         .url = server->url,
-        .body = form,
-        .body_size = form ? strlen(form) : 0,
+        .body = body ? body->data : NULL,
+        .body_size = body ? body->size : 0,
         .timeout_us = server->timeout_us,
         .max_response = server->max_response,
+        .on_body = server->ignores_body ? ignore_body : NULL,
     };
     struct as_error error = AS_ERROR_INIT;
     if (!server->url) {

@@ -25,6 +25,7 @@ struct as_server {
     struct as_http_auth *auth;
     int64_t timeout_us;
     size_t max_response;
+    bool ignores_body; /* a 2xx is enough */
     as_server_read_error_fn *read_error;
 };
 
@@ -44,7 +45,7 @@ enum as_fetch_outcome {
     AS_FETCH_UNREACHABLE
 };
 
-/* `body` is that of a success; NULL: the fetch has an error. */
+/* `body` is that of a success ("" if it is not read); NULL: the fetch has an error. */
 typedef void as_fetch_done_fn(void *context, const char *body, size_t size);
 
 struct as_fetch { /* the caller's; must not move until done or cancelled; all zero at first */
@@ -55,12 +56,20 @@ struct as_fetch { /* the caller's; must not move until done or cancelled; all ze
     struct as_timer *timer;
     as_mono_time started;
     enum as_fetch_outcome outcome;
+    size_t ignored;   /* bytes of a body that is not read */
+    bool is_accepted; /* the head of a 2xx has come */
     struct as_error error;
 };
 
-/* GET; or POST of `form` (with its NUL) unless NULL. `done` is called once, in a later turn. */
-void as_fetch_start(struct as_fetch *fetch, const struct as_server *server, const char *form,
-                    as_fetch_done_fn *done, void *context);
+struct as_fetch_body {
+    const char *content_type;
+    const char *data;
+    size_t size;
+};
+
+/* GET; or POST of `body` unless NULL. `done` is called once, in a later turn. */
+void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
+                    const struct as_fetch_body *body, as_fetch_done_fn *done, void *context);
 /* For a request that cannot be made: fails in a later turn. */
 void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const char *why,
                    as_fetch_done_fn *done, void *context);

@@ -124,5 +124,8 @@ void as_prometheus_source_query(struct as_prometheus_source *source, uint64_t ti
         as_fetch_fail(&call->fetch, &source->server, "the query is longer than 16 KiB", on_fetched,
                       call);
     else
-        as_fetch_start(&call->fetch, &source->server, form.data, on_fetched, call);
+        as_fetch_start(
+            &call->fetch, &source->server,
+            &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
+            on_fetched, call);
 }

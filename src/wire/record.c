@@ -204,6 +204,30 @@ void as_record_encode_nodes(const struct as_record_header *header,
     end(&writer);
 }
 
+void as_record_encode_notify(const struct as_record_header *header,
+                             const struct as_notify_record *record, struct as_buf *out,
+                             struct as_record_places *places_out)
+{
+    struct writer writer;
+    begin(&writer, out, places_out);
+    if (record->receiver) {
+        member(&writer, "cause", as_notice_loss_get_word(record->cause));
+        member_i64(&writer, "count", (int64_t)record->count);
+    }
+    member(&writer, "event", record->receiver ? "dropped" : "ended");
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_NOTIFY));
+    if (record->receiver) {
+        member(&writer, "receiver", record->receiver);
+    } else {
+        member(&writer, "state", as_notice_kind_get_row(record->state)->word);
+        member(&writer, "target", record->target);
+        member(&writer, "target_name", record->target_name);
+    }
+    member_time(&writer, header->time);
+    end(&writer);
+}
+
 static const char *get_outcome_word(const struct as_alert_outcome *outcome)
 {
     return outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);

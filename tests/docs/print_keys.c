@@ -86,6 +86,7 @@ static void print_table(const struct schema *schema)
 int main(void)
 {
     static const struct schema *const roots[] = {&schema_settings,
+                                                 &schema_notify,
                                                  &schema_receiver,
                                                  &schema_web,
                                                  &schema_rule_file,
@@ -106,9 +107,9 @@ int main(void)
                                                  &schema_test_cluster,
                                                  &schema_test_cluster_pods,
                                                  &schema_test_cluster_nodes};
-    static const struct schema *const *const lists[] = {schema_settings_parts, schema_http_parts,
-                                                        schema_receiver_parts, schema_web_parts,
-                                                        schema_target_parts,   schema_rule_parts};
+    static const struct schema *const *const lists[] = {
+        schema_settings_parts, schema_notify_parts, schema_http_parts, schema_receiver_parts,
+        schema_web_parts,      schema_target_parts, schema_rule_parts};
     for (size_t i = 0; i < AS_ARRAY_SIZE(roots); i++)
         print_table(roots[i]);
     for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {

@@ -1,11 +1,12 @@
 /*
- * Any bytes as a stored incident, target or intent: refused with a text, or written and read back
- * as the same, in this boot of the machine and in another.
+ * Any bytes as a stored incident, target, intent or notice: refused with a text, or written and
+ * read back as the same, in this boot of the machine and in another.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <alertscaler/core/nodes/nodes_seen.h>
+#include <alertscaler/wire/notice.h>
 #include <alertscaler/wire/state.h>
 
 #include "fuzz.h"
@@ -79,6 +80,34 @@ static void check(enum kind kind, const char *json, size_t size, const struct as
     as_buf_deinit(&twice);
 }
 
+/* Whatever it says, it can be sent. */
+static void check_notice(const char *json, size_t size)
+{
+    static const struct as_notice_sender sender = {"here", "http://here"};
+    struct as_error error = AS_ERROR_INIT;
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_buf texts[4] = {AS_BUF_INIT(TEXT_MAX), AS_BUF_INIT(TEXT_MAX), AS_BUF_INIT(TEXT_MAX),
+                              AS_BUF_INIT(TEXT_MAX)};
+    struct as_notice notice, again;
+    size_t at_hash;
+    const int r = as_notice_decode(json, size, &arena, &notice, &error);
+    FUZZ_CHECK(r == 0 || (r == -EBADMSG && *error.text));
+    if (r == 0) {
+        as_notice_encode(&notice, &texts[0], &at_hash);
+        FUZZ_CHECK(as_buf_check(&texts[0]) == 0);
+        FUZZ_CHECK(as_notice_decode(texts[0].data, texts[0].size, &arena, &again, &error) == 0);
+        as_notice_encode(&again, &texts[1], &at_hash);
+        FUZZ_CHECK(texts[0].size == texts[1].size &&
+                   memcmp(texts[0].data, texts[1].data, texts[0].size) == 0);
+        as_notice_encode_event(&notice, &sender, &texts[2]);
+        as_notice_encode_alerts(&notice, 1, &sender, notice.at, &texts[3]);
+        FUZZ_CHECK(as_buf_check(&texts[2]) == 0 && as_buf_check(&texts[3]) == 0);
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
+        as_buf_deinit(&texts[i]);
+    as_arena_deinit(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct as_state_clock same = {"b1", {1000 * AS_US_PER_S}, {50000 * AS_US_PER_S}};
@@ -88,5 +117,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(kind, (const char *)data, size, &same);
         check(kind, (const char *)data, size, &other);
     }
+    check_notice((const char *)data, size);
     return 0;
 }

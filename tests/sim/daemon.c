@@ -121,6 +121,9 @@ static void close_ports(struct daemon *daemon)
     if (daemon->source)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
+    if (daemon->messenger)
+        daemon->messenger->close(daemon->messenger);
+    daemon->messenger = NULL;
 }
 
 void daemon_throw_away(struct world *world)
@@ -169,6 +172,13 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     (void)error;
     if (status == 0 && !world->daemon.failed && world->daemon.shell)
         as_shell_on_durable(world->daemon.shell, ticket);
+}
+
+static void on_hashed(void *context, uint64_t number, const char *hash)
+{
+    struct world *world = context;
+    if (!world->daemon.failed && world->daemon.shell)
+        as_shell_on_hashed(world->daemon.shell, number, hash);
 }
 
 static void on_failed(void *context, int status, const char *error)
@@ -238,6 +248,8 @@ static void on_shell_answer(struct world *world, uint64_t number)
         struct acknowledgement *item = &list->items[list->count++];
         *item = (struct acknowledgement){.at = world->now, .is_repeat = request.is_repeat};
         memcpy(item->id, request.notification, AS_ULID_SIZE);
+        if (request.is_repeat)
+            faults_after_repeat(world);
         respond(world, request.message, true);
         return;
     }
@@ -313,13 +325,14 @@ void daemon_open(struct world *world)
     daemon->deadline = AS_MONO_NEVER;
     daemon->port = server_open_port(world);
     daemon->source = source_open_port(world);
+    daemon->messenger = people_open_messenger(world);
     struct as_storage_config storage = as_storage_config_default;
     storage.store = as_store_memory_attach(daemon->state);
     storage.store->is_shared = !world->allows_jumps; /* where another may come to lead */
     storage.audit = as_audit_memory_attach(daemon->log);
     storage.clock = &daemon->clock->clock;
-    storage.callbacks =
-        (struct as_storage_callbacks){.durable = on_durable, .failed = on_failed, .context = world};
+    storage.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable, .hashed = on_hashed, .failed = on_failed, .context = world};
     struct as_store *store = storage.store;
     if (as_storage_new(&storage, &daemon->storage, &error) != 0) {
         note_failed_start(world, &error);
@@ -336,6 +349,7 @@ void daemon_open(struct world *world)
         .config_digest = "",
         .engine = daemon->config,
         .ruleset = daemon->ruleset,
+        .tell = people_get_config(world),
         .callbacks = {on_effect, on_deadline, .context = world},
     };
     if (as_shell_new(&shell, store, &daemon->shell, &error) != 0) {
@@ -358,8 +372,12 @@ void daemon_set_rules(struct world *world, const struct spec *spec)
     daemon->spec = *spec;
     daemon->ruleset = spec_make_ruleset(spec);
     trace(world, "daemon: new rules%s", daemon->config.dry_run ? ", all dry" : "");
+    struct as_messenger *former = daemon->messenger;
+    daemon->messenger = people_open_messenger(world);
+    const struct as_tell_config tell = people_get_config(world);
     as_shell_reload(daemon->shell, daemon->ruleset, &daemon->config, "", daemon->port,
-                    daemon->source, "");
+                    daemon->source, &tell, "");
+    former->close(former);
     as_ruleset_free(old);
 }
 
@@ -585,6 +603,7 @@ void daemon_start(struct world *world)
         pools_configure(world, &daemon->config);
     rules_randomize(world, &daemon->spec);
     stories_prepare(world);
+    people_start(world);
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon_open(world);
 }
@@ -614,6 +633,7 @@ void daemon_stop(struct world *world)
         if (event->happen == on_response)
             alertmanager_drop(world, event->subject);
     }
+    people_stop(world);
     daemon->peek->close(daemon->peek);
     as_store_memory_free(daemon->state);
     as_audit_memory_free(daemon->log);

@@ -86,6 +86,22 @@ static void crash(struct world *world, bool is_power_loss)
     daemon_open_later(world, chance(world, 100) ? 5 * MINUTE : 5 * SECOND);
 }
 
+static void on_power_cut(struct world *world, void *subject, uint64_t generation)
+{
+    const struct daemon *daemon = &world->daemon;
+    (void)subject;
+    if (!world->is_calm && daemon->generation == generation && daemon->shell && !daemon->failed &&
+        !daemon->stopping && daemon->paused_until <= world->now)
+        crash(world, true);
+}
+
+/* The answer to a repeat is ahead of its sync, but by chance trouble hardly ever comes there. */
+void faults_after_repeat(struct world *world)
+{
+    if (!world->is_calm && !world->story && world->allows_jumps && chance(world, 3))
+        later(world, between(world, 0, LAG_MAX), on_power_cut, NULL, world->daemon.generation);
+}
+
 /* Disks. */
 
 static void heal(struct world *world)
@@ -203,6 +219,7 @@ static void on_takeover(struct world *world, void *subject, uint64_t generation)
     daemon->storage = NULL;
     daemon->port = NULL;
     daemon->source = NULL;
+    daemon->messenger = NULL;
     daemon->request_count = 0;
     daemon->ruleset = spec_make_ruleset(&daemon->spec);
     daemon_throw_away(world);

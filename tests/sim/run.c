@@ -145,6 +145,7 @@ static void check_calm_end(struct world *world)
     as_engine_visit_incidents(engine, check_listed, &check);
     check_orders_end(world);
     check_rest_end(world);
+    people_check_end(world);
     if (world->pools)
         check_pools_end(world);
     if (peek->visit(peek, AS_STORE_INTENT, count_intent, world, NULL) != 0)

@@ -7,6 +7,7 @@
  *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
  *   server.c        targets behind an unreliable API server, and other people who change them
  *   source.c        monitoring: values, guards, and the list of what fires
+ *   people.c        receivers of `notify`, and what they were told against the log
  *   operators.c     people who pause, resume, scale and unlock, and set the kill switch
  *   pools.c         clusters: pods, nodes, node groups whose providers fail (pools.h)
  *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
@@ -159,6 +160,10 @@ enum trouble {
     TROUBLE_WATCH_STOPPED,
     TROUBLE_LEAVING_HELD,
     TROUBLE_DRAIN_FAILED,
+    TROUBLE_TELL_REFUSED,
+    TROUBLE_TELL_ANSWER_LOST,
+    TROUBLE_TELL_SILENT,
+    TROUBLE_TELL_FORGOTTEN,
     TROUBLE_NODE_RETURNED,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
@@ -363,6 +368,17 @@ void source_stop(struct world *world);
 void source_calm_down(struct world *world);
 struct as_source_port *source_open_port(struct world *world);
 
+/* ---- people.c */
+
+#define SIM_RECEIVERS 3 /* two webhooks, and an Alertmanager */
+
+struct people;
+void people_start(struct world *world);
+void people_stop(struct world *world);                           /* with the events still there */
+struct as_messenger *people_open_messenger(struct world *world); /* of the present daemon */
+struct as_tell_config people_get_config(const struct world *world);
+void people_check_end(struct world *world);
+
 /* ---- operators.c */
 
 struct sim_order {
@@ -406,6 +422,7 @@ struct daemon { /* one process after the other on the same state and log */
     struct as_storage *storage;
     struct as_target_port *port;
     struct as_source_port *source;
+    struct as_messenger *messenger;
     struct as_ruleset *ruleset;
     struct spec spec, former_spec;
     struct as_engine_config config;
@@ -461,7 +478,8 @@ void daemon_leave(struct world *world);
 /* `is_kept`: what waits to be committed is in the store all the same. */
 void faults_kill(struct world *world, bool is_power_loss, bool is_kept);
 void faults_start(struct world *world);
-void faults_after_step(struct world *world); /* trouble comes between two steps */
+void faults_after_step(struct world *world);   /* trouble comes between two steps */
+void faults_after_repeat(struct world *world); /* which was answered */
 void faults_calm_down(struct world *world);
 
 /* ---- rules.c */
@@ -578,6 +596,7 @@ struct world {
     int64_t older_until; /* another API server answers, which knows older sizes */
 
     struct pools *pools; /* NULL: no cluster */
+    struct people *people;
 
     struct metric metrics[METRICS];
     bool is_silent;          /* monitoring is dead: what it said last is what it says */

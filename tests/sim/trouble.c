@@ -96,6 +96,10 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_API_AWAY] = "API server of the cluster away",
     [TROUBLE_WATCH_STOPPED] = "watch of the cluster stops",
     [TROUBLE_LEAVING_HELD] = "node that leaves is held back",
+    [TROUBLE_TELL_REFUSED] = "message refused by its receiver",
+    [TROUBLE_TELL_ANSWER_LOST] = "message taken, its answer lost",
+    [TROUBLE_TELL_SILENT] = "message lost, no answer",
+    [TROUBLE_TELL_FORGOTTEN] = "message on its way when its sender ended",
     [TROUBLE_DRAIN_FAILED] = "drain of a node failed",
     [TROUBLE_NODE_RETURNED] = "node that was leaving taken back into service",
 };

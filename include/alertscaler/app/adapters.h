@@ -16,6 +16,7 @@
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/leader.h>
 #include <alertscaler/port/lock_mirror.h>
+#include <alertscaler/port/messenger.h>
 #include <alertscaler/port/source.h>
 #include <alertscaler/port/store.h>
 #include <alertscaler/port/target.h>
@@ -72,6 +73,9 @@ struct as_adapters {
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;
+    /* For what people are told. Borrows outside and settings until it is closed. */
+    struct as_messenger *(*new_messenger)(struct as_outside *outside,
+                                          const struct as_settings *settings)AS_MUST_USE;
     /* Elects the replica that acts. `instance` is our name, for people. Close before freeing
      * outside. */
     int (*new_leader)(struct as_outside *outside, const struct as_settings *settings,

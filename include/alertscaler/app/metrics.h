@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/app/tell.h>
 #include <alertscaler/app/view.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
@@ -48,6 +49,9 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
 /* For as_storage_callbacks.committed. */
 void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
                           size_t records, size_t log_bytes);
+/* So many notices more; 0 makes the series. */
+void as_metrics_on_told(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
+                        uint64_t count);
 /* After loading the configuration, at start too. */
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now);
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <alertscaler/app/storage.h>
+#include <alertscaler/app/tell.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/core/engine.h>
@@ -61,6 +62,7 @@ struct as_shell_config {
     const char *version, *config_digest; /* copied */
     struct as_engine_config engine;
     const struct as_ruleset *ruleset; /* borrowed until as_shell_reload */
+    struct as_tell_config tell;
     struct as_shell_callbacks callbacks;
 };
 
@@ -85,13 +87,18 @@ void as_shell_halt(struct as_shell *shell, const struct as_halt *halt);
 
 void as_shell_on_durable(struct as_shell *shell,
                          uint64_t ticket); /* from the storage's callback with status 0 */
+/* From the storage's callback of the same name. */
+void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash);
 void as_shell_wake(struct as_shell *shell);
 
-/* New rules and settings; the old rule set may be freed afterwards. */
+/* The receivers of `notify`, and how far behind they are. */
+void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context);
+
+/* New rules and settings; the old rule set may be freed afterwards. `tell` NULL: as before. */
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,
-                     const char *credential);
+                     const struct as_tell_config *tell, const char *credential);
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
                                    const char *problem);
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record);

@@ -41,6 +41,11 @@ struct as_storage_batch *as_storage_batch_new(uint64_t ticket) AS_MUST_USE;
 struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch);
 void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kind, const void *key,
                           size_t key_size, const void *value, size_t value_size);
+/* The same, for a value that tells of the batch's last record: when that is sealed, its hash (64
+ * digits) replaces the bytes at `at_hash`. The owner hears it under `number`. */
+void as_storage_batch_put_hashed(struct as_storage_batch *batch, enum as_store_kind kind,
+                                 const void *key, size_t key_size, const void *value,
+                                 size_t value_size, size_t at_hash, uint64_t number);
 void as_storage_batch_delete(struct as_storage_batch *batch, enum as_store_kind kind,
                              const void *key, size_t key_size);
 void as_storage_batch_append(struct as_storage_batch *batch, const struct as_audit_record *record);
@@ -55,6 +60,9 @@ struct as_storage_callbacks {
     /* Once per batch, in the order of submission. `status` 0: it is on the disk (a batch that may
      * lag: in the log); else a negative errno and a text. */
     void (*durable)(void *context, uint64_t ticket, int status, const char *error);
+    /* For each put_hashed of a batch that is on the disk, in order, before its `durable`. NULL if
+     * there are none. */
+    void (*hashed)(void *context, uint64_t number, const char *hash);
     /* Once, before the batches that fail because of it (if any). */
     void (*failed)(void *context, int status, const char *error);
     /* After each commit, for metrics; may be NULL. */

@@ -10,34 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/config/http_settings.h>
+#include <alertscaler/config/notify_settings.h>
 #include <alertscaler/config/receiver_settings.h>
 #include <alertscaler/core/bounds.h>
-
-struct as_header_settings { /* one row of http_headers */
-    const char *name;
-    const char **values;
-    size_t value_count;
-    const char **files; /* files of secret values, re-read when they change */
-    size_t file_count;
-};
-
-/* Prometheus' http_config. */
-struct as_http_settings {
-    struct {
-        const char *username, *username_file, *password_file;
-    } basic_auth;
-    struct {
-        const char *type; /* "Bearer" if only the file is given */
-        const char *credentials_file;
-    } authorization;
-    struct {
-        const char *ca_file, *cert_file, *key_file, *server_name;
-        bool insecure_skip_verify;
-    } tls;
-    struct as_header_settings *headers;
-    size_t header_count;
-    const char *proxy_url;
-};
 
 /* Inherited by targets that do not override it. */
 struct as_target_defaults {
@@ -125,6 +101,9 @@ struct as_settings {
     struct as_state_settings state;
     struct as_action_log_settings action_log;
     struct as_kill_switch_settings kill_switch;
+    struct as_notify_settings *notify;
+    size_t notify_count;
+    const char *instance; /* what alertscaler calls itself in what it tells; NULL: the default */
     bool dry_run;
 };
 

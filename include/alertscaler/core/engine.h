@@ -208,6 +208,9 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
 /* The target's name in the rule files; "" if it has none. */
 const char *as_engine_find_name(const struct as_engine *engine, const char *target);
 
+/* Open incidents that are bound to the target; 0: none, or there is no such target. */
+size_t as_engine_count_open(const struct as_engine *engine, const char *target);
+
 /* A snapshot for metrics and the API; pointers are valid until the next step. */
 struct as_target_view {
     const char *id, *name;

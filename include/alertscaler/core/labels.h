@@ -41,6 +41,12 @@ const char *as_labels_find(const struct as_labels *labels, const char *name); /*
 size_t as_labels_measure(const struct as_labels *labels); /* bytes of memory; NULL: 0 */
 bool as_labels_equal(const struct as_labels *a, const struct as_labels *b);
 
+/* The label of the alerts that alertscaler sends itself (core/notice.h). An alert that has it,
+ * whatever its value, comes from an alertscaler and must never lead to a rule: it would be a loop.
+ */
+#define AS_OWN_ALERT_LABEL "alertscaler_instance"
+bool as_labels_are_own(const struct as_labels *labels) AS_MUST_USE;
+
 /* Whether Kubernetes takes the text as a label's key, as a label's value (apimachinery,
  * IsQualifiedName and IsValidLabelValue). */
 bool as_label_is_kubernetes_key(const char *text) AS_MUST_USE;

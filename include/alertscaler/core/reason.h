@@ -56,6 +56,8 @@
       "The alert's labels do not lead to a target that the rule's author allowed.")                \
     X(AS_REASON_MAX_STEPS, "max_steps", "The incident has used up the rule's max_steps.")          \
     X(AS_REASON_RULE_DISABLED, "rule_disabled", "Only rules with enabled: false match.")           \
+    X(AS_REASON_OWN_ALERT, "own_alert",                                                            \
+      "The alert is alertscaler's own (it has the label alertscaler_instance): no rule sees it.")  \
     X(AS_REASON_INVALID, "invalid", "The alert could not be read.")                                \
     /* actions */                                                                                  \
     X(AS_REASON_APPLIED, "applied", "The size was set.")                                           \

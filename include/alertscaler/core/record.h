@@ -13,6 +13,7 @@
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/incident.h>
 #include <alertscaler/core/nodes_record.h>
+#include <alertscaler/core/notice.h>
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/order.h>
@@ -137,6 +138,7 @@ enum as_record_kind {
     AS_RECORD_COMMAND,
     AS_RECORD_DENIED,
     AS_RECORD_NODES,
+    AS_RECORD_NOTIFY,
     AS_RECORD_KIND_COUNT
 };
 const char *as_record_kind_get_word(enum as_record_kind kind);

@@ -177,8 +177,10 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     daemon->source = daemon_new_source(daemon, &config->settings);
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_receiver_set_cache(daemon->receiver, config->settings.receiver.repeat_cache);
+    const struct as_tell_config tell = daemon_tell_begin(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
-                    daemon->source, credential);
+                    daemon->source, &tell, credential);
+    daemon_tell_end_former(daemon);
 }
 
 /* A follower has no ports; these were created only to check that it works. */

@@ -5,6 +5,7 @@
  *   daemon_leader.c  leadership: whether there is a state
  *   daemon_state.c   storage, shell and targets: open, fail, recover
  *   daemon_effects.c passes on the engine's effects
+ *   daemon_tell.c    who is told what is done
  *   daemon_locks.c   shows locks to people
  *   daemon_halt.c    the kill switch
  *   daemon_config.c  configuration: load, reload as a whole
@@ -28,6 +29,7 @@
 #include <alertscaler/app/storage.h>
 #include <alertscaler/base/file_stamp.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/config/external_url.h>
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/net/tls_server.h>
 
@@ -74,6 +76,11 @@ struct daemon_locks {
     struct event *timer;
 };
 
+struct daemon_tell {
+    struct as_messenger *messenger, *former; /* former: during a reload */
+    char host[AS_INSTANCE_NAME_SIZE];
+};
+
 struct daemon {
     const struct as_daemon_options *options;
     struct as_config *config;
@@ -89,6 +96,7 @@ struct daemon {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
+    struct daemon_tell tell;
     struct daemon_locks locks;
     struct state_opener *opener;            /* opening the state; there is no storage then */
     const struct as_config *opening_config; /* its settings: ours unless reloaded since */
@@ -105,6 +113,7 @@ struct daemon {
     struct as_api *api;
     struct as_routes routes;
     struct as_http_server *server;
+    struct as_external_url external_url; /* known as soon as the server listens */
     struct as_sandbox *sandbox;
     as_wall_time started;
     bool failed;                /* the storage failed and is not recovered yet */
@@ -153,6 +162,13 @@ struct as_source_port *daemon_new_source(struct daemon *daemon,
 
 /* daemon_effects.c */
 void daemon_on_effect(void *context, const struct as_effect *effect); /* shell callback */
+
+/* daemon_tell.c */
+/* By the present configuration, with a messenger of its own. Once the shell has it, end the former
+ * messenger. */
+struct as_tell_config daemon_tell_begin(struct daemon *daemon);
+void daemon_tell_end_former(struct daemon *daemon);
+void daemon_tell_close(struct daemon *daemon);
 
 /* daemon_locks.c */
 void daemon_open_locks(struct daemon *daemon); /* needs the shell */

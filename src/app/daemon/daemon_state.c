@@ -80,6 +80,13 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     }
 }
 
+static void on_hashed(void *context, uint64_t number, const char *hash)
+{
+    struct daemon *daemon = context;
+    if (!daemon->failed && daemon->shell)
+        as_shell_on_hashed(daemon->shell, number, hash);
+}
+
 static void on_committed(void *context, int64_t duration_us, size_t batches, size_t records,
                          size_t log_bytes)
 {
@@ -123,6 +130,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
+        .tell = daemon_tell_begin(daemon),
         .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
     const int status = as_shell_new(&config, store, &daemon->shell, error);
@@ -195,6 +203,7 @@ void daemon_close_state(struct daemon *daemon)
     if (daemon->source)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
+    daemon_tell_close(daemon);
     daemon->shell = as_shell_free(daemon->shell);
     daemon->storage = as_storage_free(daemon->storage);
 }
@@ -331,6 +340,7 @@ void daemon_open_state(struct daemon *daemon)
     opening.storage.clock = &as_system_clock;
     opening.storage.callbacks = (struct as_storage_callbacks){
         .durable = on_durable,
+        .hashed = on_hashed,
         .failed = on_storage_failed,
         .committed = on_committed,
         .context = daemon,

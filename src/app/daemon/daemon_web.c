@@ -130,7 +130,7 @@ static int reload(struct daemon *daemon, bool is_repeat, struct as_error *error)
     if (daemon->shell && !daemon->failed) {
         const struct as_engine_config engine = daemon_get_engine_config(daemon);
         as_shell_reload(daemon->shell, daemon->config->ruleset, &engine, daemon->config->digest,
-                        daemon->targets, daemon->source, "");
+                        daemon->targets, daemon->source, NULL, "");
     }
     as_credentials_free(old);
     return 0;

@@ -14,27 +14,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/wire/state.h>
 
-#include "receive/repeat.h"
+#include "shell_private.h"
 #include "shell_restore.h"
 
 #define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
-#define START_TICKET    (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
 #define KEPT_BUFFER     ((size_t)1024 * 1024)
-
-struct as_shell {
-    struct as_shell_config config;
-    char *instance, *boot, *version, *config_digest;
-    struct as_engine *engine;
-    const struct as_ruleset *ruleset;
-    struct as_storage_batch *batch; /* effects so far, or NULL */
-    struct as_buf scratch, key;
-    struct repeat_log log;
-    as_mono_time mono;
-    as_wall_time wall;
-    as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
-    bool ready;
-    bool is_fenced; /* nothing more is carried out */
-};
 
 static void run(struct as_shell *shell, struct as_event *event);
 
@@ -73,7 +57,7 @@ static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from
     return 0;
 }
 
-static struct as_buf *scratch_clear(struct as_shell *shell)
+struct as_buf *shell_scratch_clear(struct as_shell *shell)
 {
     if (shell->scratch.capacity > KEPT_BUFFER)
         as_buf_deinit(&shell->scratch);
@@ -135,7 +119,8 @@ static void delete_incident(struct as_shell *shell, const struct as_incident_key
 }
 
 /* Appends the record in `scratch`. */
-static void append(struct as_shell *shell, const struct as_record_places *places)
+void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
+                     const struct as_record_places *places)
 {
     if (as_buf_check(&shell->scratch) != 0) {
         /* impossible within the limits on bodies; a record is never dropped silently */
@@ -143,15 +128,20 @@ static void append(struct as_shell *shell, const struct as_record_places *places
                AS_FI("max_bytes", RECORD_SIZE_MAX));
         abort();
     }
-    as_storage_batch_append(shell->batch, &(struct as_audit_record){
-                                              .json = shell->scratch.data,
-                                              .size = shell->scratch.size,
-                                              .at_hash = places->at_hash,
-                                              .at_prev = places->at_prev,
-                                              .at_seq = places->at_seq,
-                                          });
+    as_storage_batch_append(batch, &(struct as_audit_record){
+                                       .json = shell->scratch.data,
+                                       .size = shell->scratch.size,
+                                       .at_hash = places->at_hash,
+                                       .at_prev = places->at_prev,
+                                       .at_seq = places->at_seq,
+                                   });
     shell->log.records++;
     shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
+}
+
+static void append(struct as_shell *shell, const struct as_record_places *places)
+{
+    shell_append_to(shell, shell->batch, places);
 }
 
 /* For the record in `scratch`. */
@@ -187,7 +177,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
     append(shell, &places);
 }
 
-static void submit(struct as_shell *shell)
+void shell_submit(struct as_shell *shell)
 {
     struct as_storage_batch *batch = shell->batch;
     shell->batch = NULL;
@@ -198,7 +188,7 @@ static void commit(struct as_shell *shell, const struct as_effect *effect)
 {
     if (effect->is_repeat)
         as_storage_batch_let_lag(shell->batch);
-    submit(shell);
+    shell_submit(shell);
 }
 
 /* Whether this effect may be carried out: effects visible outside need the lead right now. */
@@ -221,7 +211,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     const struct as_record_header header = {shell->wall, shell->instance};
     struct as_target_port *targets = shell->config.targets;
     struct as_source_port *source = shell->config.source;
-    struct as_buf *scratch = scratch_clear(shell);
+    struct as_buf *scratch = shell_scratch_clear(shell);
     struct as_record_places places;
     if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
         shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
@@ -278,13 +268,38 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         return;
     }
     append(shell, &places);
+    tell_on_effect(shell->tell, shell->engine, effect, shell->batch);
 }
 
-static void stamp(struct as_shell *shell)
+void shell_stamp(struct as_shell *shell)
 {
     const struct as_clock *clock = shell->config.clock;
     shell->mono = clock->get_mono(clock);
     shell->wall = clock->get_wall(clock);
+}
+
+static void report_deadline(void *context)
+{
+    struct as_shell *shell = context;
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    const as_mono_time engine = as_engine_get_next_deadline(shell->engine);
+    const as_mono_time tell = tell_get_deadline(shell->tell);
+    callbacks->deadline(callbacks->context, tell.us < engine.us ? tell : engine);
+}
+
+static void tell_people(struct as_shell *shell)
+{
+    tell_work(shell->tell);
+    report_deadline(shell);
+}
+
+/* Whether a state that people were told of may have lost its cause. */
+static bool may_end_states(const struct as_event *event, const struct as_effects *effects)
+{
+    bool may = event->kind == AS_EVENT_RULES || event->kind == AS_EVENT_START;
+    for (size_t i = 0; i < effects->count && !may; i++)
+        may = effects->items[i].kind == AS_EFFECT_RECORD_INCIDENT;
+    return may;
 }
 
 /* Ports call back in a later turn, so this is never reentered. */
@@ -294,7 +309,7 @@ static void run(struct as_shell *shell, struct as_event *event)
     struct as_effects effects;
     if (shell->is_fenced)
         return;
-    stamp(shell);
+    shell_stamp(shell);
     event->mono = shell->mono;
     event->wall = shell->wall;
     as_engine_step(shell->engine, event, &effects);
@@ -304,35 +319,28 @@ static void run(struct as_shell *shell, struct as_event *event)
         callbacks->effect(callbacks->context, &effects.items[i]);
         carry_out(shell, &effects, i);
     }
-    callbacks->deadline(callbacks->context, as_engine_get_next_deadline(shell->engine));
+    if (may_end_states(event, &effects))
+        tell_check_states(shell->tell, shell->engine);
+    tell_people(shell);
 }
 
-/* Appends one of the shell's own records as a batch. */
-static void append_own(struct as_shell *shell, uint64_t ticket,
-                       const struct as_record_places *places)
+/* For the shell's room `tell`. */
+static void record_notify(void *context, struct as_storage_batch *batch,
+                          const struct as_notify_record *record)
 {
-    shell->batch = as_storage_batch_new(ticket);
-    append(shell, places);
-    submit(shell);
-}
-
-static void record_start_or_stop(struct as_shell *shell, enum as_record_kind kind, size_t intents)
-{
-    const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
-    const struct as_start_record record = {
-        .version = shell->version,
-        .config_digest = shell->config_digest,
-        .rules_digest = shell->ruleset->digest,
-        .targets = shell->ruleset->target_count,
-        .rules = shell->ruleset->rule_count,
-        .incidents = counts.incidents_open,
-        .intents = intents,
-    };
+    struct as_shell *shell = context;
+    const struct as_record_header header = {shell->config.clock->get_wall(shell->config.clock),
+                                            shell->instance};
     struct as_record_places places;
-    stamp(shell);
-    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
-                           scratch_clear(shell), &places);
-    append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
+    as_record_encode_notify(&header, record, shell_scratch_clear(shell), &places);
+    shell_append_to(shell, batch, &places);
+}
+
+static bool may_send(void *context)
+{
+    const struct as_shell *shell = context;
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    return !shell->is_fenced && (!callbacks->may_act || callbacks->may_act(callbacks->context));
 }
 
 /* Stores the start of a dry run, and deletes it at the end. */
@@ -349,7 +357,7 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
     } else {
         delete_named(shell, AS_STORE_META, SHELL_DRY_KEY);
     }
-    submit(shell);
+    shell_submit(shell);
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
 }
 
@@ -379,17 +387,26 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
+    shell->tell =
+        tell_new(&(struct tell_callbacks){record_notify, may_send, report_deadline, shell},
+                 config->clock, config->storage);
 
-    stamp(shell);
+    shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
     struct shell_restored restored;
-    const int status = shell_restore(store, &clock, shell->engine, &restored, error);
+    int status = shell_restore(store, &clock, shell->engine, &restored, error);
     if (status != 0) {
         as_shell_free(shell);
         return status;
     }
     shell->dry_since = restored.dry_since;
-    record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    status = tell_restore(shell->tell, store, error);
+    if (status != 0) {
+        as_shell_free(shell);
+        return status;
+    }
+    tell_reload(shell->tell, &config->tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_START});
     tell_incidents(shell, "started with open incidents");
     store_dry_run(shell, config->engine.dry_run);
@@ -402,6 +419,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
     if (!shell)
         return NULL;
     as_storage_batch_free(shell->batch);
+    tell_free(shell->tell);
     as_engine_free(shell->engine);
     as_buf_deinit(&shell->scratch);
     as_buf_deinit(&shell->key);
@@ -434,8 +452,22 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
 {
     if (ticket == START_TICKET)
         shell->ready = true;
-    else if (ticket != 0)
+    else if (ticket == TELL_TICKET && !shell->is_fenced) {
+        tell_on_deleted(shell->tell);
+        tell_people(shell);
+    } else if (ticket != 0)
         run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+}
+
+void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)
+{
+    tell_on_hashed(shell->tell, number, hash);
+    tell_people(shell);
+}
+
+void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context)
+{
+    tell_visit(shell->tell, visit, context);
 }
 
 void as_shell_wake(struct as_shell *shell)
@@ -446,7 +478,7 @@ void as_shell_wake(struct as_shell *shell)
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,
-                     const char *credential)
+                     const struct as_tell_config *tell, const char *credential)
 {
     const struct as_reload_record record = {
         .credential = credential,
@@ -456,10 +488,10 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
         .rules_digest = ruleset->digest,
     };
     struct as_record_places places;
-    stamp(shell);
+    shell_stamp(shell);
     as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
 
     free(shell->config_digest);
     shell->config_digest = as_xstrdup(config_digest);
@@ -467,64 +499,23 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     repeat_log_begin_epoch(&shell->log);
     shell->config.targets = targets;
     shell->config.source = source;
+    if (tell)
+        tell_reload(shell->tell, tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
     if (shell->dry_since.set && !engine->dry_run)
         tell_incidents(shell, "ended the dry run with open incidents");
     store_dry_run(shell, engine->dry_run);
 }
 
-void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
-                                   const char *problem)
-{
-    const struct as_reload_record record = {
-        .credential = credential,
-        .error = problem,
-        .old_config_digest = shell->config_digest,
-        .old_rules_digest = shell->ruleset->digest,
-        .config_digest = shell->config_digest,
-        .rules_digest = shell->ruleset->digest,
-    };
-    struct as_record_places places;
-    stamp(shell);
-    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-    repeat_log_begin_epoch(&shell->log);
-}
-
-void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
-{
-    struct as_record_places places;
-    stamp(shell);
-    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
-                            scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-}
-
-void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record)
-{
-    struct as_record_places places;
-    struct as_nodes_record named = *record;
-    named.target_name = as_engine_find_name(shell->engine, record->target);
-    stamp(shell);
-    as_record_encode_nodes(&(struct as_record_header){shell->wall, shell->instance}, &named,
-                           scratch_clear(shell), &places);
-    append_own(shell, 0, &places);
-}
-
 void as_shell_stop(struct as_shell *shell)
 {
+    tell_stop(shell->tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
 }
 
 bool as_shell_is_idle(const struct as_shell *shell)
 {
     return as_engine_is_idle(shell->engine);
-}
-
-void as_shell_record_stop(struct as_shell *shell)
-{
-    record_start_or_stop(shell, AS_RECORD_STOP, 0);
 }
 
 const struct as_engine *as_shell_get_engine(const struct as_shell *shell)

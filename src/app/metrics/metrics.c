@@ -173,6 +173,17 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
     observe(metrics, METRIC_SOURCE_DURATION, VALUES(source), duration_us);
 }
 
+void as_metrics_on_told(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
+                        uint64_t count)
+{
+    static const enum metric families[AS_TELL_COUNT_COUNT] = {
+        [AS_TELL_SENT] = METRIC_NOTIFY_SENT,
+        [AS_TELL_FAILED] = METRIC_NOTIFY_FAILED,
+        [AS_TELL_DROPPED] = METRIC_NOTIFY_DROPPED,
+    };
+    add(metrics, families[what], VALUES(receiver), (double)count);
+}
+
 void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
                           size_t records, size_t log_bytes)
 {

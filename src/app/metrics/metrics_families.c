@@ -20,6 +20,7 @@ static const double alert_buckets[] = {1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600,
  * it forever. */
 #define RULE_SERIES_MAX     100000
 #define RECEIVER_SERIES_MAX 101 /* including "other" */
+#define NOTIFY_SERIES_MAX   1000
 #define HTTP_SERIES_MAX     1000
 
 const struct metric_family metric_families[METRIC_COUNT] = {
@@ -128,6 +129,29 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                   {"provider", "operation", "code"},
                                   HTTP_SERIES_MAX,
                                   BUCKETS(call_buckets)},
+    [METRIC_NOTIFY_SENT] = {"alertscaler_notify_sent_total",
+                            "Notices that a receiver has taken.",
+                            METRIC_COUNTER,
+                            {"receiver"},
+                            .series_max = NOTIFY_SERIES_MAX},
+    [METRIC_NOTIFY_FAILED] = {"alertscaler_notify_failed_total",
+                              "Failed attempts to tell a receiver; notices are sent again.",
+                              METRIC_COUNTER,
+                              {"receiver"},
+                              .series_max = NOTIFY_SERIES_MAX},
+    [METRIC_NOTIFY_DROPPED] = {"alertscaler_notify_dropped_total",
+                               "Notices that a receiver will never get.",
+                               METRIC_COUNTER,
+                               {"receiver"},
+                               .series_max = NOTIFY_SERIES_MAX},
+    [METRIC_NOTIFY_ENTRIES] = {"alertscaler_notify_entries",
+                               "Notices that wait for a receiver.",
+                               METRIC_GAUGE,
+                               {"receiver"}},
+    [METRIC_NOTIFY_OLDEST] = {"alertscaler_notify_oldest_age_seconds",
+                              "Age of the oldest notice that waits for a receiver; 0: none waits.",
+                              METRIC_GAUGE,
+                              {"receiver"}},
     [METRIC_STORE_COMMITS] = {"alertscaler_store_commits_total", "Transactions of the state store.",
                               METRIC_COUNTER},
     [METRIC_STORE_COMMIT_DURATION] = {"alertscaler_store_commit_duration_seconds",

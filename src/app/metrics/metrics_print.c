@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include <alertscaler/app/shell.h>
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/regex.h>
@@ -294,6 +295,21 @@ static void print_facts(struct printing *p)
         p->view->visit_facts(p->view->targets, print_facts_of, p);
 }
 
+static void print_receiver(void *context, const struct as_tell_view *receiver)
+{
+    struct printing *p = context;
+    const double value = p->metric == METRIC_NOTIFY_ENTRIES
+                             ? (double)receiver->entries
+                             : (double)receiver->oldest_us / AS_US_PER_S;
+    print_sample(p, "", &(struct label){"receiver", receiver->receiver}, 1, value);
+}
+
+static void print_receivers(struct printing *p)
+{
+    if (p->view->shell)
+        as_shell_visit_receivers(p->view->shell, print_receiver, p);
+}
+
 static void print_action_log_bytes(struct printing *p)
 {
     struct stat status;
@@ -400,6 +416,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_PAUSED] = print_paused,
     [METRIC_INCIDENT_MEMORY] = print_incident_memory,
     [METRIC_REPEAT_CACHE_BYTES] = print_repeat_cache_bytes,
+    [METRIC_NOTIFY_ENTRIES] = print_receivers,
+    [METRIC_NOTIFY_OLDEST] = print_receivers,
     [METRIC_REPEAT_CACHE_HITS] = print_repeat_cache_hits,
     [METRIC_REPEAT_CACHE_MISSES] = print_repeat_cache_misses,
     [METRIC_TARGETS_PAUSED] = print_targets_paused,

@@ -151,6 +151,8 @@ static void add_settings(struct sandbox_files *files, const struct as_settings *
 {
     add_http(files, &settings->alertmanager.http);
     add_http(files, &settings->prometheus.http);
+    for (size_t i = 0; i < settings->notify_count; i++)
+        add_http(files, &settings->notify[i].http);
     for (size_t i = 0; i < settings->provider_count; i++)
         add_provider(files, &settings->providers[i]);
     for (size_t i = 0; i < settings->receiver.token_count; i++)

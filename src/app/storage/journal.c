@@ -86,6 +86,15 @@ static unsigned char *begin_with_done_rows(struct journal *journal)
     return keys;
 }
 
+/* Writes the hash of the record that was sealed last into the changes that tell of it. */
+static void tell_hash(const struct as_storage_batch *batch, size_t record, const char *hash)
+{
+    for (size_t i = 0; i < batch->change_count; i++) {
+        if (batch->changes[i].of_record == record + 1)
+            memcpy(as_storage_batch_get_hash(batch, i), hash, AS_AUDIT_HASH_SIZE - 1);
+    }
+}
+
 static int seal(struct journal *journal, const struct as_storage_batches *batches,
                 struct as_audit_head *head, struct as_error *error)
 {
@@ -109,6 +118,7 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
         for (size_t i = 0; i < batch->record_count; i++) {
             struct as_audit_record record = as_storage_batch_get_record(batch, i);
             as_chain_seal(journal->chain, &record, head, &journal->lines);
+            tell_hash(batch, i, head->hash);
             journal->line_count++;
         }
     }

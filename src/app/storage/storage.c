@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
@@ -31,6 +32,17 @@ static void complete(struct as_storage *storage, const struct completion *comple
     list->items[list->count++] = *completion;
 }
 
+static void complete_hashes(struct as_storage *storage, const struct as_storage_batch *batch)
+{
+    for (size_t i = 0; i < batch->change_count; i++) {
+        if (!batch->changes[i].of_record)
+            continue;
+        struct completion done = {.kind = COMPLETION_HASHED, .ticket = batch->changes[i].number};
+        memcpy(done.hash, as_storage_batch_get_hash(batch, i), sizeof(done.hash) - 1);
+        complete(storage, &done);
+    }
+}
+
 /* Answers and frees every batch of a list. Under the mutex. */
 static void complete_batches(struct as_storage *storage, struct as_storage_batches *batches,
                              int status)
@@ -39,6 +51,8 @@ static void complete_batches(struct as_storage *storage, struct as_storage_batch
 
     while ((batch = STAILQ_FIRST(batches))) {
         STAILQ_REMOVE_HEAD(batches, link);
+        if (!status)
+            complete_hashes(storage, batch);
         complete(storage, &(struct completion){
                               .kind = COMPLETION_BATCH, .ticket = batch->ticket, .status = status});
         as_storage_batch_free(batch);
@@ -306,6 +320,9 @@ static void deliver(struct as_storage *storage, const struct completion *complet
     const struct as_storage_callbacks *callbacks = &storage->config.callbacks;
 
     switch (completion->kind) {
+    case COMPLETION_HASHED:
+        callbacks->hashed(callbacks->context, completion->ticket, completion->hash);
+        break;
     case COMPLETION_BATCH:
         callbacks->durable(callbacks->context, completion->ticket, completion->status,
                            completion->status ? storage->failure.text : "");

@@ -4,6 +4,7 @@
  */
 #include "storage_batch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
@@ -54,6 +55,18 @@ void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kin
 
     change->value_size = value_size;
     as_buf_append(&batch->bytes, value, value_size);
+}
+
+void as_storage_batch_put_hashed(struct as_storage_batch *batch, enum as_store_kind kind,
+                                 const void *key, size_t key_size, const void *value,
+                                 size_t value_size, size_t at_hash, uint64_t number)
+{
+    assert(batch->record_count > 0 && at_hash + AS_AUDIT_HASH_SIZE - 1 <= value_size);
+    as_storage_batch_put(batch, kind, key, key_size, value, value_size);
+    struct batch_change *change = &batch->changes[batch->change_count - 1];
+    change->of_record = batch->record_count;
+    change->at_hash = at_hash;
+    change->number = number;
 }
 
 void as_storage_batch_delete(struct as_storage_batch *batch, enum as_store_kind kind,

@@ -17,6 +17,9 @@ struct batch_change {
     enum as_store_kind kind;
     bool is_delete;
     size_t at, key_size, value_size; /* the value follows the key */
+    size_t of_record;                /* 1 + index of the record whose hash it holds; 0: none */
+    size_t at_hash;                  /* where, in the value */
+    uint64_t number;                 /* for the owner */
 };
 
 struct batch_record {
@@ -54,6 +57,14 @@ static inline struct as_store_change as_storage_batch_get_change(
                                     .key_size = change->key_size,
                                     .value = change->is_delete ? NULL : key + change->key_size,
                                     .value_size = change->value_size};
+}
+
+/* Where a change holds a record's hash. */
+static inline char *as_storage_batch_get_hash(const struct as_storage_batch *batch, size_t i)
+{
+    const struct batch_change *change = &batch->changes[i];
+
+    return batch->bytes.data + change->at + change->key_size + change->at_hash;
 }
 
 static inline struct as_audit_record as_storage_batch_get_record(

@@ -11,8 +11,9 @@
 #include "journal.h"
 
 struct completion {
-    enum { COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;
-    uint64_t ticket;
+    enum { COMPLETION_HASHED, COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;
+    uint64_t ticket; /* hashed: its number */
+    char hash[AS_AUDIT_HASH_SIZE];
     int status;
     int64_t duration_us;
     size_t batches, records, log_bytes;

@@ -233,6 +233,8 @@ int backtest_bind_alerts(struct backtest *backtest, struct as_error *error)
     const uint32_t *rules;
 
     HASH_ITER (hh, backtest->alerts, alert, next) {
+        if (as_labels_are_own(alert->labels))
+            continue;
         const size_t count =
             as_rule_index_match(backtest->index, alert->labels, &receiver, 1, &rules);
         for (size_t i = 0; i < count; i++) {

@@ -46,10 +46,10 @@ static as_wall_time get_wall(const struct as_clock *self)
     return (as_wall_time){(int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000};
 }
 
-static const struct as_clock session_clock = {.get_mono = get_mono, .get_wall = get_wall};
+const struct as_clock session_clock = {.get_mono = get_mono, .get_wall = get_wall};
 
-static void ignore_transfer(void *context, const char *client_name, const char *operation,
-                            const char *code, int64_t duration_us)
+void session_ignore_transfer(void *context, const char *client_name, const char *operation,
+                             const char *code, int64_t duration_us)
 {
 }
 
@@ -68,7 +68,8 @@ struct http_session *http_session_open(const struct as_adapters *adapters, const
     session->base = event_base_new();
     if (!session->base)
         abort();
-    session->outside = adapters->new_outside(session->base, &session_clock, ignore_transfer, NULL);
+    session->outside =
+        adapters->new_outside(session->base, &session_clock, session_ignore_transfer, NULL);
     session->auth = as_http_auth_new(http, &session_clock);
     return session;
 }

@@ -11,6 +11,12 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/config/settings.h>
 
+/* For commands that use the daemon's ports: the machine's clock, and an observer that counts
+ * nothing. */
+extern const struct as_clock session_clock;
+void session_ignore_transfer(void *context, const char *client_name, const char *operation,
+                             const char *code, int64_t duration_us);
+
 struct http_session;
 
 enum http_session_outcome {

@@ -378,6 +378,21 @@ static void print_nodes(const struct print *print, json_t *record)
     put_text_after(print, ": ", log_get_text(record, "message"));
 }
 
+/* on-call: dropped 100 notices: overflow; checkout: at_max is over */
+static void print_notify(const struct print *print, json_t *record)
+{
+    if (strcmp(log_get_text(record, "event"), "dropped") != 0) {
+        put_target(print, record);
+        put_text_after(print, ": ", log_get_text(record, "state"));
+        fputs(" is over", print->out);
+        return;
+    }
+    put_text(print, log_get_text(record, "receiver"));
+    const long long count = get_number(record, "count");
+    fprintf(print->out, ": dropped %lld notice%s", count, count == 1 ? "" : "s");
+    put_text_after(print, ": ", log_get_text(record, "cause"));
+}
+
 /* Everything but the chain's members and those of all records. */
 static void print_other(const struct print *print, json_t *record)
 {
@@ -413,6 +428,7 @@ static const struct {
     {"incident", print_incident},
     {"nodes", print_nodes},
     {"notification", print_notification},
+    {"notify", print_notify},
     {"reload", print_reload},
     {"repeat", print_repeat},
     {"start", print_start},

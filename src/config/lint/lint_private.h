@@ -77,6 +77,9 @@ bool lint_asks_for_credential(const struct lint_run *run);
 /* A route that brings alerts to us and to nobody else (lint_people.c). */
 void lint_check_people(struct lint_run *run, const struct lint_route *route);
 
+/* A route that brings us what we have sent ourselves (lint_own.c). */
+void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route);
+
 /* Credentials (lint_credentials.c); rules by themselves and against each other (lint_rules.c),
  * against Prometheus' alerting rules (lint_alerts.c), against Alertmanager's configuration
  * (lint_routes.c, lint_webhooks.c). */

@@ -507,6 +507,7 @@ void lint_check_routes(struct lint_run *run)
         check_repeat(run, ways.routes[i]);
         check_grouping(run, ways.routes[i]);
         lint_check_people(run, ways.routes[i]);
+        lint_check_own_alerts(run, ways.routes[i]);
     }
     for (size_t i = 0; i < run->rule_count && ways.count > 0; i++) {
         if (run->rules[i].is_dead)

@@ -385,7 +385,7 @@ const struct schema schema_test_query =
 
 const char *const test_outcomes[] = {
     "queued",    "no_rule",       "duplicate", "stale", "silenced", "target_not_allowed",
-    "max_steps", "rule_disabled", NULL,
+    "max_steps", "rule_disabled", "own_alert", NULL,
 };
 
 static void parse_reason(struct loader *loader, const struct as_yaml_node *value, void *object)

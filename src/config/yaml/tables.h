@@ -115,13 +115,14 @@ struct raw_rule_file {
 };
 
 extern const struct schema schema_settings, schema_http_config, schema_provider, schema_policy,
-    schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web;
+    schema_target, schema_rule, schema_rule_file, schema_receiver, schema_web, schema_notify;
 
 /* The tables used only by those above; end with NULL. */
 extern const struct schema *const schema_http_parts[],
-    *const schema_settings_parts[], *const schema_receiver_parts[],
-                                        *const schema_target_parts[],
-                                            *const schema_web_parts[], *const schema_rule_parts[];
+    *const schema_settings_parts[],
+        *const schema_notify_parts[], *const schema_receiver_parts[],
+                                          *const schema_target_parts[],
+                                              *const schema_web_parts[], *const schema_rule_parts[];
 
 /* `parse` of the five actions and of `on_resolved` (rule_actions.c); `object` is the rule. */
 void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object);

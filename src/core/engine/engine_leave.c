@@ -49,6 +49,12 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
     return NULL;
 }
 
+size_t as_engine_count_open(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = find(engine, id);
+    return target ? target->open_bindings : 0;
+}
+
 const char *as_engine_find_name(const struct as_engine *engine, const char *id)
 {
     const struct target *target = find(engine, id);

@@ -202,6 +202,11 @@ uint64_t as_labels_get_fingerprint(const struct as_labels *labels)
     return hash;
 }
 
+bool as_labels_are_own(const struct as_labels *labels)
+{
+    return as_labels_find(labels, AS_OWN_ALERT_LABEL) != NULL;
+}
+
 size_t as_labels_measure(const struct as_labels *labels)
 {
     return labels ? AS_ALLOC_EXTRA + get_size(labels) : 0;

@@ -76,9 +76,9 @@ class HangUp(Exception):
 
 class Server:
     """handler(Asked) -> (status, headers, body); a body that is not bytes is sent as JSON. tls: files of a certificate and
-    its key."""
+    its key. port 0: a free one."""
 
-    def __init__(self, handler, tls=None):
+    def __init__(self, handler, tls=None, port=0):
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
@@ -118,7 +118,7 @@ class Server:
             def handle_error(self, *_):
                 pass  # a peer that hung up, mostly; what tests need to know is in what they recorded
 
-        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self._server = Quiet(("127.0.0.1", port), Handler)
         if tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)

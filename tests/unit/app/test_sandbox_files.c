@@ -44,6 +44,11 @@ static const struct row {
     const char *text; /* FILE: the file in its own folder */
 } rows[] = {
     HTTP("alertmanager.http_config.", "alertmanager: {urls: ['http://a'], http_config: {", "}}"),
+    HTTP("notify.alertmanager.http_config.",
+         "notify: [{name: a, on: [failed], alertmanager: {urls: ['http://a'], http_config: {",
+         "}}}]"),
+    HTTP("notify.webhook.http_config.",
+         "notify: [{name: a, on: [failed], webhook: {url: 'http://a', http_config: {", "}}}]"),
     HTTP("prometheus.http_config.", "prometheus: {url: 'http://a', http_config: {", "}}"),
     HTTP("providers.http_config.", "providers: {mine: {type: http, http_config: {", "}}}"),
     {"clusters.kubeconfig", "clusters: {default: {kubeconfig: FILE}}"},
@@ -66,6 +71,7 @@ static const char *const customs[] = {
     "defaults.behavior",
     "defaults.cooldown.down_after_down",
     "defaults.tolerance",
+    "notify.on",
     "providers.type",
     "receiver.tokens.permissions",
     "receiver.users.permissions",

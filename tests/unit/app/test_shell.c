@@ -115,6 +115,11 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     as_shell_on_durable(shell, ticket);
 }
 
+static void on_hashed(void *context, uint64_t number, const char *hash)
+{
+    as_shell_on_hashed(shell, number, hash);
+}
+
 static void on_failed(void *context, int status, const char *error)
 {
     cr_assert_fail("%s", error);
@@ -128,8 +133,8 @@ static void open_shell(void)
     storage_config.store = store;
     storage_config.audit = as_audit_memory_attach(log_);
     storage_config.clock = &clock_;
-    storage_config.callbacks =
-        (struct as_storage_callbacks){.durable = on_durable, .failed = on_failed};
+    storage_config.callbacks = (struct as_storage_callbacks){
+        .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
     cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
     const struct as_shell_config config = {
         .clock = &clock_,
@@ -482,7 +487,7 @@ Test(shell, a_repeat_reaches_back_over_no_new_rules)
                                             .stale_window_us = AS_US_PER_MIN};
     make_base();
     struct as_ruleset *next = spec_make_ruleset(&slow);
-    as_shell_reload(shell, next, &engine, "d", &targets, NULL, "");
+    as_shell_reload(shell, next, &engine, "d", &targets, NULL, NULL, "");
     as_ruleset_free(ruleset);
     ruleset = next;
     commit();

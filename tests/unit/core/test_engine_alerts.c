@@ -907,6 +907,21 @@ Test(engine_watchdog, what_is_not_quite_it_shows_nothing)
     guarded_stop(&guarded);
 }
 
+Test(engine_watchdog, own_alerts_in_a_list_open_nothing_and_prove_nothing)
+{
+    static const struct test_listed own[] = {
+        {.labels = "Slow,alertscaler_instance=here", .starts = 990},
+        {.labels = "Watchdog,alertscaler_instance=here,severity=none", .starts = 100}};
+    struct guarded guarded;
+    guarded_start(&guarded);
+    struct harness *h = &guarded.h;
+    LIST(h, own);
+    tick(h, RESYNC);
+    cr_assert_not(watchdog_is_alive(h->engine, h->mono));
+    cr_assert_eq(open_count(h), 0);
+    guarded_stop(&guarded);
+}
+
 Test(engine_watchdog, lists_show_that_it_lives)
 {
     static const struct test_listed lives[] = {{.labels = "Watchdog,severity=none", .starts = 100}};

@@ -380,6 +380,19 @@ Test(engine_incidents, one_alert_may_scale_many_targets_side_by_side)
     harness_stop(&h);
 }
 
+Test(engine_incidents, own_alerts_lead_to_no_rule_and_keep_nothing)
+{
+    WITH(h, slow_and_idle);
+    fire(&h, "Slow,alertscaler_instance=here", 990);
+    cr_said(&h, "said own_alert; answered");
+    fire(&h, "Slow,alertscaler_instance=elsewhere", 990);
+    cr_said(&h, "said own_alert; answered");
+    resolve(&h, "Slow,alertscaler_instance=here", 990);
+    cr_said(&h, "said own_alert; answered");
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_INCIDENT), 0);
+    harness_stop(&h);
+}
+
 Test(engine_incidents, no_rule_and_disabled_rules_say_so_and_keep_nothing)
 {
     WITH(h, slow_and_idle);

@@ -116,6 +116,8 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
     bool lives_on = engine->config.watchdog_count == 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct as_listed_alert *alert = &list->alerts[i];
+        if (as_labels_are_own(alert->labels))
+            continue;
         const bool lives = watchdog_matches(engine, alert->labels);
         lives_on = lives_on || lives;
         if (lives && !alert->is_suppressed)

@@ -94,6 +94,8 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
                                const struct as_labels *labels, const struct as_labels *annotations)
 {
     const uint32_t *rules;
+    if (as_labels_are_own(labels)) /* of an incident that an earlier version has opened */
+        return BIND_NO_RULE;
     const size_t count =
         as_rule_index_match(engine->index, labels, (const char *const *)incident->receivers,
                             incident->receiver_count, &rules);

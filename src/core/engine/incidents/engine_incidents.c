@@ -394,6 +394,8 @@ static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cau
 {
     if (alert->problem)
         return outcome_of(AS_REASON_INVALID);
+    if (as_labels_are_own(alert->labels))
+        return outcome_of(AS_REASON_OWN_ALERT);
     const char *const receiver = notification->receiver;
     const struct as_listed_alert seen = {
         .digest = alert->digest,

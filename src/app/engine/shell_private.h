@@ -1,0 +1,44 @@
+/*
+ * The shell's structure, for shell.c and shell_records.c.
+ */
+#ifndef ALERTSCALER_SRC_APP_ENGINE_SHELL_PRIVATE_H
+#define ALERTSCALER_SRC_APP_ENGINE_SHELL_PRIVATE_H
+
+#include <alertscaler/app/shell.h>
+
+#include "receive/repeat.h"
+#include "tell/tell.h"
+
+#define START_TICKET (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
+
+struct as_shell {
+    struct as_shell_config config;
+    char *instance, *boot, *version, *config_digest;
+    struct as_engine *engine;
+    struct tell *tell;
+    const struct as_ruleset *ruleset;
+    struct as_storage_batch *batch; /* effects so far, or NULL */
+    struct as_buf scratch, key;
+    struct repeat_log log;
+    as_mono_time mono;
+    as_wall_time wall;
+    as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
+    bool ready;
+    bool is_fenced; /* nothing more is carried out */
+};
+
+/* shell.c */
+void shell_stamp(struct as_shell *shell); /* the time of what follows */
+struct as_buf *shell_scratch_clear(struct as_shell *shell);
+/* Appends the record in `scratch` to the batch. */
+void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
+                     const struct as_record_places *places);
+void shell_submit(struct as_shell *shell); /* shell->batch */
+
+/* shell_records.c */
+/* Appends the record in `scratch`, one of the shell's own, as a batch. */
+void shell_append_own(struct as_shell *shell, uint64_t ticket,
+                      const struct as_record_places *places);
+void shell_record_start_or_stop(struct as_shell *shell, enum as_record_kind kind, size_t intents);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * What is told, and when. A state begins and ends with a decision, in the decision's commit. If its
+ * cause is gone and nothing is decided any more (the alerts ended, the rules changed), a record of
+ * its own says that it is over.
+ */
+#include "tell_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+static bool asks_for(const struct destination *destination, enum as_notice_kind kind)
+{
+    return destination->settings && (destination->settings->on & 1U << kind);
+}
+
+static void tell_all(struct tell *tell, struct as_storage_batch *batch,
+                     const struct as_notice *notice)
+{
+    for (size_t i = 0; i < tell->destination_count; i++) {
+        if (asks_for(tell->destinations[i], notice->kind))
+            queue_add(tell, tell->destinations[i], batch, notice);
+    }
+}
+
+static void tell_action(struct tell *tell, struct as_storage_batch *batch,
+                        const struct as_action_record *record)
+{
+    /* these are looked at again at once, and then told of if need be */
+    if (record->outcome == AS_REASON_CONFLICT || record->outcome == AS_REASON_SUPERSEDED)
+        return;
+    tell_all(tell, batch,
+             &(struct as_notice){
+                 .kind = record->outcome == AS_REASON_APPLIED ? AS_NOTICE_SCALED : AS_NOTICE_FAILED,
+                 .phase = AS_NOTICE_EVENT,
+                 .target = record->target,
+                 .target_name = record->target_name,
+                 .rule = record->rule,
+                 .reason = as_reason_get_word(record->outcome),
+                 .decision = record->decision,
+                 .command = record->command,
+                 .message = record->message,
+                 .has_from = record->has_sizes && record->from >= 0,
+                 .has_to = record->has_sizes,
+                 .from = record->from,
+                 .to = record->to,
+                 .at = tell->clock->get_wall(tell->clock),
+             });
+}
+
+/* States */
+
+static struct state *state_new(struct tell *tell, enum as_notice_kind kind, const char *key)
+{
+    const size_t size = strlen(key);
+    const size_t prefix =
+        strlen(TELL_STATE_PREFIX) + strlen(as_notice_kind_get_row(kind)->word) + 1;
+    struct state *state = as_xcalloc(1, sizeof(*state) + size + 1);
+    memcpy(state->key, key, size);
+    state->kind = kind;
+    state->target = state->key + prefix;
+    TAILQ_INSERT_TAIL(&tell->states, state, in_order);
+    HASH_ADD(hh, tell->by_key, key, size, state);
+    return state;
+}
+
+static char *make_key(enum as_notice_kind kind, const char *target)
+{
+    return as_xasprintf(TELL_STATE_PREFIX "%s/%s", as_notice_kind_get_row(kind)->word, target);
+}
+
+static struct state *find_state(const struct tell *tell, const char *key)
+{
+    struct state *state;
+    HASH_FIND(hh, tell->by_key, key, strlen(key), state);
+    return state;
+}
+
+void states_free(struct noted *noted)
+{
+    struct state *state = (struct state *)noted;
+    free(state->noted.text);
+    free(state);
+}
+
+static void forget_state(struct tell *tell, struct state *state)
+{
+    assert(tell->by_key); /* it is in there */
+    HASH_DEL(tell->by_key, state);
+    TAILQ_REMOVE(&tell->states, state, in_order);
+    if (state->noted.is_durable)
+        states_free(&state->noted);
+    else
+        state->noted.is_gone = true; /* tell_on_hashed frees it */
+}
+
+void states_deinit(struct tell *tell)
+{
+    struct state *state, *next;
+    TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
+        HASH_DEL(tell->by_key, state);
+        states_free(&state->noted);
+    }
+}
+
+void states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
+                    const char *key, const char *text, size_t size)
+{
+    struct state *state = state_new(tell, notice->kind, key);
+    noted_restore(tell, &state->noted, number, text, size);
+}
+
+static void begin_state(struct tell *tell, struct as_storage_batch *batch, const char *key,
+                        const struct as_notice *notice)
+{
+    struct state *state = state_new(tell, notice->kind, key);
+    noted_write(tell, &state->noted, batch, key, notice);
+    tell_all(tell, batch, notice);
+}
+
+/* The alert that ends has the labels with which it began. The rest is that of `news`. */
+static void end_state(struct tell *tell, struct as_storage_batch *batch, struct state *state,
+                      const struct as_notice *news)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_notice notice;
+    if (as_notice_decode(state->noted.text, state->noted.size, &arena, &notice, NULL) != 0)
+        abort(); /* we wrote it, or have read it already */
+    notice.phase = AS_NOTICE_END;
+    notice.ended = (as_maybe_time){true, tell->clock->get_wall(tell->clock)};
+    notice.hash = NULL;
+    notice.decision = news->decision ? news->decision : notice.decision;
+    notice.has_from = news->has_from;
+    notice.from = news->from;
+    tell_all(tell, batch, &notice);
+    as_storage_batch_delete(batch, AS_STORE_META, state->key, strlen(state->key));
+    as_arena_deinit(&arena);
+    forget_state(tell, state);
+}
+
+static void tell_decision(struct tell *tell, const struct as_engine *engine,
+                          struct as_storage_batch *batch, const struct as_decision_record *record)
+{
+    const struct as_decision *output = record->output;
+    const bool holds =
+        output->reason == AS_REASON_AT_MAX && as_engine_count_open(engine, record->target) > 0;
+    const struct as_notice notice = {
+        .kind = AS_NOTICE_AT_MAX,
+        .phase = AS_NOTICE_BEGIN,
+        .target = record->target,
+        .target_name = record->target_name,
+        .rule = output->rule,
+        .reason = as_reason_get_word(output->reason),
+        .decision = record->id,
+        .has_from = true,
+        .from = output->replicas,
+        .at = tell->clock->get_wall(tell->clock),
+    };
+    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_AT_MAX, record->target);
+    struct state *state = find_state(tell, key);
+    if (holds && !state)
+        begin_state(tell, batch, key, &notice);
+    else if (!holds && state)
+        end_state(tell, batch, state, &notice);
+}
+
+void tell_on_effect(struct tell *tell, const struct as_engine *engine,
+                    const struct as_effect *effect, struct as_storage_batch *batch)
+{
+    if (effect->kind == AS_EFFECT_RECORD_ACTION)
+        tell_action(tell, batch, effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_DECISION)
+        tell_decision(tell, engine, batch, effect->decision);
+}
+
+void tell_check_states(struct tell *tell, const struct as_engine *engine)
+{
+    struct state *state, *next;
+    TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
+        if (as_engine_count_open(engine, state->target) > 0)
+            continue;
+        struct as_storage_batch *batch = as_storage_batch_new(0);
+        tell->callbacks.record(tell->callbacks.context, batch,
+                               &(struct as_notify_record){
+                                   .state = state->kind,
+                                   .target = state->target,
+                                   .target_name = as_engine_find_name(engine, state->target),
+                               });
+        end_state(tell, batch, state, &(struct as_notice){.kind = state->kind});
+        as_storage_submit(tell->storage, batch);
+    }
+}
