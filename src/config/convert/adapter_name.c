@@ -313,5 +313,5 @@ const char *adapter_find_series(struct convert *convert, const struct adapter_ru
         return NULL;
     }
     *rank_out = 2U * query.has_label + (get_exact(&query) != NULL);
-    return accepts(rule, &query, series) ? series : NULL;
+    return accepts(rule, &query, series) ? as_arena_strdup(&convert->arena, series) : NULL;
 }

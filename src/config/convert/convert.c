@@ -77,6 +77,15 @@ void convert_lose(struct convert *convert, const struct as_yaml_node *node, cons
     convert->has_lost = true;
 }
 
+void convert_leave(struct convert *convert, const struct as_yaml_node *node, const char *format,
+                   ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_item(convert, false, node, format, arguments);
+    va_end(arguments);
+}
+
 void convert_hint(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
 {
     va_list arguments;

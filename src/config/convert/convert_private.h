@@ -59,7 +59,7 @@ struct plan_target {
     int64_t tolerance_up, tolerance_down; /* thousandths of a percent */
     bool has_behavior, is_old_behavior;   /* old: an HPA without `behavior` */
     struct as_behavior behavior;
-    bool is_dry; /* something that counts is missing */
+    bool is_dry, is_incomplete; /* incomplete: dry until a person has looked */
     struct plan_rule *rules;
     size_t rule_count, rule_capacity;
     struct {
@@ -85,7 +85,7 @@ struct convert {
     const char *server; /* the first Prometheus that a ScaledObject names */
     const char *shown;  /* the object that is being read, for items */
     size_t item_start;  /* its first item */
-    bool has_lost;      /* something of it is not carried over */
+    bool has_lost;      /* its sizes may be wrong */
 };
 
 static inline struct convert *convert_of(struct loader *loader)
@@ -98,9 +98,12 @@ const char *convert_text(struct convert *convert, const char *format, ...) AS_PR
 /* Names the object that is read from here on, for items: "HorizontalPodAutoscaler shop/web". */
 void convert_begin(struct convert *convert, const char *format, ...) AS_PRINTF(2, 3);
 
-/* Adds to the list of what is not carried over; sets has_lost. */
+/* Adds to the list of what is not carried over. lose: the sizes may be wrong without it, so the
+ * target is in dry run until a person has completed its rules; leave: they are right. */
 void convert_lose(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
     AS_PRINTF(3, 4);
+void convert_leave(struct convert *convert, const struct as_yaml_node *node, const char *format,
+                   ...) AS_PRINTF(3, 4);
 /* Adds a hint: it is carried over, and something differs. */
 void convert_hint(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
     AS_PRINTF(3, 4);

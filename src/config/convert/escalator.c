@@ -34,17 +34,22 @@ static void skip(struct loader *loader, const struct as_yaml_node *value, void *
     (void)object;
 }
 
-/* A key that is left out, with what there is instead. */
-#define LOSE(function, text)                                                                       \
-    static void function(struct loader *loader, const struct as_yaml_node *value, void *object)    \
-    {                                                                                              \
-        (void)object;                                                                              \
-        convert_lose(convert_of(loader), value, text);                                             \
-    }
+static void read_age(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    (void)object;
+    convert_leave(convert_of(loader), value,
+                  "`max_node_age`: replace old nodes by a rule on an alert about their age");
+}
 
-LOSE(lose_age, "`max_node_age`: replace old nodes by an alert on their age")
-LOSE(lose_effect, "`taint_effect`: a node that leaves is cordoned, and its pods stay until it is "
-                  "empty or `drain_timeout` is over. `drain: true` evicts them")
+/* A node that leaves is cordoned, which is NoSchedule, Escalator's default. */
+static void read_effect(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    (void)object;
+    if (value->kind != AS_YAML_SCALAR || strcmp(value->text, "NoSchedule") != 0)
+        convert_leave(convert_of(loader), value,
+                      "`taint_effect`: a node that leaves is cordoned, and its pods stay until it "
+                      "is empty or `drain_timeout` is over. `drain: true` evicts them");
+}
 
 static void read_timeout(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -59,9 +64,9 @@ static void read_aws(struct loader *loader, const struct as_yaml_node *value, vo
 {
     (void)object;
     if (as_yaml_find(value, "launch_template_id"))
-        convert_lose(convert_of(loader), value,
-                     "`aws.launch_template_id`: the group is set to a size, by its own template. "
-                     "There is no EC2 Fleet");
+        convert_leave(convert_of(loader), value,
+                      "`aws.launch_template_id`: the group is set to a size, by its own template. "
+                      "There is no EC2 Fleet");
 }
 
 #define PERCENT(key, member, ...)                                                                  \
@@ -93,8 +98,8 @@ static const struct schema_field group_fields[] = {
     {.key = "label_key", .type = SCHEMA_CUSTOM, .parse = skip}, /* the group's nodes are known */
     {.key = "label_value", .type = SCHEMA_CUSTOM, .parse = skip},
     {.key = "scale_up_cool_down_timeout", .type = SCHEMA_CUSTOM, .parse = read_timeout},
-    {.key = "taint_effect", .type = SCHEMA_CUSTOM, .parse = lose_effect},
-    {.key = "max_node_age", .type = SCHEMA_CUSTOM, .parse = lose_age},
+    {.key = "taint_effect", .type = SCHEMA_CUSTOM, .parse = read_effect},
+    {.key = "max_node_age", .type = SCHEMA_CUSTOM, .parse = read_age},
     {.key = "aws", .type = SCHEMA_CUSTOM, .parse = read_aws},
     {0},
 };

@@ -118,16 +118,16 @@ static void lose_parts(struct convert *convert, const struct raw_object *object,
             "`fallback`: without data a size never goes down here. To raise it, add a rule "
             "on an alert: docs/from-keda.md#fallback");
     if (keda->advanced.restores)
-        convert_lose(convert, as_yaml_find(spec, "advanced"),
-                     "`restoreToOriginalReplicaCount`: set the size when you remove the rules: "
-                     "alertscaler scale");
+        convert_leave(convert, as_yaml_find(spec, "advanced"),
+                      "`restoreToOriginalReplicaCount`: set the size when you remove the rules: "
+                      "alertscaler scale");
     if (keda->advanced.modifiers)
         convert_lose(convert, keda->advanced.modifiers,
                      "`scalingModifiers`: write the formula in PromQL, as the query of one rule");
     if (keda->initial_s > 0)
-        convert_lose(convert, as_yaml_find(spec, "initialCooldownPeriod"),
-                     "`initialCooldownPeriod`: pause the target when you create the workload: "
-                     "alertscaler pause");
+        convert_leave(convert, as_yaml_find(spec, "initialCooldownPeriod"),
+                      "`initialCooldownPeriod`: pause the target when you create the workload: "
+                      "alertscaler pause");
 }
 
 static void lose_pauses(struct convert *convert, const struct raw_object *object)

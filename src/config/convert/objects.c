@@ -198,6 +198,7 @@ bool object_refer(struct convert *convert, const struct raw_reference *reference
 
 void object_finish(struct convert *convert, struct plan_target *target)
 {
+    target->is_incomplete = convert->has_lost;
     target->is_dry = target->is_dry || convert->has_lost;
     target->items.from = convert->item_start;
     target->items.to = convert->conversion->item_count;

@@ -92,8 +92,10 @@ static void append_bounds(struct as_buf *out, const struct plan_target *target)
     as_buf_printf(out, "    min: %d\n    max: %d\n    enforce_bounds: true\n", target->min,
                   target->max);
     if (target->is_dry)
-        as_buf_append_str(out, "    dry_run: true                     # see below: remove it when "
-                               "the rules are complete\n");
+        as_buf_printf(out, "    dry_run: true%s\n",
+                      target->is_incomplete
+                          ? "                     # until the rules are complete: see the head"
+                          : "");
 }
 
 static void append_rule(struct as_buf *out, const struct plan_target *target,

@@ -132,7 +132,7 @@ static bool can_meet(const struct plan_target *target, int32_t size)
     return true;
 }
 
-static void append_growth(struct as_buf *out, const struct plan_target *target, int32_t size,
+static void append_change(struct as_buf *out, const struct plan_target *target, int32_t size,
                           int32_t grown)
 {
     if (grown == size)
@@ -163,7 +163,7 @@ static void write_workload(struct as_buf *out, const struct plan_target *target)
     append_start(out, target, "at twice its goals it grows, as far as it may", size);
     append_queries(out, target, size, 2);
     append_input(out, target);
-    append_growth(out, target, size, get_grown(target, size));
+    append_change(out, target, size, get_grown(target, size));
 }
 
 /* Nodes of one core, whose pods request `percent` of it. */
@@ -185,13 +185,18 @@ static void write_group(struct as_buf *out, const struct plan_target *target)
     const struct plan_group *group = target->group;
     const int32_t size = get_size(target);
     const int64_t grown = 2 * (int64_t)size;
+    const int32_t left = size - group->fast_by > target->min ? size - group->fast_by : target->min;
     write_group_test(out, target, "at scale_up_threshold_percent the size stays", size,
                      group->full);
     as_buf_printf(out, ", replicas: %d}\n\n", size);
     write_group_test(out, target,
                      "at twice scale_up_threshold_percent it doubles, as far as it may", size,
                      2 * (int64_t)group->full);
-    append_growth(out, target, size, grown > target->max ? target->max : (int32_t)grown);
+    append_change(out, target, size, grown > target->max ? target->max : (int32_t)grown);
+    as_buf_append_char(out, '\n');
+    write_group_test(out, target, "below taint_lower_capacity_threshold_percent nodes leave", size,
+                     0);
+    append_change(out, target, size, left);
 }
 
 void write_tests(const struct plan_target *target, struct as_buf *out)
