@@ -56,7 +56,7 @@ static void print_summary(const struct as_conversion *conversion, const char *fo
     print_count(conversion->rule_count, "rule");
     fputs(" in ", stdout);
     safe_text_put(stdout, folder);
-    fputs(": rules/, tests/, alerts.yaml", stdout);
+    fputs(conversion->target_count > 0 ? ": rules/, tests/, alerts.yaml" : "", stdout);
     if (conversion->lost_count > 0) {
         fputs("; ", stdout);
         print_count(conversion->lost_count, "thing");

@@ -145,9 +145,9 @@ void adapter_read(struct convert *convert, const struct as_yaml_node *node)
     const struct as_yaml_node *rules = as_yaml_find(node, "rules");
     if (convert->adapter) {
         loader_report(&convert->loader, node,
-                      "a second configuration of prometheus-adapter: the first one is on line %u. "
+                      "a second configuration of prometheus-adapter: the first one is at %s:%u. "
                       "Convert each with its own objects",
-                      convert->adapter->node->place.line);
+                      as_yaml_get_file(convert->adapter->tree), convert->adapter->node->place.line);
         return;
     }
     if (rules && rules->kind == AS_YAML_MAP) {
@@ -158,6 +158,7 @@ void adapter_read(struct convert *convert, const struct as_yaml_node *node)
         return;
     }
     struct adapter *adapter = as_arena_alloc(&convert->arena, 1, sizeof(*adapter));
+    adapter->tree = convert->loader.tree;
     adapter->node = node;
     convert->adapter = adapter;
     schema_fill_defaults(&convert->loader, &adapter_table, adapter);

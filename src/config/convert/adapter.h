@@ -44,6 +44,7 @@ struct adapter_resource {
 };
 
 struct adapter {
+    const struct as_yaml_tree *tree;
     const struct as_yaml_node *node; /* the first configuration */
     struct adapter_rule *custom, *external;
     size_t custom_count, external_count;
@@ -64,6 +65,7 @@ struct adapter_answer {
     const char *query; /* protected */
     const char *label; /* of the resource */
     const struct adapter_rule *rule;
+    const struct adapter_rule *other; /* that may make the metric too; NULL: none */
 };
 
 /* False: *why_out says why there is no query, and what to do. */
@@ -78,11 +80,15 @@ bool adapter_find_usage(struct convert *convert, const struct plan_target *targe
 
 /* --- parts --- */
 
-/* The only series that the rule can make this metric of; NULL: none, and *why_out may say why.
- * *rank_out: how certain it is that the series exists and has the label; the more the better. */
-const char *adapter_find_series(struct convert *convert, const struct adapter_rule *rule,
-                                const char *label, const char *metric, unsigned *rank_out,
-                                const char **why_out);
+/* What a rule knows of a metric. */
+struct adapter_trace {
+    const char *series; /* the only one that the rule can make it of; NULL: none is known */
+    const char *why;    /* then: why the rule may make it all the same; NULL: it does not */
+    unsigned rank;      /* how certain it is that the rule makes it: the more the better */
+};
+#define ADAPTER_CERTAIN 2U /* from this rank on: the rule names the series, or the metric */
+struct adapter_trace adapter_trace_series(struct convert *convert, const struct adapter_rule *rule,
+                                          const char *label, const char *metric);
 
 /* The label of a resource; NULL: the rule knows none. */
 const char *adapter_find_label(struct convert *convert, const struct raw_resources *resources,

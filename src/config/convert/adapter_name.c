@@ -265,53 +265,59 @@ static bool has_group(const struct pattern *pattern, const char *series, const c
     return matches_part(whole, series);
 }
 
-static const char *invert(struct convert *convert, const struct adapter_rule *rule,
-                          const char *exact, const char *metric, const char **why_out)
+#define RANK_LABEL 1U /* the series has a matcher on the label of the resource */
+#define RANK_EXACT ADAPTER_CERTAIN
+
+static void invert(struct convert *convert, const struct adapter_rule *rule, const char *exact,
+                   const char *metric, struct adapter_trace *trace)
 {
     const char *matches = rule->naming.matches ? rule->naming.matches : ".*";
     const struct pattern pattern = split_pattern(convert, matches);
     const char *as = rule->naming.as ? rule->naming.as : pattern.groups == 0 ? "$0" : "$1";
     const struct naming naming = split_as(convert, as);
     if (naming.group == -1) {
-        if (strcmp(as, metric) != 0)
-            return NULL;
-        *why_out = "its `seriesQuery` does not name one series, and only Prometheus knows which "
-                   "there are";
-        return exact;
+        trace->series = strcmp(as, metric) == 0 ? exact : NULL;
+        if (strcmp(as, metric) == 0 && !exact) {
+            trace->why = "its `seriesQuery` does not name one series, and only Prometheus knows "
+                         "which there are";
+            trace->rank = RANK_EXACT | RANK_LABEL;
+        }
+        return;
     }
-    *why_out = "its `name` cannot be traced back to a series: only one `$0` or `${1}` in `as` can, "
-               "and one group with plain text around it in `matches`";
     const char *middle = naming.group >= 0 ? cut(convert, &naming, metric) : NULL;
     if (naming.group >= 0 && !middle)
-        *why_out = NULL;
-    if (!middle)
-        return NULL;
+        return;
+    trace->why = "its `name` cannot be traced back to a series: only one `$0` or `${1}` in `as` "
+                 "can, and one group with plain text around it in `matches`";
     if (naming.group == 0)
-        return matches_whole(matches, middle) ? middle : NULL;
-    if (pattern.groups != 1 || !matches_whole(pattern.inner, middle))
-        return NULL;
-    if (exact)
-        return has_group(&pattern, exact, middle) ? exact : NULL;
-    return join(convert, &pattern, middle);
+        trace->series = matches_whole(matches, middle) ? middle : NULL;
+    else if (naming.group != 1 || pattern.groups != 1)
+        return;
+    else if (!matches_whole(pattern.inner, middle))
+        trace->why = NULL;
+    else if (!exact)
+        trace->series = join(convert, &pattern, middle);
+    else if (has_group(&pattern, exact, middle))
+        trace->series = exact;
+    else
+        trace->why = NULL;
 }
 
-const char *adapter_find_series(struct convert *convert, const struct adapter_rule *rule,
-                                const char *label, const char *metric, unsigned *rank_out,
-                                const char **why_out)
+struct adapter_trace adapter_trace_series(struct convert *convert, const struct adapter_rule *rule,
+                                          const char *label, const char *metric)
 {
     AS_CLEANUP(series_query_deinit) struct series_query query = {.label = label};
-    const char *why = NULL;
-    if (!promql_is_metric(metric) && !rule->naming.as)
-        return NULL;
+    struct adapter_trace trace = {.series = NULL};
     if (!read_series_query(&query, rule->series_query)) {
-        *why_out = "its `seriesQuery` is not of the form name{label=\"value\"}";
-        return NULL;
+        trace.why = "its `seriesQuery` is not of the form name{label=\"value\"}";
+        return trace;
     }
-    const char *series = invert(convert, rule, get_exact(&query), metric, &why);
-    if (!series) {
-        *why_out = why ? why : *why_out;
-        return NULL;
+    invert(convert, rule, get_exact(&query), metric, &trace);
+    if (trace.series && !accepts(rule, &query, trace.series))
+        return (struct adapter_trace){.series = NULL};
+    if (trace.series) {
+        trace.rank = (query.has_label ? RANK_LABEL : 0U) | (get_exact(&query) ? RANK_EXACT : 0U);
+        trace.series = as_arena_strdup(&convert->arena, trace.series);
     }
-    *rank_out = 2U * query.has_label + (get_exact(&query) != NULL);
-    return accepts(rule, &query, series) ? as_arena_strdup(&convert->arena, series) : NULL;
+    return trace;
 }

@@ -221,58 +221,67 @@ static const char *build(struct convert *convert, const struct adapter_request *
     return expand(convert, rule->query, &values, is_external ? "sum(" : "", why_out);
 }
 
-/* What one rule answers. False: nothing, and *why_out may say why. */
-static bool ask_rule(struct convert *convert, const struct adapter_request *request,
-                     const struct adapter_rule *rule, struct adapter_answer *answer_out,
-                     unsigned *rank_out, const char **why_out)
-{
-    const char *label = NULL;
-    if (request->resource) {
-        label = adapter_find_label(convert, &rule->resources, request->group, request->resource);
-        if (!label)
-            return false;
-    }
-    const char *series =
-        adapter_find_series(convert, rule, label, request->metric, rank_out, why_out);
-    const char *query = series ? build(convert, request, rule, series, label, why_out) : NULL;
-    *answer_out = (struct adapter_answer){query, label, rule};
-    return query;
-}
-
 /* The adapter knows which series there are, and takes the last rule that has one. Here the rule is
  * taken that most certainly has one, and of equal ones the last. */
-bool adapter_find(struct convert *convert, const struct adapter_request *request,
-                  struct adapter_answer *answer_out, const char **why_out)
+static const struct adapter_rule *choose(struct convert *convert,
+                                         const struct adapter_request *request,
+                                         const char **label_out, struct adapter_trace *best,
+                                         const struct adapter_rule **other_out)
 {
     const struct adapter *adapter = convert->adapter;
     const bool is_external = !request->resource;
-    if (!adapter) {
+    const struct adapter_rule *rules = is_external ? adapter->external : adapter->custom;
+    const struct adapter_rule *chosen = NULL;
+    for (size_t i = 0; i < (is_external ? adapter->external_count : adapter->custom_count); i++) {
+        const char *label = is_external ? NULL
+                                        : adapter_find_label(convert, &rules[i].resources,
+                                                             request->group, request->resource);
+        if (!label && !is_external)
+            continue;
+        const struct adapter_trace trace =
+            adapter_trace_series(convert, &rules[i], label, request->metric);
+        const bool is_known = trace.series || trace.rank > 0;
+        if (!trace.series && !trace.why)
+            continue;
+        const bool is_better = !chosen || !((best->series && !is_known) || trace.rank < best->rank);
+        *other_out = !chosen ? NULL : is_better ? chosen : &rules[i];
+        if (!is_better)
+            continue;
+        chosen = &rules[i];
+        *label_out = label;
+        *best = trace;
+    }
+    return chosen;
+}
+
+bool adapter_find(struct convert *convert, const struct adapter_request *request,
+                  struct adapter_answer *answer_out, const char **why_out)
+{
+    struct adapter_trace trace = {.series = NULL};
+    const char *label = NULL;
+    if (!convert->adapter) {
         *why_out = "there is no configuration of prometheus-adapter among the files: give its "
                    "ConfigMap too, or write the rule with the metric's query";
         return false;
     }
-    const struct adapter_rule *rules = is_external ? adapter->external : adapter->custom;
-    unsigned best = 0;
-    bool is_found = false;
-    *why_out = "no rule of prometheus-adapter's configuration makes this metric. Write the rule "
-               "with the metric's query";
-    for (size_t i = 0; i < (is_external ? adapter->external_count : adapter->custom_count); i++) {
-        struct adapter_answer answer;
-        const char *why = NULL;
-        unsigned rank = 0;
-        if (ask_rule(convert, request, &rules[i], &answer, &rank, &why)) {
-            if (!is_found || rank >= best)
-                *answer_out = answer;
-            best = is_found && rank < best ? best : rank;
-            is_found = true;
-        } else if (why) {
-            *why_out = convert_text(convert,
-                                    "the rule on line %u of prometheus-adapter's configuration "
-                                    "cannot be used: %s. Write the rule with the metric's query",
-                                    rules[i].node->place.line, why);
-        }
+    const struct adapter_rule *other = NULL;
+    const struct adapter_rule *rule = choose(convert, request, &label, &trace, &other);
+    if (!rule) {
+        *why_out = "no rule of prometheus-adapter's configuration makes this metric. Write the "
+                   "rule with the metric's query";
+        return false;
     }
-    return is_found;
+    const char *why = trace.why;
+    const char *query =
+        trace.series ? build(convert, request, rule, trace.series, label, &why) : NULL;
+    *answer_out =
+        (struct adapter_answer){query, label, rule, trace.rank >= ADAPTER_CERTAIN ? NULL : other};
+    if (!query)
+        *why_out = convert_text(convert,
+                                "the rule on line %u of prometheus-adapter's configuration cannot "
+                                "be used: %s. Write the rule with the metric's query",
+                                rule->node->place.line, why);
+    return query;
 }
 
 /* --- cpu and memory --- */

@@ -118,8 +118,8 @@ bool convert_skip_key(struct loader *loader, const struct as_yaml_node *node,
 /* --- objects of Kubernetes --- */
 
 struct raw_meta {
-    const char *name, *name_space;
-    const struct as_yaml_node *name_node, *annotations, *owners;
+    const struct as_yaml_node *name, *name_space; /* name_space NULL: none */
+    const struct as_yaml_node *annotations, *owners;
 };
 
 struct raw_object {

@@ -168,6 +168,11 @@ static struct plan_target *make_target(struct convert *convert, const struct raw
                      "target has its own. Give min_nodes and max_nodes");
         return NULL;
     }
+    if (strstr(raw->group, "{{")) {
+        convert_lose(convert, raw->name,
+                     "the whole group: `{{` in cloud_provider_group_name would begin a template");
+        return NULL;
+    }
     struct plan_target *target =
         plan_target_new(convert, as_arena_strdup(&convert->arena, name), raw->name);
     if (!target)

@@ -165,7 +165,10 @@ void hpa_convert(struct convert *convert, const struct raw_object *object,
     const size_t errors = count_errors(convert);
     schema_fill_defaults(&convert->loader, table, &hpa);
     schema_parse(&convert->loader, table, object->spec, object->spec, &hpa);
-    if (!target || count_errors(convert) > errors)
+    if (!target)
+        return;
+    behavior_read(convert, hpa.behavior, object->spec, target);
+    if (count_errors(convert) > errors)
         return;
     if (!hpa.target.kind) {
         loader_report(&convert->loader, hpa.target.node, "key `kind` is missing");
@@ -181,7 +184,6 @@ void hpa_convert(struct convert *convert, const struct raw_object *object,
     }
     target->min = hpa.min;
     target->max = hpa.max;
-    behavior_read(convert, hpa.behavior, object->spec, target);
     add_metrics(convert, target, &hpa, object->spec);
     if (target->rule_count > 0)
         object_finish(convert, target);

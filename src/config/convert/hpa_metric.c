@@ -13,17 +13,30 @@
 
 /* --- tables --- */
 
-enum goal_type { GOAL_UTILIZATION, GOAL_VALUE, GOAL_AVERAGE_VALUE };
+enum goal_type { GOAL_UTILIZATION, GOAL_VALUE, GOAL_AVERAGE_VALUE, GOAL_COUNT };
 
 static const char *const goal_words[] = {"Utilization", "Value", "AverageValue", NULL};
 static const char *const goal_keys[] = {"averageUtilization", "value", "averageValue"};
+
+/* Until one is read. */
+static void init_goal(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_goal *)object)->type = GOAL_COUNT;
+}
+
+static void init_metric(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_metric *)object)->type = METRIC_COUNT;
+}
 
 static void finish_goal(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
     struct raw_goal *goal = object;
     goal->node = node;
-    if (as_yaml_find(node, "type") && !as_yaml_find(node, goal_keys[goal->type]))
+    if (goal->type < GOAL_COUNT && !as_yaml_find(node, goal_keys[goal->type]))
         loader_report(loader, at, "`type: %s` needs `%s`", goal_words[goal->type],
                       goal_keys[goal->type]);
 }
@@ -37,7 +50,8 @@ static const struct schema_field goal_fields[] = {
     {0},
 };
 static const struct schema goal_table =
-    SCHEMA("target", raw_goal, goal_fields, .other = convert_lose_key, .finish = finish_goal);
+    SCHEMA("target", raw_goal, goal_fields, .other = convert_lose_key, .init = init_goal,
+           .finish = finish_goal);
 
 static void keep_selector(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -91,7 +105,7 @@ static void finish_metric(struct loader *loader, const struct as_yaml_node *node
 {
     struct raw_metric *metric = object;
     metric->node = node;
-    if (!as_yaml_find(node, "type"))
+    if (metric->type == METRIC_COUNT)
         return; /* is reported */
     const struct as_yaml_node *source = as_yaml_find(node, type_keys[metric->type]);
     if (!source) {
@@ -128,7 +142,8 @@ static const struct schema_field metric_fields[] = {
     {0},
 };
 const struct schema hpa_metric =
-    SCHEMA("metric", raw_metric, metric_fields, .other = convert_lose_key, .finish = finish_metric);
+    SCHEMA("metric", raw_metric, metric_fields, .other = convert_lose_key, .init = init_metric,
+           .finish = finish_metric);
 
 /* --- rules --- */
 
@@ -246,6 +261,12 @@ static void add_metric(struct convert *convert, struct plan_target *target,
         convert_lose(convert, source->node, "the metric `%.100s`: %s", request.metric, why);
         return;
     }
+    if (answer.other)
+        convert_hint(convert, source->node,
+                     "the metric `%.100s` may be made by two rules of prometheus-adapter's "
+                     "configuration, on lines %u and %u, and only Prometheus knows which series "
+                     "there is. The first one of these is taken",
+                     request.metric, answer.rule->node->place.line, answer.other->node->place.line);
     struct plan_rule *rule = plan_add_rule(convert, target, request.metric);
     rule->about = convert_text(convert, "%s metric %.100s, %s; its query is that of %s:%u",
                                type_words[metric->type], request.metric,

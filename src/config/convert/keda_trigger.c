@@ -18,12 +18,13 @@ static void keep_metadata(struct loader *loader, const struct as_yaml_node *valu
         ((struct raw_trigger *)object)->metadata = value;
 }
 
-static void lose_credentials(struct loader *loader, const struct as_yaml_node *value, void *object)
+static void hint_credentials(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     (void)object;
     if (!as_yaml_is_null(value))
         convert_hint(convert_of(loader), value,
-                     "credentials for Prometheus are `prometheus.http_config` in alertscaler.yaml");
+                     "how Prometheus is asked, and as whom, says `prometheus.http_config` in "
+                     "alertscaler.yaml");
 }
 
 static void skip(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -46,7 +47,7 @@ static const struct schema_field trigger_fields[] = {
     SCHEMA_FIELD("name", STRING, raw_trigger, name),
     SCHEMA_FIELD("metricType", STRING, raw_trigger, metric_type),
     {.key = "metadata", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_metadata},
-    {.key = "authenticationRef", .type = SCHEMA_CUSTOM, .parse = lose_credentials},
+    {.key = "authenticationRef", .type = SCHEMA_CUSTOM, .parse = hint_credentials},
     {.key = "useCachedMetrics", .type = SCHEMA_CUSTOM, .parse = skip},
     {0},
 };
@@ -60,7 +61,9 @@ static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("activationThreshold", QUERY, raw_trigger_data, activation),
     SCHEMA_FIELD("ignoreNullValues", STRING, raw_trigger_data, ignore_null, .fallback = "true"),
     {.key = "metricName", .type = SCHEMA_CUSTOM, .parse = skip}, /* of KEDA 2.9 and older */
-    {.key = "authModes", .type = SCHEMA_CUSTOM, .parse = lose_credentials},
+    {.key = "authModes", .type = SCHEMA_CUSTOM, .parse = hint_credentials},
+    {.key = "unsafeSsl", .type = SCHEMA_CUSTOM, .parse = hint_credentials},
+    {.key = "customHeaders", .type = SCHEMA_CUSTOM, .parse = hint_credentials},
     {.key = "timeout", .type = SCHEMA_CUSTOM, .parse = skip}, /* prometheus.timeout */
     {0},
 };

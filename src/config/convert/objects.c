@@ -23,7 +23,8 @@
         ((struct owner *)object)->member = as_yaml_is_null(value) ? NULL : value;                  \
     }
 
-KEEP_NODE(keep_name, raw_meta, name_node)
+KEEP_NODE(keep_name, raw_meta, name)
+KEEP_NODE(keep_space, raw_meta, name_space)
 KEEP_NODE(keep_annotations, raw_meta, annotations)
 KEEP_NODE(keep_owners, raw_meta, owners)
 KEEP_NODE(keep_spec, raw_object, spec)
@@ -31,7 +32,7 @@ KEEP_NODE(keep_data, raw_object, data)
 
 static const struct schema_field meta_fields[] = {
     {.key = "name", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_name},
-    SCHEMA_FIELD("namespace", STRING, raw_meta, name_space),
+    {.key = "namespace", .type = SCHEMA_CUSTOM, .parse = keep_space},
     {.key = "annotations", .type = SCHEMA_CUSTOM, .parse = keep_annotations},
     {.key = "ownerReferences", .type = SCHEMA_CUSTOM, .parse = keep_owners},
     {0},
@@ -118,8 +119,8 @@ struct plan_target *plan_target_new(struct convert *convert, const char *name,
 struct plan_target *object_start(struct convert *convert, const struct raw_object *object,
                                  const char *label)
 {
-    const struct as_yaml_node *name = object->meta.name_node;
-    const char *space = object->meta.name_space;
+    const struct as_yaml_node *name = object->meta.name, *of = object->meta.name_space;
+    const char *space = of && of->kind == AS_YAML_SCALAR ? of->text : convert->name_space;
     char found[AS_YAML_FOUND_SIZE];
     if (name->kind != AS_YAML_SCALAR || !is_object_name(name->text)) {
         loader_report(&convert->loader, name,
@@ -128,18 +129,16 @@ struct plan_target *object_start(struct convert *convert, const struct raw_objec
                       as_yaml_describe(name, found));
         return NULL;
     }
-    if (space && !as_convert_is_namespace(space)) {
-        loader_report(
-            &convert->loader, name,
-            "its namespace is no name of a namespace: lower-case letters, digits and `-`, "
-            "at most 63");
+    if (of && (of->kind != AS_YAML_SCALAR || !as_convert_is_namespace(space))) {
+        loader_report(&convert->loader, of,
+                      "expected the name of a namespace: lower-case letters, digits and `-`, at "
+                      "most 63; found %s",
+                      as_yaml_describe(of, found));
         return NULL;
     }
-    if (!space) {
+    if (!of)
         convert_hint(convert, name, "it names no namespace, so `%s` is taken: --namespace sets it",
-                     convert->name_space);
-        space = convert->name_space;
-    }
+                     space);
     struct plan_target *target =
         plan_target_new(convert, convert_text(convert, "%s.%s", space, name->text), name);
     if (!target)
@@ -264,7 +263,7 @@ static void lose_job(struct convert *convert, const struct raw_object *object,
                      const struct as_yaml_node *node)
 {
     (void)node;
-    convert_lose(convert, object->meta.name_node,
+    convert_lose(convert, object->meta.name,
                  "the whole object: jobs have no scale subresource. Leave it to KEDA");
 }
 
@@ -272,7 +271,7 @@ static void hint_credentials(struct convert *convert, const struct raw_object *o
                              const struct as_yaml_node *node)
 {
     (void)node;
-    convert_hint(convert, object->meta.name_node,
+    convert_hint(convert, object->meta.name,
                  "credentials for Prometheus are `prometheus.http_config` in alertscaler.yaml");
 }
 
@@ -383,9 +382,9 @@ static void read_object(struct convert *convert, const struct object_kind *kind,
                           AS_CONVERT_OBJECTS_MAX);
         return;
     }
-    const struct as_yaml_node *name = object.meta.name_node;
-    const char *space = object.meta.name_space;
-    convert_begin(convert, "%s %.63s%s%.253s", object.kind, space ? space : "", space ? "/" : "",
+    const struct as_yaml_node *name = object.meta.name;
+    const char *space = get_text(object.meta.name_space);
+    convert_begin(convert, "%s %.63s%s%.253s", object.kind, space, *space ? "/" : "",
                   get_text(name));
     if (name)
         kind->read(convert, &object, node);
