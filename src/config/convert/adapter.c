@@ -157,12 +157,16 @@ void adapter_read(struct convert *convert, const struct as_yaml_node *node)
             "them");
         return;
     }
+    const size_t errors = convert_count_errors(convert);
     struct adapter *adapter = as_arena_alloc(&convert->arena, 1, sizeof(*adapter));
     adapter->tree = convert->loader.tree;
     adapter->node = node;
     convert->adapter = adapter;
     schema_fill_defaults(&convert->loader, &adapter_table, adapter);
     schema_parse(&convert->loader, &adapter_table, node, node, adapter);
+    if (convert_count_errors(convert) == errors)
+        return;
+    *adapter = (struct adapter){.tree = adapter->tree, .node = node}; /* nothing can use it */
 }
 
 /* --- labels --- */

@@ -93,6 +93,12 @@ static inline struct convert *convert_of(struct loader *loader)
     return (struct convert *)(void *)loader;
 }
 
+/* To learn whether something that was called reported an error. */
+static inline size_t convert_count_errors(const struct convert *convert)
+{
+    return convert->loader.diagnostics->count + convert->loader.diagnostics->more;
+}
+
 const char *convert_text(struct convert *convert, const char *format, ...) AS_PRINTF(2, 3);
 
 /* Names the object that is read from here on, for items: "HorizontalPodAutoscaler shop/web". */

@@ -189,15 +189,14 @@ static struct plan_target *make_target(struct convert *convert, const struct raw
 
 static void convert_group(struct convert *convert, const struct as_yaml_node *node)
 {
-    const struct as_diagnostics *diagnostics = convert->loader.diagnostics;
     const struct as_yaml_node *name = as_yaml_find(node, "name");
-    const size_t errors = diagnostics->count + diagnostics->more;
+    const size_t errors = convert_count_errors(convert);
     struct raw_nodegroup raw = {.soft_us = SOFT_US, .hard_us = HARD_US, .cooldown_us = COOLDOWN_US};
     convert_begin(convert, "node group %.200s",
                   name && name->kind == AS_YAML_SCALAR ? name->text : "");
     schema_fill_defaults(&convert->loader, &group_table, &raw);
     schema_parse(&convert->loader, &group_table, node, node, &raw);
-    if (diagnostics->count + diagnostics->more > errors)
+    if (convert_count_errors(convert) > errors)
         return;
     struct plan_target *target = make_target(convert, &raw);
     if (target)

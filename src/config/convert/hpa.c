@@ -144,11 +144,6 @@ static void add_metrics(struct convert *convert, struct plan_target *target,
         hpa_add_resource(convert, target, spec, "cpu", NULL, AS_GOAL_UTILIZATION, percent * 1000);
 }
 
-static size_t count_errors(const struct convert *convert)
-{
-    return convert->loader.diagnostics->count + convert->loader.diagnostics->more;
-}
-
 void hpa_convert(struct convert *convert, const struct raw_object *object,
                  const struct as_yaml_node *node)
 {
@@ -162,13 +157,13 @@ void hpa_convert(struct convert *convert, const struct raw_object *object,
         loader_report(&convert->loader, node, "it has no `spec`");
         return;
     }
-    const size_t errors = count_errors(convert);
+    const size_t errors = convert_count_errors(convert);
     schema_fill_defaults(&convert->loader, table, &hpa);
     schema_parse(&convert->loader, table, object->spec, object->spec, &hpa);
     if (!target)
         return;
     behavior_read(convert, hpa.behavior, object->spec, target);
-    if (count_errors(convert) > errors)
+    if (convert_count_errors(convert) > errors)
         return;
     if (!hpa.target.kind) {
         loader_report(&convert->loader, hpa.target.node, "key `kind` is missing");

@@ -212,17 +212,16 @@ static void fill_reference(struct raw_reference *reference)
 void keda_convert(struct convert *convert, const struct raw_object *object,
                   const struct as_yaml_node *node)
 {
-    const struct as_diagnostics *diagnostics = convert->loader.diagnostics;
     struct raw_keda keda = {.idle = -1};
     struct plan_target *target = object_start(convert, object, "scaledobject");
     if (!object->spec) {
         loader_report(&convert->loader, node, "it has no `spec`");
         return;
     }
-    const size_t errors = diagnostics->count + diagnostics->more;
+    const size_t errors = convert_count_errors(convert);
     schema_fill_defaults(&convert->loader, &keda_table, &keda);
     schema_parse(&convert->loader, &keda_table, object->spec, object->spec, &keda);
-    if (!target || diagnostics->count + diagnostics->more > errors)
+    if (!target || convert_count_errors(convert) > errors)
         return;
     fill_reference(&keda.target);
     if (!object_refer(convert, &keda.target, target))

@@ -90,11 +90,10 @@ bool keda_trigger_is_resource(const struct raw_trigger *trigger)
 static bool read_data(struct convert *convert, const struct schema *table,
                       const struct raw_trigger *trigger, struct raw_trigger_data *data)
 {
-    const struct as_diagnostics *diagnostics = convert->loader.diagnostics;
-    const size_t errors = diagnostics->count + diagnostics->more;
+    const size_t errors = convert_count_errors(convert);
     schema_fill_defaults(&convert->loader, table, data);
     schema_parse(&convert->loader, table, trigger->metadata, trigger->metadata, data);
-    return diagnostics->count + diagnostics->more == errors;
+    return convert_count_errors(convert) == errors;
 }
 
 static const char *const goal_words[] = {

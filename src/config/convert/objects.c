@@ -370,11 +370,10 @@ static const struct object_kind *find_kind(const struct as_yaml_node *node)
 static void read_object(struct convert *convert, const struct object_kind *kind,
                         const struct as_yaml_node *node)
 {
-    const struct as_diagnostics *diagnostics = convert->loader.diagnostics;
-    const size_t errors = diagnostics->count + diagnostics->more;
+    const size_t errors = convert_count_errors(convert);
     struct raw_object object = {.spec = NULL};
     schema_parse(&convert->loader, &object_table, node, node, &object);
-    if (diagnostics->count + diagnostics->more > errors)
+    if (convert_count_errors(convert) > errors)
         return;
     if (++convert->object_count > AS_CONVERT_OBJECTS_MAX) {
         if (convert->object_count == AS_CONVERT_OBJECTS_MAX + 1)
