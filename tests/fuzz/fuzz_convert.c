@@ -51,7 +51,9 @@ static void check_rules(const struct as_conversion *conversion)
         count++;
     }
     if (count > 0) {
-        FUZZ_CHECK(as_config_load_rules(list, count, &config, &diagnostics) == AS_CONFIG_OK);
+        int status = as_config_load_rules(list, count, &config, &diagnostics);
+        as_diagnostics_print(&diagnostics, stderr);
+        FUZZ_CHECK(status == AS_CONFIG_OK && diagnostics.count == 0);
         as_config_free(config);
     }
     as_diagnostics_deinit(&diagnostics);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
 #include "convert_private.h"
@@ -163,9 +164,10 @@ static void append_group(struct as_buf *out, const struct plan_target *target)
 static void append_group_rule(struct as_buf *out, const struct plan_target *target,
                               const char *name, const char *about)
 {
-    as_buf_printf(out, "  # %s\n  - name: ", about);
-    yaml_append_text(out, target->name);
-    as_buf_printf(out, ".%s\n", name);
+    AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s.%s", target->name, name);
+    as_buf_printf(out, "  # %s\n  - ", about);
+    append_key(out, "name", whole);
+    as_buf_append_char(out, '\n');
     append_match(out, target);
     as_buf_append_str(out, "    every: 1m\n");
 }
