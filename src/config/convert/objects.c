@@ -395,11 +395,43 @@ static void read_object(struct convert *convert, const struct object_kind *kind,
 static void read_node(struct convert *convert, const struct as_yaml_node *node,
                       enum objects_turn turn);
 
-static void read_list(struct convert *convert, const struct as_yaml_node *items,
-                      enum objects_turn turn)
+static const struct as_yaml_node *make_text(struct convert *convert,
+                                            const struct as_yaml_node *place, const char *text)
+{
+    struct as_yaml_node *node = as_arena_alloc(&convert->arena, 1, sizeof(*node));
+    *node = (struct as_yaml_node){.kind = AS_YAML_SCALAR, .place = place->place};
+    node->text = text;
+    node->size = strlen(text);
+    return node;
+}
+
+/* The API server's own lists name kind and version once; kubectl's name those of each object. */
+static const struct as_yaml_node *add_kind(struct convert *convert, const struct as_yaml_node *list,
+                                           const struct as_yaml_node *item)
+{
+    const char *kind = get_text(as_yaml_find(list, "kind"));
+    const struct as_yaml_node *version = as_yaml_find(list, "apiVersion");
+    if (item->kind != AS_YAML_MAP || as_yaml_find(item, "kind") || strcmp(kind, "List") == 0 ||
+        !version || as_yaml_find(item, "apiVersion"))
+        return item;
+    struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, item->count + 2, sizeof(*pairs));
+    struct as_yaml_node *whole = as_arena_alloc(&convert->arena, 1, sizeof(*whole));
+    if (item->count > 0)
+        memcpy(pairs, item->pairs, item->count * sizeof(*pairs));
+    *whole = *item;
+    whole->pairs = pairs;
+    const char *own = convert_text(convert, "%.*s", (int)(strlen(kind) - strlen("List")), kind);
+    pairs[whole->count++] =
+        (struct as_yaml_pair){make_text(convert, item, "kind"), make_text(convert, item, own)};
+    pairs[whole->count++] = (struct as_yaml_pair){make_text(convert, item, "apiVersion"), version};
+    return whole;
+}
+
+static void read_items(struct convert *convert, const struct as_yaml_node *list,
+                       const struct as_yaml_node *items, enum objects_turn turn)
 {
     for (uint32_t i = 0; items->kind == AS_YAML_LIST && i < items->count; i++)
-        read_node(convert, items->items[i], turn);
+        read_node(convert, list ? add_kind(convert, list, items->items[i]) : items->items[i], turn);
 }
 
 /* A map without a kind: a configuration of a program. */
@@ -431,7 +463,7 @@ static void read_node(struct convert *convert, const struct as_yaml_node *node,
     if (as_yaml_is_null(node))
         return;
     if (items && size >= 4 && strcmp(word + size - 4, "List") == 0) {
-        read_list(convert, items, turn);
+        read_items(convert, node, items, turn);
         return;
     }
     if (!*word) {
@@ -448,5 +480,5 @@ static void read_node(struct convert *convert, const struct as_yaml_node *node,
 void objects_walk(struct convert *convert, const struct as_yaml_tree *tree, enum objects_turn turn)
 {
     convert->loader.tree = tree;
-    read_list(convert, as_yaml_get_root(tree), turn);
+    read_items(convert, NULL, as_yaml_get_root(tree), turn);
 }
