@@ -87,6 +87,7 @@ void as_commands_print(FILE *out); /* the list of all */
 extern const struct as_command as_command_backtest;
 extern const struct as_command as_command_check;
 extern const struct as_command as_command_completion;
+extern const struct as_command as_command_convert;
 extern const struct as_command as_command_decide;
 extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""test_readme.py ALERTSCALER ROOT: the README does what it says.
+"""test_readme.py ALERTSCALER ROOT: the README does what it says, and docs/convert.md.
 
 Its `console` blocks are run, in their order and by one shell, in a fresh folder and a network of its own (so that ports are
 as in the README), and what each command prints is compared where the README shows it. What differs from run to run (times,
@@ -29,11 +29,11 @@ VARIABLE = [    # what differs: its form, and what stands for it
 ]
 
 
-def read_commands():
-    """[(command, what it prints or None)]"""
+def read_commands(text=TEXT):
+    """[(command, what it prints or None)]; blocks may stand in a list."""
     found = []
-    for block in re.findall(r"^```console\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    for indent, block in re.findall(r"^( *)```console\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", re.sub(f"(?m)^{indent}", "", block), flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append((command, output if output.strip() else None))
     return found
@@ -49,8 +49,8 @@ def make_pattern(shown):
     return "\n".join(r"[\s\S]*" if line == "..." else re.escape(line) for line in normalize(shown).splitlines())
 
 
-def run_all(commands):
-    """What each of them printed, by one bash in a network of its own."""
+def run_all(commands, files=()):
+    """What each of them printed, by one bash in a network of its own, in a folder with these files: (name, text)."""
     mark = "=== end of a command, status "
     script = "ip link set lo up || exit 99\n"
     for command, _ in commands:
@@ -63,6 +63,8 @@ def run_all(commands):
         (binaries / "alertscaler").symlink_to(ALERTSCALER)
         fresh = pathlib.Path(folder) / "fresh"
         fresh.mkdir()
+        for name, text in files:
+            (fresh / name).write_text(text, encoding="utf-8")
         # in a process namespace of its own, so that what it leaves in the background ends with it
         done = subprocess.run(["unshare", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "-c", script],
                               cwd=fresh, env={**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
@@ -71,23 +73,28 @@ def run_all(commands):
     return list(zip(parts[0::2], map(int, parts[1::2]))), done.stdout
 
 
-class Readme(unittest.TestCase):
+class Commands(unittest.TestCase):
     maxDiff = None
 
-    def test_its_commands_print_what_it_shows(self):
+    def check_commands(self, commands, files=()):
         tried = subprocess.run(["unshare", "--map-root-user", "--net", "ip", "link", "set", "lo", "up"], capture_output=True, text=True,
                                check=False)
         if tried.returncode != 0:
             self.skipTest(f"no network namespace here: {tried.stderr.strip()}")
-        commands = read_commands()
-        self.assertGreater(len(commands), 12)
-        results, whole = run_all(commands)
+        results, whole = run_all(commands, files)
         self.assertEqual(len(results), len(commands), whole)
         for (command, shown), (printed, status) in zip(commands, results):
             with self.subTest(command):
                 self.assertEqual(status, 0, printed)
                 if shown is not None:
                     self.assertRegex(normalize(printed), r"\A" + make_pattern(shown) + r"\Z")
+
+
+class Readme(Commands):
+    def test_its_commands_print_what_it_shows(self):
+        commands = read_commands()
+        self.assertGreater(len(commands), 12)
+        self.check_commands(commands)
 
     def test_its_rules_are_those_of_init(self):
         shown = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)]
@@ -109,6 +116,18 @@ class Readme(unittest.TestCase):
             drawn = pathlib.Path(folder) / "demo.svg"
             subprocess.run([ROOT / "docs/picture/draw", ALERTSCALER, drawn], check=True, timeout=100, capture_output=True)
             self.assertEqual(drawn.read_bytes(), (ROOT / picture).read_bytes(), "run docs/picture/draw ALERTSCALER docs/demo.svg")
+
+
+class Convert(Commands):
+    """docs/convert.md: from an HPA to rules that run."""
+
+    def test_its_commands_print_what_it_shows(self):
+        text = (ROOT / "docs/convert.md").read_text(encoding="utf-8")
+        files = re.findall(r"^```yaml\n# ([\w.-]+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        self.assertEqual([name for name, _ in files], ["hpa.yaml", "adapter.yaml"])
+        commands = read_commands(text)
+        self.assertGreater(len(commands), 8)
+        self.check_commands(commands, files)
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ def run(binary, case):
     return "".join(parts) + f"exit status {result.returncode}\n"
 
 
-def main():
+def main(run=run, cases_folder=CASES):
     binary = str(pathlib.Path(sys.argv[1]).resolve())
     update = "--update" in sys.argv
     wanted = [a for a in sys.argv[2:] if not a.startswith("--")]
-    cases = [c for c in sorted(CASES.iterdir()) if c.is_dir() and (not wanted or c.name in wanted)]
+    cases = [c for c in sorted(cases_folder.iterdir()) if c.is_dir() and (not wanted or c.name in wanted)]
     failed = not cases
     print(f"1..{len(cases)}")
     for number, case in enumerate(cases, 1):

@@ -73,6 +73,11 @@ int as_yaml_parse_foreign(const char *file, const char *text, size_t size,
                           struct as_yaml_tree **tree_out) AS_MUST_USE;
 int as_yaml_load_foreign(const char *path, struct as_diagnostics *diagnostics,
                          struct as_yaml_tree **tree_out) AS_MUST_USE;
+
+/* The same for a stream of documents: the root is a list of them. Anchors end with their document;
+ * the bounds hold for the whole file. */
+int as_yaml_load_documents(const char *path, struct as_diagnostics *diagnostics,
+                           struct as_yaml_tree **tree_out) AS_MUST_USE;
 struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree);
 
 const struct as_yaml_node *as_yaml_get_root(const struct as_yaml_tree *tree);

@@ -127,11 +127,12 @@ static bool check_pair(struct lint_run *run, const struct lint_rule *up,
 }
 
 /* It wants up while its alert fires. Steps may have none for the value; `to` does not veto rules
- * that stay above it. */
+ * that stay above it; `fit` wants nothing while no pod waits. */
 static bool always_wants_up(const struct lint_rule *rule)
 {
     return !rule->is_dead && rule->rule->action.kind == AS_ACTION_SCALE_UP &&
-           rule->rule->source.kind == AS_SOURCE_NONE && !rule->rule->action.is_to;
+           rule->rule->source.kind == AS_SOURCE_NONE && !rule->rule->action.is_to &&
+           !rule->rule->action.is_fit;
 }
 
 static int compare_by_target(const void *left, const void *right)

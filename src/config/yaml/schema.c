@@ -125,9 +125,11 @@ void schema_fill_defaults(struct loader *loader, const struct schema *schema, vo
 static void check_required(struct loader *loader, const struct schema *schema,
                            const struct as_yaml_node *node, const struct as_yaml_node *at)
 {
-    for (const struct schema_field *field = schema->fields; field->key; field++) {
-        if (field->is_required && !as_yaml_find(node, field->key))
-            loader_report(loader, at, "key `%s` is missing", field->key);
+    for (; schema; schema = schema->base) {
+        for (const struct schema_field *field = schema->fields; field->key; field++) {
+            if (field->is_required && !as_yaml_find(node, field->key))
+                loader_report(loader, at, "key `%s` is missing", field->key);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ struct yaml_anchors {
     struct yaml_anchor_entry *table;
 };
 
+/* Leaves an empty table. */
 void yaml_anchors_deinit(struct yaml_anchors *anchors);
 void yaml_anchors_put(struct yaml_anchors *anchors, const char *name,
                       const struct yaml_anchor *anchor);

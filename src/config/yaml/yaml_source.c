@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 
 #define COLUMN_MAX    4096 /* no excerpt further right */
 #define EXCERPT_MAX   120  /* characters */
@@ -62,6 +63,20 @@ void yaml_source_deinit(struct yaml_source *source)
     free(source->file);
     free(source->text);
     free(source->lines);
+}
+
+size_t yaml_source_measure_utf8(const char *text, size_t size)
+{
+    size_t good = 0, bad = size;
+    while (good < bad) { /* bisects */
+        size_t middle = good + (bad - good + 1) / 2;
+        size_t cut = as_str_cut_utf8(text, size, middle);
+        if (as_str_is_utf8(text, cut))
+            good = middle;
+        else
+            bad = middle - 1;
+    }
+    return good;
 }
 
 static bool is_character_start(char byte)

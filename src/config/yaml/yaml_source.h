@@ -10,6 +10,9 @@
 
 #include <alertscaler/config/yaml_tree.h>
 
+/* The longest prefix that is valid UTF-8. */
+size_t yaml_source_measure_utf8(const char *text, size_t size);
+
 struct yaml_source {
     char *file;
     char *text; /* a copy, NUL-terminated */

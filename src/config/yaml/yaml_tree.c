@@ -44,6 +44,7 @@ struct builder {
     unsigned depth, reach; /* reach: the deepest level so far, in the node being read */
     bool is_flawed;
     bool is_foreign;
+    bool is_stream; /* of documents, which become a list */
     struct yaml_anchors anchors;
 };
 
@@ -412,8 +413,34 @@ static int parse_node(struct builder *builder, const yaml_event_t *event,
     return status;
 }
 
+/* Anchors end with their document. */
+static void keep_document(struct builder *builder, const struct as_yaml_node *node)
+{
+    if (!builder->is_stream) {
+        builder->tree->root = node;
+        return;
+    }
+    push(builder, node);
+    yaml_anchors_deinit(&builder->anchors);
+}
+
+/* The tree of a text without a document, or of several. */
+static int finish_documents(struct builder *builder, unsigned count)
+{
+    struct as_yaml_node *root = as_arena_alloc(&builder->tree->arena, 1, sizeof(*root));
+    *root = (struct as_yaml_node){.is_plain = true, .place = {1, 1, 2}, .text = ""};
+    if (!builder->is_foreign && count == 0)
+        return fail(builder, root->place, "the file is empty");
+    if (builder->is_stream || count == 0)
+        builder->tree->root = root;
+    if (!builder->is_stream)
+        return 0;
+    root->kind = AS_YAML_LIST;
+    return finish_list(builder, root, 0);
+}
+
 /* An event that begins or ends something around the document's content. */
-static int parse_document(struct builder *builder)
+static int parse_documents(struct builder *builder)
 {
     unsigned documents = 0;
     for (;;) {
@@ -424,7 +451,7 @@ static int parse_document(struct builder *builder)
             return status;
         yaml_event_type_t type = event.type;
         struct as_yaml_place place = make_place(event.start_mark, event.end_mark);
-        if (type == YAML_DOCUMENT_START_EVENT && documents++ > 0)
+        if (type == YAML_DOCUMENT_START_EVENT && documents++ > 0 && !builder->is_stream)
             status = fail(builder, place, "a second document; a file holds one");
         else if (type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
                  type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT)
@@ -433,18 +460,10 @@ static int parse_document(struct builder *builder)
         if (status < 0)
             return status;
         if (node)
-            builder->tree->root = node;
+            keep_document(builder, node);
         if (type == YAML_STREAM_END_EVENT)
-            break;
+            return finish_documents(builder, documents);
     }
-    if (documents > 0)
-        return 0;
-    if (!builder->is_foreign)
-        return fail(builder, (struct as_yaml_place){1, 1, 1}, "the file is empty");
-    struct as_yaml_node *nothing = as_arena_alloc(&builder->tree->arena, 1, sizeof(*nothing));
-    *nothing = (struct as_yaml_node){.is_plain = true, .place = {1, 1, 2}, .text = ""};
-    builder->tree->root = nothing;
-    return 0;
 }
 
 /* libyaml only gets valid text. */
@@ -457,26 +476,21 @@ static int check_bytes(struct builder *builder, const char *text, size_t size)
         return fail(builder, (struct as_yaml_place){1, 1, 1}, "the file is larger than 16 MiB");
     if (!nul && as_str_is_utf8(text, size))
         return 0;
-    /* Bisects for the longest valid prefix. */
-    size_t good = 0, bad = offset;
-    while (good < bad) {
-        size_t middle = good + (bad - good + 1) / 2;
-        size_t cut = as_str_cut_utf8(text, offset, middle);
-        if (as_str_is_utf8(text, cut))
-            good = middle;
-        else
-            bad = middle - 1;
-    }
+    const size_t good = yaml_source_measure_utf8(text, offset);
     bool is_nul = nul && good == offset;
     return fail(builder, yaml_source_find_place(&builder->tree->source, good),
                 is_nul ? "a NUL byte: this is no text file" : "not valid UTF-8");
 }
 
-static int parse(const char *file, const char *text, size_t size, bool is_foreign,
+enum form { OWN, FOREIGN, DOCUMENTS };
+
+static int parse(const char *file, const char *text, size_t size, enum form form,
                  struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = as_xcalloc(1, sizeof(*tree));
-    struct builder builder = {.tree = tree, .diagnostics = diagnostics, .is_foreign = is_foreign};
+    struct builder builder = {.tree = tree, .diagnostics = diagnostics};
+    builder.is_foreign = form != OWN;
+    builder.is_stream = form == DOCUMENTS;
 
     static const char mark[] = "\xEF\xBB\xBF"; /* byte order mark: ignored in UTF-8 */
     if (size >= sizeof(mark) - 1 && memcmp(text, mark, sizeof(mark) - 1) == 0) {
@@ -491,7 +505,7 @@ static int parse(const char *file, const char *text, size_t size, bool is_foreig
         return fail(&builder, (struct as_yaml_place){1, 1, 1}, "not enough memory to read this");
     yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)tree->source.text, size);
-    status = parse_document(&builder);
+    status = parse_documents(&builder);
     yaml_parser_delete(&builder.parser);
     yaml_anchors_deinit(&builder.anchors);
     free(builder.stack);
@@ -505,16 +519,16 @@ static int parse(const char *file, const char *text, size_t size, bool is_foreig
 int as_yaml_parse(const char *file, const char *text, size_t size,
                   struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
-    return parse(file, text, size, false, diagnostics, tree_out);
+    return parse(file, text, size, OWN, diagnostics, tree_out);
 }
 
 int as_yaml_parse_foreign(const char *file, const char *text, size_t size,
                           struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
-    return parse(file, text, size, true, diagnostics, tree_out);
+    return parse(file, text, size, FOREIGN, diagnostics, tree_out);
 }
 
-static int load(const char *path, bool is_foreign, struct as_diagnostics *diagnostics,
+static int load(const char *path, enum form form, struct as_diagnostics *diagnostics,
                 struct as_yaml_tree **tree_out)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
@@ -526,19 +540,25 @@ static int load(const char *path, bool is_foreign, struct as_diagnostics *diagno
         as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
         return status;
     }
-    return parse(path, text, size, is_foreign, diagnostics, tree_out);
+    return parse(path, text, size, form, diagnostics, tree_out);
 }
 
 int as_yaml_load(const char *path, struct as_diagnostics *diagnostics,
                  struct as_yaml_tree **tree_out)
 {
-    return load(path, false, diagnostics, tree_out);
+    return load(path, OWN, diagnostics, tree_out);
 }
 
 int as_yaml_load_foreign(const char *path, struct as_diagnostics *diagnostics,
                          struct as_yaml_tree **tree_out)
 {
-    return load(path, true, diagnostics, tree_out);
+    return load(path, FOREIGN, diagnostics, tree_out);
+}
+
+int as_yaml_load_documents(const char *path, struct as_diagnostics *diagnostics,
+                           struct as_yaml_tree **tree_out)
+{
+    return load(path, DOCUMENTS, diagnostics, tree_out);
 }
 
 struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree)

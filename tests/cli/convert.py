@@ -1,0 +1,250 @@
+#!/usr/bin/python3
+"""convert.py ALERTSCALER: `alertscaler convert` as somebody attacks it: with hostile objects, and with folders that cannot be made.
+
+What it makes of good files is in tests/golden/convert; that the sizes are HPA's, in tests/property/convert_property.py."""
+import os
+import pathlib
+import random
+import re
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
+ALPHABET = re.compile(r"(?:(?:rules|tests)/[a-zA-Z0-9][a-zA-Z0-9._-]*\.yaml|alerts\.yaml|not-carried-over\.txt)\Z")
+
+
+def hpa(name="web", namespace="shop", metrics=None, **spec):
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 10, "behavior": {},
+                     **({"metrics": metrics} if metrics is not None else {}), **spec}}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.out = self.folder / "out"
+
+    def write(self, *objects, name="in.yaml"):
+        (self.folder / name).write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+
+    def run_convert(self, *arguments, out=None, **more):
+        if "LLVM_PROFILE_FILE" in os.environ and ("preexec_fn" in more or "user" in more):
+            more["env"] = {**os.environ, "LLVM_PROFILE_FILE": "/dev/null"}
+        return subprocess.run([PROGRAM, "convert", *(arguments or ("in.yaml",)), f"--out={out or self.out}"], cwd=self.folder,
+                              capture_output=True, text=True, errors="backslashreplace", check=False, timeout=280, **more)
+
+    def assert_refused(self, done, message):
+        """An error, a reason, and nothing left."""
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual([path.name for path in self.folder.rglob(".*")], [])
+
+    def check_result(self):
+        """The files have names of the alphabet, and check, test and promtool accept them as they are."""
+        files = [path for path in self.out.rglob("*") if path.is_file()]
+        for path in files:
+            self.assertRegex(str(path.relative_to(self.out)), ALPHABET)
+        rules, tests = sorted(self.out.glob("rules/*")), sorted(self.out.glob("tests/*"))
+        for command in ([PROGRAM, "check", "--lint-fatal", f"--prometheus-rules={self.out}/alerts.yaml", *rules], [PROGRAM, "test", *tests],
+                        ["promtool", "check", "rules", self.out / "alerts.yaml"]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+            self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+        return rules
+
+
+class Folders(Case):
+    def setUp(self):
+        super().setUp()
+        self.write(hpa())
+
+    def test_a_new_folder_and_an_empty_one(self):
+        self.assertEqual(self.run_convert().returncode, 0)
+        self.check_result()
+        empty = self.folder / "empty"
+        empty.mkdir(mode=0o750)
+        self.assertEqual(self.run_convert(out=f"{empty}/").returncode, 0)
+        self.assertEqual(sorted(path.name for path in empty.iterdir()), ["alerts.yaml", "rules", "tests"])
+        self.assertEqual(stat.S_IMODE(empty.stat().st_mode), 0o750)
+
+    def test_a_folder_that_is_not_empty_stays_as_it_is(self):
+        self.out.mkdir()
+        (self.out / "mine").write_text("x")
+        self.assert_refused(self.run_convert(), "is not empty: name a new folder, or an empty one")
+        self.assertEqual([path.name for path in self.out.iterdir()], ["mine"])
+
+    def test_a_file_and_places_that_are_none(self):
+        (self.folder / "file").write_text("x")
+        self.assert_refused(self.run_convert(out="file"), "file is no folder")
+        self.assert_refused(self.run_convert(out="nowhere/out"), "nowhere/out: no folder can be made beside it")
+        self.assert_refused(self.run_convert(out="file/out"), "file/out")
+        (self.folder / "link").symlink_to("nowhere")
+        self.assert_refused(self.run_convert(out="link"), "link cannot be made")
+        self.assertEqual((self.folder / "file").read_text(), "x")
+
+    def test_where_nobody_may_write(self):
+        if os.getuid() != 0:
+            self.skipTest("only root can become another user")
+        self.folder.chmod(0o755)
+        self.assert_refused(self.run_convert(user="nobody"), "no folder can be made beside it: Permission denied")
+
+    def test_a_file_system_that_takes_no_more(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+        self.assert_refused(self.run_convert(preexec_fn=limit), "File too large")
+        self.assertFalse(self.out.exists())
+
+    def test_a_full_disk(self):
+        """A file system in memory of 16 KiB, in a namespace of its own."""
+        script = ('mkdir small && mount -t tmpfs -o size=16k tmpfs small || exit 99\n"$0" convert in.yaml --out small/out\nstatus=$?\n'
+                  'ls -A small\nexit $status')
+        self.write(*(hpa(f"web-{i}", scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web-{i}"}) for i in range(20)))
+        done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script, PROGRAM], cwd=self.folder, capture_output=True,
+                              text=True, check=False, timeout=100)
+        if done.returncode == 99 or "unshare" in done.stderr:
+            self.skipTest(f"no mount namespace here: {done.stderr.strip()}")
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+
+    def test_usage(self):
+        done = subprocess.run([PROGRAM, "convert", "in.yaml"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, "alertscaler convert: --out is missing: the folder to write to\n"))
+        self.assert_refused(self.run_convert("in.yaml", "--namespace=A/b"), "--namespace: not the name of a namespace")
+        self.assert_refused(self.run_convert("nowhere.yaml"), "nowhere.yaml: error: cannot read this: No such file or directory")
+        self.assert_refused(self.run_convert("."), "this is a folder")
+
+
+class Objects(Case):
+    def test_names_lead_to_no_other_place(self):
+        for name in ("../up", "/etc/passwd", "..", ".", ".x", "a/b", "a b", "A", "a\nb", "a\x1b[31m", "", "-x", "x.", "ä", "a..b", "{{ .Labels.x }}"):
+            with self.subTest(name):
+                self.write(hpa(name))
+                self.assertEqual(self.run_convert().returncode, 2)
+                self.assertFalse(self.out.exists())
+                self.write(hpa(namespace=name))
+                self.assertEqual(self.run_convert().returncode, 2)
+                self.write(hpa(scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": name}))
+                done = self.run_convert()
+                self.assertEqual(done.returncode, 2, done.stdout)
+                self.assertNotIn("\x1b", done.stderr)
+
+    def test_long_names_are_left_out(self):
+        self.write(hpa("a" * 139), hpa("b"))
+        done = self.run_convert()
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the whole object: its name and namespace together have more than 140 characters", done.stdout)
+        self.assertEqual([path.name for path in self.check_result()], ["shop.b.yaml"])
+
+    def test_hostile_texts_stay_texts(self):
+        """Whatever stands in a selector comes out of the query's string as it went in, and is never a template or PromQL."""
+        hostile = ['"} or vector(1) #', "{{ .Labels.x }}", "{{{{", "\\", "\\\"", "line\nbreak", "tab\t", "\x00"[:0] + "nul", "`", "'", "%s%n", "ü\u2028\ufeff",
+                   "a|b.*", "- x: y", "# comment", "\x7f\x1b[31m", "}}", "{\\x7b"]
+        rules = [{"seriesQuery": "queue", "resources": {"namespaced": False}, "metricsQuery": "sum(<<.Series>>{<<.LabelMatchers>>})"}]
+        for operator in ("=", "In"):
+            metrics = [{"type": "External", "external": {"metric": {"name": "queue", "selector": (
+                {"matchLabels": {"x": text}} if operator == "=" else {"matchExpressions": [{"key": "x", "operator": "In", "values": [text, text]}]})},
+                "target": {"type": "Value", "value": 1}}} for text in hostile]
+            self.write(hpa(metrics=metrics), {"externalRules": rules})
+            self.out = self.folder / f"out-{operator}"
+            done = self.run_convert()
+            self.assertEqual((done.returncode, done.stdout), (0, f"1 target and {len(hostile)} rules in {self.out}: rules/, tests/, alerts.yaml\n"))
+            (path,) = self.check_result()
+            queries = [rule["track"]["query"] for rule in yaml.safe_load(path.read_text(encoding="utf-8"))["rules"]]
+            for text, query in zip(hostile, queries, strict=True):
+                self.assertNotIn("{{", query)
+                literal = re.fullmatch(r'sum\(sum\(queue\{x=~?"(.*)"\}\)\)', query, re.DOTALL)[1]
+                read = literal.encode("latin-1", "backslashreplace").decode("unicode_escape")
+                escaped = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+                self.assertEqual(read, text if operator == "=" else f"{escaped}|{escaped}")
+            record = {"groups": [{"name": "q", "rules": [{"record": f"q:{i}", "expr": query} for i, query in enumerate(queries)]}]}
+            (self.folder / "queries.yaml").write_text(yaml.safe_dump(record), encoding="utf-8")
+            done = subprocess.run(["promtool", "check", "rules", "queries.yaml"], cwd=self.folder, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_ten_thousand_documents_and_one_more(self):
+        one = (b"---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web-%d, namespace: shop}\nspec: {scaleTargetRef: "
+               b"{kind: Deployment, name: web-%d}, maxReplicas: 3, behavior: {}}\n")
+        text = b"".join(one % (i, i) for i in range(10001))
+        (self.folder / "in.yaml").write_bytes(text)
+        self.assert_refused(self.run_convert(), "more than 10000 objects: convert a part at a time")
+        (self.folder / "in.yaml").write_bytes(text[:text.index(b"web-300,")] + b"rest}\n")
+        self.assertEqual(self.run_convert().returncode, 2)      # the last one is cut
+        self.assertFalse(self.out.exists())
+
+    def test_many_documents(self):
+        self.write(*(hpa(f"web-{i}", scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": f"web-{i}"}) for i in range(300)))
+        self.assertEqual(self.run_convert().returncode, 0)
+        self.assertEqual(len(self.check_result()), 300)
+
+    def test_aliases_bounds_and_bytes(self):
+        bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(8))
+        for text, message in ((bomb.encode(), "the file holds more than 1000000 values"), (b"a: " + b"[" * 40 + b"]" * 40, "nested too deeply"),
+                              (b"a: &a [*a]", "an alias (*) of what it stands in itself"), (b"\xff\xfe", "not valid UTF-8"), (b"a\x00b", "a NUL byte"),
+                              (b"#" * (16 * 2**20 + 1), "16 MiB"), (b"a: [", "not valid YAML")):
+            with self.subTest(message):
+                (self.folder / "in.yaml").write_bytes(text)
+                self.assert_refused(self.run_convert(), message)
+
+    def test_anchors_end_with_their_document(self):
+        (self.folder / "in.yaml").write_text("a: &a {b: c}\n---\nd: *a\n")
+        self.assert_refused(self.run_convert(), "an alias (*) of what is not named above with &")
+
+    def test_quantities(self):
+        for text, goal in (("1e400", 4611686018427387.904), ("0.0000001", 0.001), ("1500m", 1.5), ("2Ki", 2048), ("+3", 3), ("1E3", 1000), (".5", 0.5)):
+            with self.subTest(text):
+                self.out = self.folder / f"out-{text}"
+                self.write(hpa(metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": text}}}]))
+                done = self.run_convert()
+                self.assertEqual(done.returncode, 0, done.stderr)
+                (path,) = self.check_result()
+                self.assertEqual(yaml.safe_load(path.read_text())["rules"][0]["track"]["average_value"], goal)
+        for text in ("-1", "0", "1e-400x", "", "NaN", "Inf", "0x10", "1" * 65, "1 000"):
+            with self.subTest(text):
+                self.out = self.folder / "bad"
+                self.write(hpa(metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": text}}}]))
+                self.assertEqual(self.run_convert().returncode, 2)
+
+    def test_random_objects_are_refused_or_right(self):
+        """Any value anywhere: exit status 0 or 1 with files that pass, or 2 with an error and nothing."""
+        numbers = random.Random(7)
+        values = [None, -1, 0, 1, 2**31, 2**63, 1e308, "", "x", "{{ x }}", "a\nb", "1e400", [], {}, [1], {"a": "b"}, True, "Disabled", "Pods", "50%"]
+        metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}},
+                   {"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "7"}}}]
+        behavior = {"scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}]},
+                    "scaleDown": {"tolerance": "0.1"}}
+        statuses = []
+        for number in range(150):
+            thing = yaml.safe_load(yaml.safe_dump(hpa(metrics=metrics, behavior=behavior, minReplicas=2)))
+            node = thing
+            while True:     # somewhere in the tree
+                key = numbers.choice(list(node) if isinstance(node, dict) else range(len(node)))
+                if not isinstance(node[key], (dict, list)) or not node[key] or numbers.random() < 0.15:
+                    break
+                node = node[key]
+            if numbers.random() < 0.2 and isinstance(node, dict):
+                del node[key]
+            else:
+                node[key] = numbers.choice(values)
+            self.write(thing, {"externalRules": [{"seriesQuery": "queue", "metricsQuery": "<<.Series>>", "resources": {"namespaced": False}}]})
+            self.out = self.folder / f"out-{number}"
+            done = self.run_convert()
+            statuses.append(done.returncode)
+            if done.returncode == 2:
+                self.assertRegex(done.stderr, r"in\.yaml:\d+:\d+: error: |nothing to convert", thing)
+                self.assertFalse(self.out.exists())
+            else:
+                self.assertIn(done.returncode, (0, 1), f"{thing}\n{done.stderr}")
+        self.assertGreater(statuses.count(0), 10)
+        self.assertGreater(statuses.count(2), 10)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
