@@ -43,7 +43,7 @@ class Machine:
 
     def __init__(self, root):
         self.booting = subprocess.Popen([ROOT / "tests/packages/boot", root], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.wait("the machine is up", lambda: self.find_pid() and self.try_run("systemctl", "is-system-running", "--wait").stdout.strip())
+        self.wait("the machine is up", lambda: self.find_pid() and self.try_run("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
 
     def find_pid(self):
         children = subprocess.run(["pgrep", "-P", str(self.booting.pid)], capture_output=True, text=True, check=False).stdout.split()
@@ -98,7 +98,7 @@ def test_it_installs_and_purges_where_no_systemd_runs(debian):
 def test_under_systemd_it_is_started_upgraded_and_purged(debian):
     machine = Machine(debian)
     try:
-        machine.run(*APT, "--no-download", "install", "/srv/old.deb")
+        machine.run(*APT, "install", "/srv/old.deb")
         # Type=notify: active means ready
         assert (machine.show("ActiveState"), machine.show("Type"), machine.show("UnitFileState")) == ("active", "notify", "enabled")
         assert machine.show("User") == "alertscaler"
@@ -116,7 +116,7 @@ def test_under_systemd_it_is_started_upgraded_and_purged(debian):
         log = debian / "var/lib/alertscaler/actions.jsonl"
         records = machine.wait("the reload is recorded", lambda: '"reload"' in log.read_text() and log.read_text())
 
-        machine.run(*APT, "--no-download", "install", "/srv/new.deb")
+        machine.run(*APT, "install", "/srv/new.deb")
         assert machine.run("dpkg-query", "-W", "-f", "${Version}", "alertscaler").endswith("+new")
         assert machine.show("ActiveState") == "active" and machine.show("MainPID") != pid, "an upgrade restarts it"
         assert machine.run("cat", "/etc/alertscaler/token") == token

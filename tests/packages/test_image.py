@@ -86,12 +86,13 @@ class Container:
         for name in ("alertmanager", "prometheus", "operators"):
             (folder / "tokens" / name).write_text(f"token-of-{name}")
         os.chown(folder / "state", user[0], 0)
-        (folder / "config.json").write_text(json.dumps(config))
-        (folder / "rootfs").symlink_to(bundle / "rootfs")
         config["root"]["path"] = str(bundle / "rootfs")
         (folder / "config.json").write_text(json.dumps(config))
+        self.user = "{}:{}".format(*user)
         self.name, self.folder = f"test-{uuid.uuid4().hex[:8]}", folder
-        self.crun = ["crun", "--cgroup-manager=disabled", f"--root={folder / 'crun'}"]
+        # crun reads only the newer form of control groups, which the machine may not have mounted
+        self.crun = ["unshare", "--mount", "sh", "-c", 'mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"', "sh",
+                     "crun", "--cgroup-manager=disabled", f"--root={folder / 'crun'}"]
         self.log = open(folder / "log", "w+", encoding="utf-8")
         self.process = subprocess.Popen([*self.crun, "run", "--bundle", folder, self.name], stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log)
@@ -107,7 +108,8 @@ class Container:
         return (self.folder / "log").read_text()
 
     def run(self, *command):
-        done = subprocess.run([*self.crun, "exec", self.name, *command], capture_output=True, text=True, check=False, timeout=60)
+        """As the container's user, as kubelet does it."""
+        done = subprocess.run([*self.crun, "exec", f"--user={self.user}", self.name, *command], capture_output=True, text=True, check=False, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
     def stop(self):
@@ -145,7 +147,8 @@ def test_it_runs_as_the_manifests_say(start, tmp_path):
     assert [fetch(container, "/metrics", f"token-of-{name}") for name in ("prometheus", "alertmanager", "nobody")] == [200, 403, 401]
     # what an operator does in a pod at 3 a.m.
     code, said = container.run("alertscaler", "kill-switch", "on", "incident 4711")
-    assert (code, (tmp_path / "state/stop").read_text()) == (0, "incident 4711\n"), said
+    assert code == 0, said
+    assert (tmp_path / "state/stop").read_text() == "incident 4711\n"
     assert container.run("alertscaler", "kill-switch", "off")[0] == 0
     code, said = container.run("alertscaler", "log", "--config.file=/etc/alertscaler/alertscaler.yaml")
     assert code == 0 and "start" in said, said
