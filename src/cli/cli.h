@@ -93,6 +93,7 @@ extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;
 extern const struct as_command as_command_help;
 extern const struct as_command as_command_init;
+extern const struct as_command as_command_kill_switch;
 extern const struct as_command as_command_log;
 extern const struct as_command as_command_log_verify;
 extern const struct as_command as_command_notify_test;

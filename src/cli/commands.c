@@ -32,6 +32,7 @@ static const struct as_command *const commands[] = {
     &as_command_resume,
     &as_command_scale,
     &as_command_unlock,
+    &as_command_kill_switch,
     &as_command_fire,
     &as_command_reload,
     &as_command_notify_test,

@@ -7,11 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/config/external_url.h>
+#include <alertscaler/base/time.h>
 
 #include "check/config_option.h"
 #include "cli.h"
+
+#define AUTO_RELOAD_MAX_US (30 * AS_US_PER_S) /* a timer of the daemon waits no longer */
 
 static const char *const sandboxes[] = {
     [AS_SANDBOX_AUTO] = "auto", [AS_SANDBOX_REQUIRED] = "required", [AS_SANDBOX_OFF] = "off", NULL};
@@ -23,6 +27,14 @@ static int run(const struct as_args *args)
     if (as_log_level_parse(as_args_get(args, "log.level"), &level) != 0 ||
         as_log_format_parse(as_args_get(args, "log.format"), &format) != 0)
         return as_cli_fail(args, "--log.level or --log.format is none of the choices");
+    struct as_error error = AS_ERROR_INIT;
+    int64_t auto_reload_interval = 0;
+    if (as_duration_parse(as_args_get(args, "config.auto-reload-interval"), &auto_reload_interval,
+                          &error) != 0)
+        return as_cli_fail(args, "--config.auto-reload-interval: %s", error.text);
+    if (auto_reload_interval != 0 &&
+        (auto_reload_interval < AS_US_PER_S || auto_reload_interval > AUTO_RELOAD_MAX_US))
+        return as_cli_fail(args, "--config.auto-reload-interval: 1s to 30s, or 0s for never");
     enum as_sandbox_mode sandbox = AS_SANDBOX_AUTO;
     for (const char *word; (word = sandboxes[sandbox]); sandbox++) {
         if (strcmp(as_args_get(args, "sandbox"), word) == 0)
@@ -44,6 +56,7 @@ static int run(const struct as_args *args)
         .external_url = url ? &external_url : NULL,
         .web_config_file = as_args_get(args, "web.config.file"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
+        .auto_reload_interval_us = auto_reload_interval,
         .sandbox = sandbox,
         .dry_run = as_args_has(args, "dry-run"),
     };
@@ -55,6 +68,11 @@ static const char *const formats[] = {"logfmt", "json", NULL};
 
 static const struct as_option options[] = {
     AS_OPTION_CONFIG_FILE("The configuration; it names the rule files."),
+    {.name = "config.auto-reload-interval",
+     .value = "DURATION",
+     .fallback = "0s",
+     .help = "How often to look whether the configuration or a rule file has changed, and then to "
+             "reload it: 1s to 30s; 0s: never."},
     {.name = "web.listen-address",
      .value = "ADDRESS",
      .fallback = ":9096",

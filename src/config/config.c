@@ -5,14 +5,13 @@
 #include <alertscaler/config/config.h>
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
 #include "access_patterns.h"
+#include "content_hash.h"
 #include "rules/resolve.h"
 #include "rules/rule_files.h"
 
@@ -47,25 +46,16 @@ static struct loader make_loader(const struct loading *loading, const struct as_
     };
 }
 
-/* Fails only if OpenSSL itself is broken. */
-static void hash(struct as_yaml_tree *const *trees, size_t count, char text_out[65])
+static void hash(struct as_yaml_tree *const *trees, size_t count,
+                 char text_out[AS_DIGEST_TEXT_SIZE])
 {
-    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
-    unsigned size = 0;
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    if (!context || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1)
-        abort();
+    struct content_hash hash = content_hash_begin();
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = 0;
-        const char *text = as_yaml_get_text(trees[i], &bytes);
-        if (EVP_DigestUpdate(context, text, bytes) != 1)
-            abort();
+        size_t size = 0;
+        const char *text = as_yaml_get_text(trees[i], &size);
+        content_hash_add(&hash, text, size);
     }
-    if (EVP_DigestFinal_ex(context, digest, &size) != 1 || size != 32)
-        abort();
-    EVP_MD_CTX_free(context);
-    for (size_t i = 0; i < size; i++)
-        snprintf(text_out + 2 * i, 3, "%02x", digest[i]);
+    content_hash_end(&hash, text_out);
 }
 
 /* Every configuration has a cluster `default`, even if not given. */

@@ -178,6 +178,44 @@ class ExternalUrl(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class KillSwitch(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.stop = self.folder / "stop"
+        self.configure("rule_files: [broken.yaml]\nkill_switch: {file: stop}\n")
+        (self.folder / "broken.yaml").write_text("rules: [\n", encoding="utf-8")
+
+    def configure(self, text):
+        (self.folder / "alertscaler.yaml").write_text(text, encoding="utf-8")
+
+    def switch(self, *words):
+        done = run("kill-switch", *words, cwd=self.folder)
+        return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+    def test_on_makes_the_file_and_off_removes_it_whatever_the_rules_are(self):
+        self.assertEqual(self.switch("on", "incident 4711"), (0, "the kill switch is on: stop\n"))
+        self.assertEqual(self.stop.read_text(encoding="utf-8"), "incident 4711\n")
+        self.assertEqual(self.switch("on")[0], 0)
+        self.assertEqual(self.stop.read_text(encoding="utf-8"), "\n")
+        for _ in range(2):
+            self.assertEqual(self.switch("off"), (0, "the kill switch is off: stop\n"))
+            self.assertFalse(self.stop.exists())
+
+    def test_what_it_cannot_do_it_says(self):
+        for words in (["of"], ["off", "why"], ["on", "why", "not"], []):
+            self.assertEqual(self.switch(*words)[0], 2, words)
+        self.configure("kill_switch: {file: missing/stop}\n")
+        self.assertEqual(self.switch("on"), (2, "alertscaler kill-switch: missing/stop: No such file or directory\n"))
+        self.configure("kill_switch: {file: alertscaler.yaml/stop}\n")
+        self.assertIn("Not a directory", self.switch("off")[1])
+        self.configure("dry_run: true\n")
+        self.assertEqual(self.switch("on"), (2, "alertscaler kill-switch: alertscaler.yaml has no kill_switch.file\n"))
+        self.configure("dry_run: [\n")
+        self.assertIn("alertscaler.yaml has errors", self.switch("on")[1])
+        self.configure("kill_switch: {file: /dev/full}\n")
+        self.assertIn("No space left", self.switch("on")[1])
+
+
 class Decide(unittest.TestCase):
     def test_one_answer_a_line_and_status_0(self):
         line = json.dumps(VALID)

@@ -3,7 +3,7 @@
 
 Its `console` blocks are run, in their order and by one shell, in a fresh folder and a network of its own (so that ports are
 as in the README), and what each command prints is compared where the README shows it. What differs from run to run (times,
-identifiers, milliseconds) is compared by its form; a line `...` stands for any lines. The block `sh`, which installs, is not
+identifiers, milliseconds) is compared by its form; a line `...` stands for any lines. The blocks `sh`, which install, are not
 run: tests/run builds by the same commands.
 """
 import os

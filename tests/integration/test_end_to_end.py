@@ -54,7 +54,7 @@ class World:
         self.exporter = Exporter()
         self.token_file = directory / "webhook-token"
         self.token_file.write_text("sesame\n")
-        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-custom-resource.yaml")
+        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml", "role-custom-resource.yaml")
         kubeconfig = plane.write_kubeconfig("end-to-end", token=plane.account_token("alertscaler", "alertscaler"))
         self.daemon = Daemon(directory / "alertscaler", make_rules(), {
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}},

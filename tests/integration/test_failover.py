@@ -124,7 +124,7 @@ class Cluster:
     def __init__(self, plane, directory, namespace, lease):
         self.plane, self.namespace = plane, namespace
         self.duration, self.deadline, self.retry = lease
-        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "../kubernetes-ha/role.yaml")
+        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml", "../kubernetes-ha/role.yaml")
         for path in (LEASES, "/api/v1/namespaces/alertscaler/configmaps"):
             for item in plane.admin.get(path)["items"]:
                 if item["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") == "alertscaler":

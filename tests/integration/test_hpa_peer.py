@@ -259,7 +259,7 @@ def outcomes(session_control_plane, tmp_path_factory, request):
     if plane.minor < NEWEST:
         pytest.skip(f"this is Kubernetes 1.{plane.minor}, and our arithmetic is that of 1.{NEWEST}")
     names = [item.callspec.params["name"] for item in request.session.items if item.module is request.module]
-    install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+    install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
     plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     eventually(lambda: plane.has_account(NAMESPACE), what="pods can be created")
     world = World(plane, tmp_path_factory.mktemp("twins"), [SCENARIOS[name] for name in names])

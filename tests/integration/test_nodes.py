@@ -22,7 +22,7 @@ def aws(started):
 @pytest.fixture
 def cluster(control_plane, namespace, aws, make_nodes):
     """Two nodes of the group, of two cores each; alertscaler may scale workloads, too."""
-    install(control_plane, "role.yaml")
+    install(control_plane, "role.yaml", "role-cluster-wide.yaml")
     return Cluster(control_plane, namespace, aws, make_nodes)
 
 

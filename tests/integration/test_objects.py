@@ -22,7 +22,7 @@ def busy(pod, **labels):
 @pytest.fixture
 def make(control_plane, make_daemon):
     """make(namespace, ...): a daemon for a locked target `web` of a real API server, with the shipped rights."""
-    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-custom-resource.yaml")
+    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml", "role-custom-resource.yaml")
     kubeconfig = control_plane.write_kubeconfig("objects", token=control_plane.account_token("alertscaler", "alertscaler"))
 
     def start(namespace, kind="Deployment", **address):

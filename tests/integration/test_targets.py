@@ -67,7 +67,7 @@ def make_workload(kind, namespace, name="web", replicas=3):
 @pytest.fixture
 def plane(control_plane):
     """A control plane with the shipped service account and role."""
-    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
     return control_plane
 
 

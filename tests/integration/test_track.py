@@ -57,7 +57,7 @@ class World:
         self.exporter = Exporter()
         self.kubelets = plane.kubelets
         self.fires = False
-        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+        install(plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
         kubeconfig = plane.write_kubeconfig("track", token=plane.account_token("alertscaler", "alertscaler"))
         self.prometheus = Prometheus(directory / "prometheus", [self.exporter.address]).start()
         self.daemon = Daemon(directory / "alertscaler", RULES, {

@@ -5,6 +5,7 @@
 #define ALERTSCALER_APP_DAEMON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -24,6 +25,7 @@ struct as_daemon_options {
     const char *web_config_file;                /* NULL: none */
     const struct as_external_url *external_url; /* NULL: made from the listen address */
     bool enable_admin_api;
+    int64_t auto_reload_interval_us; /* how often changed files are looked for; 0: never */
     enum as_sandbox_mode sandbox;
     bool dry_run; /* overrides the configuration */
 };

@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/digest.h>
 #include <alertscaler/config/diagnostics.h>
 #include <alertscaler/config/settings.h>
 #include <alertscaler/core/ruleset.h>
@@ -54,6 +55,14 @@ int as_config_load_with_rules(const char *path, const char *const *rules, size_t
 int as_config_load_http(const char *path, struct as_config **config_out,
                         struct as_diagnostics *diagnostics) AS_MUST_USE;
 struct as_config *as_config_free(struct as_config *config);
+
+struct as_config_digests { /* as `digest` of a configuration and of its rule set */
+    char config[AS_DIGEST_TEXT_SIZE], rules[AS_DIGEST_TEXT_SIZE];
+};
+
+/* The digests of the files now, by the names and patterns of this configuration; "" where a file
+ * cannot be read. Nothing is parsed. */
+void as_config_hash_files(const struct as_config *config, struct as_config_digests *digests_out);
 
 /* Decided by the top-level keys; a file that cannot be parsed counts as a configuration. */
 enum as_config_kind { AS_CONFIG_SETTINGS, AS_CONFIG_RULES };

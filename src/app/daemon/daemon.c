@@ -131,6 +131,7 @@ static void make_events(struct daemon *daemon)
     daemon->stop_timer = new_timer(daemon, on_stop_timer);
     daemon->halt.timer = new_timer(daemon, daemon_on_halt_timer);
     daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
+    daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
     daemon->locks.timer = new_timer(daemon, daemon_on_locks_timer);
     daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
@@ -145,6 +146,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->stop_timer);
     event_free(daemon->halt.timer);
     event_free(daemon->web.timer);
+    event_free(daemon->watch.timer);
     event_free(daemon->locks.timer);
     event_free(daemon->look_timer);
     event_base_free(daemon->base);
@@ -163,8 +165,10 @@ static int start(struct daemon *daemon, struct as_error *error)
         status = daemon_enter_sandbox(daemon, error); /* before other threads start */
     if (status == 0)
         daemon_start_leader(daemon);
-    if (status == 0)
+    if (status == 0) {
         daemon_web_watch(daemon);
+        daemon_watch_files(daemon);
+    }
     if (status != 0 || daemon->is_alone)
         return status;
     /* A standby may wait forever for its term, and still is ready. */

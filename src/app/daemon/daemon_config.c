@@ -68,14 +68,15 @@ int daemon_conclude_load(const struct daemon *daemon, const char *path,
 }
 
 /* NULL with an error, after all problems were printed. */
-static struct as_config *load_config(const struct daemon *daemon, struct as_error *error)
+static struct as_config *load_config(const struct daemon *daemon, bool is_repeat,
+                                     struct as_error *error)
 {
     const char *path = daemon->options->config_file;
     struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     const int status = as_config_load(path, &config, &diagnostics);
-    return daemon_conclude_load(daemon, path, &diagnostics, false, status, error) == 0 ? config
-                                                                                       : NULL;
+    return daemon_conclude_load(daemon, path, &diagnostics, is_repeat, status, error) == 0 ? config
+                                                                                           : NULL;
 }
 
 static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
@@ -129,19 +130,19 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
 }
 
 /* Creates everything new before anything old is freed: a failure changes nothing. */
-static int prepare_reload(struct daemon *daemon, struct as_config **config_out,
+static int prepare_reload(struct daemon *daemon, bool is_repeat, struct as_config **config_out,
                           struct daemon_web_file *web_out, struct as_credentials **credentials_out,
                           struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
                           struct as_error *error)
 {
     AS_CLEANUP(as_config_free_p)
-    struct as_config *config = load_config(daemon, error);
+    struct as_config *config = load_config(daemon, is_repeat, error);
     AS_CLEANUP(as_credentials_free_p) struct as_credentials *credentials = NULL;
     AS_CLEANUP(as_reviewer_free_p) struct as_reviewer *reviewer = NULL;
     struct daemon_web_file web;
     if (!config)
         return -EINVAL;
-    int status = daemon_web_load(daemon, false, &web, error);
+    int status = daemon_web_load(daemon, is_repeat, &web, error);
     if (status != 0)
         return status;
     const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
@@ -193,7 +194,12 @@ static void forget_ports(const struct daemon *daemon, struct as_target_port *tar
 
 int daemon_reload(void *context, const char *credential, struct as_error *error)
 {
-    struct daemon *daemon = context;
+    return daemon_reload_again(context, credential, NULL, error);
+}
+
+int daemon_reload_again(struct daemon *daemon, const char *credential, const char *repeat_of,
+                        struct as_error *error)
+{
     struct as_config *config = NULL;
     struct as_credentials *credentials = NULL;
     struct as_target_port *targets = NULL;
@@ -206,7 +212,9 @@ int daemon_reload(void *context, const char *credential, struct as_error *error)
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
     const int status =
-        prepare_reload(daemon, &config, &web, &credentials, &reviewer, &targets, error);
+        prepare_reload(daemon, repeat_of, &config, &web, &credentials, &reviewer, &targets, error);
+    if (status != 0 && as_str_equal(error->text, repeat_of))
+        return status;
     as_metrics_on_reload(daemon->metrics, status == 0, now);
     if (status != 0) {
         as_log(AS_LOG_ERROR, "reload failed, going on with the old configuration",
@@ -259,7 +267,7 @@ static int check_places(const struct as_settings *settings, struct as_error *err
 
 int daemon_load_config(struct daemon *daemon, struct as_error *error)
 {
-    daemon->config = load_config(daemon, error);
+    daemon->config = load_config(daemon, false, error);
     if (!daemon->config)
         return -EINVAL;
     int status = check_places(&daemon->config->settings, error);

@@ -9,6 +9,7 @@
  *   daemon_locks.c   shows locks to people
  *   daemon_halt.c    the kill switch
  *   daemon_config.c  configuration: load, reload as a whole
+ *   daemon_watch.c   reloads by itself when files change
  *   daemon_web.c     the file of --web.config.file
  *   daemon_http.c    the server, and what it shows
  *
@@ -65,6 +66,12 @@ struct daemon_web {
     struct event *timer;
 };
 
+struct daemon_watch {               /* --config.auto-reload-interval */
+    struct as_config_digests tried; /* the changed files at the last attempt */
+    struct as_error error;          /* why they are not in force (was logged); or "" */
+    struct event *timer;
+};
+
 struct daemon_halt {
     struct as_kill_switch *kill_switch;
     bool is_set; /* when last checked */
@@ -105,6 +112,7 @@ struct daemon {
     struct as_shell *shell;
     struct as_auth *auth;
     struct daemon_web web;
+    struct daemon_watch watch;
     struct as_waiting *waiting; /* not durable requests */
     struct as_receiver *receiver;
     struct as_operators *operators;
@@ -187,6 +195,10 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(void *context, const char *credential, struct as_error *error) AS_MUST_USE;
+/* `repeat_of`: the error of an earlier attempt with these files, which is not told again; or NULL.
+ */
+int daemon_reload_again(struct daemon *daemon, const char *credential, const char *repeat_of,
+                        struct as_error *error) AS_MUST_USE;
 
 /* 0 or `r`, with an error. Prints all problems first, unless they only repeat; frees the
  * diagnostics. */
@@ -205,6 +217,10 @@ char *daemon_web_make_headers(const struct daemon *daemon) AS_MUST_USE; /* or NU
 void daemon_web_warn_open(const struct daemon *daemon); /* if everyone may send and read */
 void daemon_web_watch(struct daemon *daemon);
 void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
+
+/* daemon_watch.c */
+void daemon_watch_files(struct daemon *daemon); /* if it was asked for */
+void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_http.c */
 int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

@@ -70,6 +70,23 @@ static char *make_pattern(const char *folder, const char *text)
     return pattern;
 }
 
+/* What glob() says. */
+static int find_matches(struct rule_files *files, const char *folder, const char *text)
+{
+    AS_CLEANUP(as_free_p) char *escaped = make_pattern(folder, text);
+    glob_t found = {0};
+    const int status = glob(escaped, GLOB_NOSORT, stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++)
+        rule_files_add(files, found.gl_pathv[i]);
+    globfree(&found);
+    return status;
+}
+
+void rule_files_find(struct rule_files *files, const char *folder, const char *text)
+{
+    (void)find_matches(files, folder, text); /* a load reports what cannot be found */
+}
+
 void rule_files_expand(struct rule_files *files, struct loader *loader,
                        const struct as_yaml_node *node)
 {
@@ -85,12 +102,7 @@ void rule_files_expand(struct rule_files *files, struct loader *loader,
             loader_report(loader, node, "cannot read %s: %s", path, strerror(errno));
         return;
     }
-    AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, node->text);
-    glob_t found = {0};
-    int status = glob(escaped, GLOB_NOSORT, stop_glob, &found);
-    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++)
-        rule_files_add(files, found.gl_pathv[i]);
-    globfree(&found);
+    const int status = find_matches(files, loader->folder, node->text);
     if (status == GLOB_NOMATCH)
         as_yaml_warn(loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
                      "no file matches this pattern");

@@ -22,6 +22,9 @@ void rule_files_sort(struct rule_files *files); /* also removes duplicates */
 void rule_files_expand(struct rule_files *files, struct loader *loader,
                        const struct as_yaml_node *node);
 
+/* Adds the files that one name or pattern leads to now; none where it leads nowhere. */
+void rule_files_find(struct rule_files *files, const char *folder, const char *text);
+
 /* Warns of rule files that the list misses because they end in the other one of `.yaml` and `.yml`.
  * Call it after all elements were expanded. */
 void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
