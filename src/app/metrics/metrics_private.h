@@ -35,6 +35,8 @@ enum metric { /* in printing order */
               METRIC_TARGET_MIN,
               METRIC_TARGET_MAX,
               METRIC_TARGET_LOCKED_UNTIL,
+              METRIC_RULE_VALUE,
+              METRIC_RULE_GOAL,
               METRIC_GROUP_NODES,
               METRIC_GROUP_REQUESTED,
               METRIC_GROUP_CLOSED,

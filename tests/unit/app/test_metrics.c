@@ -493,3 +493,67 @@ Test(metrics, count_without_new_series)
     print(AS_METRICS_TEXT);
     expect_line("alertscaler_notifications_total{result=\"ok\"} 100000");
 }
+
+/* `each` reads its value from the label that also names the object. */
+static void track_label(enum as_goal goal)
+{
+    struct as_rule *rule = &world.ruleset->rules[1];
+    rule->source.kind = AS_SOURCE_LABEL;
+    rule->source.name = as_xstrdup("app");
+    rule->action = (struct as_action){.kind = AS_ACTION_TRACK, .track = {goal, .value = 30}};
+}
+
+Test(metrics, show_value_and_goal_of_a_rule_while_its_alert_fires)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_");
+    world_notify(&world, AS_ALERT_FIRING, "Each", "31");
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL); /* needs no value */
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_value{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/31\"} 31");
+    expect_line("alertscaler_rule_goal{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/31\"} 30");
+    expect_none("rule=\"slow\",target");
+    world_notify(&world, AS_ALERT_RESOLVED, "Each", "31");
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_");
+}
+
+Test(metrics, show_the_value_per_pod_where_the_goal_is_per_pod)
+{
+    track_label(AS_GOAL_AVERAGE_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Each", "124"); /* 4 replicas */
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_value{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/124\"} 31");
+}
+
+Test(metrics, show_the_goal_without_a_value_where_there_is_none)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_value");
+    expect_line("alertscaler_rule_goal{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/cart\"} 30");
+}
+
+Test(metrics, bound_the_rules_of_templates)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    for (int i = 1000; i < 1150; i++) {
+        AS_CLEANUP(as_free_p) char *name = as_xasprintf("%d", i);
+        world_notify(&world, AS_ALERT_FIRING, "Each", name);
+    }
+    print(AS_METRICS_TEXT);
+    size_t count = 0;
+    for (const char *at = out.data; (at = strstr(at, "\nalertscaler_rule_goal{")); at++)
+        count++;
+    cr_assert_eq(count, 100, "%zu", count);
+}
