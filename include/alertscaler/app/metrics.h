@@ -47,7 +47,7 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
                           int64_t duration_us);
 /* For as_storage_callbacks.committed. */
 void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
-                          size_t records, size_t log_bytes);
+                          size_t records, size_t log_bytes, as_wall_time now);
 /* After loading the configuration, at start too. */
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now);
 

@@ -150,6 +150,8 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                    "Records appended to the action log.", METRIC_COUNTER},
     [METRIC_ACTION_LOG_BYTES] = {"alertscaler_action_log_bytes",
                                  "Size of the action log's present file.", METRIC_GAUGE},
+    [METRIC_ACTION_LOG_LAST] = {"alertscaler_action_log_last_record_timestamp_seconds",
+                                "When a record was last appended to the action log.", METRIC_GAUGE},
     [METRIC_HTTP_REQUESTS] = {"alertscaler_http_requests_total",
                               "HTTP requests answered.",
                               METRIC_COUNTER,

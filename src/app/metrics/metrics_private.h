@@ -53,6 +53,7 @@ enum metric { /* in printing order */
               METRIC_QUEUE_LENGTH,
               METRIC_ACTION_LOG_RECORDS,
               METRIC_ACTION_LOG_BYTES,
+              METRIC_ACTION_LOG_LAST,
               METRIC_HTTP_REQUESTS,
               METRIC_HTTP_DURATION,
               METRIC_HTTP_CONNECTIONS,

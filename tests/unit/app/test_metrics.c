@@ -274,8 +274,9 @@ Test(metrics, count_clients_commits_and_reloads)
     as_metrics_on_source(world.metrics, "prometheus", "ok", 10000);
     as_metrics_on_source(world.metrics, "prometheus", "no_data", 10000);
     as_metrics_on_source(world.metrics, "alertmanager", "timeout", 10000000);
-    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096);
-    as_metrics_on_commit(world.metrics, 3000, 1, 2, 512);
+    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096, (as_wall_time){500000});
+    as_metrics_on_commit(world.metrics, 3000, 1, 2, 512, (as_wall_time){3500000});
+    as_metrics_on_commit(world.metrics, 3000, 1, 0, 512, (as_wall_time){4500000});
     as_metrics_on_reload(world.metrics, true, (as_wall_time){1500000});
     as_metrics_on_reload(world.metrics, false, (as_wall_time){2500000});
     as_metrics_on_notification(world.metrics, AS_NOTIFICATION_DENIED);
@@ -289,9 +290,10 @@ Test(metrics, count_clients_commits_and_reloads)
         "alertscaler_source_requests_total{source=\"alertmanager\",outcome=\"timeout\"} 1",
         "alertscaler_source_duration_seconds_count{source=\"prometheus\"} 2",
         "alertscaler_source_duration_seconds_sum{source=\"alertmanager\"} 10",
-        "alertscaler_store_commits_total 2",
-        "alertscaler_store_commit_duration_seconds_sum 0.006",
+        "alertscaler_store_commits_total 3",
+        "alertscaler_store_commit_duration_seconds_sum 0.009",
         "alertscaler_action_log_records_total 14",
+        "alertscaler_action_log_last_record_timestamp_seconds 3.5",
         "alertscaler_config_last_reload_successful 0",
         "alertscaler_config_last_reload_success_timestamp_seconds 1.5",
         "alertscaler_notifications_total{result=\"denied\"} 1",
@@ -396,7 +398,7 @@ Test(metrics, satisfy_promtool)
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
     world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
     as_metrics_on_client(world.metrics, "kubernetes", "get_scale", "200", 20000);
-    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096);
+    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096, (as_wall_time){500000});
     as_metrics_on_reload(world.metrics, true, (as_wall_time){1500000});
     as_metrics_on_http(world.metrics, "webhook", 200, 100);
     count_truncated("a\\b\"c\nd{}=,");
