@@ -23,8 +23,10 @@ pytestmark = pytest.mark.skipif(operator is None, reason=peers.how_to_build("amc
 def plane(control_plane):
     files = [argument for file in sorted(operator.glob("monitoring.coreos.com_*.yaml")) for argument in ("-f", str(file))]
     control_plane.kubectl("apply", "--server-side", *files)
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd",
-                          *(f"{kind}.monitoring.coreos.com" for kind in ("servicemonitors", "prometheusrules", "alertmanagerconfigs")))
+    for kind in ("servicemonitors", "prometheusrules", "alertmanagerconfigs"):
+        crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind}.monitoring.coreos.com"
+        control_plane.admin.wait(crd, lambda d: any(c["type"] == "Established" and c["status"] == "True"
+                                                    for c in d.get("status", {}).get("conditions", [])), what=f"{kind} are served")
     control_plane.kubectl("apply", "-f", str(FOLDER.parent / "namespace.yaml"))
     yield control_plane
     control_plane.kubectl("delete", "--wait=false", *files)
@@ -40,7 +42,7 @@ def test_the_objects_are_accepted_and_wrong_ones_are_not(plane):
     kinds = sorted(line.split()[0].split("/")[0].split(".")[0] for line in done.stdout.splitlines())
     assert kinds == ["alertmanagerconfig", "configmap", "prometheusrule", "prometheusrule", "servicemonitor"]
     text = CONFIG.read_text()
-    for right, wrong in (("groupInterval: 1m", "groupInterval: soon"), ("groupWait", "group_wait"), ('matchType: "="', 'matchType: "~"')):
+    for right, wrong in (("sendResolved: true", "sendResolved: maybe"), ("groupWait", "group_wait"), ('matchType: "="', 'matchType: "~"')):
         assert right in text
         done = apply(plane, "-f", "-", stdin=text.replace(right, wrong), check=False)
         assert done.returncode != 0 and "AlertmanagerConfig" in done.stdout + done.stderr, done
