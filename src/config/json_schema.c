@@ -35,13 +35,13 @@ struct schema_writer {
     size_t table_count;
 };
 
-static void begin(struct schema_writer *to, const char *key)
+static void begin_object(struct schema_writer *to, const char *key)
 {
     as_json_write_key(&to->json, key);
     as_json_begin_object(&to->json);
 }
 
-static void end(struct schema_writer *to)
+static void end_object(struct schema_writer *to)
 {
     as_json_end_object(&to->json);
 }
@@ -145,9 +145,9 @@ static void write_list(struct schema_writer *to, const struct schema_field *fiel
                        const struct schema_field *element)
 {
     as_json_write_member(&to->json, "type", "array");
-    begin(to, "items");
+    begin_object(to, "items");
     write_value(to, element);
-    end(to);
+    end_object(to);
     write_count(to, field, "minItems", "maxItems");
 }
 
@@ -157,14 +157,14 @@ static void write_table(struct schema_writer *to, const struct schema_field *fie
 {
     as_json_write_member(&to->json, "type", "object");
     if (keys->key) {
-        begin(to, "propertyNames");
+        begin_object(to, "propertyNames");
         as_json_write_member(&to->json, "pattern",
                              keys->type == SCHEMA_NAME ? NAME : keys->pattern);
-        end(to);
+        end_object(to);
     }
-    begin(to, "additionalProperties");
+    begin_object(to, "additionalProperties");
     write_value(to, element);
-    end(to);
+    end_object(to);
     write_count(to, field, "minProperties", "maxProperties");
 }
 
@@ -259,11 +259,11 @@ static void write_default(struct schema_writer *to, const struct schema_field *f
 
 static void write_property(struct schema_writer *to, const struct schema_field *field)
 {
-    begin(to, field->key);
+    begin_object(to, field->key);
     write_value(to, field);
     if (field->fallback)
         write_default(to, field);
-    end(to);
+    end_object(to);
 }
 
 static void write_required(struct schema_writer *to, const char *key)
@@ -283,12 +283,12 @@ static void write_choice(struct schema_writer *to, const struct schema_choice *c
         write_required(to, *key);
     if (choice->is_optional) {
         as_json_begin_object(&to->json);
-        begin(to, "not");
+        begin_object(to, "not");
         begin_list(to, "anyOf");
         for (const char *const *key = choice->keys; *key; key++)
             write_required(to, *key);
         end_list(to);
-        end(to);
+        end_object(to);
         as_json_end_object(&to->json);
     }
     end_list(to);
@@ -319,9 +319,9 @@ static void write_needed(struct schema_writer *to, const struct schema *table)
 static void write_map(struct schema_writer *to, const struct schema *table)
 {
     as_json_write_member(&to->json, "type", "object");
-    begin(to, "properties");
+    begin_object(to, "properties");
     write_properties(to, table);
-    end(to);
+    end_object(to);
     write_needed(to, table);
     if (table->choices) {
         begin_list(to, "allOf");
@@ -363,22 +363,22 @@ static void write_group_keys(struct schema_writer *to)
 
 static void write_address(struct schema_writer *to, const struct as_target_kind *kind)
 {
-    begin(to, kind->word);
+    begin_object(to, kind->word);
     as_json_write_member(&to->json, "type", "object");
-    begin(to, "properties");
+    begin_object(to, "properties");
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
         if (row->key)
             write_text_property(to, row->key, row->fallback);
         else
             write_group_keys(to);
-    end(to);
+    end_object(to);
     begin_list(to, "required");
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
         if (row->is_required)
             as_json_write_string(&to->json, row->key);
     end_list(to);
     as_json_write_member_bool(&to->json, "additionalProperties", false);
-    end(to);
+    end_object(to);
 }
 
 void json_schema_describe_addresses(struct schema_writer *to)
@@ -401,45 +401,45 @@ void json_schema_describe_provider_type(struct schema_writer *to)
 {
     const char *words[PROVIDER_TYPES_MAX + 1];
     provider_kind_list(words);
-    begin(to, "type");
+    begin_object(to, "type");
     write_words(to, words);
-    end(to);
+    end_object(to);
 }
 
 /* The condition: "if the type is this one". */
 static void write_if_type(struct schema_writer *to, const char *type)
 {
-    begin(to, "if");
-    begin(to, "properties");
-    begin(to, "type");
+    begin_object(to, "if");
+    begin_object(to, "properties");
+    begin_object(to, "type");
     as_json_write_member(&to->json, "const", type);
-    end(to);
-    end(to);
-    end(to);
+    end_object(to);
+    end_object(to);
+    end_object(to);
 }
 
 static void write_account(struct schema_writer *to, const struct as_provider_key *keys,
                           bool has_login)
 {
-    begin(to, "properties");
+    begin_object(to, "properties");
     for (const char *const *key = provider_usual_keys; *key; key++) {
-        begin(to, *key);
+        begin_object(to, *key);
         if (strcmp(*key, "http_config") == 0 && !has_login) {
-            begin(to, "properties");
+            begin_object(to, "properties");
             for (const char *const *login = provider_login_keys; *login; login++) {
                 as_json_write_key(&to->json, *login);
                 as_json_write_bool(&to->json, false);
             }
-            end(to);
+            end_object(to);
         }
-        end(to);
+        end_object(to);
     }
     for (const struct as_provider_key *row = keys; row && row->key; row++) {
         const struct schema_field value = {.key = row->key,
                                            .type = row->is_url ? SCHEMA_URL : SCHEMA_STRING};
         write_property(to, &value);
     }
-    end(to);
+    end_object(to);
     begin_list(to, "required");
     for (const struct as_provider_key *row = keys; row && row->key; row++)
         if (row->is_required)
@@ -457,9 +457,9 @@ void json_schema_describe_providers(struct schema_writer *to)
         const struct as_provider_kind *kind = as_provider_kind_find(words[i]);
         as_json_begin_object(&to->json);
         write_if_type(to, words[i]);
-        begin(to, "then");
+        begin_object(to, "then");
         write_account(to, kind ? kind->account_keys : NULL, !kind || kind->has_http_login);
-        end(to);
+        end_object(to);
         as_json_end_object(&to->json);
     }
     end_list(to);
@@ -468,9 +468,9 @@ void json_schema_describe_providers(struct schema_writer *to)
 void json_schema_describe_resources(struct schema_writer *to)
 {
     static const struct schema_field amount = {.key = "(/|^hugepages-)", .type = SCHEMA_QUANTITY};
-    begin(to, "patternProperties");
+    begin_object(to, "patternProperties");
     write_property(to, &amount);
-    end(to);
+    end_object(to);
     as_json_write_member_bool(&to->json, "additionalProperties", false);
 }
 
@@ -487,12 +487,12 @@ void as_json_schema_append(size_t kind, struct as_buf *out)
     as_json_write_member(&to.json, "$schema", "https://json-schema.org/draft/2020-12/schema");
     as_json_write_member(&to.json, "title", roots[kind]->name);
     write_map(&to, roots[kind]);
-    begin(&to, "$defs");
+    begin_object(&to, "$defs");
     for (size_t i = 0; i < to.table_count; i++) { /* grows meanwhile */
-        begin(&to, to.tables[i]->name);
+        begin_object(&to, to.tables[i]->name);
         write_map(&to, to.tables[i]);
-        end(&to);
+        end_object(&to);
     }
-    end(&to);
+    end_object(&to);
     as_json_end_object(&to.json);
 }
